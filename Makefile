@@ -1,0 +1,58 @@
+# Millpond: the few commands a person types. CMake does the work; CMakePresets.json has the kinds of build.
+SHELL := /bin/bash
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+TESTS ?= .
+# Tools that `make setup` unpacked for a user who is not root.
+export PATH := $(CURDIR)/.deps/bin:$(PATH)
+
+.DEFAULT_GOAL := build
+.PHONY: build setup demo test test-all peers bench debug asan tsan install format clean help
+
+build: setup ## the program, build/bin/millpond (default)
+	@$(call compile,release,build)
+
+setup: ## the libraries and tools the build needs (apt as root, otherwise into .deps); only looks when all is there
+	@scripts/setup.sh
+
+demo: build ## a first training run and its memory plan
+	@scripts/demo.sh
+
+test: build ## all tests; TESTS=regex picks some (those against Keras are skipped without `make peers`)
+	@$(call check,release)
+
+test-all: peers test ## all tests, those against Keras included
+
+peers: ## .venv-peers: TensorFlow, Keras and JAX, pinned, for parity tests and benchmarks
+	@scripts/peers.sh
+
+bench: build peers ## time and memory beside the peers
+	@scripts/bench.sh
+
+debug: setup ## tests with asserts and every invariant checked
+	@$(call compile,debug,build-debug)
+	@$(call check,debug)
+
+asan: setup ## tests under the address and undefined-behaviour sanitizers
+	@$(call compile,asan,build-asan)
+	@$(call check,asan)
+
+tsan: setup ## tests under the thread sanitizer
+	@$(call compile,tsan,build-tsan)
+	@$(call check,tsan)
+
+install: build ## into PREFIX (/usr/local)
+	@cmake --install build --prefix "$(PREFIX)" | grep -v '^-- Up-to-date' || true
+
+format: ## clang-format over src, include, tests, bench, examples
+	@scripts/format.sh
+
+clean: ## build folders only; .deps and .venv-peers stay
+	@rm -rf build build-debug build-asan build-tsan
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# $(call compile,PRESET,FOLDER): configure once; after that ninja re-runs CMake when it must.
+compile = { [ -f $(2)/build.ninja ] || cmake --preset $(1); } && cmake --build --preset $(1) -j $(JOBS)
+check = ctest --preset $(1) -j $(JOBS) -R '$(TESTS)'

@@ -1,0 +1,54 @@
+// Logs and History: what training tells, batch by batch and epoch by epoch.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace millpond {
+
+/// Names and values in order, borrowed from the one who trains: good during the call that hands it over. Costs no memory.
+class Logs {
+ public:
+  struct Entry {
+    std::string_view name;
+    double value = 0;
+  };
+  Logs() = default;
+  explicit Logs(std::span<const Entry> entries) : entries_(entries) {}
+
+  const Entry* begin() const { return entries_.data(); }
+  const Entry* end() const { return entries_.data() + entries_.size(); }
+  size_t size() const { return entries_.size(); }
+  bool has(std::string_view name) const;
+  /// Throws Error(kUsage) naming what there is.
+  double operator[](std::string_view name) const;
+
+ private:
+  std::span<const Entry> entries_;
+};
+
+/// What evaluate gives: "loss" first, then the metrics.
+struct Results : std::vector<std::pair<std::string, double>> {
+  bool has(std::string_view name) const;
+  /// Throws Error(kUsage) naming what there is.
+  double operator[](std::string_view name) const;
+};
+
+/// One value for each epoch of "loss", each metric, "val_loss", ...
+struct History {
+  std::vector<int> epoch;                                           // numbered from 0, as in Keras
+  std::vector<std::pair<std::string, std::vector<double>>> history;
+  std::vector<double> seconds;                                      // of each epoch, validation included
+  std::vector<double> train_seconds;                                // of its training steps alone
+  int64_t steps = 0;                                                // training steps taken
+  std::vector<std::string> notes;                                   // what the user should know, e.g. a batch larger than the data
+  bool interrupted = false;                                         // by Ctrl-C: the weights are those after the last step
+
+  bool has(std::string_view name) const;
+  /// Throws Error(kUsage) naming what there is.
+  const std::vector<double>& operator[](std::string_view name) const;
+};
+
+}  // namespace millpond

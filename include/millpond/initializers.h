@@ -1,0 +1,76 @@
+// Initializers: the first value of a weight, by Keras's name ("glorot_uniform") or as an object (GlorotUniform(seed)).
+// Memory: none; values are written straight into the weight when a model first needs it.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace millpond {
+
+class Initializer {
+ public:
+  enum class Kind : uint8_t { kConstant, kUniform, kNormal, kTruncatedNormal, kVarianceScaling };
+  enum class Fan : uint8_t { kIn, kOut, kAverage };
+
+  /// "zeros", "ones", "glorot_uniform", "he_normal", ... Throws Error(kUsage) naming the known ones.
+  Initializer(std::string_view name);
+  Initializer(const char* name) : Initializer(std::string_view(name)) {}
+  Initializer(const std::string& name) : Initializer(std::string_view(name)) {}
+
+  Kind kind = Kind::kConstant;
+  double a = 0, b = 0;                  // constant: value; uniform: least, most; normal: mean, deviation; scaling: scale
+  Fan fan = Fan::kIn;                   // scaling only
+  Kind distribution = Kind::kUniform;   // scaling only: uniform, normal or truncated normal
+  std::optional<uint64_t> own_seed;     // its own; otherwise drawn from set_random_seed's stream
+
+ protected:
+  Initializer(Kind k, double x, double y, std::optional<uint64_t> s = {}) : kind(k), a(x), b(y), own_seed(s) {}
+};
+
+struct Zeros : Initializer {
+  Zeros() : Initializer(Kind::kConstant, 0, 0) {}
+};
+struct Ones : Initializer {
+  Ones() : Initializer(Kind::kConstant, 1, 0) {}
+};
+struct Constant : Initializer {
+  explicit Constant(double value = 0) : Initializer(Kind::kConstant, value, 0) {}
+};
+struct RandomUniform : Initializer {
+  explicit RandomUniform(double minval = -0.05, double maxval = 0.05, std::optional<uint64_t> seed = {}) : Initializer(Kind::kUniform, minval, maxval, seed) {}
+};
+struct RandomNormal : Initializer {
+  explicit RandomNormal(double mean = 0, double stddev = 0.05, std::optional<uint64_t> seed = {}) : Initializer(Kind::kNormal, mean, stddev, seed) {}
+};
+/// Values more than two deviations from the mean are drawn again.
+struct TruncatedNormal : Initializer {
+  explicit TruncatedNormal(double mean = 0, double stddev = 0.05, std::optional<uint64_t> seed = {}) : Initializer(Kind::kTruncatedNormal, mean, stddev, seed) {}
+};
+/// Variance scale / fan, where fan counts the inputs or outputs of one unit.
+struct VarianceScaling : Initializer {
+  explicit VarianceScaling(double scale = 1, Fan mode = Fan::kIn, Kind drawn_from = Kind::kTruncatedNormal, std::optional<uint64_t> seed = {})
+      : Initializer(Kind::kVarianceScaling, scale, 0, seed) {
+    fan = mode, distribution = drawn_from;
+  }
+};
+struct GlorotUniform : VarianceScaling {
+  explicit GlorotUniform(std::optional<uint64_t> seed = {}) : VarianceScaling(1, Fan::kAverage, Kind::kUniform, seed) {}
+};
+struct GlorotNormal : VarianceScaling {
+  explicit GlorotNormal(std::optional<uint64_t> seed = {}) : VarianceScaling(1, Fan::kAverage, Kind::kTruncatedNormal, seed) {}
+};
+struct HeUniform : VarianceScaling {
+  explicit HeUniform(std::optional<uint64_t> seed = {}) : VarianceScaling(2, Fan::kIn, Kind::kUniform, seed) {}
+};
+struct HeNormal : VarianceScaling {
+  explicit HeNormal(std::optional<uint64_t> seed = {}) : VarianceScaling(2, Fan::kIn, Kind::kTruncatedNormal, seed) {}
+};
+struct LecunUniform : VarianceScaling {
+  explicit LecunUniform(std::optional<uint64_t> seed = {}) : VarianceScaling(1, Fan::kIn, Kind::kUniform, seed) {}
+};
+struct LecunNormal : VarianceScaling {
+  explicit LecunNormal(std::optional<uint64_t> seed = {}) : VarianceScaling(1, Fan::kIn, Kind::kTruncatedNormal, seed) {}
+};
+
+}  // namespace millpond

@@ -1,0 +1,96 @@
+// Layer: a handle to configuration and weights that its copies share. Calling one on a symbolic tensor notes what shall be
+// computed; nothing is computed and no memory is taken until a model trains or predicts.
+//
+//   auto x = Input({100});
+//   auto y = Dense(10, softmax)(Dense(64, relu)(x));
+//   Model model({x}, {y});
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "millpond/tensor.h"
+
+namespace millpond {
+
+namespace nn {
+struct LayerImpl;
+struct CallNode;
+}  // namespace nn
+class Input;
+
+/// What a layer will give: shape and dtype of one sample, and how it comes about. Keras calls it KerasTensor.
+class SymbolicTensor {
+ public:
+  SymbolicTensor() = default;
+  SymbolicTensor(std::shared_ptr<const nn::CallNode> node, int output) : node_(std::move(node)), output_(output) {}
+
+  explicit operator bool() const { return node_ != nullptr; }
+  /// Of one sample: without the batch in front.
+  Shape shape() const;
+  DType dtype() const;
+  bool operator==(const SymbolicTensor&) const = default;
+
+  const std::shared_ptr<const nn::CallNode>& node() const { return node_; }
+  int output() const { return output_; }
+
+ private:
+  std::shared_ptr<const nn::CallNode> node_;
+  int output_ = 0;
+};
+
+/// What a call may add to its tensors.
+struct CallOptions {
+  bool use_causal_mask = false;           // MultiHeadAttention
+  std::optional<bool> training = {};      // as if training or not, whatever the model does
+};
+
+class Layer {
+ public:
+  explicit Layer(std::shared_ptr<nn::LayerImpl> impl) : impl_(std::move(impl)) {}
+  Layer(const Input& input);  // so that Sequential{Input(...), ...} reads as in Keras
+
+  SymbolicTensor operator()(const SymbolicTensor& x, CallOptions options = {}) const;
+  SymbolicTensor operator()(const std::vector<SymbolicTensor>& xs, CallOptions options = {}) const;
+
+  const std::string& name() const;
+  /// Keras's class name: "Dense".
+  std::string_view type() const;
+  /// A layer that is not trainable keeps its weights; takes effect at the next compile, as in Keras.
+  bool trainable() const;
+  void set_trainable(bool trainable);
+  /// Number of weight values; 0 before the layer has been called.
+  int64_t count_params() const;
+  /// Copies of the weights, trainable ones first.
+  std::vector<Tensor> get_weights() const;
+  void set_weights(const std::vector<Tensor>& weights);
+  /// "kernel", "bias", ... in the order of get_weights.
+  std::vector<std::string> weight_names() const;
+
+  const std::shared_ptr<nn::LayerImpl>& impl() const { return impl_; }
+
+ protected:
+  std::shared_ptr<nn::LayerImpl> impl_;
+};
+
+/// Two numbers for height and width; one number is both.
+struct Size2D {
+  int64_t height = 1, width = 1;
+  constexpr Size2D(int n) : height(n), width(n) {}
+  constexpr Size2D(int64_t n) : height(n), width(n) {}
+  constexpr Size2D(int64_t h, int64_t w) : height(h), width(w) {}
+  constexpr bool operator==(const Size2D&) const = default;
+};
+
+/// "valid": none. "same": as many outputs as inputs (divided by the stride), padded as TensorFlow does.
+struct Padding {
+  bool same = false;
+  constexpr Padding() = default;
+  Padding(std::string_view name);  // throws Error(kUsage) for anything else
+  Padding(const char* name) : Padding(std::string_view(name)) {}
+  Padding(const std::string& name) : Padding(std::string_view(name)) {}
+};
+
+}  // namespace millpond

@@ -1,0 +1,78 @@
+// Losses: what training makes small, by Keras's name ("mse") or as an object. The loss of a batch is the mean over samples
+// (and over positions, where a sample has several).
+// Memory: a prediction that comes from softmax or sigmoid is not needed itself: the loss works on what went into it.
+#pragma once
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace millpond {
+
+namespace nn {
+struct LossImpl;
+}
+
+class Loss {
+ public:
+  Loss() = default;  // none: an output without a loss
+  /// "mse", "mean_squared_error", "mae", "binary_crossentropy", "sparse_categorical_crossentropy", ...; also "crossentropy",
+  /// which chooses by the shapes. Throws Error(kUsage) naming the known ones.
+  Loss(std::string_view name);
+  Loss(const char* name) : Loss(std::string_view(name)) {}
+  Loss(const std::string& name) : Loss(std::string_view(name)) {}
+  explicit Loss(std::shared_ptr<const nn::LossImpl> impl) : impl_(std::move(impl)) {}
+
+  explicit operator bool() const { return impl_ != nullptr; }
+  const std::string& name() const;
+  const std::shared_ptr<const nn::LossImpl>& impl() const { return impl_; }
+
+ private:
+  std::shared_ptr<const nn::LossImpl> impl_;
+};
+
+namespace losses {
+
+/// mean((y - prediction)^2) over the last axis
+struct MeanSquaredError : Loss {
+  explicit MeanSquaredError(std::string name = "mean_squared_error");
+};
+/// mean(|y - prediction|) over the last axis
+struct MeanAbsoluteError : Loss {
+  explicit MeanAbsoluteError(std::string name = "mean_absolute_error");
+};
+
+struct CrossentropyOptions {
+  bool from_logits = false;    // predictions are not probabilities yet
+  double label_smoothing = 0;  // not for sparse labels
+  std::string name = "";
+};
+/// For labels 0 and 1.
+struct BinaryCrossentropy : Loss {
+  explicit BinaryCrossentropy(CrossentropyOptions options = {});
+};
+/// For one-hot labels.
+struct CategoricalCrossentropy : Loss {
+  explicit CategoricalCrossentropy(CrossentropyOptions options = {});
+};
+/// For labels that are the number of the class. One that is out of range is refused before its step changes a weight.
+struct SparseCategoricalCrossentropy : Loss {
+  explicit SparseCategoricalCrossentropy(CrossentropyOptions options = {});
+};
+
+}  // namespace losses
+using losses::BinaryCrossentropy, losses::CategoricalCrossentropy, losses::CrossentropyOptions, losses::MeanAbsoluteError,
+    losses::MeanSquaredError, losses::SparseCategoricalCrossentropy;
+
+/// One loss for each output of a model: "mse", MeanSquaredError(), {"mse", "binary_crossentropy"}.
+struct LossList : std::vector<Loss> {
+  LossList() = default;
+  LossList(Loss loss) : std::vector<Loss>{std::move(loss)} {}
+  LossList(const char* name) : LossList(Loss(name)) {}
+  LossList(const std::string& name) : LossList(Loss(name)) {}
+  LossList(std::initializer_list<Loss> losses) : std::vector<Loss>(losses) {}
+  LossList(std::vector<Loss> losses) : std::vector<Loss>(std::move(losses)) {}
+};
+
+}  // namespace millpond

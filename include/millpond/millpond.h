@@ -1,0 +1,18 @@
+// Millpond: training whose memory is known before the first batch. All public headers at once.
+#pragma once
+#include "millpond/activations.h"
+#include "millpond/bytes.h"
+#include "millpond/callbacks.h"
+#include "millpond/dtype.h"
+#include "millpond/error.h"
+#include "millpond/history.h"
+#include "millpond/initializers.h"
+#include "millpond/layers.h"
+#include "millpond/losses.h"
+#include "millpond/memory_plan.h"
+#include "millpond/metrics.h"
+#include "millpond/model.h"
+#include "millpond/optimizers.h"
+#include "millpond/random.h"
+#include "millpond/shape.h"
+#include "millpond/tensor.h"

@@ -1,0 +1,175 @@
+// Model: layers that train together. Keras's words: compile, fit, evaluate, predict.
+//
+//   Sequential model{Input({224, 224, 3}), Conv2D(32, {3, 3}, relu), MaxPooling2D({2, 2}), Flatten(), Dense(10, softmax)};
+//   model.compile({.optimizer = Adam(1e-3), .loss = SparseCategoricalCrossentropy(), .metrics = {Accuracy()}});
+//   model.summary();                                   // layers, parameters, and the memory plan
+//   History h = model.fit(x, y, {.batch_size = 32, .epochs = 10, .validation_split = 0.1});
+//
+// Memory: weights and slots, made when they are first needed; and one arena that all of the model's programs (train,
+// evaluate, predict, each with its batch size) share. A step allocates nothing. Everything goes back to the operating system
+// with the last copy of the model (a copy is a handle to the same model).
+#pragma once
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "millpond/callbacks.h"
+#include "millpond/history.h"
+#include "millpond/layers.h"
+#include "millpond/losses.h"
+#include "millpond/memory_plan.h"
+#include "millpond/metrics.h"
+#include "millpond/optimizers.h"
+#include "millpond/tensor.h"
+
+namespace millpond {
+
+namespace train {
+struct ModelImpl;
+}
+
+/// One array for each input or output of a model. One alone converts to and from a Tensor.
+struct Arrays : std::vector<Tensor> {
+  Arrays() = default;
+  Arrays(Tensor one) : std::vector<Tensor>{std::move(one)} {}
+  Arrays(std::initializer_list<Tensor> many) : std::vector<Tensor>(many) {}
+  Arrays(std::vector<Tensor> many) : std::vector<Tensor>(std::move(many)) {}
+  operator Tensor() const;  // throws Error(kUsage) unless there is exactly one
+};
+
+struct CompileOptions {
+  Optimizer optimizer = "adam";  // Keras's own default, rmsprop, is not here yet
+  LossList loss = {};
+  MetricList metrics = {};
+  std::vector<double> loss_weights = {};  // one for each output; none: all 1
+};
+
+struct ValidationData {
+  Arrays x, y;
+  explicit operator bool() const { return !x.empty(); }
+};
+
+struct FitOptions {
+  int64_t batch_size = 32;
+  int epochs = 1;
+  int verbose = 1;  // 0 silent, 1 one line that moves, 2 a line for each epoch
+  std::vector<CallbackRef> callbacks = {};
+  double validation_split = 0;  // of the last samples, taken before shuffling
+  ValidationData validation_data = {};
+  bool shuffle = true;
+  int initial_epoch = 0;
+  int64_t steps_per_epoch = 0;  // 0: all batches; otherwise the next epoch goes on where this one stopped
+  int64_t validation_steps = 0;
+  int64_t validation_batch_size = 0;  // 0: batch_size
+  int validation_freq = 1;
+  int threads = 0;           // 0: all that this process may use
+  bool check_inputs = true;  // refuse NaN and infinity before the step that would learn from them
+};
+
+struct EvaluateOptions {
+  int64_t batch_size = 32;
+  int verbose = 1;
+  int64_t steps = 0;
+  std::vector<CallbackRef> callbacks = {};
+  int threads = 0;
+  bool check_inputs = true;
+};
+
+struct PredictOptions {
+  int64_t batch_size = 32;
+  int verbose = 0;
+  int64_t steps = 0;
+  std::vector<CallbackRef> callbacks = {};
+  int threads = 0;
+  bool check_inputs = true;
+};
+
+struct PlanOptions {
+  int64_t batch = 32;
+  std::string optimizer = "";      // instead of the compiled one; "none": plan predicting only
+  std::string loss = "";           // instead of the compiled one
+  int threads = 0;
+  bool evaluate = true;            // also plan evaluate and predict
+  bool largest_batch = true;       // also find the largest batch that fits in the memory free now
+  bool passes = true;              // false: the graph as written, for comparison
+  std::string backend = "cpu";     // "null": no kernels, no workspace; plans what could never run here
+};
+
+class Model {
+ public:
+  /// A functional model. Refuses outputs that cannot be computed from the inputs.
+  Model(std::vector<SymbolicTensor> inputs, std::vector<SymbolicTensor> outputs, std::string name = "");
+  explicit Model(std::shared_ptr<train::ModelImpl> impl) : impl_(std::move(impl)) {}
+
+  // A model is a layer too.
+  SymbolicTensor operator()(const SymbolicTensor& x) const;
+  operator Layer() const;
+
+  const std::string& name() const;
+  std::vector<Layer> layers() const;
+  Layer get_layer(std::string_view name) const;
+  Layer get_layer(int index) const;
+  std::vector<SymbolicTensor> inputs() const;
+  std::vector<SymbolicTensor> outputs() const;
+  int64_t count_params() const;
+
+  void compile(CompileOptions options);
+  void compile(Optimizer optimizer, LossList loss, MetricList metrics = {});
+  bool compiled() const;
+  /// The compiled one; throws Error(kUsage) before compile.
+  Optimizer optimizer() const;
+
+  History fit(const Arrays& x, const Arrays& y, const FitOptions& options = {});
+  Results evaluate(const Arrays& x, const Arrays& y, const EvaluateOptions& options = {});
+  Arrays predict(const Arrays& x, const PredictOptions& options = {});
+  /// One step on one batch, of whatever size.
+  Results train_on_batch(const Arrays& x, const Arrays& y);
+  Results test_on_batch(const Arrays& x, const Arrays& y);
+  Arrays predict_on_batch(const Arrays& x);
+  /// Ends fit after the epoch (from a batch hook: after the batch). For callbacks.
+  void stop_training(bool stop = true);
+  bool stopping() const;
+
+  /// Copies, in Keras's order.
+  std::vector<Tensor> get_weights() const;
+  /// Refuses another number of arrays or another shape, naming the weight.
+  void set_weights(const std::vector<Tensor>& weights);
+  /// "dense/kernel", ... in the order of get_weights.
+  std::vector<std::string> weight_names() const;
+  /// The live values, in the order of get_weights: a step changes them, and changing them changes the model.
+  std::vector<Tensor> weight_views();
+  /// Keras's .weights.h5; loading refuses a file that does not fit, naming the weight, before it changes any.
+  void save_weights(const std::string& path) const;
+  void load_weights(const std::string& path);
+
+  /// The memory that training will take; touches none.
+  MemoryPlan plan(const PlanOptions& options = {}) const;
+  /// The operators of the training step (or of predict, when not compiled) after each pass, as text.
+  std::string print_passes(const PlanOptions& options = {}) const;
+  /// Layers, shapes, parameters and the memory plan, to stdout.
+  void summary(const PlanOptions& options = {}) const;
+  std::string summary_text(const PlanOptions& options = {}) const;
+
+  const std::shared_ptr<train::ModelImpl>& impl() const { return impl_; }
+
+ protected:
+  std::shared_ptr<train::ModelImpl> impl_;
+};
+
+/// Layers one after the other. Without an Input in front it is built by the first data it sees.
+class Sequential : public Model {
+ public:
+  Sequential(std::initializer_list<Layer> layers = {}, std::string name = "");
+  explicit Sequential(const std::vector<Layer>& layers, std::string name = "");
+  void add(Layer layer);
+  /// Of one sample, for a model without Input.
+  void build(Shape input_shape);
+};
+
+/// Makes the model that Keras's model.to_json() describes, Sequential or functional, with weights of its own. Throws
+/// Error(kFormat) on text that is no such JSON, Error(kUnsupported) naming a layer or option that is not here.
+Model model_from_json(std::string_view json);
+
+}  // namespace millpond

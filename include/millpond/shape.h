@@ -1,0 +1,45 @@
+// Shape: the dimensions of a tensor, outermost first. Up to eight, held in place: copying one allocates nothing.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+namespace millpond {
+
+class Shape {
+ public:
+  static constexpr int kMaxRank = 8;
+
+  Shape() = default;
+  Shape(std::initializer_list<int64_t> dims) : Shape(std::span<const int64_t>(dims.begin(), dims.size())) {}
+  explicit Shape(std::span<const int64_t> dims);  // throws Error(kShape): more than kMaxRank, or a negative dimension
+
+  int rank() const { return rank_; }
+  int64_t operator[](int i) const { return dims_[i < 0 ? i + rank_ : i]; }  // -1 is the last
+  int64_t back() const { return (*this)[-1]; }
+  int64_t size() const;  // number of elements; 1 for a scalar
+  std::span<const int64_t> dims() const { return {dims_.data(), size_t(rank_)}; }
+  const int64_t* begin() const { return dims_.data(); }
+  const int64_t* end() const { return dims_.data() + rank_; }
+
+  Shape with(int axis, int64_t dim) const;   // the same with one dimension changed
+  Shape without(int axis) const;             // one dimension removed
+  Shape with_front(int64_t dim) const;       // a dimension put in front (the batch)
+  Shape slice(int from, int to) const;       // dimensions [from, to)
+
+  bool operator==(const Shape& o) const;
+
+ private:
+  std::array<int64_t, kMaxRank> dims_{};
+  int rank_ = 0;
+};
+
+/// "[32, 224, 224, 3]"; a scalar is "[]".
+std::string to_string(const Shape& shape);
+
+/// NumPy's rule. Throws Error(kShape) with both shapes when they do not go together.
+Shape broadcast(const Shape& a, const Shape& b);
+
+}  // namespace millpond

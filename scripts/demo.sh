@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# The first thing to look at: a plan that names every byte before the first batch, then a run that keeps to it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+show() {
+  printf '\n$ millpond %s\n' "$*"
+  build/bin/millpond "$@"
+}
+show plan mlp_small --batch 32
+show train mlp_small --synthetic --epochs 5

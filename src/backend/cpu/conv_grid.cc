@@ -1,0 +1,306 @@
+#include "backend/cpu/conv_grid.h"
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+
+namespace millpond::backend::cpu {
+namespace {
+
+constexpr int64_t kChunkRows = 1024;      // of a packed panel: 256 KiB with 64 channels, a quarter of L2
+constexpr int64_t kGradientBytes = 256 << 10;  // of source, beside 64 KiB of dy
+constexpr int64_t kCopyBytes = 64 << 10;
+constexpr int64_t kFewChannels = 16;      // below, a row of the filter is one tap
+// From here on the source of a 1 x 1 convolution is gathered: a piece of 7 channels of each pixel, far apart, is a pattern that
+// neither the caches (few sets) nor their prefetchers like.
+constexpr int64_t kGatherChannels = 96;
+constexpr int64_t kLine = 16;             // floats of a cache line
+
+int64_t round_line(int64_t n) { return (n + kLine - 1) / kLine * kLine; }
+
+std::vector<Panel> cut_panels(int64_t groups, int64_t channels) {
+  const ConvTiles& isa = conv_tiles();
+  std::vector<Panel> panels;
+  const int64_t vectors = (channels + isa.lanes - 1) / isa.lanes;
+  const int64_t count = (vectors + isa.vectors - 1) / isa.vectors;
+  for (int64_t g = 0; g < groups; ++g)
+    for (int64_t p = 0; p < count; ++p) {
+      const int64_t a = vectors * p / count, b = vectors * (p + 1) / count, end = std::min(channels, b * isa.lanes);
+      panels.push_back({g, a * isa.lanes, end - a * isa.lanes, int(b - a), int(end - (b - 1) * isa.lanes)});
+    }
+  return panels;
+}
+
+}  // namespace
+
+ConvGrid ConvGrid::forward(const ops::Window& w, const Shape& x, const Shape& filter, int64_t groups, int64_t out_height, int64_t out_width) {
+  ConvGrid g;
+  const int64_t cin = filter[2], cout = filter[3];
+  g.images = x[0], g.height = x[1], g.width = x[2], g.pixel = x[3];
+  g.out_height = out_height, g.out_width = out_width;
+  g.step_h = w.stride_h, g.step_w = w.stride_w;
+  g.filter_k = cout, g.filter_c = 1;
+  g.channels = cout / groups, g.groups = groups, g.source_group = cin, g.filter_group = cout / groups;
+  const bool wide = groups == 1 && cin < kFewChannels && w.dilation_w == 1 && filter[1] > 1 && filter[0] * filter[1] * cin <= kChunkRows;
+  if (wide) {
+    g.length = filter[1] * cin;
+    for (int64_t p = 0; p < filter[0]; ++p) g.taps.push_back({p * w.dilation_h - w.top, -w.left, p * filter[1] * cin * cout});
+    g.copies = w.top || w.bottom || w.left || w.right;
+    g.left = w.left, g.right = std::max<int64_t>(0, (out_width - 1) * w.stride_w + filter[1] - w.left - g.width);
+  } else {
+    g.length = cin;
+    for (int64_t p = 0; p < filter[0]; ++p)
+      for (int64_t q = 0; q < filter[1]; ++q)
+        g.taps.push_back({p * w.dilation_h - w.top, q * w.dilation_w - w.left, (p * filter[1] + q) * cin * cout});
+  }
+  g.finish();
+  return g;
+}
+
+ConvGrid ConvGrid::backward(const ops::Window& w, const Shape& x, const Shape& filter, int64_t groups, int64_t out_height, int64_t out_width,
+                            int64_t i, int64_t j) {
+  ConvGrid g;
+  const int64_t cin = filter[2], cout = filter[3];
+  g.images = x[0], g.height = out_height, g.width = out_width, g.pixel = cout;
+  g.out_height = (x[1] - i + w.stride_h - 1) / w.stride_h, g.out_width = (x[2] - j + w.stride_w - 1) / w.stride_w;
+  g.filter_k = 1, g.filter_c = cout;
+  g.length = cout / groups, g.channels = cin, g.groups = groups, g.source_group = cout / groups, g.filter_group = cout / groups;
+  for (int64_t p = 0; p < filter[0]; ++p)
+    for (int64_t q = 0; q < filter[1]; ++q) {
+      const int64_t row = i + w.top - p * w.dilation_h, col = j + w.left - q * w.dilation_w;
+      if (row % w.stride_h == 0 && col % w.stride_w == 0) g.taps.push_back({row / w.stride_h, col / w.stride_w, (p * filter[1] + q) * cin * cout});
+    }
+  g.finish();
+  return g;
+}
+
+void ConvGrid::finish() {
+  const ConvTiles& isa = conv_tiles();
+  panels_ = cut_panels(groups, channels);
+  if (!taps.empty()) {
+    min_row_ = min_col_ = INT64_MAX, max_row_ = max_col_ = INT64_MIN;
+    for (const Tap& t : taps) {
+      min_row_ = std::min(min_row_, t.row), max_row_ = std::max(max_row_, t.row);
+      min_col_ = std::min(min_col_, t.col), max_col_ = std::max(max_col_, t.col);
+    }
+  }
+  // A part of the filter that stays in the cache while the pixels pass: whole taps, or a part of one.
+  const int64_t count = int64_t(taps.size());
+  if (length > kChunkRows) {
+    const int64_t parts = (length + kChunkRows - 1) / kChunkRows;
+    for (int64_t t = 0; t < count; ++t)
+      for (int64_t p = 0; p < parts; ++p) chunks_.push_back({t, 1, length * p / parts, length * (p + 1) / parts - length * p / parts});
+  } else {
+    const int64_t most = std::max<int64_t>(1, kChunkRows / std::max<int64_t>(1, length)), parts = (count + most - 1) / most;
+    for (int64_t p = 0; p < parts; ++p) chunks_.push_back({count * p / parts, count * (p + 1) / parts - count * p / parts, 0, length});
+  }
+  if (chunks_.empty()) chunks_.push_back({0, 0, 0, length});  // no taps: zeros are stored
+  int64_t rows = 0, most_taps = 1;
+  for (const Chunk& c : chunks_) rows = std::max(rows, c.taps * c.length), most_taps = std::max(most_taps, c.taps);
+
+  if (copies) {
+    const int64_t row = (left + width + right) * pixel, span = max_row_ - min_row_ + 1;
+    segment_ = std::clamp<int64_t>((kCopyBytes / 4 / row - span) / step_h + 1, 1, out_height);
+  } else {
+    segment_ = out_height;
+  }
+  int vectors = 1;
+  for (const Panel& p : panels_) vectors = std::max(vectors, p.vectors);
+  const int64_t most_rows = isa.max_rows[vectors], parts = (length + most_rows - 1) / most_rows;
+  for (int64_t t = 0; t < count; ++t)
+    for (int64_t p = 0; p < parts; ++p) pieces_.push_back({int32_t(t), int32_t(length * (p + 1) / parts - length * p / parts), length * p / parts});
+  gathers_ = count == 1 && length >= kGatherChannels;
+  const int64_t apart = pixel * std::min<int64_t>(step_h, max_row_ - min_row_ + 1) * step_w;
+  gradient_pixels_ = std::clamp<int64_t>(kGradientBytes / 4 / std::max<int64_t>(1, apart) / 8 * 8, 64, 256);
+  zeros_at_ = 0;
+  pointers_at_ = round_line(length) * 4;
+  copy_at_ = pointers_at_ + round_line(2 * std::max(most_taps * ConvTiles::kPixels, gradient_pixels_ + ConvTiles::kAhead)) * 4;
+  packed_at_ = copy_at_ + (copies ? round_line(((segment_ - 1) * step_h + max_row_ - min_row_ + 1) * (left + width + right) * pixel) * 4 : 0);
+  const int64_t panel = int64_t(isa.vectors) * isa.lanes;
+  scratch_ = packed_at_ + round_line(rows * panel) * 4;
+  filter_scratch_ = packed_at_ + gradient_pixels_ * panel * 4 + (gathers_ ? gradient_pixels_ * int64_t(pieces_.size()) * 8 * 4 : 0);
+
+}
+
+ConvGrid::Cursor ConvGrid::cursor(int64_t p) const {
+  const int64_t r = p / out_width;
+  return {r / out_height, r % out_height, p % out_width};
+}
+
+inline void ConvGrid::next(Cursor& c) const {
+  if (++c.j == out_width) {
+    c.j = 0;
+    if (++c.i == out_height) c.i = 0, ++c.n;
+  }
+}
+
+/// Source rows of `rows` output rows, with zeros around them; seen as pixels of the whole source.
+Pixels<const float> ConvGrid::copy_rows(Pixels<const float> source, int64_t n, int64_t i, int64_t rows, float* to) const {
+  const int64_t first = i * step_h + min_row_, last = (i + rows - 1) * step_h + max_row_;
+  const int64_t row = (left + width + right) * pixel;
+  const float* from = source.data + n * source.image;
+  float* p = to;
+  for (int64_t y = first; y <= last; ++y, p += row) {
+    if (y < 0 || y >= height) {
+      std::memset(p, 0, size_t(row) * 4);
+      continue;
+    }
+    std::memset(p, 0, size_t(left * pixel) * 4);
+    std::memcpy(p + left * pixel, from + y * source.row, size_t(width * pixel) * 4);
+    std::memset(p + (left + width) * pixel, 0, size_t(right * pixel) * 4);
+  }
+  return {to + left * pixel - first * row, 0, row, pixel};
+}
+
+void ConvGrid::tiles(const Panel& panel, const Chunk& chunk, Pixels<const float> source, const Bounds& b, const float* packed, Pixels<float> out,
+                     int64_t from, int64_t to, const float** pointers, const float* zeros) const {
+  const ConvTiles& isa = conv_tiles();
+  const int64_t most = isa.max_pixels[panel.vectors];
+  float* outs[ConvTiles::kPixels];
+  PixelTile tile{pointers, chunk.taps, chunk.length, packed, outs, panel.tail, chunk.tap > 0 || chunk.begin > 0};
+  Cursor c = cursor(from);
+  const Tap* first = taps.data() + chunk.tap;
+  for (int64_t p = from; p < to;) {
+    const int64_t rest = to - p, n = rest <= most ? rest : rest < 2 * most ? (rest + 1) / 2 : most;
+    for (int64_t k = 0; k < n; ++k, next(c)) {
+      outs[k] = out.at(c.n, c.i, c.j);
+      const int64_t y = c.i * step_h, x = c.j * step_w;
+      const float* origin = source.at(c.n, y, x) + chunk.begin;
+      const float** at = pointers + k;
+      if (y + min_row_ >= b.top && y + max_row_ < b.bottom && x + min_col_ >= b.left && x + max_col_ < b.right) {
+        for (int64_t t = 0; t < chunk.taps; ++t, at += n) *at = origin + first[t].row * source.row + first[t].col * source.pixel;
+      } else {
+        for (int64_t t = 0; t < chunk.taps; ++t, at += n) {
+          const int64_t row = y + first[t].row, col = x + first[t].col;
+          const bool inside = row >= b.top && row < b.bottom && col >= b.left && col < b.right;
+          *at = inside ? origin + first[t].row * source.row + first[t].col * source.pixel : zeros;
+        }
+      }
+    }
+    isa.pixels[panel.vectors][n](tile);
+    p += n;
+  }
+}
+
+void ConvGrid::convolve(const Panel& panel, Pixels<const float> source, const float* filter, Pixels<float> out, int64_t from, int64_t to,
+                        std::byte* scratch) const {
+  const ConvTiles& isa = conv_tiles();
+  float* zeros = reinterpret_cast<float*>(scratch + zeros_at_);
+  const float** pointers = reinterpret_cast<const float**>(scratch + pointers_at_);
+  float* copy = reinterpret_cast<float*>(scratch + copy_at_);
+  float* packed = reinterpret_cast<float*>(scratch + packed_at_);
+  std::memset(zeros, 0, size_t(length) * 4);
+  const int64_t width_of_panel = int64_t(panel.vectors) * isa.lanes;
+  filter += panel.group * filter_group + panel.begin * filter_c;
+  for (const Chunk& chunk : chunks_) {
+    const float* use = packed;
+    if (filter_c == 1 && filter_k == width_of_panel && panel.channels == width_of_panel && chunk.length == length) {
+      use = filter + (chunk.taps ? taps[chunk.tap].filter : 0);  // as it should be already, and taps follow each other
+    } else {
+      for (int64_t t = 0; t < chunk.taps; ++t) {
+        const float* f = filter + taps[chunk.tap + t].filter + chunk.begin * filter_k;
+        float* at = packed + t * chunk.length * width_of_panel;
+        if (filter_c == 1) isa.pack(at, f, chunk.length, filter_k, panel.vectors, panel.channels);
+        else isa.pack_transposed(at, f, chunk.length, filter_c, panel.vectors, panel.channels);
+      }
+    }
+    if (!copies) {
+      Pixels<const float> s = source;
+      s.data += panel.group * source_group;
+      tiles(panel, chunk, s, {0, height, 0, width - (length > pixel ? length / pixel - 1 : 0)}, use, out, from, to, pointers, zeros);
+      continue;
+    }
+    for (int64_t p = from; p < to;) {
+      const Cursor c = cursor(p);
+      const int64_t rows = std::min(segment_, out_height - c.i), end = std::min(to, p - c.j + rows * out_width);
+      const Pixels<const float> s = copy_rows(source, c.n, c.i, rows, copy);
+      tiles(panel, chunk, s, {INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX}, use, out, p, end, pointers, zeros);
+      p = end;
+    }
+  }
+}
+
+/// Where tap `t` of the pixels [from, to) reads.
+void ConvGrid::locate(const Tap& t, Pixels<const float> source, const Bounds& b, int64_t from, int64_t to, const float** pointers, const float* zeros) const {
+  Cursor c = cursor(from);
+  for (int64_t p = from; p < to;) {
+    const int64_t n = std::min(to - p, out_width - c.j), row = c.i * step_h + t.row;
+    const float** at = pointers + (p - from);
+    if (row >= b.top && row < b.bottom) {
+      const float* line = source.at(c.n, row, t.col);
+      for (int64_t j = 0; j < n; ++j) {
+        const int64_t x = (c.j + j) * step_w;
+        at[j] = x + t.col >= b.left && x + t.col < b.right ? line + x * source.pixel : zeros;
+      }
+    } else {
+      for (int64_t j = 0; j < n; ++j) at[j] = zeros;
+    }
+    p += n;
+    c.j = 0;
+    if (++c.i == out_height) c.i = 0, ++c.n;
+  }
+  for (int64_t p = 0; p < ConvTiles::kAhead; ++p) pointers[to - from + p] = pointers[0];
+}
+
+void ConvGrid::filter_gradient(int64_t first, int64_t last, int64_t part, int64_t parts, Pixels<const float> source, const float* dy, int64_t dy_stride,
+                               float* dfilter, int64_t from, int64_t to, std::byte* scratch) const {
+  const ConvTiles& isa = conv_tiles();
+  float* zeros = reinterpret_cast<float*>(scratch + zeros_at_);
+  const float** pointers = reinterpret_cast<const float**>(scratch + pointers_at_);
+  float* copy = reinterpret_cast<float*>(scratch + copy_at_);
+  float* packed = reinterpret_cast<float*>(scratch + packed_at_);
+  float* gathered = packed + gradient_pixels_ * isa.vectors * isa.lanes;
+  std::memset(zeros, 0, size_t(length) * 4);
+  Bounds bounds{0, height, 0, width - (length > pixel ? length / pixel - 1 : 0)};
+  if (copies) bounds = {INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX};
+  Pixels<const float> rows = source;
+  const int64_t count_of = int64_t(pieces_.size()), piece0 = count_of * part / parts, piece1 = count_of * (part + 1) / parts;
+  int64_t copied = from;  // pixels up to here have their rows in `copy`
+  for (int64_t p = from; p < to;) {
+    int64_t end = std::min(to, p + gradient_pixels_);
+    if (copies) {
+      if (p == copied) {
+        const Cursor c = cursor(p);
+        const int64_t count = std::min(segment_, out_height - c.i);
+        rows = copy_rows(source, c.n, c.i, count, copy);
+        copied = p - c.j + count * out_width;
+      }
+      end = std::min(end, copied);
+    }
+    int64_t group = -1;  // whose source has been gathered
+    for (int64_t k = first; k < last; ++k) {
+      const Panel& panel = panels_[size_t(k)];
+      const int64_t wide = int64_t(panel.vectors) * isa.lanes, begin = panel.group * channels + panel.begin;
+      FilterTile tile{pointers, 0, dy + (p - from) * dy_stride + begin, dy_stride, end - p, nullptr, filter_k, panel.tail, p > from};
+      if (dy_stride != wide || panel.channels != wide) {
+        isa.pack(packed, tile.dy, end - p, dy_stride, panel.vectors, panel.channels);
+        tile.dy = packed, tile.dy_stride = wide;
+      }
+      Pixels<const float> s = rows;
+      s.data += panel.group * source_group;
+      if (gathers_ && group != panel.group) {
+        group = panel.group;
+        locate(taps[0], s, bounds, p, end, pointers, zeros);
+        isa.gather(gathered, pointers, end - p, pieces_.data() + piece0, piece1 - piece0, length);
+        for (int64_t q = 0; q < end - p + ConvTiles::kAhead; ++q) pointers[q] = gathered + q * 8;
+      }
+      int located = -1;
+      for (int64_t i = piece0; i < piece1; ++i) {
+        const FilterPiece& piece = pieces_[size_t(i)];
+        const Tap& tap = taps[size_t(piece.tap)];
+        if (gathers_) {
+          tile.offset = (i - piece0) * (end - p) * 8;
+        } else {
+          if (piece.tap != located) locate(tap, s, bounds, p, end, pointers, zeros);
+          located = piece.tap;
+          tile.offset = piece.begin;
+        }
+        tile.out = dfilter + begin + tap.filter + piece.begin * filter_k;
+        isa.filter[panel.vectors][piece.rows](tile);
+      }
+    }
+    p = end;
+  }
+}
+
+}  // namespace millpond::backend::cpu

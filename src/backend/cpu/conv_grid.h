@@ -1,0 +1,112 @@
+// ConvGrid: a convolution of any kind as sums over taps, cut into panels of output channels and runs of pixels.
+//
+//   out(n, i, j)[c] = sum over taps t, k < length of source(n, i * step_h + t.row, j * step_w + t.col)[k] * filter(t)[k][c]
+//
+// A tap outside the source reads zeros. Forward convolution is one grid; the gradient of the input is one grid for each
+// residue of the strides, reading dy with step 1; a convolution of few channels takes a whole row of the filter as one tap
+// (`length` floats over neighbouring pixels), from rows copied with their borders.
+// Memory: scratch a thread: a packed part of the filter (at most 1,024 rows of a panel), pointers, zeros, copied rows.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "backend/cpu/conv_tile.h"
+#include "ops/conv2d.h"
+
+namespace millpond::backend::cpu {
+
+struct Tap {
+  int64_t row = 0, col = 0;  // of the source pixel, from (i * step_h, j * step_w)
+  int64_t filter = 0;        // where its filter begins, in floats
+};
+
+/// Where pixel (n, i, j) lies: data + n * image + i * row + j * pixel.
+template <class T>
+struct Pixels {
+  T* data = nullptr;
+  int64_t image = 0, row = 0, pixel = 0;
+  T* at(int64_t n, int64_t i, int64_t j) const { return data + n * image + i * row + j * pixel; }
+};
+
+/// Pixels of a grid in one row after another, pixel `from` at `data`.
+template <class T>
+Pixels<T> linear(T* data, int64_t from, int64_t height, int64_t width, int64_t pixel) {
+  return {data - from * pixel, height * width * pixel, width * pixel, pixel};
+}
+
+/// Output channels that are computed together.
+struct Panel {
+  int64_t group = 0;
+  int64_t begin = 0, channels = 0;  // within the group
+  int vectors = 0, tail = 0;
+};
+
+class ConvGrid {
+ public:
+  // Source.
+  int64_t images = 0, height = 0, width = 0;
+  // Output.
+  int64_t out_height = 0, out_width = 0, step_h = 1, step_w = 1;
+  std::vector<Tap> taps;
+  int64_t length = 0;  // floats read by a tap
+  // Filter: (k, c) of a tap lies at k * filter_k + c * filter_c; one of the two is 1.
+  int64_t filter_k = 0, filter_c = 0;
+  int64_t channels = 0;  // of a group's output
+  int64_t groups = 1, source_group = 0, filter_group = 0;  // floats from group to group
+  // Borders: when true (one group only) the source is read from rows copied with `left` and `right` columns of zeros.
+  bool copies = false;
+  int64_t left = 0, right = 0, pixel = 0;
+
+  /// The grid of conv2d. `out_height` and `out_width` may be less than the whole output (conv_pool).
+  static ConvGrid forward(const ops::Window& w, const Shape& x, const Shape& filter, int64_t groups, int64_t out_height, int64_t out_width);
+  /// The grid of the pixels of dx with row % stride_h == i, column % stride_w == j.
+  static ConvGrid backward(const ops::Window& w, const Shape& x, const Shape& filter, int64_t groups, int64_t out_height, int64_t out_width,
+                           int64_t i, int64_t j);
+  /// Call when the fields are set.
+  void finish();
+
+  const std::vector<Panel>& panels() const { return panels_; }
+  int64_t pixels() const { return images * out_height * out_width; }
+  Bytes scratch() const { return Bytes{scratch_}; }  // of one thread
+  /// Rows of the filter (taps * length): the depth of the product.
+  int64_t depth() const { return int64_t(taps.size()) * length; }
+
+  /// One panel of the pixels [from, to).
+  void convolve(const Panel& panel, Pixels<const float> source, const float* filter, Pixels<float> out, int64_t from, int64_t to,
+                std::byte* scratch) const;
+
+  Bytes filter_scratch() const { return Bytes{filter_scratch_}; }
+  /// dfilter of the panels [first, last), and of each the `part`-th of `parts` shares of its pieces, summed over the pixels
+  /// [from, to). `dy` begins at pixel `from`; `dfilter` has the layout of a whole filter (filter_k, filter_c == 1).
+  void filter_gradient(int64_t first, int64_t last, int64_t part, int64_t parts, Pixels<const float> source, const float* dy, int64_t dy_stride,
+                       float* dfilter, int64_t from, int64_t to, std::byte* scratch) const;
+
+ private:
+  struct Chunk {
+    int64_t tap = 0, taps = 0, begin = 0, length = 0;
+  };
+  struct Bounds {  // of the source pixels that exist
+    int64_t top, bottom, left, right;
+  };
+  struct Cursor {
+    int64_t n, i, j;
+  };
+  Cursor cursor(int64_t pixel) const;
+  void next(Cursor& c) const;
+  Pixels<const float> copy_rows(Pixels<const float> source, int64_t n, int64_t i, int64_t rows, float* to) const;
+  void tiles(const Panel& panel, const Chunk& chunk, Pixels<const float> source, const Bounds& bounds, const float* packed, Pixels<float> out,
+             int64_t from, int64_t to, const float** pointers, const float* zeros) const;
+  void locate(const Tap& t, Pixels<const float> source, const Bounds& bounds, int64_t from, int64_t to, const float** pointers, const float* zeros) const;
+
+  std::vector<Panel> panels_;
+  std::vector<Chunk> chunks_;
+  std::vector<FilterPiece> pieces_;
+  bool gathers_ = false;  // the source's channels into pieces, for the filter's gradient
+  int64_t min_row_ = 0, max_row_ = 0, min_col_ = 0, max_col_ = 0;
+  int64_t gradient_pixels_ = 0;  // whose dy and source stay in the cache while all pieces pass
+  int64_t segment_ = 0;  // output rows whose source rows are copied together
+  int64_t zeros_at_ = 0, pointers_at_ = 0, copy_at_ = 0, packed_at_ = 0, scratch_ = 0, filter_scratch_ = 0;
+};
+
+}  // namespace millpond::backend::cpu

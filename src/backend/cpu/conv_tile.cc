@@ -1,0 +1,192 @@
+#include "backend/cpu/conv_tile.h"
+
+#include "backend/cpu/conv_simd.h"
+
+namespace millpond::backend::cpu::MP_ISA {
+namespace {
+
+template <int kNV, int kP>
+void pixel_tile(const PixelTile& t) noexcept {
+  const Tail tail = tail_of(t.tail);
+  V acc[kP][kNV];
+  if (t.add) {
+    MP_UNROLL for (int p = 0; p < kP; ++p) {
+      MP_UNROLL for (int v = 0; v < kNV - 1; ++v) acc[p][v] = load(t.out[p] + kLanes * v);
+      acc[p][kNV - 1] = load(t.out[p] + kLanes * (kNV - 1), tail);
+    }
+  } else {
+    MP_UNROLL for (int p = 0; p < kP; ++p)
+      MP_UNROLL for (int v = 0; v < kNV; ++v) acc[p][v] = zero();
+  }
+  const float* f = t.filter;
+  const float* const* rows = t.rows;
+  for (int64_t r = 0; r < t.runs; ++r, rows += kP) {
+    const float* x[kP];
+    MP_UNROLL for (int p = 0; p < kP; ++p) x[p] = rows[p] + t.length;
+    for (int64_t k = -t.length; k < 0; ++k, f += kLanes * kNV) {
+      V a[kNV];
+      MP_UNROLL for (int v = 0; v < kNV; ++v) a[v] = pinned(load(f + kLanes * v));
+      MP_UNROLL for (int p = 0; p < kP; ++p)
+        MP_UNROLL for (int v = 0; v < kNV; ++v) fma_from(acc[p][v], a[v], x[p] + k);
+    }
+  }
+  MP_UNROLL for (int p = 0; p < kP; ++p) {
+    MP_UNROLL for (int v = 0; v < kNV - 1; ++v) store(t.out[p] + kLanes * v, acc[p][v]);
+    store(t.out[p] + kLanes * (kNV - 1), acc[p][kNV - 1], tail);
+  }
+}
+
+// Pixels of wide images lie far apart, and no prefetcher of the processor follows pointers.
+constexpr int kAhead = ConvTiles::kAhead;
+
+template <int kNV, int kR>
+void filter_tile(const FilterTile& t) noexcept {
+  const Tail tail = tail_of(t.tail);
+  V acc[kR][kNV];
+  if (t.add) {
+    MP_UNROLL for (int r = 0; r < kR; ++r) {
+      MP_UNROLL for (int v = 0; v < kNV - 1; ++v) acc[r][v] = load(t.out + r * t.out_stride + kLanes * v);
+      acc[r][kNV - 1] = load(t.out + r * t.out_stride + kLanes * (kNV - 1), tail);
+    }
+  } else {
+    MP_UNROLL for (int r = 0; r < kR; ++r)
+      MP_UNROLL for (int v = 0; v < kNV; ++v) acc[r][v] = zero();
+  }
+  const float* dy = t.dy;
+  const float* const* end = t.x + t.pixels;
+  for (const float* const* p = t.x; p != end; ++p, dy += t.dy_stride) {
+    const float* x = *p + t.offset;
+    _mm_prefetch(reinterpret_cast<const char*>(p[kAhead] + t.offset), _MM_HINT_T0);
+    V a[kNV];
+    MP_UNROLL for (int v = 0; v < kNV; ++v) a[v] = pinned(load(dy + kLanes * v));
+    MP_UNROLL for (int r = 0; r < kR; ++r)
+      MP_UNROLL for (int v = 0; v < kNV; ++v) fma_from(acc[r][v], a[v], x + r);
+  }
+  MP_UNROLL for (int r = 0; r < kR; ++r) {
+    MP_UNROLL for (int v = 0; v < kNV - 1; ++v) store(t.out + r * t.out_stride + kLanes * v, acc[r][v]);
+    store(t.out + r * t.out_stride + kLanes * (kNV - 1), acc[r][kNV - 1], tail);
+  }
+}
+
+void pack(float* to, const float* from, int64_t rows, int64_t stride, int vectors, int64_t channels) noexcept {
+  const Tail tail = tail_of(channels - kLanes * (vectors - 1));
+  for (int64_t k = 0; k < rows; ++k, from += stride, to += kLanes * vectors) {
+    for (int v = 0; v < vectors - 1; ++v) store(to + kLanes * v, load(from + kLanes * v));
+    store(to + kLanes * (vectors - 1), load(from + kLanes * (vectors - 1), tail));
+  }
+}
+
+#ifdef __AVX512F__
+MP_INLINE void transpose(V (&r)[16]) {
+  V t[16];
+  MP_UNROLL for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+    t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+  }
+  MP_UNROLL for (int i = 0; i < 16; i += 4) {
+    MP_UNROLL for (int j = 0; j < 2; ++j) {
+      r[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(t[i + j]), _mm512_castps_pd(t[i + j + 2])));
+      r[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(t[i + j]), _mm512_castps_pd(t[i + j + 2])));
+    }
+  }
+  MP_UNROLL for (int i = 0; i < 4; ++i) {
+    t[i] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88);
+    t[i + 4] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd);
+    t[i + 8] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
+    t[i + 12] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xdd);
+  }
+  MP_UNROLL for (int i = 0; i < 8; ++i) {
+    r[i] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88);
+    r[i + 8] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd);
+  }
+}
+#else
+MP_INLINE void transpose(V (&r)[8]) {
+  V t[8];
+  MP_UNROLL for (int i = 0; i < 8; i += 2) {
+    t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+    t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+  }
+  MP_UNROLL for (int i = 0; i < 8; i += 4) {
+    MP_UNROLL for (int j = 0; j < 2; ++j) {
+      r[i + 2 * j] = _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(t[i + j]), _mm256_castps_pd(t[i + j + 2])));
+      r[i + 2 * j + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(t[i + j]), _mm256_castps_pd(t[i + j + 2])));
+    }
+  }
+  MP_UNROLL for (int i = 0; i < 4; ++i) {
+    t[i] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x20);
+    t[i + 4] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x31);
+  }
+  MP_UNROLL for (int i = 0; i < 8; ++i) r[i] = t[i];
+}
+#endif
+
+void pack_transposed(float* to, const float* from, int64_t rows, int64_t stride, int vectors, int64_t channels) noexcept {
+  const int64_t width = int64_t(kLanes) * vectors;
+  for (int64_t k = 0; k < rows; k += kLanes) {
+    const int64_t n = rows - k < kLanes ? rows - k : kLanes;
+    const Tail tail = tail_of(n);
+    for (int64_t c = 0; c < width; c += kLanes) {
+      V r[kLanes];
+      const int64_t m = channels - c < kLanes ? channels - c : kLanes;
+      if (n == kLanes && m == kLanes) {
+        MP_UNROLL for (int i = 0; i < kLanes; ++i) r[i] = load(from + (c + i) * stride + k);
+        transpose(r);
+        MP_UNROLL for (int i = 0; i < kLanes; ++i) store(to + (k + i) * width + c, r[i]);
+        continue;
+      }
+      for (int i = 0; i < kLanes; ++i) r[i] = i < m ? load(from + (c + i) * stride + k, tail) : zero();
+      transpose(r);
+      for (int i = 0; i < n; ++i) store(to + (k + i) * width + c, r[i]);
+    }
+  }
+}
+
+void gather(float* to, const float* const* x, int64_t pixels, const FilterPiece* pieces, int64_t count, int64_t length) noexcept {
+  // Pixel after pixel: reading goes straight through memory, and writing has few enough streams.
+  for (int64_t p = 0; p < pixels; ++p)
+    for (int64_t k = 0; k < count; ++k) {
+      const int64_t begin = pieces[k].begin, left = length - begin;
+      float* at = to + (k * pixels + p) * 8;
+      if (left >= 8) {
+        _mm256_storeu_ps(at, _mm256_loadu_ps(x[p] + begin));
+      } else {
+        const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(int(left)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+        _mm256_storeu_ps(at, _mm256_maskload_ps(x[p] + begin, mask));
+      }
+    }
+}
+
+void add_up(float* to, const float* from, int64_t size, int64_t stride, int64_t count) noexcept {
+  for (int64_t i = 0; i < size; i += kLanes) {
+    const Tail tail = tail_of(size - i);
+    V a = load(from + i, tail);
+    for (int64_t s = 1; s < count; ++s) a = add(a, load(from + s * stride + i, tail));
+    store(to + i, a, tail);
+  }
+}
+
+}  // namespace
+
+#define MP_PIXELS(v) \
+  { nullptr, pixel_tile<v, 1>, pixel_tile<v, 2>, pixel_tile<v, 3>, pixel_tile<v, 4>, pixel_tile<v, 5>, pixel_tile<v, 6>, MP_LAST(v) }
+#define MP_FILTER(v) \
+  { nullptr, filter_tile<v, 1>, filter_tile<v, 2>, filter_tile<v, 3>, filter_tile<v, 4>, filter_tile<v, 5>, filter_tile<v, 6>, MP_LAST_ROWS(v) }
+#ifdef __AVX512F__
+// 32 registers: 4 x 7 sums and 4 vectors of filter are all of them.
+#define MP_LAST(v) pixel_tile<v, 7>, v == 4 ? nullptr : pixel_tile<v == 4 ? 1 : v, 8>
+#define MP_LAST_ROWS(v) filter_tile<v, 7>, v == 4 ? nullptr : filter_tile<v == 4 ? 1 : v, 8>
+extern const ConvTiles conv_tiles = {16, 4, {0, 8, 8, 8, 7}, {0, 8, 8, 8, 7},
+                                     {{}, MP_PIXELS(1), MP_PIXELS(2), MP_PIXELS(3), MP_PIXELS(4)},
+                                     {{}, MP_FILTER(1), MP_FILTER(2), MP_FILTER(3), MP_FILTER(4)},
+                                     pack, pack_transposed, gather, add_up};
+#else
+#define MP_LAST(v) nullptr, nullptr
+#define MP_LAST_ROWS(v) nullptr, nullptr
+extern const ConvTiles conv_tiles = {8, 2, {0, 6, 6, 0, 0}, {0, 6, 6, 0, 0},
+                                     {{}, MP_PIXELS(1), MP_PIXELS(2), {}, {}},
+                                     {{}, MP_FILTER(1), MP_FILTER(2), {}, {}},
+                                     pack, pack_transposed, gather, add_up};
+#endif
+
+}  // namespace millpond::backend::cpu::MP_ISA

@@ -1,0 +1,622 @@
+#include "backend/cpu/expression.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/assert.h"
+#include "base/random.h"
+#include "ops/dropout.h"
+
+namespace millpond::backend::cpu {
+
+using ops::Collect;
+using ops::Extent;
+using ops::Function;
+
+namespace {
+
+constexpr int kMaxRefs = 160, kMaxExternals = 64, kMaxKeys = 8;
+constexpr int64_t kSlotBudget = 4096;  // floats of all slots together: half of a 32 KiB L1
+
+Span join(Span a, Span b) {
+  if (a == b || b == Span::kScalar) return a;
+  return a == Span::kScalar ? b : Span::kFull;
+}
+
+double cost_of(int kind) {  // nanoseconds an element, data in L1
+  switch (kind) {
+    case kStep_exp: return 0.25;
+    case kStep_log: return 0.35;
+    case kStep_sigmoid:
+    case kStep_erf: return 0.4;
+    case kStep_log1p:
+    case kStep_tanh: return 0.5;
+    case kStep_sigmoid_cross_entropy: return 0.9;
+    case kStep_power: return 12;
+    case kStep_divide:
+    case kStep_sqrt: return 0.12;
+    case kStep_rsqrt: return 0.25;
+    case kStep_dropout:
+    case kStep_add_relu_dropout:
+    case kStep_gate_dropout: return 0.25;
+    default: return 0.06;
+  }
+}
+
+}  // namespace
+
+// Turns an expression into steps: what is dead goes, pairs become one step, registers get places.
+class Preparation {
+ public:
+  Preparation(const ops::Expression& e, std::span<const TensorType> operands, std::span<const TensorType> results, Grid grid, bool epilogue)
+      : e_(e), operands_(operands), results_(results), epilogue_(epilogue), k_(std::make_unique<ExpressionKernel>()) {
+    k_->turned_ = grid.cols == 1 && grid.rows != 1;
+    k_->grid_ = k_->turned_ ? Grid{1, grid.rows, grid.col_blocks, grid.row_blocks} : grid;
+    by_column_ = k_->turned_;
+  }
+
+  std::unique_ptr<ExpressionKernel> run() {
+    if (!read_inputs()) return nullptr;
+    read_code();
+    if (!read_results()) return nullptr;
+    drop_dead();
+    if (!emit()) return nullptr;
+    finish_layout();
+    if (k_->refs_ > kMaxRefs || k_->externals_.size() > kMaxExternals || k_->keys_.size() > kMaxKeys) return nullptr;
+    return std::move(k_);
+  }
+
+ private:
+  using External = ExpressionKernel::External;
+  enum class From : uint8_t { kInput, kConstant, kCode };
+  struct Value {  // a register, with those that preparation adds
+    From from = From::kCode;
+    Span span = Span::kFull;
+    int input = -1;              // kInput
+    float constant = 0;          // kConstant
+    int kind = -1;               // kCode: StepKind
+    int a = -1, b = -1, c = -1;  // values
+    const ops::Instruction* source = nullptr;
+    bool needed = false;
+    int readers = 0;
+    bool convert = false;        // an operand of another type, brought to float32 in a slot of its own
+    int ref = -1, slot = -1;
+    int last = -1;               // last step that reads it
+    int made = -1;               // step that makes it
+    int direct = -1;             // output it is made in
+  };
+  struct Store {
+    int value, output;
+    DType dtype;
+  };
+  struct SumOf {
+    int value, output;
+    Collect collect;
+    float scale;
+  };
+
+  const ops::Expression& e_;
+  std::span<const TensorType> operands_, results_;
+  bool epilogue_, by_column_ = false;
+  std::unique_ptr<ExpressionKernel> k_;
+  std::vector<Value> v_;
+  std::vector<Store> stores_;
+  std::vector<SumOf> sums_;
+  std::vector<int> counter_of_;  // inputs that are only dropout counters are never read as floats
+
+  Span span_of(Extent x) const {
+    const Grid& g = k_->grid_;
+    if (by_column_) return x == Extent::kFull || x == Extent::kColumn ? Span::kFull : Span::kScalar;
+    if (g.rows == 1) return x == Extent::kFull || x == Extent::kRow ? Span::kFull : Span::kScalar;
+    return Span(int(x));
+  }
+
+  bool read_inputs() {
+    for (size_t i = 0; i < e_.inputs.size(); ++i) {
+      Value v;
+      v.from = From::kInput;
+      v.input = int(i);
+      v.span = span_of(e_.inputs[i]);
+      const DType t = epilogue_ && i == 0 ? DType::kFloat32 : operands_[i].dtype;
+      v.convert = t != DType::kFloat32;
+      if (v.convert && t != DType::kInt32 && t != DType::kInt64 && t != DType::kUInt8 && t != DType::kBool) return false;
+      v_.push_back(v);
+    }
+    return true;
+  }
+
+  void read_code() {
+    for (const ops::Instruction& c : e_.code) {
+      Value v;
+      v.source = &c;
+      v.kind = int(c.function);
+      if (c.function == Function::k_constant) {
+        v.from = From::kConstant;
+        v.constant = c.immediate;
+        v.span = Span::kScalar;
+      } else if (c.function == Function::k_dropout) {
+        v.a = c.a;  // the counter is read as an integer, apart
+        v.span = Span::kFull;
+      } else {
+        const int n = ops::arity(c.function);
+        v.a = c.a;
+        v.span = v_[c.a].span;
+        if (n > 1) v.b = c.b, v.span = join(v.span, v_[c.b].span);
+        if (n > 2) v.c = c.c, v.span = join(v.span, v_[c.c].span);
+      }
+      v_.push_back(v);
+    }
+  }
+
+  bool read_results() {
+    const Grid& g = k_->grid_;
+    for (size_t i = 0; i < e_.results.size(); ++i) {
+      const ops::Result& r = e_.results[i];
+      Collect how = r.collect;
+      if (by_column_) how = how == Collect::kSumRows ? Collect::kSumAll : how == Collect::kSumCols ? Collect::kStore : how;
+      else if (g.rows == 1) how = how == Collect::kSumRows ? Collect::kStore : how == Collect::kSumCols ? Collect::kSumAll : how;
+      const DType t = results_[i].dtype;
+      if (how == Collect::kStore) {
+        if (t != DType::kFloat32 && t != DType::kInt32 && t != DType::kInt64 && t != DType::kUInt8 && t != DType::kBool) return false;
+        int value = r.reg;
+        if (r.collect != Collect::kStore && r.scale != 1) {  // a sum of one element
+          Value s;
+          s.from = From::kConstant, s.constant = r.scale, s.span = Span::kScalar;
+          v_.push_back(s);
+          Value m;
+          m.kind = kStep_multiply, m.a = value, m.b = int(v_.size()) - 1, m.span = v_[value].span;
+          v_.push_back(m);
+          value = int(v_.size()) - 1;
+        }
+        stores_.push_back({value, int(i), t});
+        if (t == DType::kFloat32 && r.collect == Collect::kStore) k_->product_output_ = int(i);
+      } else {
+        if (t != DType::kFloat32) return false;
+        sums_.push_back({r.reg, int(i), how, r.scale});
+      }
+    }
+    return true;
+  }
+
+  void need(int i) {
+    if (i < 0) return;
+    ++v_[i].readers;
+    if (std::exchange(v_[i].needed, true)) return;
+    need(v_[i].a), need(v_[i].b), need(v_[i].c);
+  }
+
+  // relu(add) and the like become one step; the inner value must have no other reader.
+  void join_pairs() {
+    auto only = [&](int i, int kind) { return v_[i].from == From::kCode && v_[i].kind == kind && v_[i].readers == 1 && !stored(i); };
+    for (Value& v : v_) {
+      if (v.from != From::kCode || !v.needed) continue;
+      if (v.kind == kStep_relu && only(v.a, kStep_add)) take(v, v.a, kStep_add_relu);
+      if (v.kind == kStep_dropout && only(v.a, kStep_add_relu) && v_[v.a].span == Span::kFull) take(v, v.a, kStep_add_relu_dropout);
+      else if (v.kind == kStep_dropout && only(v.a, kStep_gate) && v_[v.a].span == Span::kFull) take(v, v.a, kStep_gate_dropout);
+      else if (v.kind == kStep_gate && only(v.a, kStep_dropout)) {
+        v.source = v_[v.a].source;
+        const int inner = v.a;
+        v.a = v_[inner].a, v.kind = kStep_gate_dropout;
+        v_[inner].needed = false;
+      }
+    }
+  }
+  void take(Value& v, int inner, int kind) {
+    v.a = v_[inner].a, v.b = v_[inner].b, v.kind = kind;
+    v_[inner].needed = false;
+  }
+  bool stored(int value) const {
+    for (const Store& s : stores_)
+      if (s.value == value) return true;
+    for (const SumOf& s : sums_)
+      if (s.value == value) return true;
+    return false;
+  }
+
+  void drop_dead() {
+    for (const Store& s : stores_) need(s.value);
+    for (const SumOf& s : sums_) need(s.value);
+    join_pairs();
+  }
+
+  // A step before places are known.
+  struct Draft {
+    enum class Kind : uint8_t { kCompute, kConvert, kSumRows, kSumCols, kSumAll, kStore, kStage } kind;
+    int value;       // computed, summed or stored
+    int output = -1;
+    float scale = 1;
+  };
+  std::vector<Draft> drafts_;
+
+  void reads(const Draft& d, int out[3], int& n) const {
+    n = 0;
+    if (d.kind == Draft::Kind::kCompute) {
+      for (int r : {v_[d.value].a, v_[d.value].b, v_[d.value].c})
+        if (r >= 0) out[n++] = r;
+    } else {
+      out[n++] = d.value;
+    }
+  }
+  bool reads_full_operand(const Draft& d) const {
+    int r[3], n;
+    reads(d, r, n);
+    for (int i = 0; i < n; ++i)
+      if (v_[r[i]].from == From::kInput && v_[r[i]].span == Span::kFull && (d.kind == Draft::Kind::kConvert || !v_[r[i]].convert)) return true;
+    return false;
+  }
+
+  bool emit() {
+    // order: what does not vary first, then the code, then sums, then stores; conversions before their first reader
+    std::vector<bool> converted(v_.size());
+    auto compute = [&](int i) {
+      const Value& v = v_[i];
+      for (int r : {v.a, v.b, v.c})
+        if (r >= 0 && v_[r].convert && !converted[r]) drafts_.push_back({Draft::Kind::kConvert, r}), converted[r] = true;
+      drafts_.push_back({Draft::Kind::kCompute, i});
+    };
+    auto converted_value = [&](int i) {
+      if (v_[i].convert && !converted[i]) drafts_.push_back({Draft::Kind::kConvert, i}), converted[i] = true;
+    };
+    for (size_t i = 0; i < v_.size(); ++i)
+      if (v_[i].from == From::kCode && v_[i].needed && v_[i].span == Span::kScalar) compute(int(i));
+    k_->preamble_ = int(drafts_.size());
+    for (size_t i = 0; i < v_.size(); ++i)
+      if (v_[i].from == From::kCode && v_[i].needed && v_[i].span != Span::kScalar) compute(int(i));
+    for (const SumOf& s : sums_) {
+      converted_value(s.value);
+      drafts_.push_back({s.collect == Collect::kSumRows ? Draft::Kind::kSumRows : s.collect == Collect::kSumCols ? Draft::Kind::kSumCols : Draft::Kind::kSumAll, s.value, s.output, s.scale});
+    }
+    // A stored operand may lie where another result goes: with several results it is taken aside first.
+    std::vector<int> aside(v_.size(), -1);
+    if (stores_.size() > 1)
+      for (const Store& s : stores_)
+        if (v_[s.value].from == From::kInput && !v_[s.value].convert && v_[s.value].span == Span::kFull && aside[s.value] < 0) {
+          Value copy;
+          copy.kind = kStep_copy, copy.a = s.value, copy.span = Span::kFull, copy.needed = true;
+          v_.push_back(copy);
+          aside[s.value] = int(v_.size()) - 1;
+          drafts_.push_back({Draft::Kind::kCompute, aside[s.value]});
+        }
+    for (Store& s : stores_) {
+      converted_value(s.value);
+      if (s.value < int(aside.size()) && aside[s.value] >= 0) s.value = aside[s.value];
+      const Span span = v_[s.value].span;
+      if (s.dtype != DType::kFloat32 && span != Span::kFull) {  // spread it first
+        Value copy;
+        copy.kind = kStep_copy, copy.a = s.value, copy.span = Span::kFull, copy.needed = true;
+        v_.push_back(copy);
+        s.value = int(v_.size()) - 1;
+        drafts_.push_back({Draft::Kind::kCompute, s.value});
+      }
+      drafts_.push_back({Draft::Kind::kStore, s.value, s.output});
+    }
+    choose_direct();
+    return place();
+  }
+
+  // A value is made in its output at once when nothing after it reads an operand: the output may be that operand's place.
+  void choose_direct() {
+    for (size_t p = 0; p < drafts_.size(); ++p)
+      if (drafts_[p].kind == Draft::Kind::kCompute) v_[drafts_[p].value].made = int(p);
+    size_t last_read = 0;
+    bool any = false;
+    for (size_t p = 0; p < drafts_.size(); ++p)
+      if (reads_full_operand(drafts_[p])) last_read = p, any = true;
+    for (size_t p = 0; p < drafts_.size();) {
+      const Draft d = drafts_[p];
+      Value& v = v_[d.value];
+      if (d.kind == Draft::Kind::kStore && results_[d.output].dtype == DType::kFloat32 && v.from == From::kCode && v.span == Span::kFull && v.direct < 0 && (!any || size_t(v.made) >= last_read)) {
+        v.direct = d.output;
+        drafts_.erase(drafts_.begin() + long(p));
+        continue;
+      }
+      ++p;
+    }
+  }
+
+  int16_t external(External x) {
+    x.ref = int16_t(k_->refs_++);
+    k_->externals_.push_back(x);
+    return x.ref;
+  }
+  void strides(External& x, Span span, int64_t size, int64_t ld) const {
+    x.row_bytes = span == Span::kFull ? ld * size : span == Span::kColumn ? size : 0;
+    x.col_bytes = span == Span::kFull || span == Span::kRow ? size : 0;
+    x.rs = span == Span::kFull ? ld : span == Span::kColumn ? 1 : 0;
+  }
+  int16_t output_external(int output, int64_t size) {
+    External x{External::Kind::kOutput};
+    x.index = int16_t(output);
+    strides(x, Span::kFull, size, k_->grid_.cols);
+    return external(x);
+  }
+  int16_t input_external(int i) {
+    const Value& v = v_[i];
+    const bool product = epilogue_ && v.input == 0;
+    External x{product ? External::Kind::kProduct : External::Kind::kInput};
+    x.index = int16_t(v.input);
+    strides(x, v.span, product ? 4 : size_of(operands_[v.input].dtype).value, k_->grid_.cols);
+    return external(x);
+  }
+
+  bool place() {
+    const ExpressionSteps& table = expression_steps();
+    const Grid& g = k_->grid_;
+    for (size_t p = 0; p < drafts_.size(); ++p) {
+      int r[3], n;
+      reads(drafts_[p], r, n);
+      if (drafts_[p].kind == Draft::Kind::kConvert) continue;
+      for (int i = 0; i < n; ++i) v_[r[i]].last = int(p);
+    }
+    std::vector<int> free_slots[4];
+    std::vector<int> raw(v_.size(), -1);  // ref of an operand before conversion
+    auto new_slot = [&](int value) {
+      Value& v = v_[value];
+      std::vector<int>& pool = free_slots[int(v.span)];  // by span: a slot's rows lie differently for each
+      if (pool.empty()) pool.push_back(k_->slot_count_++);
+      v.slot = pool.back(), pool.pop_back();
+      v.ref = k_->refs_++;
+      k_->slots_.push_back({int16_t(v.ref), int16_t(v.slot), v.span});
+    };
+    auto ref_of = [&](int value) -> int16_t {
+      Value& v = v_[value];
+      if (v.ref < 0) {
+        if (v.from == From::kConstant) {
+          v.ref = k_->refs_++;
+          k_->constants_.push_back({int16_t(v.ref), v.constant});
+        } else {
+          v.ref = input_external(value);
+        }
+      }
+      return int16_t(v.ref);
+    };
+    for (size_t p = 0; p < drafts_.size(); ++p) {
+      const Draft& d = drafts_[p];
+      Step s{};
+      s.a = s.b = s.c = s.d = 0;
+      s.span = v_[d.value].span;
+      s.scale = d.scale;
+      auto vector_in = [&](int value, Span of) {
+        const Span x = v_[value].span;
+        if (of == Span::kScalar || of == Span::kColumn) return x == of;
+        return x == Span::kFull || x == Span::kRow;
+      };
+      auto release = [&](int value) {
+        Value& v = v_[value];
+        if (v.slot >= 0 && v.last == int(p)) free_slots[int(v.span)].push_back(v.slot), v.last = -2;
+      };
+      switch (d.kind) {
+        case Draft::Kind::kConvert: {
+          const int16_t from = input_external(d.value);
+          s.a = from;
+          new_slot(d.value);
+          s.d = int16_t(v_[d.value].ref);
+          switch (operands_[v_[d.value].input].dtype) {
+            case DType::kInt32: s.run = table.from_int32; break;
+            case DType::kInt64: s.run = table.from_int64; break;
+            default: s.run = table.from_byte;
+          }
+          k_->cost_ += 0.1;
+          break;
+        }
+        case Draft::Kind::kCompute: {
+          Value& v = v_[d.value];
+          const bool va = vector_in(v.a, v.span), vb = v.b >= 0 && vector_in(v.b, v.span), vc = v.c >= 0 && vector_in(v.c, v.span);
+          s.run = table.step(v.kind, va, vb, vc);
+          if (!s.run) return false;
+          s.a = ref_of(v.a);
+          if (v.b >= 0) s.b = ref_of(v.b);
+          if (v.c >= 0) s.c = ref_of(v.c);
+          if (v.kind == kStep_dropout || v.kind == kStep_add_relu_dropout || v.kind == kStep_gate_dropout) {
+            const ops::Instruction& c = *v.source;
+            const DType t = operands_[c.b].dtype;
+            if (t != DType::kInt32 && t != DType::kInt64) return false;
+            s.key = int16_t(k_->keys_.size());
+            k_->keys_.push_back({c.b, t == DType::kInt64, c.salt});
+            s.threshold = ops::dropout_threshold(c.immediate);
+            s.scale = ops::dropout_scale(c.immediate);
+          }
+          // operands that end here give their slots to the result: a step reads an element before it writes it
+          const int operand[] = {v.a, v.b, v.c};
+          for (int i = 0; i < 3; ++i)
+            if (operand[i] >= 0 && v_[operand[i]].span == v.span) release(operand[i]);
+          if (v.direct >= 0) v.ref = output_external(v.direct, 4);
+          else new_slot(d.value);
+          for (int i = 0; i < 3; ++i)
+            if (operand[i] >= 0) release(operand[i]);
+          s.d = int16_t(v.ref);
+          k_->cost_ += cost_of(v.kind);
+          break;
+        }
+        case Draft::Kind::kSumRows:
+        case Draft::Kind::kSumCols:
+        case Draft::Kind::kSumAll: {
+          s.a = ref_of(d.value);
+          s.span = Span::kFull;
+          const bool va = vector_in(d.value, Span::kFull);
+          const Collect how = d.kind == Draft::Kind::kSumRows ? Collect::kSumRows : d.kind == Draft::Kind::kSumCols ? Collect::kSumCols : Collect::kSumAll;
+          s.run = how == Collect::kSumRows ? table.sum_rows(va) : how == Collect::kSumCols ? table.sum_cols(va) : table.sum_all(va);
+          s.d = sum_external(d, how);
+          release(d.value);
+          k_->cost_ += 0.06;
+          break;
+        }
+        case Draft::Kind::kStore: {
+          s.a = ref_of(d.value);
+          s.span = Span::kFull;
+          const DType t = results_[d.output].dtype;
+          s.d = output_external(d.output, size_of(t).value);
+          switch (t) {
+            case DType::kFloat32: s.run = table.step(kStep_copy, vector_in(d.value, Span::kFull), false, false); break;
+            case DType::kInt32: s.run = table.to_int32; break;
+            case DType::kInt64: s.run = table.to_int64; break;
+            case DType::kBool: s.run = table.to_bool; break;
+            default: s.run = table.to_byte;
+          }
+          release(d.value);
+          k_->cost_ += 0.06;
+          break;
+        }
+        case Draft::Kind::kStage: return false;
+      }
+      k_->steps_.push_back(s);
+    }
+    for (const External& x : k_->externals_)
+      if (x.row_bytes && x.col_bytes) k_->cost_ += 0.1;
+    (void)g;
+    return true;
+  }
+
+  int16_t sum_external(const Draft& d, Collect how) {
+    const Grid& g = k_->grid_;
+    ExpressionKernel::Sum sum{int16_t(d.output), 0, how, d.scale, true};
+    External x{External::Kind::kOutput};
+    x.index = int16_t(d.output);
+    if (how == Collect::kSumRows) {
+      sum.direct = g.row_blocks == 1;
+      x.col_bytes = 4;
+      x.row_block_bytes = g.cols * 4;
+    } else if (how == Collect::kSumCols) {
+      sum.direct = g.col_blocks == 1;
+      x.row_bytes = 4;
+      x.rs = 1;
+      x.col_block_bytes = g.rows * 4;
+    } else {
+      sum.direct = g.row_blocks * g.col_blocks == 1;
+      x.row_block_bytes = 8 * g.col_blocks, x.col_block_bytes = 8;
+      if (sum.direct) x.kind = External::Kind::kOwn, x.offset = own_sums_++ * 8;
+    }
+    if (!sum.direct) {
+      const int64_t size = how == Collect::kSumRows ? x.row_block_bytes * g.row_blocks : how == Collect::kSumCols ? x.col_block_bytes * g.col_blocks : x.row_block_bytes * g.row_blocks;
+      x.kind = External::Kind::kShared;
+      x.offset = k_->shared_bytes_;
+      k_->shared_bytes_ += (size + 63) / 64 * 64;
+      k_->unfinished_ = true;
+    }
+    const int16_t ref = external(x);
+    sum.external = int16_t(k_->externals_.size() - 1);
+    k_->sums_.push_back(sum);
+    return ref;
+  }
+
+  void finish_layout() {
+    const Grid& g = k_->grid_;
+    const int64_t all = std::max<int64_t>(1, g.rows * g.cols);
+    k_->chunk_ = INT64_MAX / 4;
+    if (k_->slot_count_) {
+      k_->chunk_ = std::clamp<int64_t>(kSlotBudget / k_->slot_count_ / 64 * 64, 128, 1024);
+      k_->slot_floats_ = (std::min(k_->chunk_, all) + 15) / 16 * 16;
+    }
+    // slots first, then the doubles of sums
+    const int64_t sums_at = k_->slot_count_ * k_->slot_floats_ * 4;
+    for (External& x : k_->externals_)
+      if (x.kind == External::Kind::kOwn) x.offset += sums_at;
+    k_->own_bytes_ = (sums_at + own_sums_ * 8 + 63) / 64 * 64;
+  }
+  int64_t own_sums_ = 0;
+};
+
+bool ExpressionKernel::flat(const ops::Expression& e) {
+  for (Extent x : e.inputs)
+    if (x != Extent::kFull && x != Extent::kScalar) return false;
+  for (const ops::Result& r : e.results)
+    if (r.collect != Collect::kStore && r.collect != Collect::kSumAll) return false;
+  return true;
+}
+
+std::unique_ptr<ExpressionKernel> ExpressionKernel::make(const ops::Expression& e, std::span<const TensorType> operands, std::span<const TensorType> results, Grid grid, bool epilogue) {
+  return Preparation(e, operands, results, grid, epilogue).run();
+}
+
+std::byte* ExpressionKernel::base(const External& e, const ExpressionCall& call, const Tile& t) const {
+  switch (e.kind) {
+    case External::Kind::kInput: return static_cast<std::byte*>(call.in[e.index]);
+    case External::Kind::kOutput: return static_cast<std::byte*>(call.out[e.index]);
+    case External::Kind::kOwn: return call.own + e.offset;
+    case External::Kind::kShared: return call.shared + e.offset + t.row_block * e.row_block_bytes + t.col_block * e.col_block_bytes;
+    case External::Kind::kProduct: break;
+  }
+  // as an address of (0, 0), which may lie outside of the product
+  return reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(call.product) - uintptr_t((t.row * call.product_ld + t.col) * 4));
+}
+
+void ExpressionKernel::tile(const ExpressionCall& call, Tile t) const noexcept {
+  if (turned_) t = {t.col, t.cols, t.row, t.rows, t.col_block, t.row_block, t.first, t.last};
+  Ref refs[kMaxRefs];
+  std::byte* bases[kMaxExternals];
+  uint64_t keys[kMaxKeys];
+  Chunk c;
+  const int64_t step_cols = std::min(t.cols, chunk_), step_rows = t.cols == 0 ? 1 : std::max<int64_t>(1, std::min(t.rows, chunk_ / std::max<int64_t>(1, step_cols)));
+
+  const size_t externals = externals_.size();
+  for (size_t i = 0; i < externals; ++i) {
+    const External& e = externals_[i];
+    bases[i] = base(e, call, t);
+    refs[e.ref].rs = e.kind == External::Kind::kProduct ? call.product_ld : e.rs;
+  }
+  float* slots = reinterpret_cast<float*>(call.own);
+  for (const Slot& s : slots_) refs[s.ref] = {slots + s.slot * slot_floats_, s.span == Span::kFull ? step_cols : s.span == Span::kColumn};
+  for (const Constant& k : constants_) refs[k.ref] = {const_cast<float*>(&k.value), 0};
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    const void* counter = call.in[keys_[i].input];
+    keys[i] = random_key(keys_[i].salt, keys_[i].wide ? uint64_t(*static_cast<const int64_t*>(counter)) : uint64_t(int64_t(*static_cast<const int32_t*>(counter))));
+  }
+  c.keys = keys;
+  c.element_stride = uint32_t(grid_.cols);
+  c.rows[int(Span::kRow)] = c.rows[int(Span::kColumn)] = c.rows[int(Span::kScalar)] = c.cols[int(Span::kScalar)] = 1;
+
+  const Step* const steps = steps_.data();
+  const Step* from = steps;
+  const Step* const end = steps + steps_.size();
+  for (int64_t row = t.row; row < t.row + t.rows; row += step_rows)
+    for (int64_t col = t.col; col < t.col + t.cols; col += step_cols) {
+      const int64_t rows = std::min(step_rows, t.row + t.rows - row), cols = std::min(step_cols, t.col + t.cols - col);
+      for (size_t i = 0; i < externals; ++i) {
+        const External& e = externals_[i];
+        const int64_t row_bytes = e.kind == External::Kind::kProduct ? (turned_ ? 0 : call.product_ld * 4) : e.row_bytes;
+        refs[e.ref].p = bases[i] + row * row_bytes + col * e.col_bytes;
+      }
+      c.rows[0] = rows, c.cols[0] = cols;
+      c.cols[int(Span::kRow)] = cols, c.cols[int(Span::kColumn)] = rows;
+      c.element = uint32_t(row * grid_.cols + col);
+      c.first_row = t.first && row == t.row;
+      c.first_col = col == t.col;
+      c.first = c.first_row && c.first_col;
+      for (const Step* s = from; s != end; ++s) s->run(*s, refs, c);
+      from = steps + preamble_;
+    }
+
+  for (const Sum& s : sums_) {
+    const External& e = externals_[s.external];
+    std::byte* acc = bases[s.external] + t.row * e.row_bytes + t.col * e.col_bytes;
+    const int64_t n = s.collect == Collect::kSumRows ? t.cols : s.collect == Collect::kSumCols ? t.rows : 1;
+    if (t.first && (t.rows == 0 || t.cols == 0)) std::memset(acc, 0, size_t(n) * (s.collect == Collect::kSumAll ? 8 : 4));
+    if (!s.direct || !t.last) continue;
+    if (s.collect == Collect::kSumAll) {
+      double value;
+      std::memcpy(&value, acc, 8);
+      *static_cast<float*>(call.out[s.output]) = float(value * double(s.scale));
+    } else if (s.scale != 1) {
+      expression_steps().scale(reinterpret_cast<float*>(acc), n, s.scale);
+    }
+  }
+}
+
+void ExpressionKernel::finish(const ExpressionCall& call) const noexcept {
+  for (const Sum& s : sums_) {
+    if (s.direct) continue;
+    const std::byte* at = call.shared + externals_[s.external].offset;
+    float* out = static_cast<float*>(call.out[s.output]);
+    if (s.collect == Collect::kSumAll) {
+      double total = 0, part;
+      for (int i = 0; i < grid_.row_blocks * grid_.col_blocks; ++i) std::memcpy(&part, at + 8 * i, 8), total += part;
+      *out = float(total * double(s.scale));
+    } else if (s.collect == Collect::kSumRows) {
+      expression_steps().combine(out, reinterpret_cast<const float*>(at), grid_.cols, grid_.row_blocks, s.scale);
+    } else {
+      expression_steps().combine(out, reinterpret_cast<const float*>(at), grid_.rows, grid_.col_blocks, s.scale);
+    }
+  }
+}
+
+}  // namespace millpond::backend::cpu

@@ -1,0 +1,290 @@
+#include "backend/cpu/expression_steps.h"
+
+#include "backend/cpu/math.h"
+
+namespace millpond::backend::cpu::MP_ISA {
+namespace {
+
+// Every element-wise function on vectors: V f(V) or V f(V, V).
+#define MP_F(name, ...) \
+  struct F_##name {     \
+    static MP_INLINE V f(__VA_ARGS__)
+#define MP_END \
+  }            \
+  ;
+MP_F(copy, V x) { return x; } MP_END
+MP_F(negate, V x) { return neg(x); } MP_END
+MP_F(exp, V x) { return exp(x); } MP_END
+MP_F(log, V x) { return log(x); } MP_END
+MP_F(log1p, V x) { return log1p(x); } MP_END
+MP_F(sqrt, V x) { return sqrt(x); } MP_END
+MP_F(rsqrt, V x) { return div(set(1), sqrt(x)); } MP_END
+MP_F(square, V x) { return mul(x, x); } MP_END
+MP_F(abs, V x) { return abs(x); } MP_END
+MP_F(sign, V x) { return sub(zero_unless(gt(x, zero()), set(1)), zero_unless(lt(x, zero()), set(1))); } MP_END
+MP_F(tanh, V x) { return tanh(x); } MP_END
+MP_F(sigmoid, V x) { return sigmoid(x); } MP_END
+MP_F(relu, V x) { return max(x, zero()); } MP_END
+MP_F(erf, V x) { return erf(x); } MP_END
+MP_F(cast_bool, V x) { return zero_unless(ne(x, zero()), set(1)); } MP_END
+MP_F(truncate, V x) { return trunc(x); } MP_END
+MP_F(add, V x, V y) { return add(x, y); } MP_END
+MP_F(subtract, V x, V y) { return sub(x, y); } MP_END
+MP_F(multiply, V x, V y) { return mul(x, y); } MP_END
+MP_F(divide, V x, V y) { return div(x, y); } MP_END
+MP_F(maximum, V x, V y) { return max(x, y); } MP_END
+MP_F(minimum, V x, V y) { return min(x, y); } MP_END
+MP_F(gate, V x, V y) { return zero_unless(gt(y, zero()), x); } MP_END
+MP_F(sigmoid_cross_entropy, V x, V y) { return add(fnma(x, y, max(x, zero())), log1p(exp(neg(abs(x))))); } MP_END
+MP_F(greater, V x, V y) { return zero_unless(gt(x, y), set(1)); } MP_END
+MP_F(greater_equal, V x, V y) { return zero_unless(ge(x, y), set(1)); } MP_END
+MP_F(equal, V x, V y) { return zero_unless(eq(x, y), set(1)); } MP_END
+MP_F(add_relu, V x, V y) { return max(add(x, y), zero()); } MP_END
+// Through memory: the C library's powf, a lane at a time. Squares, the usual case, are worth a test.
+MP_F(power, V x, V y) {
+  if (!any(ne(y, set(2)))) return mul(x, x);
+  alignas(64) float a[kLanes], b[kLanes];
+  store(a, x), store(b, y);
+  for (int i = 0; i < kLanes; ++i) a[i] = __builtin_powf(a[i], b[i]);
+  return load(a);
+} MP_END
+
+template <bool vector>
+struct Operand {
+  const float* p;
+  int64_t rs;
+  V held;
+  MP_INLINE Operand(const Ref& r) : p(static_cast<const float*>(r.p)), rs(r.rs), held(vector ? zero() : set(*p)) {}
+  template <class M>
+  MP_INLINE V at(int64_t i, M m) const {
+    if constexpr (vector) return load(p + i, m);
+    return held;
+  }
+  MP_INLINE void next() {
+    p += rs;
+    if constexpr (!vector) held = set(*p);
+  }
+  MP_INLINE bool packed(int64_t cols) const { return rs == (vector ? cols : 0); }
+};
+
+// Runs f(d + i, i, mask) over rows x cols; one long row where nothing lies between the rows.
+template <class F, class... O>
+MP_INLINE void sweep(const Step& s, const Ref* r, const Chunk& c, F&& f, O&&... operands) {
+  int64_t rows = c.rows[int(s.span)], cols = c.cols[int(s.span)];
+  float* d = static_cast<float*>(r[s.d].p);
+  const int64_t ds = r[s.d].rs;
+  if (rows > 1 && ds == cols && (operands.packed(cols) && ...)) cols *= rows, rows = 1;
+  for (;;) {
+    each_vector(cols, [&](int64_t i, auto m) { store(d + i, f(i, m), m); });
+    if (--rows <= 0) return;
+    d += ds;
+    (operands.next(), ...);
+  }
+}
+
+template <class F>
+void unary(const Step& s, const Ref* r, const Chunk& c) {
+  Operand<true> a(r[s.a]);
+  sweep(s, r, c, [&](int64_t i, auto m) { return F::f(a.at(i, m)); }, a);
+}
+void spread(const Step& s, const Ref* r, const Chunk& c) {
+  Operand<false> a(r[s.a]);
+  sweep(s, r, c, [&](int64_t i, auto m) { return a.at(i, m); }, a);
+}
+template <class F, bool va, bool vb>
+void binary(const Step& s, const Ref* r, const Chunk& c) {
+  Operand<va> a(r[s.a]);
+  Operand<vb> b(r[s.b]);
+  sweep(s, r, c, [&](int64_t i, auto m) { return F::f(a.at(i, m), b.at(i, m)); }, a, b);
+}
+template <bool va, bool vb, bool vc>
+void choose(const Step& s, const Ref* r, const Chunk& c) {
+  Operand<va> a(r[s.a]);
+  Operand<vb> x(r[s.b]);
+  Operand<vc> y(r[s.c]);
+  sweep(s, r, c, [&](int64_t i, auto m) { return select(ne(a.at(i, m), zero()), x.at(i, m), y.at(i, m)); }, a, x, y);
+}
+
+// Dropout of f's value: element numbers run on from row to row, so rows are never joined unless the tensor's are.
+template <class F, class... O>
+MP_INLINE void sweep_dropout(const Step& s, const Ref* r, const Chunk& c, F&& f, O&&... operands) {
+  const int64_t rows = c.rows[0], cols = c.cols[0];
+  float* d = static_cast<float*>(r[s.d].p);
+  const uint64_t key = c.keys[s.key];
+  const V scale = set(s.scale);
+  const I threshold = seti(int32_t(s.threshold));
+  for (int64_t row = 0; row < rows; ++row) {
+    const I first = addi(lanes(), seti(int32_t(c.element + uint32_t(row) * c.element_stride)));
+    each_vector(cols, [&](int64_t i, auto m) {
+      const Bool kept = geu(random_bits(key, addi(first, seti(int32_t(i)))), threshold);
+      store(d + i, zero_unless(kept, mul(f(i, m), scale)), m);
+    });
+    if (row + 1 == rows) break;
+    d += r[s.d].rs;
+    (operands.next(), ...);
+  }
+}
+template <bool va>
+void dropout(const Step& s, const Ref* r, const Chunk& c) {
+  Operand<va> a(r[s.a]);
+  sweep_dropout(s, r, c, [&](int64_t i, auto m) { return a.at(i, m); }, a);
+}
+template <bool va, bool vb>
+void add_relu_dropout(const Step& s, const Ref* r, const Chunk& c) {
+  Operand<va> a(r[s.a]);
+  Operand<vb> b(r[s.b]);
+  sweep_dropout(s, r, c, [&](int64_t i, auto m) { return max(add(a.at(i, m), b.at(i, m)), zero()); }, a, b);
+}
+template <bool va, bool vb>
+void gate_dropout(const Step& s, const Ref* r, const Chunk& c) {
+  Operand<va> a(r[s.a]);
+  Operand<vb> b(r[s.b]);
+  sweep_dropout(s, r, c, [&](int64_t i, auto m) { return zero_unless(gt(b.at(i, m), zero()), a.at(i, m)); }, a, b);
+}
+
+template <class F>
+StepFunction pick2(bool va, bool vb) {
+  return !va ? binary<F, false, true> : vb ? binary<F, true, true> : binary<F, true, false>;
+}
+
+StepFunction step(int kind, bool va, bool vb, bool vc) {
+  switch (kind) {
+    case kStep_copy: return va ? unary<F_copy> : spread;
+    case kStep_cast_bool: return unary<F_cast_bool>;
+    case kStep_truncate: return unary<F_truncate>;
+#define MP_UNARY(name, formula) \
+  case kStep_##name: return unary<F_##name>;
+#define MP_BINARY(name, formula) \
+  case kStep_##name: return pick2<F_##name>(va, vb);
+#define MP_COMPARE(name, formula) \
+  case kStep_##name: return pick2<F_##name>(va, vb);
+#include "ops/functions.inc"
+    case kStep_add_relu: return pick2<F_add_relu>(va, vb);
+    case kStep_select:
+      if (va) return vb ? (vc ? choose<true, true, true> : choose<true, true, false>) : (vc ? choose<true, false, true> : choose<true, false, false>);
+      return vb ? (vc ? choose<false, true, true> : choose<false, true, false>) : choose<false, false, true>;
+    case kStep_dropout: return va ? dropout<true> : dropout<false>;
+    case kStep_add_relu_dropout: return !va ? add_relu_dropout<false, true> : vb ? add_relu_dropout<true, true> : add_relu_dropout<true, false>;
+    case kStep_gate_dropout: return !va ? gate_dropout<false, true> : vb ? gate_dropout<true, true> : gate_dropout<true, false>;
+  }
+  return nullptr;
+}
+
+template <class T, class F>
+MP_INLINE void convert_in(const Step& s, const Ref* r, const Chunk& c, F&& f) {
+  const int64_t rows = c.rows[int(s.span)], cols = c.cols[int(s.span)];
+  for (int64_t row = 0; row < rows; ++row) {
+    const T* a = static_cast<const T*>(r[s.a].p) + row * r[s.a].rs;
+    float* d = static_cast<float*>(r[s.d].p) + row * r[s.d].rs;
+    f(a, d, cols);
+  }
+}
+void from_int32(const Step& s, const Ref* r, const Chunk& c) {
+  convert_in<int32_t>(s, r, c, [](const int32_t* a, float* d, int64_t n) { each_vector(n, [&](int64_t i, auto m) { store(d + i, to_float(loadi(a + i, m)), m); }); });
+}
+void from_int64(const Step& s, const Ref* r, const Chunk& c) {
+  convert_in<int64_t>(s, r, c, [](const int64_t* a, float* d, int64_t n) { for (int64_t i = 0; i < n; ++i) d[i] = float(a[i]); });
+}
+void from_byte(const Step& s, const Ref* r, const Chunk& c) {
+  convert_in<uint8_t>(s, r, c, [](const uint8_t* a, float* d, int64_t n) { each_vector(n, [&](int64_t i, auto m) { store(d + i, to_float(load_bytes(a + i, m)), m); }); });
+}
+
+// The value of a result may vary only along rows or columns, or not at all: it is spread on the way out.
+template <class T, class F>
+MP_INLINE void convert_out(const Step& s, const Ref* r, const Chunk& c, F&& f) {
+  const int64_t rows = c.rows[int(s.span)], cols = c.cols[int(s.span)];
+  for (int64_t row = 0; row < rows; ++row) f(static_cast<const float*>(r[s.a].p) + row * r[s.a].rs, static_cast<T*>(r[s.d].p) + row * r[s.d].rs, cols);
+}
+void to_int32(const Step& s, const Ref* r, const Chunk& c) {
+  convert_out<int32_t>(s, r, c, [](const float* a, int32_t* d, int64_t n) { each_vector(n, [&](int64_t i, auto m) { storei(d + i, to_int(load(a + i, m)), m); }); });
+}
+void to_int64(const Step& s, const Ref* r, const Chunk& c) {
+  convert_out<int64_t>(s, r, c, [](const float* a, int64_t* d, int64_t n) { for (int64_t i = 0; i < n; ++i) d[i] = int64_t(a[i]); });
+}
+void to_byte(const Step& s, const Ref* r, const Chunk& c) {
+  convert_out<uint8_t>(s, r, c, [](const float* a, uint8_t* d, int64_t n) { for (int64_t i = 0; i < n; ++i) d[i] = uint8_t(a[i]); });
+}
+void to_bool(const Step& s, const Ref* r, const Chunk& c) {
+  convert_out<uint8_t>(s, r, c, [](const float* a, uint8_t* d, int64_t n) {
+    each_vector(n, [&](int64_t i, auto m) { store_bytes(d + i, selecti(ne(load(a + i, m), zero()), seti(1), seti(0)), m); });
+  });
+}
+
+template <bool va>
+void sum_rows_step(const Step& s, const Ref* r, const Chunk& c) {
+  const int64_t rows = c.rows[0], cols = c.cols[0];
+  float* d = static_cast<float*>(r[s.d].p);
+  const int64_t rs = r[s.a].rs;
+  each_vector(cols, [&](int64_t i, auto m) {
+    const float* a = static_cast<const float*>(r[s.a].p) + (va ? i : 0);
+    V t = zero();
+    for (int64_t row = 0; row < rows; ++row, a += rs) {
+      if constexpr (va) t = add(t, load(a, m));
+      else t = add(t, set(*a));
+    }
+    store(d + i, c.first_row ? t : add(load(d + i, m), t), m);
+  });
+}
+
+template <bool va>
+MP_INLINE float sum_row(const float* a, int64_t cols) {
+  if constexpr (!va) return *a * float(cols);
+  V t0 = zero(), t1 = t0, t2 = t0, t3 = t0;  // four chains: addition takes four cycles
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= cols; i += 4 * kLanes) {
+    t0 = add(t0, load(a + i)), t1 = add(t1, load(a + i + kLanes));
+    t2 = add(t2, load(a + i + 2 * kLanes)), t3 = add(t3, load(a + i + 3 * kLanes));
+  }
+  each_vector(cols - i, [&](int64_t k, auto m) { t0 = add(t0, load(a + i + k, m)); });
+  return sum(add(add(t0, t1), add(t2, t3)));
+}
+template <bool va>
+void sum_cols_step(const Step& s, const Ref* r, const Chunk& c) {
+  float* d = static_cast<float*>(r[s.d].p);
+  const float* a = static_cast<const float*>(r[s.a].p);
+  for (int64_t row = 0; row < c.rows[0]; ++row, a += r[s.a].rs) {
+    const float t = sum_row<va>(a, c.cols[0]);
+    d[row] = c.first_col ? t : d[row] + t;
+  }
+}
+template <bool va>
+void sum_all_step(const Step& s, const Ref* r, const Chunk& c) {
+  double* d = static_cast<double*>(r[s.d].p);
+  const float* a = static_cast<const float*>(r[s.a].p);
+  int64_t rows = c.rows[0], cols = c.cols[0];
+  if (va && r[s.a].rs == cols) cols *= rows, rows = 1;
+  double t = c.first ? 0 : *d;
+  for (int64_t row = 0; row < rows; ++row, a += r[s.a].rs) t += double(sum_row<va>(a, cols));
+  *d = t;
+}
+
+void scale_values(float* x, int64_t n, float s) {
+  each_vector(n, [&](int64_t i, auto m) { store(x + i, mul(load(x + i, m), set(s)), m); });
+}
+void combine_values(float* out, const float* x, int64_t n, int64_t count, float s) {
+  each_vector(n, [&](int64_t i, auto m) {
+    V t = load(x + i, m);
+    for (int64_t k = 1; k < count; ++k) t = add(t, load(x + k * n + i, m));
+    store(out + i, mul(t, set(s)), m);
+  });
+}
+
+}  // namespace
+
+const ExpressionSteps expression_steps = {
+    step,
+    from_int32,
+    from_int64,
+    from_byte,
+    to_int32,
+    to_int64,
+    to_byte,
+    to_bool,
+    [](bool va) -> StepFunction { return va ? sum_rows_step<true> : sum_rows_step<false>; },
+    [](bool va) -> StepFunction { return va ? sum_cols_step<true> : sum_cols_step<false>; },
+    [](bool va) -> StepFunction { return va ? sum_all_step<true> : sum_all_step<false>; },
+    scale_values,
+    combine_values,
+};
+
+}  // namespace millpond::backend::cpu::MP_ISA

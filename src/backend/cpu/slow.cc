@@ -1,0 +1,78 @@
+#include "backend/cpu/slow.h"
+
+#include "ops/all.h"
+
+namespace millpond::backend::cpu {
+namespace {
+
+class Slow final : public Kernel {
+ public:
+  explicit Slow(std::unique_ptr<Kernel> twin) : twin_(std::move(twin)) {}
+  std::span<const int> phases() const override { return twin_->phases(); }
+  void run(const Arguments& a, int phase, int block, int member) const noexcept override { twin_->run(a, phase, block, member); }
+  Bytes workspace() const override { return twin_->workspace(); }
+  bool slow() const override { return true; }
+
+ private:
+  std::unique_ptr<Kernel> twin_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> slow(const graph::Operator& op, const Request& request) {
+  return std::make_unique<Slow>(reference_backend().make(op, request));
+}
+
+bool all_float(std::span<const TensorType> types) {
+  for (const TensorType& t : types)
+    if (t.dtype != DType::kFloat32) return false;
+  return true;
+}
+
+// Operators without a fast kernel of their own yet: delete the line when the kernel's file comes.
+#define MP_SLOW(Class, name) \
+  std::unique_ptr<Kernel> name(const ops::Class& op, const Request& request) { return slow(op, request); }
+MP_SLOW(Unary, unary)
+MP_SLOW(Binary, binary)
+MP_SLOW(Select, select)
+MP_SLOW(Cast, cast)
+MP_SLOW(Reduce, reduce)
+MP_SLOW(ArgMax, argmax)
+MP_SLOW(OneHot, one_hot)
+MP_SLOW(BroadcastTo, broadcast_to)
+MP_SLOW(Reshape, reshape)
+MP_SLOW(Transpose, transpose)
+MP_SLOW(Concatenate, concatenate)
+MP_SLOW(Slice, slice)
+MP_SLOW(Pad, pad)
+MP_SLOW(MatMul, matmul)
+MP_SLOW(Conv2D, conv2d)
+MP_SLOW(Conv2DBackwardInput, conv2d_backward_input)
+MP_SLOW(Conv2DBackwardFilter, conv2d_backward_filter)
+MP_SLOW(MaxPool2D, max_pool2d)
+MP_SLOW(MaxPool2DBackward, max_pool2d_backward)
+MP_SLOW(AveragePool2D, average_pool2d)
+MP_SLOW(AveragePool2DBackward, average_pool2d_backward)
+MP_SLOW(Gather, gather)
+MP_SLOW(ScatterAdd, scatter_add)
+MP_SLOW(Dropout, dropout)
+MP_SLOW(Softmax, softmax)
+MP_SLOW(SoftmaxCrossEntropy, softmax_cross_entropy)
+MP_SLOW(SoftmaxCrossEntropyBackward, softmax_cross_entropy_backward)
+MP_SLOW(BatchNorm, batch_norm)
+MP_SLOW(BatchNormBackward, batch_norm_backward)
+MP_SLOW(LayerNorm, layer_norm)
+MP_SLOW(LayerNormBackward, layer_norm_backward)
+MP_SLOW(Attention, attention)
+MP_SLOW(AttentionBackward, attention_backward)
+MP_SLOW(StepSize, step_size)
+MP_SLOW(OptimizerStep, optimizer_step)
+MP_SLOW(Fused, fused)
+MP_SLOW(DenseUpdate, dense_update)
+MP_SLOW(DenseBackward, dense_backward)
+MP_SLOW(Assign, assign)
+MP_SLOW(ConvPool, conv_pool)
+MP_SLOW(ConvPoolBackward, conv_pool_backward)
+#undef MP_SLOW
+
+}  // namespace millpond::backend::cpu

@@ -1,0 +1,23 @@
+#include "backend/reference/types.h"
+#include "backend/reference/window.h"
+#include "ops/max_pool2d.h"
+
+namespace millpond::backend::reference {
+
+std::unique_ptr<Kernel> max_pool2d(const ops::MaxPool2D& op, const Request& request) {
+  const Geometry g(op.window, request.inputs[0].shape, request.outputs[0].shape);
+  return with_floating(request.inputs[0].dtype, [&]<class T>() {
+    return loop([=](const Arguments& a) {
+      g.each_output([&](int64_t b, int64_t i, int64_t j, int64_t c) {
+        Number<T> best = -std::numeric_limits<Number<T>>::infinity();
+        g.taps(i, j, [&](int64_t, int64_t, int64_t h, int64_t v) {
+          const Number<T> x = load(a.input<T>(0), g.x_at(b, h, v, c));
+          if (x > best || x != x) best = x;
+        });
+        store(a.output<T>(0), g.y_at(b, i, j, c), best);
+      });
+    });
+  });
+}
+
+}  // namespace millpond::backend::reference

@@ -1,0 +1,163 @@
+#include "base/segment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/format.h"
+#include "millpond/error.h"
+
+namespace millpond {
+
+namespace {
+#ifdef MILLPOND_CHECKS
+constexpr Bytes kGuard = kPage;
+#else
+constexpr Bytes kGuard{0};
+#endif
+
+std::mutex holdings_lock;  // taken when memory is taken or given back, never in a step
+Holding* first_holding = nullptr;
+
+// The first number behind `key` in a small file of /proc or /sys; -1 when there is none. Allocates nothing: it serves errors about memory.
+int64_t number_in(const char* file, const char* key) {
+  char text[4096];
+  const int fd = open(file, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  const ssize_t n = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (n <= 0) return -1;
+  text[n] = 0;
+  const char* at = std::strstr(text, key);
+  if (!at) return -1;
+  char* end = nullptr;
+  at += std::strlen(key);
+  const long long v = std::strtoll(at, &end, 10);
+  return end == at ? -1 : v;
+}
+
+[[noreturn]] void refuse(Bytes size, const std::string& account, int why) {
+  Error e(Code::kMemory, format("{} of address space asked for {}, and the system refused: {}", size, account, std::strerror(why)));
+  e.add("asked", format("{} ({} bytes)", size, size.value));
+  e.add("free", format("{} of memory", available_memory()));
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    e.add("limit", format("{} of address space for this process (ulimit -v)", Bytes{int64_t(std::min<rlim_t>(limit.rlim_cur, INT64_MAX))}));
+  throw e.hint("use a smaller batch or model, or raise the limit");
+}
+}  // namespace
+
+Bytes available_memory() {
+  const int64_t kib = number_in("/proc/meminfo", "MemAvailable:");
+  int64_t free = kib < 0 ? 0 : kib * 1024;
+  const int64_t limit = number_in("/sys/fs/cgroup/memory.max", "");  // "max" reads as -1
+  const int64_t used = number_in("/sys/fs/cgroup/memory.current", "");
+  if (limit >= 0 && used >= 0) free = std::min(free, std::max<int64_t>(0, limit - used));
+  return Bytes{free};
+}
+
+Holding::Holding(std::string account, Bytes bytes) : account_(account.empty() ? "other/unnamed" : std::move(account)), bytes_(bytes) {
+  link();
+}
+Holding::~Holding() { unlink(); }
+Holding::Holding(Holding&& o) noexcept { *this = std::move(o); }
+Holding& Holding::operator=(Holding&& o) noexcept {
+  if (this == &o) return *this;
+  unlink();
+  const bool live = o.unlink();
+  account_ = std::exchange(o.account_, {});
+  bytes_ = std::exchange(o.bytes_, Bytes{0});
+  if (live) link();
+  return *this;
+}
+// The first of the list is its own `before_`, so that before_ != null means "in the list".
+void Holding::link() {
+  const std::lock_guard guard(holdings_lock);
+  before_ = this;
+  after_ = first_holding;
+  if (after_) after_->before_ = this;
+  first_holding = this;
+}
+bool Holding::unlink() {
+  const std::lock_guard guard(holdings_lock);
+  if (!before_) return false;
+  if (before_ == this) first_holding = after_;
+  else before_->after_ = after_;
+  if (after_) after_->before_ = before_ == this ? after_ : before_;
+  before_ = after_ = nullptr;
+  return true;
+}
+void each_holding(const std::function<void(const std::string&, Bytes)>& f) {
+  const std::lock_guard guard(holdings_lock);
+  for (const Holding* h = first_holding; h; h = h->after_) f(h->account_, h->bytes_);
+}
+
+Segment::Segment(Bytes size, std::string account) {
+  if (size.value < 0 || size.value > INT64_MAX / 4) refuse(size, account, ENOMEM);
+  if (size.value == 0) return;
+  size_ = round_up(size, kPage);
+  const bool large = size_ >= kHugePage;
+  // Room to slide to a 2 MiB boundary; what is left over on both sides goes back at once.
+  const size_t whole = size_t((size_ + kGuard + (large ? kHugePage - kPage : Bytes{0})).value);
+  void* base = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) refuse(size_, account, errno);
+  auto* begin = static_cast<std::byte*>(base);
+  std::byte* const end = begin + whole;
+  if (large) {
+    const size_t head = size_t(-reinterpret_cast<uintptr_t>(begin)) % size_t(kHugePage.value);
+    if (head) munmap(begin, head);
+    begin += head;
+    std::byte* const stop = begin + (size_ + kGuard).value;
+    if (stop < end) munmap(stop, size_t(end - stop));
+  }
+  data_ = begin;
+  // A kernel without huge pages refuses the advice, which is fine. The rest is told "no huge pages", because with the
+  // system's setting "always" a neighbour that merges with it would let one reach past the end.
+  const size_t huge = large ? size_t(size_.value / kHugePage.value * kHugePage.value) : 0;
+  if (huge) madvise(data_, huge, MADV_HUGEPAGE);
+  if (huge < size_t(size_.value)) madvise(data_ + huge, size_t(size_.value) - huge, MADV_NOHUGEPAGE);
+  if (kGuard.value) mprotect(data_ + size_.value, size_t(kGuard.value), PROT_NONE);
+  holding_ = Holding(std::move(account), size_);
+}
+
+Segment::~Segment() {
+  if (data_) munmap(data_, size_t((size_ + kGuard).value));
+}
+Segment::Segment(Segment&& o) noexcept { *this = std::move(o); }
+Segment& Segment::operator=(Segment&& o) noexcept {
+  if (this == &o) return *this;
+  if (data_) munmap(data_, size_t((size_ + kGuard).value));
+  data_ = std::exchange(o.data_, nullptr);
+  size_ = std::exchange(o.size_, Bytes{0});
+  holding_ = std::move(o.holding_);
+  return *this;
+}
+
+Bytes Segment::touched() const {
+  unsigned char in[4096];  // 16 MiB of pages at a time
+  int64_t pages = 0;
+  const int64_t all = size_.value / kPage.value;
+  for (int64_t from = 0; from < all; from += int64_t(sizeof in)) {
+    const int64_t n = std::min<int64_t>(all - from, sizeof in);
+    if (mincore(data_ + from * kPage.value, size_t(n * kPage.value), in) != 0) continue;
+    for (int64_t i = 0; i < n; ++i) pages += in[i] & 1;
+  }
+  return kPage * pages;
+}
+
+void Segment::forget(Bytes from, Bytes size) {
+  MP_ASSERT(from.value >= 0 && size.value >= 0 && from + size <= size_);
+  const int64_t begin = round_up(from, kPage).value, end = (from + size).value / kPage.value * kPage.value;
+  if (begin < end) madvise(data_ + begin, size_t(end - begin), MADV_DONTNEED);
+}
+
+}  // namespace millpond

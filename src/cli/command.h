@@ -1,0 +1,25 @@
+// A command of the program: it adds its options to the parser and leaves behind what to do if it is the one that was asked for.
+#pragma once
+#include <functional>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace millpond::cli {
+
+struct Invocation {
+  std::function<int()> run;  // of the command that was named; returns the exit code
+  char** argv = nullptr;     // the program's own, for the command that starts itself again
+};
+
+void add_train(CLI::App& app, Invocation& chosen);
+void add_predict(CLI::App& app, Invocation& chosen);
+void add_evaluate(CLI::App& app, Invocation& chosen);
+void add_plan(CLI::App& app, Invocation& chosen);
+void add_completion(CLI::App& app, Invocation& chosen);
+
+enum Exit { kOk = 0, kFailed = 1, kUsageError = 2, kInterruptedByUser = 130 };
+
+}  // namespace millpond::cli

@@ -1,0 +1,58 @@
+// millpond evaluate MODEL: loss and metrics of saved weights on data.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "base/format.h"
+#include "cli/command.h"
+#include "cli/models.h"
+#include "cli/report.h"
+
+namespace millpond::cli {
+namespace {
+
+struct Arguments {
+  ModelChoice choice;
+  std::string weights;
+  std::vector<std::string> data;
+  int64_t batch = 0;
+  int threads = 0;
+  JsonTarget json;
+};
+
+int run(const Arguments& a) {
+  OpenedModel opened = open_model(a.choice);
+  const ModelData data = read_data(opened, a.data);
+  opened.model.load_weights(a.weights);
+  const Results results = opened.model.evaluate(data.x, data.y, {.batch_size = a.batch ? a.batch : opened.builtin ? opened.builtin->batch : 32, .verbose = 0, .threads = a.threads});
+  if (!a.json.on_stdout()) {
+    std::string line = format("{} samples", data.samples());
+    for (const auto& [name, value] : results) line += format("  {} {:.6g}", name, value);
+    std::printf("%s\n", line.c_str());
+  }
+  Json object{{"model", opened.model.name()}, {"samples", data.samples()}};
+  for (const auto& [name, value] : results) object[name] = value;
+  a.json.write(object);
+  return kOk;
+}
+
+}  // namespace
+
+void add_evaluate(CLI::App& app, Invocation& chosen) {
+  CLI::App* sub = app.add_subcommand("evaluate", "Tell loss and metrics of saved weights on data");
+  auto a = std::make_shared<Arguments>();
+  sub->add_option("MODEL", a->choice.model, "A built-in, or a file with the JSON of Keras's model.to_json()")->required();
+  sub->add_option("--weights", a->weights, "A .weights.h5 file, Keras's or ours")->required();
+  sub->add_option("--data", a->data, "x.npy and y.npy (for several inputs or outputs: all of x, then all of y)")->required()->expected(2, 64);
+  sub->add_option("--batch", a->batch, "Samples in a step")->check(CLI::PositiveNumber);
+  sub->add_option("--loss", a->choice.loss, "Loss by Keras's name (default: the built-in's or the file's)");
+  sub->add_option("--threads", a->threads, "Threads of a step (default: all this process may use)")->check(CLI::NonNegativeNumber);
+  sub->add_option("--json", a->json.where, "Write a JSON object to a file, or with - to standard output")->option_text("FILE|-");
+  sub->footer(R"(
+Examples:
+  millpond evaluate mlp_784 --weights digits.weights.h5 --data x.npy y.npy
+  millpond evaluate model.json --weights model.weights.h5 --data x.npy y.npy --loss mse --json -)");
+  sub->callback([&chosen, a] { chosen.run = [a] { return run(*a); }; });
+}
+
+}  // namespace millpond::cli

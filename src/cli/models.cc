@@ -1,0 +1,158 @@
+#include "cli/models.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/format.h"
+#include "base/random.h"
+#include "io/npy.h"
+#include "millpond/millpond.h"
+#include "nn/layer.h"
+
+namespace millpond::cli {
+namespace {
+
+constexpr int64_t kLongestJson = 256 << 20;  // a configuration of that size is no configuration
+
+std::string known() {
+  std::string names;
+  for (const Builtin& b : builtins()) names += format("{}{}", names.empty() ? "" : ", ", b.name);
+  return names;
+}
+
+std::string read_text(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 && errno == ENOENT)
+    throw Error(Code::kUsage, format("'{}' is neither a built-in model nor a file", path)).hint("built in are " + known() + "; a file is what Keras's model.to_json() gives");
+  struct stat info{};
+  if (fd < 0 || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > kLongestJson) {
+    const std::string why = fd < 0 ? std::strerror(errno) : !S_ISREG(info.st_mode) ? "not a plain file" : "too large to be a model's configuration";
+    if (fd >= 0) close(fd);
+    throw Error(Code::kFile, format("{}: {}", path, why));
+  }
+  std::string text(size_t(info.st_size), 0);
+  size_t n = 0;
+  for (ssize_t got; n < text.size() && (got = read(fd, text.data() + n, text.size() - n)) > 0;) n += size_t(got);
+  close(fd);
+  text.resize(n);
+  return text;
+}
+
+// What the file says about compile: Keras writes it into to_json() of a compiled model.
+struct Compiled {
+  std::string optimizer, loss;
+};
+Compiled compiled_in(const std::string& text) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object()) return {};
+  const auto at = json.find("compile_config");
+  if (at == json.end() || !at->is_object()) return {};
+  Compiled c;
+  if (const auto loss = at->find("loss"); loss != at->end() && loss->is_string()) c.loss = *loss;
+  if (const auto optimizer = at->find("optimizer"); optimizer != at->end()) {
+    if (optimizer->is_string()) c.optimizer = *optimizer;
+    else if (optimizer->is_object() && optimizer->contains("class_name") && (*optimizer)["class_name"].is_string()) c.optimizer = (*optimizer)["class_name"];
+  }
+  for (char& letter : c.optimizer) letter = char(std::tolower(static_cast<unsigned char>(letter)));
+  return c;
+}
+
+bool classes(const std::string& loss) { return loss == "sparse_categorical_crossentropy"; }
+
+// Integers stay below the rows of the table they are looked up in; without one they are 0 or 1. Asks for no weight's values:
+// that would take memory for all of them.
+int64_t index_limit(const Model& model) {
+  for (const Layer& layer : model.layers())
+    if (layer.type() == "Embedding" || layer.type() == "TokenAndPosition")
+      for (const nn::Weight& w : layer.impl()->own_weights()) return w->variable.type().shape[0];
+  return 2;
+}
+
+void fill_uniform(Tensor& t, Random& random) {
+  const std::span<float> values = t.values<float>();
+  size_t i = 0;
+  for (; i + 1 < values.size(); i += 2) {
+    const uint64_t bits = random.next();
+    values[i] = float(bits >> 40) * 0x1p-24f;
+    values[i + 1] = float(bits >> 8 & 0xffffff) * 0x1p-24f;
+  }
+  if (i < values.size()) values[i] = float(random.next() >> 40) * 0x1p-24f;
+}
+void fill_below(Tensor& t, Random& random, int64_t limit) {
+  if (t.dtype() == DType::kInt32)
+    for (int32_t& v : t.values<int32_t>()) v = int32_t(random.below(uint64_t(limit)));
+  else
+    for (float& v : t.values<float>()) v = float(random.below(uint64_t(limit)));
+}
+
+}  // namespace
+
+OpenedModel open_model(const ModelChoice& choice, bool plan_only) {
+  if (const Builtin* b = find_builtin(choice.model)) {
+    OpenedModel opened{b->make(), b, choice.loss.empty() ? std::string(b->loss) : choice.loss, ""};
+    opened.model.compile(choice.optimizer.empty() ? b->make_optimizer() : Optimizer(choice.optimizer), Loss(opened.loss), {"accuracy"});
+    return opened;
+  }
+  const std::string text = read_text(choice.model);
+  OpenedModel opened{model_from_json(text), nullptr, choice.loss, ""};
+  const Compiled c = compiled_in(text);
+  if (opened.loss.empty()) opened.loss = c.loss;
+  if (opened.loss.empty()) {
+    if (!plan_only)
+      throw Error(Code::kUsage, format("{} says nothing about a loss", choice.model)).hint("give one, for example --loss sparse_categorical_crossentropy");
+    opened.loss = "mse";
+    opened.note = "the file names no loss; planned with mse (--loss gives another)";
+  }
+  const std::string optimizer = !choice.optimizer.empty() ? choice.optimizer : !c.optimizer.empty() ? c.optimizer : "adam";
+  const size_t outputs = opened.model.outputs().size();
+  if (outputs == 1) opened.model.compile(Optimizer(optimizer), Loss(opened.loss), {"accuracy"});
+  else opened.model.compile(Optimizer(optimizer), LossList(std::vector<Loss>(outputs, Loss(opened.loss))));
+  return opened;
+}
+
+ModelData synthetic(const OpenedModel& opened, int64_t samples, uint64_t seed) {
+  Random random(seed);
+  ModelData data{.x = {}, .y = {}, .account = "data/synthetic"};
+  for (const SymbolicTensor& input : opened.model.inputs()) {
+    const bool floating = is_floating(input.dtype());
+    Tensor& t = data.x.emplace_back(floating ? DType::kFloat32 : DType::kInt32, input.shape().with_front(samples), data.account);
+    if (floating) fill_uniform(t, random);
+    else fill_below(t, random, index_limit(opened.model));
+  }
+  for (const SymbolicTensor& output : opened.model.outputs()) {
+    const Shape shape = output.shape();
+    if (classes(opened.loss)) {
+      Tensor& t = data.y.emplace_back(DType::kInt32, shape.without(-1).with_front(samples), data.account);
+      fill_below(t, random, shape.back());
+    } else {
+      Tensor& t = data.y.emplace_back(DType::kFloat32, shape.with_front(samples), data.account);
+      if (opened.loss == "binary_crossentropy") {
+        fill_below(t, random, 2);
+      } else if (opened.loss == "categorical_crossentropy") {
+        const int64_t width = shape.back();
+        for (int64_t row = 0; row < t.size() / width; ++row) t.values<float>()[size_t(row * width + int64_t(random.below(uint64_t(width))))] = 1;
+      } else {
+        fill_uniform(t, random);
+      }
+    }
+  }
+  return data;
+}
+
+ModelData read_data(const OpenedModel& opened, const std::vector<std::string>& files, bool labels) {
+  const size_t inputs = opened.model.inputs().size(), outputs = labels ? opened.model.outputs().size() : 0;
+  if (files.size() != inputs + outputs) {
+    const std::string want = labels ? format("{} for x and {} for y", inputs, outputs) : format("{} for x", inputs);
+    throw Error(Code::kUsage, format("--data has {} files, but this model takes {}", files.size(), want)).hint("name the .npy files in that order");
+  }
+  ModelData data{.x = {}, .y = {}, .account = "data/files"};
+  for (size_t i = 0; i < files.size(); ++i) (i < inputs ? data.x : data.y).push_back(io::map_npy(files[i]));
+  return data;
+}
+
+}  // namespace millpond::cli

@@ -1,0 +1,39 @@
+// MODEL on the command line becomes a compiled model, and --data or --synthetic its arrays.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "cli/builtin.h"
+#include "millpond/model.h"
+
+namespace millpond::cli {
+
+struct ModelChoice {
+  std::string model;      // a built-in's name or the path of a JSON file
+  std::string optimizer;  // empty: the built-in's, the file's, or adam
+  std::string loss;       // empty: the built-in's or the file's
+};
+
+struct OpenedModel {
+  Model model;
+  const Builtin* builtin;  // null: from a file
+  std::string loss;
+  std::string note;        // something the user should be told; empty: nothing
+};
+
+/// Makes and compiles it. Throws Error(kUsage) for a name that is neither, with what is known. Without any loss: an error, or
+/// with `plan_only` the mean squared error and a note that says so.
+OpenedModel open_model(const ModelChoice& choice, bool plan_only = false);
+
+struct ModelData {
+  Arrays x, y;
+  std::string account;
+  int64_t samples() const { return x[0].shape()[0]; }
+};
+
+/// Uniform [0, 1) or uniform labels, all from `seed`; charged to data/synthetic.
+ModelData synthetic(const OpenedModel& opened, int64_t samples, uint64_t seed);
+/// .npy files, mapped: as many for x as the model has inputs, then as many for y as it has outputs (none when `labels` is false).
+ModelData read_data(const OpenedModel& opened, const std::vector<std::string>& files, bool labels = true);
+
+}  // namespace millpond::cli

@@ -1,0 +1,59 @@
+#include "cli/report.h"
+
+#include <cstdio>
+#include <cstring>
+#include <span>
+
+#include "base/format.h"
+#include "cli/command.h"
+#include "io/atomic_file.h"
+
+namespace millpond::cli {
+
+void JsonTarget::write(const Json& object) const {
+  if (!wanted()) return;
+  // Text of strangers (a path, a layer's name) may not be UTF-8: it is shown with marks in place of what cannot be read.
+  const std::string text = object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (on_stdout()) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+    return;
+  }
+  io::AtomicFile file(where);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
+}
+
+JsonTarget json_target(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--json") == 0 && i + 1 < argc) return {argv[i + 1]};
+    if (std::strncmp(argv[i], "--json=", 7) == 0) return {argv[i] + 7};
+  }
+  return {};
+}
+
+int report(const Error& error, const JsonTarget& target) {
+  std::fprintf(stderr, "millpond: %s\n", error.what());
+  if (target.wanted()) {
+    Json details = Json::object();
+    for (const auto& [key, value] : error.details()) details[key] = value;
+    try {
+      target.write({{"error", {{"code", to_string(error.code())}, {"text", error.text()}, {"hint", error.hint()}, {"details", details}}}});
+    } catch (const Error& second) {
+      std::fprintf(stderr, "millpond: %s\n", second.what());
+    }
+  }
+  return error.code() == Code::kUsage ? kUsageError : kFailed;
+}
+
+Json to_json(const MemoryPlan::Layer& l) {
+  return {{"name", l.name},
+          {"weights", l.weights.value},
+          {"slots", l.slots.value},
+          {"gradients", l.gradients.value},
+          {"activations", l.activations.value},
+          {"workspace", l.workspace.value},
+          {"most", l.most.value}};
+}
+
+}  // namespace millpond::cli

@@ -1,0 +1,102 @@
+#include "cli/self.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "base/format.h"
+#include "millpond/error.h"
+#include "probe/count.h"
+
+namespace millpond::cli {
+namespace {
+
+constexpr const char* kAgain = "MILLPOND_STARTED_TO_COUNT";
+
+// A small file of /proc into `text`, as a C string; empty when it cannot be read.
+template <size_t N>
+const char* read_small(const char* file, char (&text)[N]) {
+  size_t n = 0;
+  if (const int fd = open(file, O_RDONLY | O_CLOEXEC); fd >= 0) {
+    for (ssize_t got; n < N - 1 && (got = read(fd, text + n, N - 1 - n)) > 0;) n += size_t(got);
+    close(fd);
+  }
+  text[n] = 0;
+  return text;
+}
+
+int64_t kib_after(const char* text, const char* key) {
+  const char* at = std::strstr(text, key);
+  return at ? std::strtoll(at + std::strlen(key), nullptr, 10) : -1;
+}
+
+double start = 0;
+
+double now(clockid_t clock) {
+  timespec t{};
+  clock_gettime(clock, &t);
+  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+}
+
+}  // namespace
+
+void note_start() {
+  char text[1024];
+  const double here = now(CLOCK_BOOTTIME), used = now(CLOCK_PROCESS_CPUTIME_ID);
+  start = here - used;
+  const char* at = std::strrchr(read_small("/proc/self/stat", text), ')');  // the name before it may hold anything
+  for (int field = 2; at && field < 22; ++field) at = std::strchr(at + 1, ' ');
+  if (!at) return;
+  // It began within that tick, and at least as long ago as it has computed, all on one thread so far.
+  const double tick = 1.0 / double(sysconf(_SC_CLK_TCK)), began = double(std::strtoull(at, nullptr, 10)) * tick;
+  start = std::clamp(start, began, began + tick);
+}
+
+double seconds_since_start() { return now(CLOCK_BOOTTIME) - start; }
+
+Bytes resident_now() {
+  char text[4096];
+  if (const int64_t kib = kib_after(read_small("/proc/self/smaps_rollup", text), "\nRss:"); kib >= 0) return Bytes{kib << 10};
+  return Bytes{std::max<int64_t>(0, kib_after(read_small("/proc/self/status", text), "\nVmRSS:")) << 10};
+}
+
+Bytes resident_peak() {
+  char text[4096];
+  return Bytes{std::max<int64_t>(0, kib_after(read_small("/proc/self/status", text), "\nVmHWM:")) << 10};
+}
+
+std::optional<Counted> counted_now() {
+  const CountPage* page = count_page();
+  if (!page) return {};
+  return Counted{count_allocations(page), count_read(&page->heap_taken.calls) + count_read(&page->mapped.calls),
+                 count_read(&page->heap_given.calls) + count_read(&page->unmapped.calls)};
+}
+
+void restart_counting(char** argv) {
+  if (count_page()) {
+    unsetenv(kAgain);
+    return;
+  }
+  char self[PATH_MAX];
+  const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+  const std::string exe(self, size_t(std::max<ssize_t>(n, 0)));
+  const std::string folder = exe.substr(0, exe.rfind('/'));
+  const std::string library = folder + "/../lib/millpond/libmillpond_count.so";
+  if (n <= 0 || access(library.c_str(), R_OK) != 0)
+    throw Error(Code::kFile, format("--count-allocations: the counting library is not at {}", library)).hint("build or install Millpond again");
+  if (getenv(kAgain))
+    throw Error(Code::kUnsupported, "--count-allocations: the counting library does not load into this program").with("library", library);
+  const char* before = getenv("LD_PRELOAD");
+  setenv("LD_PRELOAD", before && *before ? (library + ":" + before).c_str() : library.c_str(), 1);
+  setenv(kAgain, "1", 1);
+  execv(exe.c_str(), argv);
+  throw Error(Code::kFile, format("--count-allocations: {} does not start again: {}", exe, std::strerror(errno)));
+}
+
+}  // namespace millpond::cli

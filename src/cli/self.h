@@ -1,0 +1,33 @@
+// This process, seen by itself: when it began, what is resident, and how often it asked for memory. Nothing here allocates,
+// so that looking at the end of an epoch changes neither number.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "millpond/bytes.h"
+
+namespace millpond::cli {
+
+/// To be called first in main: finds out when the process began. The kernel tells that in hundredths of a second; the
+/// processor time used until now narrows it.
+void note_start();
+/// Since the process began.
+double seconds_since_start();
+
+/// Resident bytes counted page by page (smaps_rollup); where that may not be read, the kernel's running counter.
+Bytes resident_now();
+/// The most that ever was resident, by the kernel's counter (VmHWM).
+Bytes resident_peak();
+
+struct Counted {
+  uint64_t allocations = 0;  // calls that take memory
+  uint64_t taken = 0, given = 0;
+};
+/// Absent unless the counting library is loaded.
+std::optional<Counted> counted_now();
+
+/// Starts this program again, with the same arguments and the counting library in front. Returns at once when it is already
+/// loaded; throws Error(kFile) when it is not to be found.
+void restart_counting(char** argv);
+
+}  // namespace millpond::cli

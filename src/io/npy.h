@@ -1,0 +1,39 @@
+// npy: NumPy's .npy files, versions 1 to 3. Little endian float16/32/64, int32/64, uint8 and bool, C order.
+//
+//   "\x93NUMPY" major minor | header length (2 bytes, from version 2 on 4) | {'descr': '<f4', 'fortran_order': False,
+//   'shape': (3, 4), }  blanks \n | the values
+//
+// Memory: map_npy costs address space; its pages belong to the file and the system may take them back. read_npy costs the
+// size of the values. The header is read through a buffer of at most 64 KiB; nothing is allocated before the file's size
+// has been found to be exactly what the header says. A file that lies is refused: Error(kFormat) with file, position,
+// what was expected and what was found; a type or order we do not read: Error(kUnsupported) with the NumPy line that cures it.
+#pragma once
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "millpond/tensor.h"
+
+namespace millpond::io {
+
+struct NpyHeader {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  Bytes data_at;  // where in the file the values begin
+};
+
+/// `start`: the first bytes of the file, all of the header among them (64 KiB are always enough). `name` is for errors.
+NpyHeader parse_npy_header(std::span<const std::byte> start, Bytes file_size, const std::string& name);
+
+/// The file's values where they lie: a read-only mapping that lives as long as the tensor and its copies. Writing to it
+/// ends the process, and so does reading after somebody has cut the file short: replace such files by renaming.
+/// Values that do not lie aligned in the file (no NumPy of the last ten years writes such a file) are read instead.
+Tensor map_npy(const std::string& file);
+
+/// A copy of its own, charged to `account`.
+Tensor read_npy(const std::string& file, std::string account);
+
+/// Version 1, aligned to 64 bytes as NumPy does; whole or not at all. Throws Error(kDType) for bfloat16, which .npy lacks.
+void write_npy(const std::string& file, const Tensor& tensor);
+
+}  // namespace millpond::io

@@ -1,0 +1,112 @@
+#include "nn/initialize.h"
+
+#include <cmath>
+#include <numbers>
+#include <thread>
+#include <vector>
+
+#include "base/format.h"
+#include "base/half.h"
+#include "base/random.h"
+#include "base/team.h"
+
+namespace millpond {
+
+Initializer::Initializer(std::string_view name) {
+  if (name == "zeros" || name == "zero") *this = Zeros();
+  else if (name == "ones" || name == "one") *this = Ones();
+  else if (name == "constant") *this = Constant();
+  else if (name == "uniform" || name == "random_uniform") *this = RandomUniform();
+  else if (name == "normal" || name == "random_normal") *this = RandomNormal();
+  else if (name == "truncated_normal") *this = TruncatedNormal();
+  else if (name == "variance_scaling") *this = VarianceScaling();
+  else if (name == "glorot_uniform") *this = GlorotUniform();
+  else if (name == "glorot_normal") *this = GlorotNormal();
+  else if (name == "he_uniform") *this = HeUniform();
+  else if (name == "he_normal") *this = HeNormal();
+  else if (name == "lecun_uniform") *this = LecunUniform();
+  else if (name == "lecun_normal") *this = LecunNormal();
+  else
+    throw Error(Code::kUsage, format("initializer \"{}\" is not known", name))
+        .hint("known are zeros, ones, constant, random_uniform, random_normal, truncated_normal, variance_scaling, glorot_uniform, glorot_normal, he_uniform, "
+              "he_normal, lecun_uniform, lecun_normal");
+}
+
+namespace nn {
+namespace {
+
+struct Fans {
+  double in = 1, out = 1;
+};
+// Keras's compute_fans: a convolution's taps count for both.
+Fans fans_of(const Shape& s) {
+  if (s.rank() == 0) return {};
+  if (s.rank() == 1) return {double(s[0]), double(s[0])};
+  double taps = 1;
+  for (int i = 0; i < s.rank() - 2; ++i) taps *= double(s[i]);
+  return {taps * double(s[-2]), taps * double(s[-1])};
+}
+
+double uniform01(uint64_t bits) { return double(bits >> 11) * 0x1p-53; }
+
+// One of the pair that Box and Muller make of two uniform numbers; `i` picks its own two numbers.
+float normal(uint64_t key, uint64_t i) {
+  const uint64_t bits = mix64(key + i * 0x632be59bd9b4e019ull);
+  const float u = (float(bits >> 40) + 0.5f) * 0x1p-24f, v = float(bits & 0xffffff) * 0x1p-24f;
+  return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi_v<float> * v);
+}
+
+float truncated_normal(uint64_t key, uint64_t i) {
+  for (uint64_t round = 0;; ++round) {
+    const float z = normal(mix64(key ^ (round << 48)), i);
+    if (std::abs(z) <= 2) return z;
+  }
+}
+
+template <class F>
+void fill(float* to, int64_t n, F&& value) {
+  constexpr int64_t kBlock = 1 << 18;
+  if (n <= kBlock) {
+    for (int64_t i = 0; i < n; ++i) to[i] = value(i);
+    return;
+  }
+  std::vector<std::thread> helpers;  // rare and long: a model's first moment
+  const int threads = int(std::min<int64_t>(usable_threads(), (n + kBlock - 1) / kBlock));
+  const auto part = [&](int t) {
+    for (int64_t i = n * t / threads, end = n * (t + 1) / threads; i < end; ++i) to[i] = value(i);
+  };
+  for (int t = 1; t < threads; ++t) helpers.emplace_back(part, t);
+  part(0);
+  for (std::thread& h : helpers) h.join();
+}
+
+}  // namespace
+
+void initialize(Tensor weight, const Initializer& init, uint64_t seed) {
+  using Kind = Initializer::Kind;
+  const int64_t n = weight.size();
+  float* to = weight.values<float>().data();
+  const uint64_t key = mix64(seed);
+  Kind kind = init.kind;
+  double a = init.a, b = init.b;
+  if (kind == Kind::kVarianceScaling) {
+    const Fans fans = fans_of(weight.shape());
+    const double fan = init.fan == Initializer::Fan::kIn ? fans.in : init.fan == Initializer::Fan::kOut ? fans.out : (fans.in + fans.out) / 2;
+    const double variance = init.a / std::max(1.0, fan);
+    kind = init.distribution;
+    if (kind == Kind::kUniform) b = std::sqrt(3 * variance), a = -b;
+    else a = 0, b = std::sqrt(variance) / (kind == Kind::kTruncatedNormal ? .87962566103423978 : 1);  // cutting the tails made it narrower
+  }
+  switch (kind) {
+    case Kind::kConstant:
+      if (a != 0) fill(to, n, [&](int64_t) { return float(a); });
+      return;  // placed memory is zero already, and stays untouched
+    case Kind::kUniform: return fill(to, n, [&](int64_t i) { return float(a + (b - a) * uniform01(mix64(key + uint64_t(i) * 0x632be59bd9b4e019ull))); });
+    case Kind::kNormal: return fill(to, n, [&](int64_t i) { return float(a + b * normal(key, uint64_t(i))); });
+    case Kind::kTruncatedNormal: return fill(to, n, [&](int64_t i) { return float(a + b * truncated_normal(key, uint64_t(i))); });
+    case Kind::kVarianceScaling: break;
+  }
+}
+
+}  // namespace nn
+}  // namespace millpond

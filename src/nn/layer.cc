@@ -1,0 +1,174 @@
+#include "nn/layer.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <mutex>
+
+#include "base/assert.h"
+#include "base/format.h"
+#include "millpond/layers/input.h"
+#include "millpond/random.h"
+#include "nn/initialize.h"
+#include "nn/network.h"
+#include "nn/seed.h"
+#include "ops/cast.h"
+
+namespace millpond {
+namespace {
+std::mutex names_mutex;
+std::map<std::string, int, std::less<>> names;  // how often each kind of layer was named automatically
+}  // namespace
+
+void clear_session() {
+  const std::lock_guard lock(names_mutex);
+  names.clear();
+}
+
+namespace nn {
+
+std::string snake_case(std::string_view type) {  // Keras's: "MaxPooling2D" -> "max_pooling2d", "ReLU" -> "re_lu"
+  std::string out;
+  for (size_t i = 0; i < type.size(); ++i) {
+    const char c = type[i];
+    const bool upper = std::isupper(static_cast<unsigned char>(c));
+    const auto lower = [&](size_t j) { return j < type.size() && std::islower(static_cast<unsigned char>(type[j])); };
+    const bool before_small = i > 0 && (lower(i - 1) || (upper && lower(i + 1) && !std::isdigit(static_cast<unsigned char>(type[i - 1]))));
+    if (upper && before_small) out += '_';
+    out += char(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return out;
+}
+
+std::string automatic_name(std::string_view type) {
+  std::string base = snake_case(type);
+  const std::lock_guard lock(names_mutex);
+  const int n = names[base]++;
+  return n ? base + "_" + std::to_string(n) : base;
+}
+
+Value CallContext::read(const Weight& w) {
+  Value& v = values_[w.get()];
+  if (!v) v = builder_.variable(w->variable.account(), w->variable.type(), &w->variable);
+  return v;
+}
+
+void CallContext::assign(const Weight& w, Value value) {
+  values_[w.get()] = value;
+  for (Assignment& a : assignments_)
+    if (a.weight == w) return void(a.value = value);
+  assignments_.push_back({w, value});
+}
+
+Value CallContext::counter() {
+  if (!counter_value_) {
+    const TensorType type{DType::kInt32, {}};
+    counter_value_ = counter_ ? builder_.variable(counter_->account(), type, counter_) : builder_.input("counter", type);
+  }
+  return counter_value_;
+}
+
+void CallContext::limit(Value index, int64_t count, const std::string& layer) {
+  const graph::Node* n = index.node;
+  while (n->role == graph::Role::kOperator && (n->op->name() == "cast" || n->op->name() == "reshape")) n = n->input(0).node;
+  if (n->role == graph::Role::kInput) limits_.push_back({n->name, count, layer});
+}
+
+Weight LayerImpl::add_weight(std::string weight, Shape shape, const Initializer& init, bool is_trainable, std::string group) {
+  std::string account = format("weights/{}/{}{}{}", name, group, group.empty() ? "" : "/", weight);
+  auto w = std::shared_ptr<WeightState>(new WeightState{std::move(weight), std::move(group), is_trainable, init, init.own_seed ? *init.own_seed : draw_seed(),
+                                                        runtime::Variable(std::move(account), {DType::kFloat32, shape})});
+  weights_.push_back(w);
+  return w;
+}
+
+std::vector<Weight> LayerImpl::weights() const {
+  std::vector<Weight> all;
+  for (const bool wanted : {true, false})
+    for (const Weight& w : weights_)
+      if (w->trainable == wanted) all.push_back(w);
+  for (const auto& child : children())
+    for (const Weight& w : child->weights()) all.push_back(w);
+  return all;
+}
+
+void ensure_built(LayerImpl& layer, std::span<const TensorType> inputs) {
+  if (layer.built) return;
+  layer.build(inputs);
+  layer.built = true;
+}
+
+void materialize(std::span<const Weight> weights) {
+  std::vector<runtime::Variable*> variables;
+  std::vector<Weight> fresh;
+  for (const Weight& w : weights) {
+    if (w->variable.placed() || std::find(fresh.begin(), fresh.end(), w) != fresh.end()) continue;
+    variables.push_back(&w->variable);
+    fresh.push_back(w);
+  }
+  runtime::place(variables, "weights");
+  for (const Weight& w : fresh) initialize(w->variable.value(), w->initializer, w->seed);
+}
+
+Value as_float(CallContext& c, Value x) { return is_floating(x.dtype()) ? x : ops::cast(c.builder(), x, DType::kFloat32); }
+
+namespace {
+Shape sample(const TensorType& t) { return t.shape.slice(1, t.shape.rank()); }
+}  // namespace
+
+void expect_rank(const LayerImpl& layer, const TensorType& x, int rank, const char* wanted) {
+  if (x.shape.rank() == rank + 1) return;
+  throw Error(Code::kShape, format("{} \"{}\": wants {}, but a sample has the shape {}", layer.type, layer.name, wanted, sample(x))).with("layer", layer.name);
+}
+
+void expect_positive(std::string_view layer, std::string_view argument, int64_t value) {
+  if (value <= 0) throw Error(Code::kUsage, format("{}: {} is {}, but must be at least 1", layer, argument, value));
+}
+
+int canonical_axis(const LayerImpl& layer, int axis, int rank) {
+  const int a = axis < 0 ? axis + rank : axis;
+  if (a < 0 || a >= rank)
+    throw Error(Code::kUsage, format("{} \"{}\": axis is {}, but there are {} dimensions, the batch among them", layer.type, layer.name, axis, rank));
+  return a;
+}
+
+}  // namespace nn
+
+const std::string& Layer::name() const { return impl_->name; }
+std::string_view Layer::type() const { return impl_->type; }
+bool Layer::trainable() const { return impl_->trainable; }
+void Layer::set_trainable(bool trainable) {
+  impl_->trainable = trainable;
+  for (const auto& child : impl_->children()) Layer(child).set_trainable(trainable);
+}
+
+int64_t Layer::count_params() const {
+  int64_t n = 0;
+  for (const nn::Weight& w : impl_->weights()) n += w->variable.type().shape.size();
+  return n;
+}
+
+std::vector<Tensor> Layer::get_weights() const {
+  const auto weights = impl_->weights();
+  nn::materialize(weights);
+  std::vector<Tensor> copies;
+  for (const nn::Weight& w : weights) copies.push_back(w->variable.value().astype(w->variable.type().dtype, "data/weights"));
+  return copies;
+}
+
+void Layer::set_weights(const std::vector<Tensor>& values) {
+  nn::set_weights(impl_->weights(), values, format("layer \"{}\"", name()));
+}
+
+std::vector<std::string> Layer::weight_names() const {
+  std::vector<std::string> names;
+  for (const nn::Weight& w : impl_->weights()) names.push_back(w->path());
+  return names;
+}
+
+Padding::Padding(std::string_view name) {
+  if (name != "same" && name != "valid") throw Error(Code::kUsage, format("padding \"{}\" is not known", name)).hint("say \"valid\" or \"same\"");
+  same = name == "same";
+}
+
+}  // namespace millpond

@@ -1,0 +1,44 @@
+// LossImpl: a loss as a composition of operators. It says what labels it wants, so that staging can convert and check them.
+#pragma once
+#include "graph/builder.h"
+#include "millpond/losses.h"
+
+namespace millpond::nn {
+
+using graph::Builder;
+using graph::TensorType;
+using graph::Value;
+
+/// How labels are staged for one output.
+struct Labels {
+  DType dtype = DType::kFloat32;
+  int64_t classes = 0;  // not 0: integers that must lie in [0, classes)
+};
+
+struct LossImpl {
+  std::string name;
+  virtual ~LossImpl() = default;
+  virtual Labels labels(const TensorType& prediction) const { return {prediction.dtype, 0}; }
+  /// Shape of the labels of one sample when no data says it (a plan).
+  virtual Shape label_shape(const Shape& prediction) const { return prediction; }
+  /// One loss for each sample (and position). `y` has the dtype of labels().
+  virtual Value values(Builder& b, Value y, Value prediction) const = 0;
+  /// "crossentropy" becomes the one that the shapes ask for; all others stay.
+  virtual std::shared_ptr<const LossImpl> resolve(const Shape& /*y*/, const Shape& /*prediction*/) const { return nullptr; }
+};
+
+/// Mean over everything: Keras's sum_over_batch_size.
+Value mean_loss(Builder& b, const LossImpl& loss, Value y, Value prediction);
+
+/// Keras's squeeze_or_expand_to_same_rank: a last dimension of 1 comes or goes where the ranks differ by one.
+void match_ranks(Builder& b, Value& y, Value& prediction);
+
+/// What went into the softmax (or the function given) that made `v`, or a null Value.
+Value logits_of_softmax(Value v);
+Value logits_of_sigmoid(Value v);
+
+/// Keras's rule for "accuracy" and "crossentropy".
+enum class Labelling { kBinary, kSparse, kCategorical };
+Labelling labelling(const Shape& y, const Shape& prediction);
+
+}  // namespace millpond::nn

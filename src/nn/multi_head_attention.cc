@@ -1,0 +1,123 @@
+#include <cmath>
+
+#include "base/format.h"
+#include "millpond/layers/attention.h"
+#include "nn/layer.h"
+#include "nn/seed.h"
+#include "ops/attention.h"
+#include "ops/binary.h"
+#include "ops/dropout.h"
+#include "ops/matmul.h"
+#include "ops/reshape.h"
+#include "ops/softmax.h"
+#include "ops/transpose.h"
+
+namespace millpond {
+namespace nn {
+namespace {
+
+// One of the four dense projections. As matrices: in [width, heads * dim], out [heads * dim, width].
+struct Projection {
+  Weight kernel, bias;
+};
+
+struct MultiHeadAttentionImpl final : LayerImpl {
+  int64_t heads, key_dim, value_dim;
+  MultiHeadAttentionOptions o;
+  uint64_t salt;
+  Projection query, key, value, output;
+  MultiHeadAttentionImpl(int64_t h, int64_t k, MultiHeadAttentionOptions options)
+      : heads(h), key_dim(k), value_dim(options.value_dim.value_or(k)), o(std::move(options)), salt(o.seed ? *o.seed : draw_seed()) {}
+
+  static const TensorType& key_of(std::span<const TensorType> x) { return x.size() > 2 ? x[2] : x[1]; }
+  void check(std::span<const TensorType> x) const {
+    if (x.size() != 2 && x.size() != 3) throw Error(Code::kUsage, format("MultiHeadAttention \"{}\" is called on {} tensors", name, x.size())).hint("call it on query and value, or on query, value and key");
+    for (const TensorType& t : x) expect_rank(*this, t, 2, "sequences [length, width]");
+    if (x[1].shape[1] != key_of(x).shape[1])
+      throw Error(Code::kShape, format("MultiHeadAttention \"{}\": values have length {}, but keys {}", name, x[1].shape[1], key_of(x).shape[1]));
+  }
+  void build(std::span<const TensorType> x) override {
+    check(x);
+    const auto project = [&](const char* group, Shape kernel, Shape bias) {
+      Projection p;
+      p.kernel = add_weight("kernel", kernel, o.kernel_initializer, true, group);
+      if (o.use_bias) p.bias = add_weight("bias", bias, o.bias_initializer, true, group);
+      return p;
+    };
+    query = project("query", {x[0].shape.back(), heads, key_dim}, {heads, key_dim});
+    key = project("key", {key_of(x).shape.back(), heads, key_dim}, {heads, key_dim});
+    value = project("value", {x[1].shape.back(), heads, value_dim}, {heads, value_dim});
+    automatic_name("Softmax"), automatic_name("Dropout");  // Keras has them inside, and they take a name each
+    const int64_t out = o.output_shape.value_or(x[0].shape.back());
+    output = project("attention_output", {heads, value_dim, out}, {out});
+  }
+
+  // [batch, length, width] to [batch, heads, length, dim]
+  Value split(CallContext& c, const Projection& p, Value x) const {
+    Builder& b = c.builder();
+    const Shape k = p.kernel->variable.type().shape;
+    const int64_t batch = x.shape()[0], length = x.shape()[1], width = k[0], dim = k[2];
+    if (x.shape().back() != width) throw Error(Code::kShape, format("MultiHeadAttention \"{}\": a sequence is {} wide, but {}'s kernel is for {}", name, x.shape().back(), p.kernel->group, width));
+    Value y = ops::matmul(b, ops::reshape(b, x, {batch * length, width}), ops::reshape(b, c.read(p.kernel), {width, heads * dim}));
+    if (p.bias) y = ops::add(b, y, ops::reshape(b, c.read(p.bias), {heads * dim}));
+    return ops::transpose(b, ops::reshape(b, y, {batch, length, heads, dim}), {0, 2, 1, 3});
+  }
+
+  Value call(CallContext& c, std::span<const Value> x) override {
+    Builder& b = c.builder();
+    std::vector<TensorType> types;
+    for (Value v : x) types.push_back(v.type());
+    check(types);
+    const bool causal = o.use_causal_mask || c.options().use_causal_mask;
+    const bool drops = c.training() && o.dropout > 0;
+    const double scale = 1 / std::sqrt(double(key_dim));
+    const Value q = split(c, query, as_float(c, x[0]));
+    const Value v = split(c, value, as_float(c, x[1]));
+    const Value k = split(c, key, as_float(c, x.size() > 2 ? x[2] : x[1]));
+    const int64_t batch = q.shape()[0], length = q.shape()[2], keys = k.shape()[2];
+    Value y;
+    if (!drops && length == keys && key_dim == value_dim) {
+      y = ops::attention(b, q, k, v, causal, scale)[0];
+    } else {
+      Value scores = ops::matmul(b, ops::multiply(b, q, scale), k, false, true);
+      if (causal) scores = ops::add(b, scores, causal_mask(b, length, keys));
+      Value p = ops::softmax(b, scores);
+      if (drops) p = ops::dropout(b, p, c.counter(), o.dropout, salt);
+      y = ops::matmul(b, p, v);
+    }
+    y = ops::reshape(b, ops::transpose(b, y, {0, 2, 1, 3}), {batch * length, heads * value_dim});
+    const int64_t out = output.kernel->variable.type().shape.back();
+    y = ops::matmul(b, y, ops::reshape(b, c.read(output.kernel), {heads * value_dim, out}));
+    if (output.bias) y = ops::add(b, y, c.read(output.bias));
+    return ops::reshape(b, y, {batch, length, out});
+  }
+
+  // 0 where a query may look, and so far below every score where not that exp gives 0.
+  static Value causal_mask(Builder& b, int64_t length, int64_t keys) {
+    Tensor m(DType::kFloat32, {length, keys}, "constants");
+    for (int64_t i = 0; i < length; ++i)
+      for (int64_t j = i + 1; j < keys; ++j) m.values<float>()[size_t(i * keys + j)] = -1e9f;
+    return b.constant(std::move(m), "causal_mask");
+  }
+};
+
+}  // namespace
+}  // namespace nn
+
+MultiHeadAttention::MultiHeadAttention(int64_t num_heads, int64_t key_dim, MultiHeadAttentionOptions options) : Layer(nullptr) {
+  nn::expect_positive("MultiHeadAttention", "num_heads", num_heads);
+  nn::expect_positive("MultiHeadAttention", "key_dim", key_dim);
+  if (options.value_dim) nn::expect_positive("MultiHeadAttention", "value_dim", *options.value_dim);
+  if (options.output_shape) nn::expect_positive("MultiHeadAttention", "output_shape", *options.output_shape);
+  if (!(options.dropout >= 0 && options.dropout <= 1)) throw Error(Code::kUsage, format("MultiHeadAttention: dropout is {}, but must lie between 0 and 1", options.dropout));
+  std::string name = options.name;
+  impl_ = nn::make_layer<nn::MultiHeadAttentionImpl>("MultiHeadAttention", std::move(name), num_heads, key_dim, std::move(options));
+}
+SymbolicTensor MultiHeadAttention::operator()(const SymbolicTensor& query, const SymbolicTensor& value, CallOptions options) const {
+  return Layer::operator()(std::vector{query, value}, options);
+}
+SymbolicTensor MultiHeadAttention::operator()(const SymbolicTensor& query, const SymbolicTensor& value, const SymbolicTensor& key, CallOptions options) const {
+  return Layer::operator()(std::vector{query, value, key}, options);
+}
+
+}  // namespace millpond

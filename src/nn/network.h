@@ -1,0 +1,60 @@
+// Network: which layers are called on what, from inputs to outputs. Calls are noted while a user writes a model; a trace
+// replays them into a graph for a given batch. The order of layers is Keras's, so that weights come in the same order.
+#pragma once
+#include "millpond/layers/layer.h"
+#include "nn/layer.h"
+
+namespace millpond::nn {
+
+/// One call of a layer. Owns the layer and the calls before it; nothing points forward, so a model that goes takes all along.
+struct CallNode {
+  std::shared_ptr<LayerImpl> layer;
+  std::vector<SymbolicTensor> inputs;
+  CallOptions options;
+  TensorType type;  // of the result, for a batch of one
+  ~CallNode();
+};
+
+/// Calls the layer symbolically: builds it, infers the result's type.
+SymbolicTensor call(const std::shared_ptr<LayerImpl>& layer, std::vector<SymbolicTensor> inputs, CallOptions options = {});
+
+struct InputImpl final : LayerImpl {
+  TensorType sample;
+  explicit InputImpl(TensorType t) : sample(std::move(t)) {}
+  Value call(CallContext&, std::span<const Value> x) override { return x[0]; }
+};
+
+/// A network is a layer too: call() traces all of its own.
+struct Network final : LayerImpl {
+  std::vector<SymbolicTensor> inputs, outputs;
+  std::vector<std::shared_ptr<const CallNode>> calls;  // in the order of computing
+  std::vector<std::shared_ptr<LayerImpl>> layers;      // each once, inputs among them, in Keras's order
+  bool sequential = false;
+
+  /// Fills calls and layers. Throws Error(kUsage) when an output does not depend on the inputs alone, or names repeat.
+  void connect();
+  /// Outputs for these inputs.
+  std::vector<Value> trace(CallContext& c, std::span<const Value> xs) const;
+  Value call(CallContext& c, std::span<const Value> xs) override;
+  std::vector<std::shared_ptr<LayerImpl>> children() const override { return layers; }
+  /// Type of input or output i for one batch.
+  TensorType input_type(size_t i, int64_t batch) const;
+};
+
+std::shared_ptr<Network> make_network(std::vector<SymbolicTensor> inputs, std::vector<SymbolicTensor> outputs, std::string name, bool sequential = false);
+/// Chains layers behind the first, which must be an input.
+std::shared_ptr<Network> make_sequential(std::span<const Layer> layers, std::string name);
+
+/// All weights of a network, in Keras's order, each once.
+std::vector<Weight> weights_of(const Network& net);
+/// "dense/kernel": the layer that owns each weight, in the order of weights_of.
+struct OwnedWeight {
+  Weight weight;
+  const LayerImpl* layer;
+};
+std::vector<OwnedWeight> owned_weights(const Network& net);
+
+/// Copies values into weights after checking all of them. `whose` begins the error's text.
+void set_weights(std::span<const Weight> weights, const std::vector<Tensor>& values, const std::string& whose);
+
+}  // namespace millpond::nn

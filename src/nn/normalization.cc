@@ -1,0 +1,134 @@
+#include "millpond/layers/normalization.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/format.h"
+#include "nn/layer.h"
+#include "ops/batch_norm.h"
+#include "ops/binary.h"
+#include "ops/layer_norm.h"
+#include "ops/reshape.h"
+#include "ops/transpose.h"
+#include "ops/unary.h"
+
+namespace millpond {
+namespace nn {
+namespace {
+
+Value filled(Builder& b, const Shape& shape, float value) {
+  Tensor t(DType::kFloat32, shape, "constants");
+  std::ranges::fill(t.values<float>(), value);
+  return b.constant(std::move(t));
+}
+
+// Dimensions in an order that puts `axes` last, keeping the order of the others.
+std::vector<int> order_with_last(int rank, const std::vector<int>& axes) {
+  std::vector<int> order;
+  for (int i = 0; i < rank; ++i)
+    if (std::ranges::find(axes, i) == axes.end()) order.push_back(i);
+  order.insert(order.end(), axes.begin(), axes.end());
+  return order;
+}
+std::vector<int> inverse(const std::vector<int>& order) {
+  std::vector<int> back(order.size());
+  for (size_t i = 0; i < order.size(); ++i) back[size_t(order[i])] = int(i);
+  return back;
+}
+bool moves(const std::vector<int>& order) { return !std::ranges::is_sorted(order); }
+
+struct BatchNormalizationImpl final : LayerImpl {
+  BatchNormalizationOptions o;
+  Weight gamma, beta, moving_mean, moving_variance;
+  explicit BatchNormalizationImpl(BatchNormalizationOptions options) : o(std::move(options)) {}
+
+  void build(std::span<const TensorType> x) override {
+    const Shape channels{x[0].shape[canonical_axis(*this, o.axis, x[0].shape.rank())]};
+    if (o.scale) gamma = add_weight("gamma", channels, o.gamma_initializer);
+    if (o.center) beta = add_weight("beta", channels, o.beta_initializer);
+    moving_mean = add_weight("moving_mean", channels, o.moving_mean_initializer, false);
+    moving_variance = add_weight("moving_variance", channels, o.moving_variance_initializer, false);
+  }
+  Value call(CallContext& c, std::span<const Value> x) override {
+    Builder& b = c.builder();
+    const int rank = x[0].shape().rank();
+    const auto order = order_with_last(rank, {canonical_axis(*this, o.axis, rank)});
+    const Shape& channels = moving_mean->variable.type().shape;
+    Value in = as_float(c, x[0]);
+    if (in.shape()[order.back()] != channels[0])
+      throw Error(Code::kShape, format("BatchNormalization \"{}\": {} channels, but its weights are for {}", name, in.shape()[order.back()], channels[0]));
+    if (moves(order)) in = ops::transpose(b, in, order);
+    Value y;
+    if (c.training() && trainable) {
+      const Value g = gamma ? c.read(gamma) : filled(b, channels, 1), s = beta ? c.read(beta) : filled(b, channels, 0);
+      const auto out = ops::batch_norm(b, in, g, s, o.epsilon);
+      y = out[0];
+      follow(c, moving_mean, out[1]);
+      follow(c, moving_variance, out[2]);
+    } else {
+      Value scale = ops::rsqrt(b, ops::add(b, c.read(moving_variance), o.epsilon));
+      if (gamma) scale = ops::multiply(b, scale, c.read(gamma));
+      Value shift = ops::negate(b, ops::multiply(b, c.read(moving_mean), scale));
+      if (beta) shift = ops::add(b, shift, c.read(beta));
+      y = ops::add(b, ops::multiply(b, in, scale), shift);
+    }
+    return moves(order) ? ops::transpose(b, y, inverse(order)) : y;
+  }
+  void follow(CallContext& c, const Weight& moving, Value now) const {
+    Builder& b = c.builder();
+    c.assign(moving, ops::add(b, ops::multiply(b, c.read(moving), o.momentum), ops::multiply(b, now, 1 - o.momentum)));
+  }
+};
+
+struct LayerNormalizationImpl final : LayerImpl {
+  LayerNormalizationOptions o;
+  Weight gamma, beta;
+  explicit LayerNormalizationImpl(LayerNormalizationOptions options) : o(std::move(options)) {}
+
+  std::vector<int> axes(int rank) const {
+    std::vector<int> a;
+    for (const int axis : o.axis) a.push_back(canonical_axis(*this, axis, rank));
+    std::ranges::sort(a);
+    if (a.empty() || a.front() == 0 || std::ranges::adjacent_find(a) != a.end())
+      throw Error(Code::kUsage, format("LayerNormalization \"{}\": axis [{}] must name each axis once, and not the batch", name, fmt::join(o.axis, ", ")));
+    return a;
+  }
+  void build(std::span<const TensorType> x) override {
+    std::vector<int64_t> dims;
+    for (const int a : axes(x[0].shape.rank())) dims.push_back(x[0].shape[a]);
+    if (o.scale) gamma = add_weight("gamma", Shape(dims), o.gamma_initializer);
+    if (o.center) beta = add_weight("beta", Shape(dims), o.beta_initializer);
+  }
+  Value call(CallContext& c, std::span<const Value> x) override {
+    Builder& b = c.builder();
+    Value in = as_float(c, x[0]);
+    const auto last = axes(in.shape().rank());
+    const auto order = order_with_last(in.shape().rank(), last);
+    if (moves(order)) in = ops::transpose(b, in, order);
+    const Shape moved = in.shape();
+    const int kept = moved.rank() - int(last.size());
+    const int64_t width = moved.slice(kept, moved.rank()).size();
+    if (last.size() > 1) in = ops::reshape(b, in, {moved.size() / std::max<int64_t>(1, width), width});
+    const auto weight = [&](const Weight& w, float otherwise) {
+      if (!w) return filled(b, {width}, otherwise);
+      return last.size() > 1 ? ops::reshape(b, c.read(w), {width}) : c.read(w);
+    };
+    Value y = ops::layer_norm(b, in, weight(gamma, 1), weight(beta, 0), o.epsilon)[0];
+    if (last.size() > 1) y = ops::reshape(b, y, moved);
+    return moves(order) ? ops::transpose(b, y, inverse(order)) : y;
+  }
+};
+
+}  // namespace
+}  // namespace nn
+
+BatchNormalization::BatchNormalization(BatchNormalizationOptions options) : Layer(nullptr) {
+  std::string name = options.name;
+  impl_ = nn::make_layer<nn::BatchNormalizationImpl>("BatchNormalization", std::move(name), std::move(options));
+}
+LayerNormalization::LayerNormalization(LayerNormalizationOptions options) : Layer(nullptr) {
+  std::string name = options.name;
+  impl_ = nn::make_layer<nn::LayerNormalizationImpl>("LayerNormalization", std::move(name), std::move(options));
+}
+
+}  // namespace millpond

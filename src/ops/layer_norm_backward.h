@@ -1,0 +1,24 @@
+// layer_norm_backward: dx, dgamma, dbeta from x, gamma, mean, rstd, dy.
+// Memory: partial sums as workspace; dx may be written over dy.
+#pragma once
+#include "graph/builder.h"
+
+namespace millpond::ops {
+
+using graph::Builder;
+using graph::Node;
+using graph::TensorType;
+using graph::Value;
+
+class LayerNormBackward final : public graph::Operator {
+ public:
+  std::string_view name() const override { return "layer_norm_backward"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Value> backward(Builder& b, const Node& node, std::span<const Value> dys) const override;
+  graph::MemoryFacts memory() const override { return {.may_overwrite = {{0, 4}}}; }
+  double flops(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const override;
+};
+
+std::vector<Value> layer_norm_backward(Builder& b, Value x, Value gamma, Value mean, Value rstd, Value dy);
+
+}  // namespace millpond::ops

@@ -1,0 +1,97 @@
+// Convolution, bias, relu and max-pool become one node that never stores the convolution's output. Forward keeps the pooled
+// value and who won; backward goes from the pooled gradient straight into the gradients of filter and bias, because
+//   gate(max_pool2d_backward(r, p, dp), r) = max_pool2d_backward(r, p, gate(dp, p)):  the winner's value is the pooled value.
+// Where the gradient of the convolution's input is wanted too, the full gradient is needed and nothing is fused (yet).
+#include <algorithm>
+
+#include "ops/conv2d.h"
+#include "ops/conv2d_backward_filter.h"
+#include "ops/conv2d_backward_input.h"
+#include "ops/conv_pool.h"
+#include "ops/conv_pool_backward.h"
+#include "ops/max_pool2d.h"
+#include "ops/max_pool2d_backward.h"
+#include "ops/reduce.h"
+#include "passes/match.h"
+#include "passes/passes.h"
+
+namespace millpond::passes {
+
+using graph::Node;
+using graph::Value;
+using ops::Function;
+
+namespace {
+
+bool tiles(const ops::Window& pool) {
+  return pool.stride_h == pool.height && pool.stride_w == pool.width && pool.dilation_h == 1 && pool.dilation_w == 1 && pool.top + pool.bottom + pool.left + pool.right == 0 &&
+         pool.height * pool.width <= 256;
+}
+
+struct Backward {
+  Node* gate = nullptr;    // gate(max_pool2d_backward, r)
+  Value dpooled;
+  Node* filter = nullptr;
+  Node* bias = nullptr;
+};
+
+// Readers of relu's output r beside the pool: the pool's backward and relu's gate. False: somebody else reads it too.
+bool match_backward(const graph::Uses& uses, Value r, Node* pool, Backward& found) {
+  Node* unpool = nullptr;
+  for (const graph::Uses::Use& u : uses.of(r)) {
+    if (u.node == pool) continue;
+    if (as<ops::MaxPool2DBackward>(u.node) && u.operand == 0 && u.node->inputs[1] == pool->output()) unpool = u.node;
+    else if (is(u.node, Function::k_gate) && u.operand == 1) found.gate = u.node;
+    else return false;
+  }
+  if (!unpool && !found.gate) return true;
+  if (!unpool || !found.gate || uses.only_reader(unpool->output()) != found.gate || found.gate->inputs[0] != unpool->output()) return false;
+  found.dpooled = unpool->inputs[2];
+  for (const graph::Uses::Use& u : uses.of(found.gate->output())) {
+    if (as<ops::Conv2DBackwardFilter>(u.node) && u.operand == 1) found.filter = u.node;
+    else if (const auto* sum = as<ops::Reduce>(u.node); sum && sum->kind == ops::Reduce::Kind::kSum && sum->axes == std::vector<int>{0, 1, 2}) found.bias = u.node;
+    else return false;
+  }
+  return found.filter != nullptr;
+}
+
+}  // namespace
+
+void conv_pool(graph::Graph& graph) {
+  graph::Builder b(graph);
+  const size_t count = graph.nodes().size();
+  for (size_t i = 0; i < count; ++i) {
+    Node* pool = graph.nodes()[i].get();
+    const auto* pooling = as<ops::MaxPool2D>(pool);
+    if (!pooling || !tiles(pooling->window)) continue;
+    const Value r = pool->inputs[0];
+    if (!is(r, Function::k_relu)) continue;
+    const graph::Uses uses(graph);
+    const Value a = r.node->inputs[0];
+    if (uses.only_reader(a) != r.node || !is(a, Function::k_add)) continue;
+    const int side = as<ops::Conv2D>(a.node->inputs[0]) ? 0 : 1;
+    const Value c = a.node->inputs[side], bias = a.node->inputs[1 - side];
+    const auto* conv = as<ops::Conv2D>(c);
+    if (!conv || conv->groups != 1 || !conv->epilogue.empty() || uses.only_reader(c) != a.node || c.dtype() != DType::kFloat32) continue;
+    if (bias.shape() != Shape{c.shape().back()}) continue;
+    Backward back;
+    if (!match_backward(uses, r, pool, back)) continue;
+
+    const Value x = c.node->inputs[0], filter = c.node->inputs[1];
+    std::vector<Value> forward;
+    {
+      const graph::Builder::Scope scope(b, *c.node);
+      forward = b.add_all(std::make_shared<ops::ConvPool>(conv->window, pooling->window), {x, filter, bias});
+    }
+    if (back.filter) {
+      const graph::Builder::Scope scope(b, *back.filter);
+      const Value dp = ops::binary(b, Function::k_gate, back.dpooled, forward[0]);
+      const std::vector<Value> grads = b.add_all(std::make_shared<ops::ConvPoolBackward>(conv->window, pooling->window, filter.shape()), {x, forward[1], dp});
+      graph.replace(back.filter->output(), grads[0]);
+      if (back.bias) graph.replace(back.bias->output(), grads[1]);
+    }
+    graph.replace(pool->output(), forward[0]);
+  }
+}
+
+}  // namespace millpond::passes

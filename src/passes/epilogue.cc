@@ -1,0 +1,93 @@
+// Element-wise work on a product, a convolution or the gradient of a dense layer's input, done on each tile before it is
+// stored. Only what is ready before the product may be read, and only what others read is stored.
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ops/conv2d.h"
+#include "ops/dense_backward.h"
+#include "ops/matmul.h"
+#include "passes/chain.h"
+#include "passes/match.h"
+#include "passes/passes.h"
+
+namespace millpond::passes {
+
+using graph::Node;
+using graph::Value;
+
+namespace {
+
+constexpr size_t kMostInputs = 8, kMostResults = 4, kMostCode = 24;
+
+// Which output is the product, or -1 when the node takes no epilogue.
+int product_of(const Node& n) {
+  if (const auto* op = as<ops::MatMul>(&n)) return op->epilogue.empty() ? 0 : -1;
+  if (const auto* op = as<ops::Conv2D>(&n)) return op->epilogue.empty() ? 0 : -1;
+  if (const auto* op = as<ops::DenseBackward>(&n)) return op->epilogue.empty() ? op->state() : -1;
+  return -1;
+}
+
+std::shared_ptr<const graph::Operator> with_epilogue(const Node& n, ops::Expression e) {
+  if (const auto* op = as<ops::MatMul>(&n)) return std::make_shared<ops::MatMul>(op->transpose_a, op->transpose_b, std::move(e));
+  if (const auto* op = as<ops::Conv2D>(&n)) return std::make_shared<ops::Conv2D>(op->window, op->groups, std::move(e));
+  const auto* op = as<ops::DenseBackward>(&n);
+  return std::make_shared<ops::DenseBackward>(op->rule, op->bias, std::move(e));
+}
+
+}  // namespace
+
+void epilogue(graph::Graph& graph) {
+  graph::Builder b(graph);
+  const size_t count = graph.nodes().size();
+  std::unordered_map<const Node*, size_t> position;
+  for (size_t i = 0; i < count; ++i) position[graph.nodes()[i].get()] = i;
+  std::unordered_set<const Node*> taken;
+
+  for (size_t i = 0; i < count; ++i) {
+    Node& n = *graph.nodes()[i];
+    const int at = product_of(n);
+    if (at < 0 || n.types[at].dtype != DType::kFloat32) continue;
+    const Value z = n.output(at);
+    const graph::Uses uses(graph);
+    Chain chain(z.shape());
+    chain.first(z);
+    std::vector<Value> held{z};  // values in registers, in order
+    const auto ready = [&](Value v) { return chain.has(v) || v.node->role != graph::Role::kOperator || (position.count(v.node) && position[v.node] < i); };
+    for (size_t k = 0; k < held.size(); ++k) {
+      std::vector<Node*> readers;
+      for (const graph::Uses::Use& u : uses.of(held[k]))
+        if (u.node) readers.push_back(u.node);
+      std::ranges::sort(readers, [&](Node* p, Node* q) { return position[p] < position[q]; });
+      for (Node* r : readers) {
+        if (!position.count(r) || taken.count(r) || chain.has(r->output()) || r->phase != n.phase || !fits_chain(*r, z.shape())) continue;
+        if (!std::ranges::all_of(r->inputs, ready) || chain.size() >= kMostCode || chain.operands().size() + 2 > kMostInputs) continue;
+        chain.absorb(*r);
+        held.push_back(r->output());
+      }
+    }
+    if (held.size() == 1) continue;
+    std::unordered_set<const Node*> inside;
+    for (size_t k = 1; k < held.size(); ++k) inside.insert(held[k].node);
+    std::vector<ops::Result> results;
+    std::vector<Value> stored;
+    bool fits = true;
+    for (Value v : held) {
+      if (!std::ranges::any_of(uses.of(v), [&](const graph::Uses::Use& u) { return !u.node || !inside.count(u.node); })) continue;
+      fits &= v.dtype() == DType::kFloat32 && v.shape() == z.shape();
+      results.push_back({chain.reg(v), ops::Collect::kStore, 1});
+      stored.push_back(v);
+    }
+    if (!fits || results.empty() || results.size() > kMostResults) continue;
+    for (const Node* m : inside) taken.insert(m);
+    std::vector<Value> inputs = n.inputs;
+    inputs.insert(inputs.end(), chain.operands().begin() + 1, chain.operands().end());
+    const graph::Builder::Scope scope(b, n);
+    const std::vector<Value> outs = b.add_all(with_epilogue(n, chain.finish(results)), inputs);
+    position[outs[0].node] = i;
+    for (int o = 0; o < at; ++o) graph.replace(n.output(o), outs[o]);
+    for (size_t k = 0; k < stored.size(); ++k) graph.replace(stored[k], outs[at + int(k)], outs[0].node);
+  }
+}
+
+}  // namespace millpond::passes

@@ -1,0 +1,56 @@
+// Passes: graph in, graph out; small, each in its own file, printable before and after.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/builder.h"
+
+namespace millpond::passes {
+
+/// Gradients of the scalar `loss` with respect to `wrt`, appended to the graph (phase kBackward). A null Value where the loss
+/// does not depend on it. Applied twice it gives second derivatives.
+std::vector<graph::Value> gradients(graph::Builder& b, graph::Value loss, std::span<const graph::Value> wrt);
+
+struct Options {
+  bool fold_constants = true;
+  bool common_subexpressions = true;
+  bool simplify = true;
+  bool fuse = true;            // element-wise chains and sums
+  bool epilogue = true;        // element-wise work on the tiles of a product or convolution
+  bool conv_pool = true;       // convolution, relu and max-pool without the convolution's output
+  bool update = true;          // the optimiser inside backward
+  bool order = true;           // order of calls for the smallest peak
+  bool in_place = true;        // results over operands nobody reads again
+  bool record = false;         // keep the text of the graph before and after each pass
+  static Options none();
+};
+
+/// Attention without the score matrix: matmul, scale, mask, softmax, matmul become one operator. Runs before gradients are
+/// taken, because the operator has a gradient of its own.
+void attention(graph::Graph& graph);
+
+struct Record {
+  std::string pass;
+  int nodes_before = 0, nodes_after = 0;
+  std::string before, after;  // only with Options::record
+};
+
+/// Evaluates one operator on constants (handed in: passes know no backend). Null: no folding.
+using Evaluator = std::function<std::vector<Tensor>(const graph::Operator& op, std::span<const Tensor> inputs, std::span<const graph::TensorType> outputs)>;
+
+/// Runs all passes that `options` names, in their order; checks the graph's invariants between them in debug builds.
+std::vector<Record> run(graph::Graph& graph, const Options& options, const Evaluator& evaluate);
+
+// The single passes, each in the file of its name.
+void fold_constants(graph::Graph& graph, const Evaluator& evaluate);
+void common_subexpressions(graph::Graph& graph);
+void simplify(graph::Graph& graph);
+void conv_pool(graph::Graph& graph);
+void update(graph::Graph& graph);
+void epilogue(graph::Graph& graph);
+void fuse(graph::Graph& graph);
+void order(graph::Graph& graph);
+
+}  // namespace millpond::passes

@@ -1,0 +1,91 @@
+// The optimiser inside backward: where the gradient of a dense kernel is read by nothing but its own update, the gradient
+// array disappears. With the gradient of the layer's input beside it, both become one sweep over the kernel.
+#include <algorithm>
+#include <unordered_map>
+
+#include "ops/dense_backward.h"
+#include "ops/dense_update.h"
+#include "ops/matmul.h"
+#include "ops/optimizer_step.h"
+#include "ops/reduce.h"
+#include "passes/match.h"
+#include "passes/passes.h"
+
+namespace millpond::passes {
+
+using graph::Node;
+using graph::Value;
+
+namespace {
+
+struct Step {  // optimizer_step(weight, slots..., gradient, step_size)
+  Node* node;
+  const ops::OptimizerStep* op;
+  Value gradient() const { return node->inputs[1 + op->rule.slots()]; }
+  Value size() const { return node->inputs[2 + op->rule.slots()]; }
+};
+
+// The step that updates a bias with the sum of dz over its rows.
+std::optional<Step> bias_step(const graph::Uses& uses, Value dz, const Step& kernel) {
+  for (const graph::Uses::Use& u : uses.of(dz)) {
+    const auto* sum = as<ops::Reduce>(u.node);
+    if (!sum || sum->kind != ops::Reduce::Kind::kSum || sum->axes != std::vector<int>{0} || sum->keepdims) continue;
+    Node* reader = uses.only_reader(u.node->output());
+    const auto* step = as<ops::OptimizerStep>(reader);
+    if (!step || step->rule != kernel.op->rule) continue;
+    const Step found{reader, step};
+    if (found.gradient() == u.node->output() && found.size() == kernel.size()) return found;
+  }
+  return {};
+}
+
+// dx = dz kernel^T, if the graph has it.
+Node* input_gradient(const graph::Uses& uses, Value dz, Value kernel) {
+  for (const graph::Uses::Use& u : uses.of(dz)) {
+    const auto* product = as<ops::MatMul>(u.node);
+    if (product && u.operand == 0 && !product->transpose_a && product->transpose_b && product->epilogue.empty() && u.node->inputs[1] == kernel) return u.node;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void update(graph::Graph& graph) {
+  graph::Builder b(graph);
+  const graph::Uses uses(graph);
+  const size_t count = graph.nodes().size();
+  std::unordered_map<const Node*, size_t> position;
+  for (size_t i = 0; i < count; ++i) position[graph.nodes()[i].get()] = i;
+  for (size_t i = 0; i < count; ++i) {
+    Node* n = graph.nodes()[i].get();
+    const auto* op = as<ops::OptimizerStep>(n);
+    if (!op) continue;
+    const Step step{n, op};
+    const Value g = step.gradient();
+    const auto* product = as<ops::MatMul>(g);
+    if (!product || !product->transpose_a || product->transpose_b || !product->epilogue.empty() || uses.only_reader(g) != n) continue;
+    const Value x = g.node->inputs[0], dz = g.node->inputs[1], kernel = n->inputs[0];
+    if (x.shape().rank() != 2 || dz.shape().rank() != 2 || kernel.dtype() != DType::kFloat32) continue;
+    const std::optional<Step> bias = bias_step(uses, dz, step);
+    Node* dx = input_gradient(uses, dz, kernel);
+    // whoever else reads the kernel must be able to do so before dx exists
+    if (dx)
+      for (const graph::Uses::Use& u : uses.of(kernel))
+        if (u.node != n && u.node != dx && (!u.node || position[u.node] > position[dx])) dx = nullptr;
+
+    std::vector<Value> inputs{x, dz, step.size()};
+    const int state = 1 + op->rule.slots();
+    inputs.insert(inputs.end(), n->inputs.begin(), n->inputs.begin() + state);
+    if (bias) inputs.insert(inputs.end(), bias->node->inputs.begin(), bias->node->inputs.begin() + state);
+    const graph::Builder::Scope scope(b, *g.node);
+    std::vector<Value> outs = dx ? b.add_all(std::make_shared<ops::DenseBackward>(op->rule, bias.has_value()), inputs)
+                                 : b.add_all(std::make_shared<ops::DenseUpdate>(op->rule, bias.has_value()), inputs);
+    for (int k = 0; k < state; ++k) {
+      graph.replace(n->output(k), outs[k]);
+      if (bias) graph.replace(bias->node->output(k), outs[state + k]);
+    }
+    if (dx) graph.replace(dx->output(), outs.back());
+  }
+}
+
+}  // namespace millpond::passes

@@ -1,0 +1,70 @@
+#include <algorithm>
+#include <chrono>
+
+#include "base/format.h"
+#include "plan/climb.h"
+#include "plan/exact.h"
+#include "plan/greedy.h"
+
+namespace millpond::plan {
+namespace {
+
+struct Best {
+  std::vector<int64_t> offsets;
+  int64_t size = kNoCeiling;
+  std::string method;
+  std::vector<int> order;
+  Fit fit = Fit::kBest;
+};
+
+Best portfolio(const Items& items, int64_t bound, bool all) {
+  Best best;
+  for (int which = 0; which < (all ? kOrders : 1); ++which) {
+    const Order order = order_by(items, which);
+    for (Fit fit : {Fit::kBest, Fit::kLowest}) {
+      if (!all && fit != Fit::kBest) continue;
+      const int64_t ceiling = best.size == kNoCeiling ? kNoCeiling : best.size - items.unit;
+      std::vector<int64_t> offsets = place(items, order.items, fit, ceiling);
+      if (offsets.empty() && !items.list.empty()) continue;
+      const int64_t size = arena_size(items, offsets);
+      if (size >= best.size) continue;
+      best = {std::move(offsets), size, format("{}, {} fit", order.name, fit == Fit::kBest ? "best" : "lowest"), order.items, fit};
+      if (size <= bound) return best;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+Plan solve(const Problem& problem, const Options& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const Items items = normalise(problem);
+  Plan plan;
+  const int64_t bound = lower_bound(items, &plan.peak_call);
+  Best best = portfolio(items, bound, options.portfolio);
+  plan.optimal = best.size <= bound;
+  if (!plan.optimal && options.exact) {
+    Budget budget(options.deadline_seconds * (options.climb ? 0.7 : 1));
+    const ExactResult result = improve_exactly(items, bound, budget, best.offsets);
+    if (result.improved) best.method = "exact";
+    plan.optimal = result.proven;
+  }
+  if (!plan.optimal && options.climb) {
+    Budget budget(options.deadline_seconds * (options.exact ? 0.3 : 1));
+    if (climb(items, best.order, best.fit, bound, budget, best.offsets)) best.method = "climb";
+    plan.optimal = arena_size(items, best.offsets) <= bound;
+  }
+  for (size_t i = 0; i < problem.buffers.size(); ++i) plan.offsets.push_back(Bytes{best.offsets[items.of[i]] + items.shift[i]});
+  plan.size = Bytes{arena_size(items, best.offsets)};
+  plan.lower_bound = Bytes{bound};
+  plan.method = std::move(best.method);
+  plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return plan;
+}
+
+std::string to_string(const Plan& plan) {
+  return format("{}, lower bound {}, gap {:.2f} %, by {}", plan.size, plan.lower_bound, 100 * plan.gap(), plan.method);
+}
+
+}  // namespace millpond::plan

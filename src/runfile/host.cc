@@ -1,0 +1,28 @@
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "base/format.h"
+#include "runfile/writer.h"
+
+namespace millpond::runfile {
+
+Meta host_facts() {
+  Meta facts;
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    if (!line.starts_with("model name")) continue;
+    const size_t at = line.find(": ");
+    if (at != line.npos) facts["host.cpu"] = line.substr(at + 2);
+    break;
+  }
+  facts["host.cores"] = std::to_string(sysconf(_SC_NPROCESSORS_ONLN));
+  facts["host.page_bytes"] = std::to_string(sysconf(_SC_PAGESIZE));
+  facts["host.memory_bytes"] = std::to_string(int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE));
+  utsname name{};
+  if (uname(&name) == 0) facts["host.kernel"] = format("{} {} {}", name.sysname, name.release, name.machine);
+  return facts;
+}
+
+}  // namespace millpond::runfile

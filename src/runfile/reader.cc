@@ -1,0 +1,178 @@
+#include "runfile/reader.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "base/format.h"
+#include "runfile/sqlite.h"
+
+namespace millpond::runfile {
+namespace {
+
+constexpr std::pair<const char*, const char*> kTables[] = {
+    {"meta", "key, value"},
+    {"accounts", "id, name"},
+    {"phases", "id, kind, name, \"index\", parent, t_start, t_end"},
+    {"series", "t, phase, account, kind, bytes"},
+    {"os_series", "t, phase, rss, peak_rss, pss, private_dirty, swap, heap_in_use, heap_free, explained"},
+    {"programs", "id, name, calls, planned_bytes, lower_bound_bytes, plan_seconds, method"},
+    {"plan_buffers", "program, name, account, layer, \"offset\", size, first, last"},
+    {"plan_calls", "program, \"index\", op, layer, name, workspace"},
+};
+
+Error refusal(const std::string& path, std::string what, std::string hint) {
+  return Error(Code::kFormat, format("run file {} {}", path, what)).hint(std::move(hint));
+}
+
+// The first 100 bytes, before SQLite sees the file: magic, user_version at 60, application_id at 68, both big-endian.
+void check_header(const std::string& path, const ReaderLimits& limits) {
+  struct stat facts {};
+  if (stat(path.c_str(), &facts) != 0)
+    throw Error(Code::kFile, format("run file {} cannot be opened: {}", path, std::strerror(errno))).hint("check the path");
+  if (!S_ISREG(facts.st_mode)) throw Error(Code::kFile, format("run file {} is not a regular file", path)).hint("check the path");
+  if (facts.st_size > limits.file.value)
+    throw refusal(path, format("has {}, and at most {} are read", Bytes{facts.st_size}, limits.file), "check that it is the file you mean");
+  unsigned char head[100] = {};
+  FILE* file = std::fopen(path.c_str(), "rbe");
+  if (!file) throw Error(Code::kFile, format("run file {} cannot be opened: {}", path, std::strerror(errno))).hint("check that you may read it");
+  const size_t got = std::fread(head, 1, sizeof head, file);
+  std::fclose(file);
+  const auto number = [&](int at) { return int32_t(uint32_t(head[at]) << 24 | uint32_t(head[at + 1]) << 16 | uint32_t(head[at + 2]) << 8 | head[at + 3]); };
+  if (got < sizeof head || std::memcmp(head, "SQLite format 3", 16) != 0)
+    throw refusal(path, format("is no run file: its {} do not begin as one", Bytes{facts.st_size}), "check the path, or record the run again");
+  if (number(68) != kApplicationId) throw refusal(path, "is an SQLite file, but no run file of Millpond", "check the path");
+  if (number(60) > kSchemaVersion || number(60) < 1)
+    throw refusal(path, format("has schema version {}, and this Millpond reads up to {}", number(60), kSchemaVersion), "open it with a newer Millpond");
+}
+
+std::optional<Bytes> bytes_or_none(const Statement& s, int column) {
+  return s.null(column) ? std::nullopt : std::optional(s.bytes(column));
+}
+RowId id_or_none(const Statement& s, int column) { return s.null(column) ? RowId{} : RowId{s.integer(column)}; }
+
+}  // namespace
+
+struct Reader::State {
+  ReaderLimits limits;
+  Database db;
+
+  State(const std::string& path, const ReaderLimits& l) : limits(l), db(path, Database::Mode::kRead) {
+    sqlite3* h = db.handle();
+    sqlite3_db_config(h, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    sqlite3_db_config(h, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+    sqlite3_db_config(h, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+    sqlite3_db_config(h, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+    sqlite3_limit(h, SQLITE_LIMIT_LENGTH, int(limits.text));
+    db.run("PRAGMA cell_size_check = 1");
+    check_layout();
+  }
+
+  void check_layout() {
+    Statement check(db, "PRAGMA quick_check(1)");
+    if (!check.step() || check.text(0) != "ok") throw refusal(db.path(), "is damaged: " + check.text(0), "record the run again");
+    for (const auto& [table, columns] : kTables) {
+      // A table that computes its rows (virtual, or with generated columns) is not one of ours.
+      Statement kind(db, "SELECT (SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1 AND sql NOT LIKE '%VIRTUAL%'), "
+                         "(SELECT count(*) FROM pragma_table_xinfo(?1) WHERE hidden != 0)");
+      kind.bind(table);
+      if (!kind.step() || kind.integer(0) != 1 || kind.integer(1) != 0)
+        throw refusal(db.path(), format("has no table {} as Millpond makes it", table), "record the run again");
+      Statement select(db, format("SELECT {} FROM {} LIMIT 1", columns, table));
+      Statement count(db, format("SELECT count(*) FROM {}", table));
+      if (count.step(); count.integer(0) > limits.rows)
+        throw refusal(db.path(), format("has {} rows in {}, and at most {} are read", count.integer(0), table, limits.rows), "check where the file comes from");
+    }
+  }
+
+  Statement select(int table, const char* more) const {
+    return Statement(db, format("SELECT {} FROM {} {}", kTables[table].second, kTables[table].first, more));
+  }
+
+  std::map<int64_t, std::string> account_names() const {
+    std::map<int64_t, std::string> names;
+    for (Statement s = select(1, ""); s.step();) names[s.integer(0)] = s.text(1);
+    return names;
+  }
+  std::string name_of(const std::map<int64_t, std::string>& names, int64_t id) const {
+    const auto at = names.find(id);
+    if (at == names.end()) throw refusal(db.path(), format("speaks of account {}, which it does not have", id), "record the run again");
+    return at->second;
+  }
+};
+
+Reader::Reader(const std::string& path, const ReaderLimits& limits) {
+  check_header(path, limits);
+  state_ = std::make_unique<State>(path, limits);
+}
+Reader::~Reader() = default;
+Reader::Reader(Reader&&) noexcept = default;
+
+Meta Reader::meta() const {
+  Meta meta;
+  for (Statement s = state_->select(0, ""); s.step();) meta[s.text(0)] = s.text(1);
+  return meta;
+}
+
+std::vector<std::string> Reader::accounts() const {
+  std::vector<std::string> names;
+  for (Statement s = state_->select(1, "ORDER BY id"); s.step();) names.push_back(s.text(1));
+  return names;
+}
+
+std::vector<Phase> Reader::phases() const {
+  std::vector<Phase> list;
+  for (Statement s = state_->select(2, "ORDER BY id"); s.step();)
+    list.push_back({.id = {s.integer(0)}, .parent = id_or_none(s, 4), .kind = s.text(1), .name = s.text(2), .index = s.integer(3),
+                    .start = s.real(5), .end = s.null(6) ? std::nullopt : std::optional(s.real(6))});
+  return list;
+}
+
+std::vector<SeriesRow> Reader::series() const {
+  const std::map<int64_t, std::string> names = state_->account_names();
+  std::vector<SeriesRow> list;
+  for (Statement s = state_->select(3, "ORDER BY rowid"); s.step();) {
+    const std::string kind = s.text(3);
+    if (kind != "current" && kind != "peak")
+      throw refusal(state_->db.path(), format("has a series of the kind \"{}\"", kind.substr(0, 40)), "only current and peak are known");
+    list.push_back({s.real(0), id_or_none(s, 1), state_->name_of(names, s.integer(2)), kind == "peak" ? SeriesKind::kPeak : SeriesKind::kCurrent, s.bytes(4)});
+  }
+  return list;
+}
+
+std::vector<OsRow> Reader::os_series() const {
+  std::vector<OsRow> list;
+  for (Statement s = state_->select(4, "ORDER BY rowid"); s.step();)
+    list.push_back({.t = s.real(0), .phase = id_or_none(s, 1), .rss = bytes_or_none(s, 2), .peak_rss = bytes_or_none(s, 3),
+                    .pss = bytes_or_none(s, 4), .private_dirty = bytes_or_none(s, 5), .swap = bytes_or_none(s, 6),
+                    .heap_in_use = bytes_or_none(s, 7), .heap_free = bytes_or_none(s, 8), .explained = bytes_or_none(s, 9)});
+  return list;
+}
+
+std::vector<Program> Reader::programs() const {
+  std::vector<Program> list;
+  for (Statement s = state_->select(5, "ORDER BY id"); s.step();)
+    list.push_back({{s.integer(0)}, s.text(1), s.integer(2), s.bytes(3), s.bytes(4), s.real(5), s.text(6)});
+  return list;
+}
+
+std::vector<PlanBuffer> Reader::plan_buffers(RowId program) const {
+  const std::map<int64_t, std::string> names = state_->account_names();
+  std::vector<PlanBuffer> list;
+  Statement s = state_->select(6, "WHERE program = ? ORDER BY rowid");
+  for (s.bind(program.value); s.step();)
+    list.push_back({s.text(1), state_->name_of(names, s.integer(2)), s.text(3), s.bytes(4), s.bytes(5), s.integer(6), s.integer(7)});
+  return list;
+}
+
+std::vector<PlanCall> Reader::plan_calls(RowId program) const {
+  std::vector<PlanCall> list;
+  Statement s = state_->select(7, "WHERE program = ? ORDER BY \"index\"");
+  for (s.bind(program.value); s.step();) list.push_back({s.text(2), s.text(3), s.text(4), s.bytes(5)});
+  return list;
+}
+
+}  // namespace millpond::runfile

@@ -1,0 +1,43 @@
+// Reader: opens a run file, its own or a stranger's. The file is not trusted: header, version, layout, types, sizes and
+// counts are checked, views, triggers and unsafe functions are off, and whatever is wrong ends in an Error that names the
+// place, never in a crash or in memory without bound. It never changes what was recorded.
+// Costs: opening reads the whole file once (SQLite's own check, about 1 s for each GiB); then only what is asked for.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runfile/rows.h"
+
+namespace millpond::runfile {
+
+/// Beyond these a file is refused: no run that Millpond records comes near them.
+struct ReaderLimits {
+  Bytes file{int64_t{4} << 30};
+  int64_t rows = 20'000'000;      // of one table
+  int64_t text = 1 << 16;         // bytes of one value
+};
+
+class Reader {
+ public:
+  /// Throws Error(kFile) when the file cannot be read, Error(kFormat) when it is damaged, no run file, or newer.
+  explicit Reader(const std::string& path, const ReaderLimits& limits = {});
+  ~Reader();
+  Reader(Reader&&) noexcept;
+
+  Meta meta() const;
+  std::vector<std::string> accounts() const;
+  std::vector<Phase> phases() const;
+  /// In the order they were written. A value that did not change was not written again: it holds until the next row.
+  std::vector<SeriesRow> series() const;
+  std::vector<OsRow> os_series() const;
+  std::vector<Program> programs() const;
+  std::vector<PlanBuffer> plan_buffers(RowId program) const;
+  std::vector<PlanCall> plan_calls(RowId program) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace millpond::runfile

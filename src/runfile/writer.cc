@@ -1,0 +1,191 @@
+#include "runfile/writer.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <map>
+
+#include "base/format.h"
+#include "runfile/schema.h"
+#include "runfile/sqlite.h"
+
+namespace millpond::runfile {
+namespace {
+
+void sync(const std::string& path, int flags) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
+  if (fd < 0) return;
+  fsync(fd);
+  close(fd);
+}
+void sync_with_folder(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  sync(path, 0);
+  sync(slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash), O_DIRECTORY);
+}
+
+[[noreturn]] void refuse_existing(const std::string& path) {
+  throw Error(Code::kFile, format("run file {} exists already", path)).hint("give another path, or force to replace it");
+}
+
+// Schema and meta go to a file of another name first, which then takes the wanted name in one step: no one ever sees half
+// a run file, and two programs that want the same name cannot both get it.
+void create(const std::string& path, const Meta& meta, const WriterOptions& options) {
+  if (!options.force && access(path.c_str(), F_OK) == 0) refuse_existing(path);
+  const std::string draft = format("{}.{}.new", path, getpid());
+  std::remove(draft.c_str());
+  try {
+    Database db(draft, Database::Mode::kCreate);
+    db.run(options.sync ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = OFF");
+    db.run(format("PRAGMA application_id = {}; PRAGMA user_version = {}", kApplicationId, kSchemaVersion));
+    db.run("BEGIN");
+    db.run(kSchema);
+    Statement insert(db, "INSERT INTO meta VALUES (?, ?)");
+    for (const auto& [key, value] : meta) insert.bind(key, value).execute();
+    insert.bind("schema_minor", std::to_string(kMinorVersion)).execute();
+    db.run("COMMIT");
+  } catch (...) {
+    std::remove(draft.c_str());
+    std::remove((draft + "-journal").c_str());
+    throw;
+  }
+  // A journal that a killed program left under this name would be rolled back into the new file.
+  std::remove((path + "-journal").c_str());
+  int failed = renameat2(AT_FDCWD, draft.c_str(), AT_FDCWD, path.c_str(), options.force ? 0 : RENAME_NOREPLACE);
+  if (failed && (errno == EINVAL || errno == ENOSYS)) failed = std::rename(draft.c_str(), path.c_str());  // old file systems
+  const int why = errno;
+  if (failed) std::remove(draft.c_str());
+  if (failed && why == EEXIST) refuse_existing(path);
+  if (failed) throw Error(Code::kFile, format("run file {} cannot be made: {}", path, std::strerror(why))).hint("give another path");
+  if (options.sync) sync_with_folder(path);
+}
+
+}  // namespace
+
+struct Writer::State {
+  struct Last {
+    RowId id;
+    Bytes current{-1}, peak{-1};
+  };
+  Database db;
+  Statement begin{db, "BEGIN IMMEDIATE"}, commit{db, "COMMIT"};
+  Statement meta{db, "INSERT OR REPLACE INTO meta VALUES (?, ?)"};
+  Statement account{db, "INSERT INTO accounts (name) VALUES (?)"};
+  Statement phase{db, "INSERT INTO phases (kind, name, \"index\", parent, t_start) VALUES (?, ?, ?, ?, ?)"};
+  Statement phase_end{db, "UPDATE phases SET t_end = ? WHERE id = ?"};
+  Statement series{db, "INSERT INTO series VALUES (?, ?, ?, ?, ?)"};
+  Statement os{db, "INSERT INTO os_series VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
+  std::map<std::string, Last, std::less<>> accounts;
+  bool pending = false;
+
+  explicit State(const std::string& path) : db(path, Database::Mode::kWrite) {}
+
+  void write() {
+    if (pending) return;
+    begin.execute();
+    pending = true;
+  }
+  void flush() {
+    if (!pending) return;
+    commit.execute();
+    pending = false;
+  }
+  Last& account_of(const std::string& name) {
+    Last& last = accounts[name];
+    if (last.id == RowId{}) {
+      account.bind(name).execute();
+      last.id = {db.last_id()};
+    }
+    return last;
+  }
+};
+
+namespace {
+std::optional<int64_t> or_null(RowId id) { return id.value ? std::optional(id.value) : std::nullopt; }
+}  // namespace
+
+Writer::Writer(const std::string& path, const Meta& meta, const WriterOptions& options) {
+  create(path, meta, options);
+  state_ = std::make_unique<State>(path);
+  // TRUNCATE: the journal stays as an empty file between commits, which saves two changes of the folder each.
+  state_->db.run("PRAGMA journal_mode = TRUNCATE");
+  state_->db.run(options.sync ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = OFF");
+}
+
+Writer::~Writer() {
+  if (!state_) return;
+  const std::string path = state_->db.path();
+  try {
+    state_->flush();
+  } catch (const Error&) {  // a destructor has no one to tell
+  }
+  state_.reset();
+  const std::string journal = path + "-journal";
+  struct stat facts {};
+  if (stat(journal.c_str(), &facts) == 0 && facts.st_size == 0) std::remove(journal.c_str());  // one with content is still needed
+}
+Writer::Writer(Writer&&) noexcept = default;
+
+RowId Writer::begin_phase(const std::string& kind, const std::string& name, int64_t index, RowId parent, double t) {
+  state_->write();
+  state_->phase.bind(kind, name, index, or_null(parent), t).execute();
+  return {state_->db.last_id()};
+}
+
+void Writer::end_phase(RowId phase, double t) {
+  state_->write();
+  state_->phase_end.bind(t, phase.value).execute();
+}
+
+void Writer::add(double t, RowId phase, std::span<const AccountBytes> accounts) {
+  state_->write();
+  for (const AccountBytes& a : accounts) {
+    State::Last& last = state_->account_of(a.account);
+    if (a.current != last.current) state_->series.bind(t, or_null(phase), last.id.value, "current", a.current).execute();
+    if (a.peak != last.peak) state_->series.bind(t, or_null(phase), last.id.value, "peak", a.peak).execute();
+    last.current = a.current, last.peak = a.peak;
+  }
+}
+
+void Writer::add(const OsRow& r) {
+  state_->write();
+  state_->os.bind(r.t, or_null(r.phase), r.rss, r.peak_rss, r.pss, r.private_dirty, r.swap, r.heap_in_use, r.heap_free, r.explained).execute();
+}
+
+RowId Writer::add(const Program& p, std::span<const PlanBuffer> buffers, std::span<const PlanCall> calls) {
+  state_->write();
+  const Database& db = state_->db;
+  Statement(db, "INSERT INTO programs (name, calls, planned_bytes, lower_bound_bytes, plan_seconds, method) VALUES (?, ?, ?, ?, ?, ?)")
+      .bind(p.name, p.calls, p.planned, p.lower_bound, p.plan_seconds, p.method)
+      .execute();
+  const int64_t id = db.last_id();
+  Statement buffer(db, "INSERT INTO plan_buffers VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+  for (const PlanBuffer& b : buffers)
+    buffer.bind(id, b.name, state_->account_of(b.account).id.value, b.layer, b.offset, b.size, b.first, b.last).execute();
+  Statement call(db, "INSERT INTO plan_calls VALUES (?, ?, ?, ?, ?, ?)");
+  for (size_t i = 0; i < calls.size(); ++i) call.bind(id, int64_t(i), calls[i].op, calls[i].layer, calls[i].name, calls[i].workspace).execute();
+  return {id};
+}
+
+void Writer::set_meta(const std::string& key, const std::string& value) {
+  state_->write();
+  state_->meta.bind(key, value).execute();
+}
+
+void Writer::commit() { state_->flush(); }
+
+void Writer::finish(double t, const std::string& status) {
+  set_meta("seconds", format("{:.3f}", t));
+  set_meta("status", status);
+  commit();
+  sync_with_folder(path());
+}
+
+Bytes Writer::memory() const { return state_->db.memory(); }
+const std::string& Writer::path() const { return state_->db.path(); }
+
+}  // namespace millpond::runfile

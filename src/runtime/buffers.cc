@@ -1,0 +1,160 @@
+#include "runtime/buffers.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/assert.h"
+#include "base/format.h"
+#include "ops/assign.h"
+
+namespace millpond::runtime {
+
+using graph::Node;
+using graph::Role;
+using graph::Value;
+
+namespace {
+
+// The value whose bytes v is: a view is what it views.
+Value root(Value v) {
+  while (v.node->role == Role::kOperator && v.node->op->memory().view) v = v.node->inputs[0];
+  return v;
+}
+
+struct ByValue {
+  size_t operator()(Value v) const { return std::hash<const void*>()(v.node) * 31 + size_t(v.output); }
+};
+
+bool updates_in_place(Value value, Value variable) {
+  if (value.node->role != Role::kOperator) return value == variable;
+  for (const graph::Overlap& o : value.node->op->memory().in_place)
+    if (o.output == value.output && root(value.node->inputs[o.input]) == variable) return true;
+  return false;
+}
+
+std::string account(const Node& n) {
+  const std::string layer = n.layer.empty() ? "step" : n.layer;
+  switch (n.phase) {
+    case graph::Phase::kForward:
+    case graph::Phase::kLoss: return "activations/" + layer;
+    case graph::Phase::kBackward: return "gradients/" + layer;
+    case graph::Phase::kUpdate: return "workspace/" + layer;
+  }
+  return layer;
+}
+
+}  // namespace
+
+void lower_updates(graph::Graph& graph) {
+  // May `value` be made in the variable's own bytes? Not when somebody reads the old value later, or while it is being made.
+  const auto direct = [&](Value value, Value variable) {
+    if (value.node->role != Role::kOperator || value.node->op->memory().view || !value.node->op->memory().in_place.empty()) return false;
+    if (std::ranges::count_if(graph.updates, [&](const graph::Update& u) { return u.value == value; }) > 1) return false;
+    bool after = false;
+    for (const auto& n : graph.nodes()) {
+      const bool producer = n.get() == value.node;
+      for (size_t i = 0; i < n->inputs.size(); ++i) {
+        if (root(n->inputs[i]) != variable) continue;
+        if (after && !n->op->memory().view) return false;
+        if (producer && std::ranges::none_of(n->op->memory().may_overwrite, [&](const graph::Overlap& o) { return o.output == value.output && o.input == int(i); })) return false;
+      }
+      after |= producer;
+    }
+    for (const graph::Output& o : graph.outputs)
+      if (root(o.value) == variable) return false;
+    return true;
+  };
+  graph::Builder b(graph);
+  const graph::Builder::Scope scope(b, "", graph::Phase::kUpdate);
+  bool changed = false;
+  for (graph::Update& u : graph.updates) {
+    if (updates_in_place(u.value, u.variable) || direct(u.value, u.variable)) continue;
+    u.value = ops::assign(b, u.variable, u.value);
+    changed = true;
+  }
+  if (changed) graph.sort();
+}
+
+Assignment assign_buffers(const graph::Graph& graph, std::vector<Call>& calls, bool in_place) {
+  Assignment a;
+  a.problem.calls = int(calls.size());
+  std::unordered_map<const Node*, int> call_of;
+  for (size_t i = 0; i < calls.size(); ++i) call_of[calls[i].node] = int(i);
+
+  std::unordered_map<Value, int, ByValue> last_read;  // call that reads the value, or a view of it, last
+  const int forever = std::max(0, int(calls.size()) - 1);
+  for (const Call& c : calls)
+    for (Value v : c.node->inputs) last_read[root(v)] = call_of[c.node];
+
+  std::unordered_map<Value, Place, ByValue> place;
+  std::unordered_map<const void*, int> variable_index;
+  const auto new_buffer = [&](std::string name, Bytes size, int first, int last) {
+    a.problem.buffers.push_back({.name = std::move(name), .size = size, .first = first, .last = std::max(first, last)});
+    return Place{.index = int(a.problem.buffers.size()) - 1};
+  };
+  for (const auto& n : graph.nodes()) {
+    const Value v = n->output();
+    if (n->role == Role::kVariable) {
+      auto* variable = static_cast<Variable*>(const_cast<void*>(n->variable));
+      const auto [it, fresh] = variable_index.emplace(variable, int(a.variables.size()));
+      if (fresh) a.variables.push_back(variable);
+      place[v] = {.kind = Place::Kind::kVariable, .index = it->second};
+    } else if (n->role == Role::kConstant) {
+      place[v] = {.kind = Place::Kind::kConstant, .constant = n->constant.data()};
+    } else if (n->role == Role::kInput) {
+      place[v] = new_buffer("staging/" + n->name, n->types[0].bytes(), 0, last_read.count(v) ? last_read[v] : 0);
+      a.inputs[n->name] = place[v];
+    }
+  }
+
+  std::unordered_map<Value, Value, ByValue> made_in;  // value -> variable whose bytes it is made in
+  for (const graph::Update& u : graph.updates)
+    if (!updates_in_place(u.value, u.variable)) made_in[u.value] = u.variable;
+  std::unordered_map<Value, bool, ByValue> escapes;
+  for (const graph::Output& o : graph.outputs) escapes[root(o.value)] = true;
+
+  for (size_t i = 0; i < calls.size(); ++i) {
+    Call& call = calls[i];
+    const Node& n = *call.node;
+    for (Value v : n.inputs) call.in.push_back(place.at(root(v)));
+    const graph::MemoryFacts facts = n.op->memory();
+    for (size_t o = 0; o < n.types.size(); ++o) {
+      const Value v = n.output(int(o));
+      const int last = escapes.count(v) ? forever : last_read.count(v) ? last_read[v] : int(i);
+      const Bytes size = n.types[o].bytes();
+      std::optional<Place> at;
+      if (const auto it = made_in.find(v); it != made_in.end()) at = place.at(it->second);
+      for (const graph::Overlap& p : facts.in_place)
+        if (p.output == int(o)) at = call.in[p.input];
+      if (!at && in_place)
+        for (const graph::Overlap& p : facts.may_overwrite) {
+          if (p.output != int(o) || at) continue;
+          const Place& q = call.in[p.input];
+          if (q.kind != Place::Kind::kBuffer) continue;
+          const plan::Buffer& held = a.problem.buffers[q.index];
+          if (held.size != size || held.last != int(i) || held.escapes) continue;
+          // the same bytes read as another operand, or already given to another output: not ours to overwrite
+          bool free = true;
+          for (size_t k = 0; k < call.in.size(); ++k)
+            if (call.in[k].kind == Place::Kind::kBuffer && call.in[k].index == q.index)
+              free &= std::ranges::any_of(facts.may_overwrite, [&](const graph::Overlap& r) { return r.output == int(o) && r.input == int(k); });
+          for (const Place& other : call.out) free &= other.kind != Place::Kind::kBuffer || other.index != q.index;
+          if (free) at = q;
+        }
+      if (!at) at = new_buffer(account(n), size, int(i), last);
+      if (at->kind == Place::Kind::kBuffer) {
+        plan::Buffer& b = a.problem.buffers[at->index];
+        b.last = std::max(b.last, last);
+        b.escapes |= escapes.count(v) > 0;
+      }
+      call.out.push_back(*at);
+      place[v] = *at;
+    }
+    if (const Bytes scratch = call.kernel->workspace(); scratch.value > 0)
+      call.scratch = new_buffer("workspace/" + (n.layer.empty() ? "step" : n.layer), scratch, int(i), int(i)).index;
+  }
+  for (const graph::Output& o : graph.outputs) a.outputs[o.name] = place.at(root(o.value));
+  return a;
+}
+
+}  // namespace millpond::runtime

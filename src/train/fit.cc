@@ -1,0 +1,244 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+
+#include "base/format.h"
+#include "base/random.h"
+#include "base/segment.h"
+#include "nn/seed.h"
+#include "train/hooks.h"
+#include "train/interrupt.h"
+#include "train/model.h"
+#include "train/progress.h"
+
+namespace millpond {
+namespace train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+
+// The order of the samples: made once, shuffled anew for each pass over the data. 4 bytes a sample.
+class Order {
+ public:
+  Order(int64_t samples, bool shuffle) : samples_(samples), random_(shuffle ? nn::draw_seed() : 0) {
+    if (!shuffle) return;
+    memory_ = Segment(Bytes{samples * 4}, "data/shuffle");
+    std::iota(index(), index() + samples, 0u);
+  }
+  void next_pass() {
+    if (!memory_) return;
+    for (int64_t i = samples_ - 1; i > 0; --i) std::swap(index()[i], index()[random_.below(uint64_t(i + 1))]);
+  }
+  Rows rows(int64_t first, int64_t count) const { return {memory_ ? index() + first : nullptr, first, count}; }
+
+ private:
+  uint32_t* index() const { return reinterpret_cast<uint32_t*>(memory_.data()); }
+  int64_t samples_;
+  Random random_;
+  Segment memory_;
+};
+
+void check(const FitOptions& o) {
+  const auto at_least = [](const char* name, int64_t v, int64_t least) {
+    if (v < least) throw Error(Code::kUsage, format("fit: {} is {}, but must be at least {}", name, v, least));
+  };
+  at_least("batch_size", o.batch_size, 1);
+  at_least("epochs", o.epochs, 0);
+  at_least("initial_epoch", o.initial_epoch, 0);
+  at_least("steps_per_epoch", o.steps_per_epoch, 0);
+  at_least("validation_steps", o.validation_steps, 0);
+  at_least("validation_batch_size", o.validation_batch_size, 0);
+  at_least("validation_freq", o.validation_freq, 1);
+  if (!(o.validation_split >= 0 && o.validation_split < 1)) throw Error(Code::kUsage, format("fit: validation_split is {}, but must be at least 0 and less than 1", o.validation_split));
+}
+
+// One call of fit. The members are what the loop over steps needs, in one place.
+class Fit {
+ public:
+  Fit(Model& handle, const Data& all, const FitOptions& o)
+      : model_(*handle.impl()), o_(o), threads_(threads_or_all(o.threads)), team_(team_of(threads_)), data_(all), progress_(o.verbose) {
+    split(handle);
+    batch_ = std::min(o.batch_size, data_.samples);
+    if (o.batch_size > data_.samples)
+      note(format("note: batch_size {} is larger than the data; each epoch is one batch of {} samples", o.batch_size, data_.samples));
+    batches_ = (data_.samples + batch_ - 1) / batch_;
+    steps_ = o.steps_per_epoch > 0 ? o.steps_per_epoch : batches_;
+    last_batch_ = data_.samples - (batches_ - 1) * batch_;
+    validation_batch_ = o.validation_batch_size > 0 ? o.validation_batch_size : o.batch_size;
+  }
+
+  History run(Model& handle) {
+    prepare();
+    const Hooks hooks(o_.callbacks, &handle, {.epochs = o_.epochs, .steps = steps_, .batch_size = batch_, .verbose = o_.verbose});
+    Order order(data_.samples, o_.shuffle);
+    const Interrupt interrupt;
+    model_.stop = false;
+    hooks.each([](Callback& c) { c.on_train_begin({}); });
+    for (int epoch = o_.initial_epoch; epoch < o_.epochs && !model_.stop && !history_.interrupted; ++epoch) {
+      const auto start = Clock::now();
+      refresh();
+      hooks.each([&](Callback& c) { c.on_epoch_begin(epoch, {}); });
+      refresh();
+      means_->reset();
+      progress_.begin(epoch, o_.epochs, steps_);
+      const auto steps_start = Clock::now();
+      const int64_t taken = train(order, hooks, interrupt);
+      history_.train_seconds.push_back(since(steps_start));
+      history_.steps += taken;
+      history_.interrupted = interrupt.asked();
+      means_->read(entries_);
+      const size_t shown = validate(epoch, interrupt);
+      const Logs logs(std::span(entries_).first(shown));
+      progress_.end(taken, logs);
+      record(epoch, logs);
+      hooks.each([&](Callback& c) { c.on_epoch_end(epoch, logs); });
+      history_.seconds.push_back(since(start));
+      if (taken == 0) break;
+    }
+    hooks.each([&](Callback& c) { c.on_train_end(Logs(std::span(entries_).first(means_->size()))); });
+    if (history_.interrupted) note(format("interrupted: {} steps taken; the weights are those after the last of them", history_.steps));
+    return std::move(history_);
+  }
+
+ private:
+  void note(std::string text) {
+    progress_.note(text.c_str());
+    history_.notes.push_back(std::move(text));
+  }
+
+  void split(Model&) {
+    if (o_.validation_data) {
+      validation_ = check_data(model_, o_.validation_data.x, o_.validation_data.y, true, "fit: validation_data");
+    } else if (o_.validation_split > 0) {
+      const auto at = int64_t(std::floor(double(data_.samples) * (1 - o_.validation_split)));
+      if (at == 0 || at == data_.samples)
+        throw Error(Code::kValue, format("fit: validation_split {} of {} samples leaves {} to train and {} to validate", o_.validation_split, data_.samples, at, data_.samples - at));
+      validation_ = rows_of(data_, at, data_.samples);
+      data_ = rows_of(data_, 0, at);
+    }
+  }
+
+  // Makes every program that this training will run, so that nothing is made, and nothing refused, once it has begun.
+  void prepare() {
+    refresh();
+    means_.emplace(*full_);
+    for (const Scalar& s : full_->scalars) names_.push_back(s.name);
+    const size_t own = names_.size();
+    if (validation_)
+      for (size_t i = 0; i < own; ++i) names_.push_back("val_" + names_[i]);
+    for (const std::string& n : names_) entries_.push_back({n, 0});
+    if (validation_) {
+      const int64_t batch = std::min(validation_batch_, validation_->samples), rest = validation_->samples % batch;
+      model_.program(Kind::kEvaluate, batch, threads_, validation_->labels);
+      if (rest && o_.validation_steps == 0) model_.program(Kind::kEvaluate, rest, threads_, validation_->labels);
+    }
+  }
+
+  // Programs may have gone or moved when somebody else's code has run.
+  void refresh() {
+    full_ = &model_.program(Kind::kTrain, batch_, threads_, data_.labels);
+    last_ = last_batch_ == batch_ ? full_ : &model_.program(Kind::kTrain, last_batch_, threads_, data_.labels);
+    connect(*full_, data_, o_.check_inputs);
+    if (last_ != full_) connect(*last_, data_, o_.check_inputs);
+  }
+
+  // The steps of one epoch; returns how many were taken.
+  int64_t train(Order& order, const Hooks& hooks, const Interrupt& interrupt) {
+    constexpr uint8_t kBoth = Callback::kTrainBegin | Callback::kTrainEnd;
+    bool watched = hooks.wants(kBoth);
+    int64_t step = 0;
+    for (; step < steps_; ++step) {
+      if (at_ == 0) order.next_pass();
+      Ready& r = at_ + batch_ <= data_.samples ? *full_ : *last_;
+      if (watched) hooks.batch(Callback::kTrainBegin, [&](Callback& c) { c.on_train_batch_begin(step, {}); });
+      stage_batch(team_, r, data_, order.rows(at_, r.key.batch));
+      r.program.run(team_);
+      means_->add(r);
+      at_ += r.key.batch;
+      if (at_ >= data_.samples) at_ = 0;
+      if (watched) {
+        means_->read(entries_);
+        hooks.batch(Callback::kTrainEnd, [&](Callback& c) { c.on_train_batch_end(step, Logs(std::span(entries_).first(means_->size()))); });
+        watched = hooks.wants(kBoth);
+        refresh();
+        if (model_.stop) return step + 1;
+      }
+      if (progress_.due(step + 1)) {
+        means_->read(entries_);
+        progress_.draw(step + 1, Logs(std::span(entries_).first(means_->size())));
+      }
+      if (interrupt.asked()) return step + 1;
+      if (at_ == 0 && step + 1 < steps_) {  // as Keras: an epoch ends with the data, and the next one begins anew
+        if (o_.steps_per_epoch > 0 && !ran_out_) note(format("note: the data has {} batches, fewer than steps_per_epoch {}; epochs end with the data", batches_, o_.steps_per_epoch));
+        ran_out_ = true;
+        return step + 1;
+      }
+    }
+    return step;
+  }
+
+  // Adds val_ values to the entries; returns how many entries there are.
+  size_t validate(int epoch, const Interrupt& interrupt) {
+    if (!validation_ || interrupt.asked() || (epoch + 1) % o_.validation_freq != 0) return means_->size();
+    const Results r = evaluate(model_, *validation_, {validation_batch_, o_.validation_steps, threads_, o_.check_inputs, o_.callbacks});
+    for (size_t i = 0; i < r.size(); ++i) entries_[means_->size() + i].value = r[i].second;
+    return means_->size() + r.size();
+  }
+
+  void record(int epoch, const Logs& logs) {
+    history_.epoch.push_back(epoch);
+    for (const Logs::Entry& e : logs) {
+      auto it = std::ranges::find(history_.history, e.name, [](const auto& h) { return std::string_view(h.first); });
+      if (it == history_.history.end()) it = history_.history.insert(it, {std::string(e.name), {}});
+      it->second.push_back(e.value);
+    }
+  }
+
+  ModelImpl& model_;
+  const FitOptions& o_;
+  int threads_;
+  Team& team_;
+  Data data_;
+  std::optional<Data> validation_;
+  Progress progress_;
+  int64_t batch_ = 0, batches_ = 0, steps_ = 0, last_batch_ = 0, validation_batch_ = 0;
+  int64_t at_ = 0;  // the first sample, in the order, of the next batch
+  bool ran_out_ = false;
+  Ready *full_ = nullptr, *last_ = nullptr;
+  std::optional<Means> means_;
+  std::vector<std::string> names_;
+  std::vector<Logs::Entry> entries_;
+  History history_;
+};
+
+}  // namespace
+}  // namespace train
+
+History Model::fit(const Arrays& x, const Arrays& y, const FitOptions& options) {
+  train::check(options);
+  const train::Data data = train::check_data(*impl_, x, y, true, "fit");
+  impl_->needs_compile("fit");
+  return train::Fit(*this, data, options).run(*this);
+}
+
+Results Model::train_on_batch(const Arrays& x, const Arrays& y) {
+  const train::Data data = train::check_data(*impl_, x, y, true, "train_on_batch");
+  impl_->needs_compile("train_on_batch");
+  const int threads = usable_threads();
+  train::Ready& r = impl_->program(train::Kind::kTrain, data.samples, threads, data.labels);
+  train::connect(r, data, true);
+  Team& team = train::team_of(threads);
+  train::stage_batch(team, r, data, {nullptr, 0, data.samples});
+  r.program.run(team);
+  train::Means means(r);
+  means.add(r);
+  std::vector<Logs::Entry> entries(means.size());
+  means.read(entries);
+  Results results;
+  for (size_t i = 0; i < entries.size(); ++i) results.emplace_back(r.scalars[i].name, entries[i].value);
+  return results;
+}
+
+}  // namespace millpond

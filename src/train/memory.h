@@ -1,0 +1,19 @@
+// What a model's programs take, told as a MemoryPlan, and the refusal when it is too much.
+#pragma once
+#include "millpond/memory_plan.h"
+#include "train/model.h"
+
+namespace millpond::train {
+
+/// Adds what `program` needs to the plan; the one with the largest arena gives the figures of the arena.
+void add_program(MemoryPlan& plan, const runtime::Program& program, Kind kind, int64_t batch);
+/// Weights and slots.
+void add_variables(MemoryPlan& plan, const nn::Network& net, OptimizerImpl* optimizer, const runtime::Variable* counter);
+
+/// Throws Error(kMemory) when `more` bytes of arena and what has no place yet do not fit into the memory that is free.
+void refuse_if_too_large(ModelImpl& model, const Ready& made, Bytes more);
+
+/// The largest batch whose training step fits into `room` beside weights and slots; 0: none. `known` is a batch whose arena is known.
+int64_t largest_batch(const nn::Network& net, const Compiled* compiled, Kind kind, const runtime::Options& options, std::span<const Shape> labels, Bytes room);
+
+}  // namespace millpond::train

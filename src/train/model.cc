@@ -1,0 +1,201 @@
+#include "train/model.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "base/process.h"
+#include "nn/config.h"
+#include "train/memory.h"
+
+namespace millpond {
+namespace train {
+
+using graph::TensorType;
+
+ModelImpl::ModelImpl(std::shared_ptr<nn::Network> net)
+    : name(net->name), network(std::move(net)), counter(format("slots/{}.counter", name), TensorType{DType::kInt32, {}}), programs("arena") {}
+
+ModelImpl::ModelImpl(std::vector<Layer> layers, std::string n)
+    : name(n.empty() ? nn::automatic_name("Sequential") : std::move(n)),
+      pending(std::move(layers)),
+      counter(format("slots/{}.counter", name), TensorType{DType::kInt32, {}}),
+      programs("arena") {}
+
+const nn::Network& ModelImpl::built() const {
+  if (!network)
+    throw Error(Code::kUsage, pending.empty() ? format("the model \"{}\" has no layers", name) : format("the model \"{}\" does not know yet what a sample looks like", name))
+        .hint("put Input({...}) first, call build({...}), or fit it");
+  return *network;
+}
+
+void ModelImpl::build_from(const Shape& sample, DType dtype) {
+  if (network || pending.empty()) return;
+  std::vector<Layer> all{Layer(Input(sample, dtype))};
+  all.insert(all.end(), pending.begin(), pending.end());
+  network = nn::make_sequential(all, name);
+  resolve_compile();
+}
+
+void ModelImpl::resolve_compile() {
+  if (!options || !network) return;
+  const size_t outputs = network->outputs.size();
+  Compiled c{options->optimizer, {options->loss.begin(), options->loss.end()}, options->metrics.by_output, options->loss_weights};
+  if (c.losses.size() == 1 && outputs > 1) c.losses.resize(outputs, c.losses[0]);
+  const auto expect = [&](size_t got, const char* what) {
+    if (got != outputs) throw Error(Code::kUsage, format("compile: {} {} for a model of {} output{}", got, what, outputs, outputs == 1 ? "" : "s")).hint("give one for each output");
+  };
+  if (c.losses.empty()) c.losses.resize(outputs);
+  expect(c.losses.size(), "losses");
+  if (c.metrics.empty()) c.metrics.resize(outputs);
+  expect(c.metrics.size(), "lists of metrics");
+  if (c.loss_weights.empty()) c.loss_weights.resize(outputs, 1);
+  expect(c.loss_weights.size(), "loss_weights");
+  compiled = std::move(c);
+}
+
+const Compiled& ModelImpl::needs_compile(const char* what) const {
+  if (!compiled) throw Error(Code::kUsage, format("{}: the model \"{}\" has not been compiled", what, name)).hint("call compile first");
+  return *compiled;
+}
+
+void ModelImpl::place_state(Kind kind) {
+  nn::materialize(weights());
+  if (kind != Kind::kTrain) return;
+  compiled->optimizer.impl()->place(counter);
+}
+
+Ready& ModelImpl::program(Kind kind, int64_t batch, int threads, const std::vector<Shape>& labels) {
+  const ProgramKey key{kind, batch, threads, kind == Kind::kPredict ? std::vector<Shape>{} : labels};
+  return programs.get(
+      key, [&] { return trace(built(), compiled ? &*compiled : nullptr, kind, batch, key.labels, &counter); },
+      [&](const Ready& made, Bytes more) {
+        refuse_if_too_large(*this, made, more);
+        place_state(kind);
+      });
+}
+
+int threads_or_all(int threads) {
+  if (threads < 0) throw Error(Code::kUsage, format("threads is {}, but must be 0 (all) or more", threads));
+  return threads == 0 ? usable_threads() : threads;
+}
+
+namespace {
+
+// A layer of a Sequential that begins with Input is called at once, so that shapes are checked where they are written.
+std::shared_ptr<ModelImpl> make_sequential(std::vector<Layer> layers, std::string name) {
+  auto impl = std::make_shared<ModelImpl>(std::move(layers), std::move(name));
+  if (!impl->pending.empty() && impl->pending[0].type() == "InputLayer" && impl->pending.size() > 1) impl->network = nn::make_sequential(impl->pending, impl->name);
+  return impl;
+}
+
+}  // namespace
+}  // namespace train
+
+Arrays::operator Tensor() const {
+  if (size() != 1) throw Error(Code::kUsage, format("one array is wanted, but there are {}", size()));
+  return front();
+}
+
+Model::Model(std::vector<SymbolicTensor> inputs, std::vector<SymbolicTensor> outputs, std::string name)
+    : impl_(std::make_shared<train::ModelImpl>(nn::make_network(std::move(inputs), std::move(outputs), std::move(name)))) {}
+
+SymbolicTensor Model::operator()(const SymbolicTensor& x) const { return Layer(*this)(x); }
+Model::operator Layer() const {
+  impl_->built();
+  return Layer(std::static_pointer_cast<nn::LayerImpl>(impl_->network));
+}
+
+const std::string& Model::name() const { return impl_->name; }
+
+std::vector<Layer> Model::layers() const {
+  if (!impl_->network) return impl_->pending;
+  std::vector<Layer> all;
+  for (const auto& l : impl_->network->layers)
+    if (!impl_->network->sequential || l->type != "InputLayer") all.emplace_back(l);  // Keras's Sequential does not count its input
+  return all;
+}
+
+Layer Model::get_layer(std::string_view name) const {
+  std::string known;
+  for (const Layer& l : layers()) {
+    if (l.name() == name) return l;
+    known += (known.empty() ? "" : ", ") + l.name();
+  }
+  throw Error(Code::kUsage, format("the model \"{}\" has no layer \"{}\"", impl_->name, name)).hint("there are " + known);
+}
+
+Layer Model::get_layer(int index) const {
+  const auto all = layers();
+  const int i = index < 0 ? index + int(all.size()) : index;
+  if (i < 0 || i >= int(all.size())) throw Error(Code::kUsage, format("the model \"{}\" has no layer {}: there are {}", impl_->name, index, all.size()));
+  return all[size_t(i)];
+}
+
+std::vector<SymbolicTensor> Model::inputs() const { return impl_->built().inputs; }
+std::vector<SymbolicTensor> Model::outputs() const { return impl_->built().outputs; }
+
+int64_t Model::count_params() const {
+  int64_t n = 0;
+  for (const nn::Weight& w : impl_->weights()) n += w->variable.type().shape.size();
+  return n;
+}
+
+void Model::compile(CompileOptions options) {
+  if (options.loss.empty()) throw Error(Code::kUsage, "compile: no loss is given").hint("for example .loss = \"mse\"");
+  impl_->programs.clear();
+  impl_->compiled.reset();
+  impl_->options = std::move(options);
+  impl_->resolve_compile();
+}
+void Model::compile(Optimizer optimizer, LossList loss, MetricList metrics) { compile({.optimizer = std::move(optimizer), .loss = std::move(loss), .metrics = std::move(metrics)}); }
+bool Model::compiled() const { return impl_->options.has_value(); }
+
+Optimizer Model::optimizer() const {
+  if (!impl_->options) throw Error(Code::kUsage, format("the model \"{}\" has not been compiled", impl_->name)).hint("call compile first");
+  return impl_->options->optimizer;
+}
+
+void Model::stop_training(bool stop) { impl_->stop = stop; }
+bool Model::stopping() const { return impl_->stop; }
+
+std::vector<Tensor> Model::get_weights() const {
+  const auto weights = impl_->weights();
+  nn::materialize(weights);
+  std::vector<Tensor> copies;
+  for (const nn::Weight& w : weights) copies.push_back(w->variable.value().astype(w->variable.type().dtype, "data/weights"));
+  return copies;
+}
+void Model::set_weights(const std::vector<Tensor>& values) { nn::set_weights(impl_->weights(), values, format("the model \"{}\"", impl_->name)); }
+
+std::vector<Tensor> Model::weight_views() {
+  const auto weights = impl_->weights();
+  nn::materialize(weights);
+  std::vector<Tensor> views;
+  for (const nn::Weight& w : weights) views.push_back(w->variable.value());
+  return views;
+}
+
+std::vector<std::string> Model::weight_names() const {
+  std::vector<std::string> names;
+  for (const nn::OwnedWeight& w : nn::owned_weights(impl_->built())) names.push_back(w.layer->name + "/" + w.weight->path());
+  return names;
+}
+
+Sequential::Sequential(std::initializer_list<Layer> layers, std::string name) : Model(train::make_sequential(layers, std::move(name))) {}
+Sequential::Sequential(const std::vector<Layer>& layers, std::string name) : Model(train::make_sequential(layers, std::move(name))) {}
+
+void Sequential::add(Layer layer) {
+  auto& m = *impl_;
+  m.pending.push_back(std::move(layer));
+  m.programs.clear();
+  m.compiled.reset();
+  m.network.reset();
+  if (m.pending[0].type() == "InputLayer" && m.pending.size() > 1) m.network = nn::make_sequential(m.pending, m.name);
+  m.resolve_compile();
+}
+
+void Sequential::build(Shape input_shape) { impl_->build_from(input_shape, DType::kFloat32); }
+
+Model model_from_json(std::string_view json) { return Model(std::make_shared<train::ModelImpl>(nn::network_from_json(json))); }
+
+}  // namespace millpond

@@ -1,0 +1,87 @@
+// ModelImpl: what a Model handle points to.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "millpond/model.h"
+#include "nn/network.h"
+#include "train/programs.h"
+#include "train/trace.h"
+
+namespace millpond::train {
+
+struct ModelImpl {
+  explicit ModelImpl(std::shared_ptr<nn::Network> net);
+  ModelImpl(std::vector<Layer> layers, std::string name);  // a Sequential, perhaps without an input yet
+
+  std::string name;
+  std::vector<Layer> pending;            // of a Sequential: all its layers
+  std::shared_ptr<nn::Network> network;  // null until the shape of a sample is known
+  std::optional<Compiled> compiled;      // as resolved for the network's outputs
+  std::optional<CompileOptions> options;
+  runtime::Variable counter;             // counts training steps, for dropout
+  Programs programs;
+  bool stop = false;
+
+  /// Throws Error(kUsage) when nothing says what a sample looks like.
+  const nn::Network& built() const;
+  void build_from(const Shape& sample, DType dtype);
+  /// Sets `compiled` from `options` once the outputs are known.
+  void resolve_compile();
+  const Compiled& needs_compile(const char* what) const;
+  std::vector<nn::Weight> weights() const { return nn::weights_of(built()); }
+
+  /// The program for this batch, everything it uses in memory; refuses with Error(kMemory) what does not fit.
+  Ready& program(Kind kind, int64_t batch, int threads, const std::vector<Shape>& labels);
+  void place_state(Kind kind);
+};
+
+/// A user's arrays, checked against the model, as lanes to stage from.
+struct Data {
+  Arrays x, y;
+  int64_t samples = 0;
+  std::vector<Shape> labels;  // of one sample of each y
+};
+/// Throws Error(kShape) naming input, both shapes and sizes; Error(kValue) for no samples at all. Builds a Sequential that waits for data.
+Data check_data(ModelImpl& model, const Arrays& x, const Arrays& y, bool with_labels, const char* what);
+Data rows_of(const Data& data, int64_t from, int64_t to);
+
+/// Points the program's lanes at the data.
+void connect(Ready& ready, const Data& data, bool check_inputs);
+/// Fills the program's inputs, or throws Error(kValue) naming array, row, value and limit.
+void stage_batch(Team& team, Ready& ready, const Data& data, const Rows& rows);
+
+/// Running means of the scalars of a program.
+class Means {
+ public:
+  explicit Means(const Ready& like);
+  void reset();
+  void add(const Ready& r) {
+    samples_ += double(r.key.batch);
+    for (size_t i = 0; i < sums_.size(); ++i) sums_[i] += double(*r.values[i]) * r.scalars[i].weight;
+  }
+  /// Writes them to entries[0..size).
+  void read(std::span<Logs::Entry> entries) const;
+  size_t size() const { return sums_.size(); }
+
+ private:
+  double samples_ = 0;
+  std::vector<double> sums_, per_sample_;
+};
+
+int threads_or_all(int threads);
+
+/// Evaluates with batches of `batch`, calling nobody. Values in the order of the program's scalars.
+struct EvaluateJob {
+  int64_t batch = 32;
+  int64_t steps = 0;
+  int threads = 1;
+  bool check_inputs = true;
+  std::span<const CallbackRef> callbacks;
+};
+Results evaluate(ModelImpl& model, const Data& data, const EvaluateJob& job);
+std::vector<Tensor> predict(ModelImpl& model, const Data& data, const EvaluateJob& job);
+
+}  // namespace millpond::train

@@ -1,0 +1,83 @@
+#include "train/programs.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "base/format.h"
+
+namespace millpond::train {
+
+Ready::Ready(ProgramKey k, Traced t, const runtime::Options& options)
+    : key(std::move(k)),
+      feeds(std::move(t.feeds)),
+      scalars(std::move(t.scalars)),
+      outputs(std::move(t.outputs)),
+      program(format("{} {}", to_string(key.kind), key.batch), std::move(t.graph), options) {
+  for (const Feed& f : feeds) {
+    Lane lane;
+    lane.to_type = f.type.dtype;
+    lane.width = f.type.shape.size() / std::max<int64_t>(1, key.batch);
+    lane.limit = f.limit;
+    lanes.push_back(lane);
+  }
+  values.resize(scalars.size());
+  predictions.resize(outputs.size());
+}
+
+void Ready::bind(std::byte* arena) {
+  program.bind(arena);
+  for (size_t i = 0; i < feeds.size(); ++i) lanes[i].to = program.input(feeds[i].name);
+  for (size_t i = 0; i < scalars.size(); ++i) values[i] = reinterpret_cast<const float*>(program.output(scalars[i].name));
+  for (size_t i = 0; i < outputs.size(); ++i) predictions[i] = program.output(outputs[i]);
+}
+
+Ready& Programs::get(const ProgramKey& key, const std::function<Traced()>& make, const std::function<void(const Ready&, Bytes)>& allow) {
+  ++clock_;
+  for (const auto& r : ready_)
+    if (r->key == key) {
+      r->used = clock_;
+      return *r;
+    }
+  if (ready_.size() >= kMost) ready_.erase(std::ranges::min_element(ready_, {}, [](const auto& r) { return r->used; }));
+  auto made = std::make_unique<Ready>(key, make(), runtime::Options{.threads = key.threads});
+  made->used = clock_;
+  const Bytes wanted = made->program.arena_bytes();
+  const bool grow = wanted > arena_.size();
+  allow(*made, grow ? wanted - arena_.size() : Bytes{0});
+  if (grow) {
+    arena_ = Segment();  // first give back, then take: both are never there at once
+    try {
+      arena_ = Segment(wanted, account_);
+    } catch (...) {
+      ready_.clear();  // the others have lost their arena
+      throw;
+    }
+    for (const auto& r : ready_) r->bind(arena_.data());
+  }
+  made->bind(arena_.data());
+  ready_.push_back(std::move(made));
+  return *ready_.back();
+}
+
+void Programs::clear() {
+  ready_.clear();
+  arena_ = Segment();
+}
+
+std::vector<const Ready*> Programs::all() const {
+  std::vector<const Ready*> all;
+  for (const auto& r : ready_) all.push_back(r.get());
+  return all;
+}
+
+Team& team_of(int size) {
+  static std::mutex mutex;
+  static std::map<int, std::unique_ptr<Team>> teams;  // as many as sizes were asked for
+  const std::lock_guard lock(mutex);
+  auto& team = teams[size];
+  if (!team) team = std::make_unique<Team>(size);
+  return *team;
+}
+
+}  // namespace millpond::train

@@ -1,0 +1,63 @@
+// Programs: what a model runs, one for each purpose and batch size, all in one arena as large as the largest of them.
+// The cache is bounded: the program used longest ago goes first. Growing the arena moves every program; nothing in it
+// outlives a step, so nothing is copied.
+#pragma once
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/segment.h"
+#include "base/team.h"
+#include "runtime/program.h"
+#include "train/stage.h"
+#include "train/trace.h"
+
+namespace millpond::train {
+
+struct ProgramKey {
+  Kind kind = Kind::kTrain;
+  int64_t batch = 0;
+  int threads = 1;
+  std::vector<Shape> labels;  // of one sample of each y
+  bool operator==(const ProgramKey&) const = default;
+};
+
+/// A program and where its numbers come and go. Addresses are good until the arena moves.
+struct Ready {
+  Ready(ProgramKey k, Traced t, const runtime::Options& options);
+  ProgramKey key;
+  std::vector<Feed> feeds;
+  std::vector<Scalar> scalars;
+  std::vector<std::string> outputs;
+  runtime::Program program;
+  std::vector<Lane> lanes;                    // to: bound here; from: by whoever brings data
+  std::vector<const float*> values;           // of scalars
+  std::vector<const std::byte*> predictions;  // of outputs
+  uint64_t used = 0;                          // when, in calls of get
+
+  void bind(std::byte* arena);
+};
+
+class Programs {
+ public:
+  static constexpr size_t kMost = 8;
+
+  explicit Programs(std::string account) : account_(std::move(account)) {}
+  /// The program, bound. `make` traces it if it is not there; `allow` is told the arena that is wanted before it is taken and
+  /// throws to refuse. A reference is good until kMost other programs have been asked for.
+  Ready& get(const ProgramKey& key, const std::function<Traced()>& make, const std::function<void(const Ready&, Bytes more)>& allow);
+  void clear();
+  const Segment& arena() const { return arena_; }
+  std::vector<const Ready*> all() const;
+
+ private:
+  std::string account_;
+  std::vector<std::unique_ptr<Ready>> ready_;
+  Segment arena_;
+  uint64_t clock_ = 0;
+};
+
+/// The process's team of this size.
+Team& team_of(int size);
+
+}  // namespace millpond::train

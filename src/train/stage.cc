@@ -1,0 +1,140 @@
+#include "train/stage.h"
+
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "base/half.h"
+
+namespace millpond::train {
+namespace {
+
+template <class T>
+auto widen(T v) {
+  if constexpr (std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>) return to_float(v);
+  else return v;
+}
+template <class To, class From>
+To convert(From v) {
+  const auto w = widen(v);
+  if constexpr (std::is_same_v<To, bfloat16>) return to_bfloat16(double(w));
+  else if constexpr (std::is_same_v<To, float16>) return to_float16(double(w));
+  else if constexpr (std::is_same_v<To, bool>) return w != 0;
+  else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<decltype(w)>) {
+    // A value that does not fit becomes the least integer, which no check lets pass.
+    constexpr double low = double(std::numeric_limits<To>::min()), high = double(std::numeric_limits<To>::max());
+    return double(w) >= low && double(w) <= high ? To(w) : std::numeric_limits<To>::min();
+  } else if constexpr (std::is_same_v<To, int32_t> && std::is_same_v<From, int64_t>) {
+    return v >= INT32_MIN && v <= INT32_MAX ? int32_t(v) : INT32_MIN;
+  } else return To(w);
+}
+
+// The largest exponent says whether all are finite: one pass, no branch for each element.
+bool finite(const float* x, int64_t n) {
+  int32_t most = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const int32_t size = std::bit_cast<int32_t>(x[i]) & 0x7fffffff;
+    most = size > most ? size : most;
+  }
+  return most < 0x7f800000;
+}
+template <class To>
+bool finite(const To* x, int64_t n) {
+  if constexpr (std::is_integral_v<To>) return true;
+  else {
+    bool all = true;
+    for (int64_t i = 0; i < n; ++i) all &= std::isfinite(widen(x[i]));
+    return all;
+  }
+}
+template <class To>
+bool below(const To* x, int64_t n, int64_t limit) {
+  bool all = true;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto v = double(widen(x[i]));
+    all &= v >= 0 && v < double(limit);
+  }
+  return all;
+}
+
+template <class From, class To>
+int64_t lane_rows(const Lane& lane, const Rows& rows, int64_t begin, int64_t end) {
+  const auto* from = reinterpret_cast<const From*>(lane.from);
+  auto* to = reinterpret_cast<To*>(lane.to);
+  const int64_t n = lane.width;
+  int64_t bad = -1;
+  for (int64_t r = begin; r < end; ++r) {
+    const From* x = from + rows[r] * n;
+    To* y = to + r * n;
+    if constexpr (std::is_same_v<From, To>) {
+      if (n >= 64) std::memcpy(y, x, size_t(n) * sizeof(To));
+      else
+        for (int64_t i = 0; i < n; ++i) y[i] = x[i];
+    } else {
+      for (int64_t i = 0; i < n; ++i) y[i] = convert<To>(x[i]);
+    }
+    if (lane.check == Check::kFinite ? finite(y, n) : lane.check != Check::kBelow || below(y, n, lane.limit)) continue;
+    if (bad < 0) bad = r;
+  }
+  return bad;
+}
+
+template <class F>
+auto with_type(DType t, F&& f) {
+  switch (t) {
+    case DType::kFloat32: return f(float{});
+    case DType::kFloat64: return f(double{});
+    case DType::kBFloat16: return f(bfloat16{});
+    case DType::kFloat16: return f(float16{});
+    case DType::kInt32: return f(int32_t{});
+    case DType::kInt64: return f(int64_t{});
+    case DType::kUInt8: return f(uint8_t{});
+    case DType::kBool: break;
+  }
+  return f(bool{});
+}
+
+int64_t part(const Lane& lane, const Rows& rows, int64_t begin, int64_t end) {
+  if (lane.from_type == DType::kFloat32 && lane.to_type == DType::kFloat32) return lane_rows<float, float>(lane, rows, begin, end);
+  return with_type(lane.from_type, [&](auto from) {
+    return with_type(lane.to_type, [&](auto to) { return lane_rows<decltype(from), decltype(to)>(lane, rows, begin, end); });
+  });
+}
+
+}  // namespace
+
+int64_t stage(const Lane& lane, const Rows& rows) { return part(lane, rows, 0, rows.count); }
+
+Refusal stage(Team& team, std::span<const Lane> lanes, const Rows& rows) {
+  constexpr int64_t kShared = 256 << 10;  // bytes from which waking others pays
+  for (size_t l = 0; l < lanes.size(); ++l) {
+    const Lane& lane = lanes[l];
+    const int64_t row = lane.width * size_of(lane.to_type).value;
+    int64_t bad;
+    if (team.size() == 1 || row * rows.count < kShared || rows.count == 1) {
+      bad = part(lane, rows, 0, rows.count);
+    } else {
+      const int64_t block = std::max<int64_t>(1, (64 << 10) / std::max<int64_t>(1, row));
+      std::atomic<int64_t> next{0}, done{0}, first{INT64_MAX};
+      const int64_t blocks = (rows.count + block - 1) / block;
+      team.run([&](int) {
+        for (int64_t b; (b = next.fetch_add(1, std::memory_order_relaxed)) < blocks;) {
+          const int64_t at = part(lane, rows, b * block, std::min(rows.count, (b + 1) * block));
+          if (at >= 0)
+            for (int64_t seen = first.load(); at < seen && !first.compare_exchange_weak(seen, at);) {
+            }
+          done.fetch_add(1, std::memory_order_release);
+        }
+      });
+      for (Spin spin; done.load(std::memory_order_acquire) < blocks;) spin.wait();
+      bad = first.load() == INT64_MAX ? -1 : first.load();
+    }
+    if (bad >= 0) return {int(l), bad};
+  }
+  return {};
+}
+
+}  // namespace millpond::train

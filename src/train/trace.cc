@@ -1,0 +1,143 @@
+#include "train/trace.h"
+
+#include "base/assert.h"
+#include "base/format.h"
+#include "nn/loss.h"
+#include "nn/metric.h"
+#include "ops/binary.h"
+#include "ops/cast.h"
+#include "ops/reduce.h"
+#include "passes/passes.h"
+
+namespace millpond::train {
+
+using graph::Builder;
+using graph::TensorType;
+using graph::Value;
+
+std::string_view to_string(Kind kind) {
+  switch (kind) {
+    case Kind::kTrain: return "train";
+    case Kind::kEvaluate: return "evaluate";
+    case Kind::kPredict: return "predict";
+  }
+  return "";
+}
+
+std::vector<Shape> expected_labels(const nn::Network& net, const Compiled& compiled) {
+  std::vector<Shape> shapes;
+  for (size_t i = 0; i < net.outputs.size(); ++i) {
+    const Shape one = net.outputs[i].node()->type.shape;
+    Shape s = compiled.losses[i] ? compiled.losses[i].impl()->label_shape(one) : one;
+    shapes.push_back(s.slice(1, s.rank()));
+  }
+  return shapes;
+}
+
+namespace {
+
+struct Labelled {
+  Value value;                             // as staged
+  std::shared_ptr<const nn::LossImpl> loss;  // resolved by the shapes; null: none
+};
+
+Value weighted(Builder& b, Value v, double weight) { return weight == 1 ? v : ops::multiply(b, v, weight); }
+
+}  // namespace
+
+Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_t batch, std::span<const Shape> label_shapes, runtime::Variable* counter) {
+  Traced t;
+  Builder b(t.graph);
+  const bool training = kind == Kind::kTrain;
+  nn::CallContext context(b, training, counter);
+
+  std::vector<Value> xs;
+  for (size_t i = 0; i < net.inputs.size(); ++i) {
+    Feed feed{format("x{}", i), net.input_type(i, batch)};
+    xs.push_back(b.input(feed.name, feed.type));
+    t.feeds.push_back(std::move(feed));
+  }
+  const std::vector<Value> outputs = net.trace(context, xs);
+  for (const auto& limit : context.limits())
+    for (Feed& f : t.feeds)
+      if (f.name == limit.input && (f.limit == 0 || limit.count < f.limit)) f.limit = limit.count, f.limit_of = limit.layer;
+
+  if (kind == Kind::kPredict) {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      t.outputs.push_back(format("out{}", i));
+      t.graph.outputs.push_back({t.outputs.back(), outputs[i]});
+    }
+    return t;
+  }
+
+  MP_ASSERT(compiled && label_shapes.size() == outputs.size());
+  const bool several = outputs.size() > 1;
+  const auto scalar = [&](std::string name, Value v, double weight, double per_sample) {
+    t.graph.outputs.push_back({name, v});
+    t.scalars.push_back({std::move(name), weight, per_sample});
+  };
+  std::vector<Labelled> labels;
+  Value total;
+  std::vector<std::pair<std::string, Value>> parts;
+  {
+    const Builder::Scope scope(b, "loss", graph::Phase::kLoss);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const std::string& layer = net.outputs[i].node()->layer->name;
+      Labelled l;
+      const Shape y_shape = label_shapes[i].with_front(batch);
+      nn::Labels want{outputs[i].dtype(), 0};
+      if (compiled->losses[i]) {
+        l.loss = compiled->losses[i].impl();
+        if (auto chosen = l.loss->resolve(y_shape, outputs[i].shape())) l.loss = chosen;
+        want = l.loss->labels(outputs[i].type());
+      }
+      Feed feed{format("y{}", i), TensorType{want.dtype, y_shape}, true, want.classes, layer};
+      l.value = b.input(feed.name, feed.type);
+      t.feeds.push_back(std::move(feed));
+      if (l.loss) {
+        try {
+          const Value one = nn::mean_loss(b, *l.loss, l.value, outputs[i]);
+          parts.emplace_back(layer + "_loss", one);
+          const Value share = weighted(b, one, compiled->loss_weights[i]);
+          total = total ? ops::add(b, total, share) : share;
+        } catch (Error& e) {
+          e.add("output", layer);
+          throw;
+        }
+      }
+      labels.push_back(std::move(l));
+    }
+    if (!total) throw Error(Code::kUsage, format("the model \"{}\" has no loss for any output", net.name)).hint("give compile a loss");
+    scalar("loss", total, double(batch), 1);
+    if (several)
+      for (auto& [name, value] : parts) scalar(name, value, double(batch), 1);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      for (const Metric& m : compiled->metrics[i]) {
+        const std::string name = several ? net.outputs[i].node()->layer->name + "_" + m.name() : m.name();
+        const Value values = m.impl()->values(b, labels[i].value, outputs[i]);
+        scalar(name, ops::sum(b, values), 1, double(values.shape().size()) / double(batch));
+      }
+  }
+  for (size_t i = 0; i < t.scalars.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (t.scalars[i].name == t.scalars[j].name) throw Error(Code::kUsage, format("two metrics have the name \"{}\"", t.scalars[i].name)).hint("give one of them another name");
+  if (!training) return t;
+
+  std::vector<nn::OwnedWeight> trainable;
+  for (nn::OwnedWeight& w : nn::owned_weights(net))
+    if (w.weight->trainable && w.layer->trainable) trainable.push_back(std::move(w));
+  std::vector<Value> weights;
+  for (const nn::OwnedWeight& w : trainable) weights.push_back(b.variable(w.weight->variable.account(), w.weight->variable.type(), &w.weight->variable));
+  const std::vector<Value> gradients = passes::gradients(b, total, weights);
+  OptimizerImpl& optimizer = *compiled->optimizer.impl();
+  optimizer.build(trainable);
+  optimizer.update(b, trainable, weights, gradients);
+
+  const Builder::Scope scope(b, "state", graph::Phase::kUpdate);
+  for (const auto& a : context.assignments())
+    t.graph.updates.push_back({b.variable(a.weight->variable.account(), a.weight->variable.type(), &a.weight->variable), a.value});
+  if (context.random()) t.graph.updates.push_back({context.counter_value(), ops::add(b, context.counter_value(), 1)});
+  return t;
+}
+
+}  // namespace millpond::train

@@ -1,0 +1,4 @@
+// A stranger's program: the public header alone, nothing of src.
+#include <millpond/millpond.h>
+
+int main() { return 0; }

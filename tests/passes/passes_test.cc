@@ -1,0 +1,122 @@
+#include <doctest/doctest.h>
+
+#include "ops/all.h"
+#include "passes/steps.h"
+
+using namespace millpond;
+using namespace millpond::test;
+
+namespace {
+
+runtime::Options on_reference(passes::Options passes) {
+  runtime::Options o;
+  o.backend = &backend::reference_backend();
+  o.passes = passes;
+  return o;
+}
+
+int count(const graph::Graph& g, std::string_view name) {
+  int n = 0;
+  for (const auto& node : g.nodes()) n += node->role == graph::Role::kOperator && node->op->name() == name;
+  return n;
+}
+
+graph::Graph after_passes(const Step& step) {
+  graph::Graph g = step.graph.clone();
+  passes::run(g, {}, nullptr);
+  return g;
+}
+
+// Three Adam steps divide by the root of squared gradients, so a rounding in a gradient near 0 can move a weight by up to
+// three learning rates; the reference computes sums in double, which keeps the order of sums from mattering here.
+constexpr double kSame = 2e-5;
+
+}  // namespace
+
+TEST_CASE("each pass alone, and all together, leave what a step computes as it was") {
+  std::vector<std::pair<std::string, Step>> steps;
+  steps.emplace_back("mlp", mlp_step({}));
+  steps.emplace_back("mlp with dropout", mlp_step({.rows = 6, .widths = {4, 9, 8, 3}, .dropout = true, .optimizer = "adamw"}));
+  steps.emplace_back("mlp with momentum", mlp_step({.optimizer = "momentum"}));
+  steps.emplace_back("convolution", conv_step(false));
+  steps.emplace_back("two convolutions", conv_step(true));
+  for (const auto& [name, step] : steps) {
+    CAPTURE(name);
+    const std::vector<Tensor> plain = run_steps(step, on_reference(passes::Options::none()), 3);
+    CHECK(worst_difference(plain, run_steps(step, on_reference({}), 3)) < kSame);
+    for (bool passes::Options::*one : {&passes::Options::fold_constants, &passes::Options::common_subexpressions, &passes::Options::simplify, &passes::Options::fuse, &passes::Options::epilogue,
+                                       &passes::Options::conv_pool, &passes::Options::update, &passes::Options::order, &passes::Options::in_place}) {
+      passes::Options only = passes::Options::none(), but = {};
+      only.*one = true, but.*one = false;
+      CHECK(worst_difference(plain, run_steps(step, on_reference(only), 3)) < kSame);
+      CHECK(worst_difference(plain, run_steps(step, on_reference(but), 3)) < kSame);
+    }
+  }
+}
+
+TEST_CASE("the graph keeps its invariants through all passes") {
+  for (const Step& step : {mlp_step({.dropout = true}), conv_step(true)}) {
+    graph::Graph g = step.graph.clone();
+    CHECK(violations(g).empty());
+    passes::run(g, {}, nullptr);
+    CHECK(violations(g).empty());
+  }
+}
+
+TEST_CASE("no gradient of a dense kernel is left, and bias, relu and gate ride on the products") {
+  const graph::Graph g = after_passes(mlp_step({.widths = {4, 8, 8, 1}}));
+  INFO(to_string(g));
+  CHECK(count(g, "dense_update") == 1);    // the first layer: nobody wants the gradient of the data
+  CHECK(count(g, "dense_backward") == 2);
+  CHECK(count(g, "optimizer_step") == 0);
+  CHECK(count(g, "matmul") == 3);
+  CHECK(count(g, "unary") + count(g, "reduce") == 0);
+  CHECK(count(g, "fused") == 1);           // loss, accuracy and the gradient of the logits in one pass
+}
+
+TEST_CASE("with dropout behind relu only the dropped-out activation is kept") {
+  const graph::Graph g = after_passes(mlp_step({.widths = {4, 8, 1}, .dropout = true}));
+  INFO(to_string(g));
+  for (const auto& n : g.nodes())
+    if (n->role == graph::Role::kOperator && n->op->name() == "matmul") CHECK(n->types.size() == 1);
+  CHECK(count(g, "dropout") == 0);
+}
+
+TEST_CASE("a convolution with relu and max-pool never stores its output") {
+  const Step step = conv_step(false);
+  const graph::Graph g = after_passes(step);
+  INFO(to_string(g));
+  CHECK(count(g, "conv_pool") == 1);
+  CHECK(count(g, "conv_pool_backward") == 1);
+  CHECK(count(g, "conv2d") + count(g, "max_pool2d") + count(g, "max_pool2d_backward") == 0);
+  for (const auto& n : g.nodes())
+    if (n->role == graph::Role::kOperator)
+      for (const graph::TensorType& t : n->types) CHECK(t.shape.size() < 3 * 9 * 11 * 5);
+}
+
+TEST_CASE("the second derivative of x^3 is 6 x") {
+  graph::Graph g;
+  graph::Builder b(g);
+  runtime::Variable x("x", {DType::kFloat64, {4}});
+  runtime::Variable* one[] = {&x};
+  runtime::place(one, "test");
+  for (int i = 0; i < 4; ++i) x.value().values<double>()[i] = i - 1.5;
+  const graph::Value v = b.variable("x", x.type(), &x);
+  const graph::Value first = passes::gradients(b, ops::sum(b, ops::multiply(b, v, ops::square(b, v))), std::span(&v, 1))[0];
+  const graph::Value second = passes::gradients(b, ops::sum(b, first), std::span(&v, 1))[0];
+  g.outputs.push_back({"second", second});
+  runtime::Program program("test", std::move(g), on_reference({}));
+  const Segment arena(program.arena_bytes() + 64_B, "test");
+  program.bind(arena.data());
+  Team team(1);
+  program.run(team);
+  const auto* out = reinterpret_cast<const double*>(program.output("second"));
+  for (int i = 0; i < 4; ++i) CHECK(out[i] == doctest::Approx(6 * (i - 1.5)));
+}
+
+TEST_CASE("a loss that is no scalar is refused") {
+  graph::Graph g;
+  graph::Builder b(g);
+  const graph::Value x = b.input("x", {DType::kFloat32, {3}});
+  CHECK_THROWS_WITH_AS(passes::gradients(b, x, std::span(&x, 1)), "gradients: the loss has the shape [3]; reduce it to a scalar first", Error);
+}

@@ -1,0 +1,185 @@
+#include "passes/steps.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/random.h"
+#include "ops/all.h"
+
+namespace millpond::test {
+
+using graph::Builder;
+using graph::Phase;
+using graph::Value;
+
+namespace {
+
+class Maker {
+ public:
+  explicit Maker(Step& step) : step_(step), b(step.graph) {}
+
+  Value input(const std::string& name, DType dtype, Shape shape, int64_t classes = 0) {
+    Tensor t(dtype, shape);
+    for (int64_t i = 0; i < t.size(); ++i) {
+      if (dtype == DType::kInt32) t.values<int32_t>()[i] = int32_t(random_.below(uint64_t(classes)));
+      else t.values<float>()[i] = classes ? float(random_.below(2)) : float(random_.normal());
+    }
+    step_.batch.emplace_back(name, t);
+    return b.input(name, {dtype, shape});
+  }
+
+  Value variable(const std::string& account, DType dtype, Shape shape, double scale) {
+    step_.variables.push_back(std::make_unique<runtime::Variable>(account, graph::TensorType{dtype, shape}));
+    runtime::Variable* v = step_.variables.back().get();
+    runtime::Variable* one[] = {v};
+    runtime::place(one, "test");
+    if (scale != 0)
+      for (float& f : v->value().values<float>()) f = float(random_.normal() * scale);
+    return b.variable(account, v->type(), v);
+  }
+
+  Value weight(const std::string& name, Shape shape, double scale) {
+    const Value v = variable("weights/" + name, DType::kFloat32, shape, scale);
+    weights_.push_back(v);
+    return v;
+  }
+
+  void train(Value loss, const std::string& optimizer) {
+    step_.graph.outputs.push_back({"loss", loss});
+    const std::vector<Value> grads = passes::gradients(b, loss, weights_);
+    const Builder::Scope scope(b, "", Phase::kUpdate);
+    ops::Rule rule;
+    if (optimizer == "momentum") rule.kind = ops::Rule::Kind::kMomentum, rule.momentum = 0.9f;
+    if (optimizer == "adam" || optimizer == "adamw") rule.kind = ops::Rule::Kind::kAdam;
+    if (optimizer == "adamw") rule.weight_decay = 0.004f;
+    const Value rate = variable("state/learning_rate", DType::kFloat32, {}, 0);
+    step_.variables.back()->value().values<float>()[0] = 0.01f;
+    const Value iterations = variable("state/iterations", DType::kInt64, {}, 0);
+    const Value size = ops::step_size(b, rate, iterations, rule);
+    for (size_t i = 0; i < weights_.size(); ++i) {
+      std::vector<Value> slots;
+      for (int k = 0; k < rule.slots(); ++k) slots.push_back(variable("slots/" + std::to_string(i) + "." + std::to_string(k), DType::kFloat32, weights_[i].shape(), 0));
+      const std::vector<Value> after = ops::optimizer_step(b, rule, weights_[i], slots, grads[i], size);
+      step_.graph.updates.push_back({weights_[i], after[0]});
+      for (size_t k = 0; k < slots.size(); ++k) step_.graph.updates.push_back({slots[k], after[1 + k]});
+    }
+    step_.graph.updates.push_back({iterations, ops::add(b, iterations, b.scalar(DType::kInt64, 1))});
+  }
+
+  Step& step_;
+  Random random_{7};
+  std::vector<Value> weights_;
+  Builder b;
+};
+
+}  // namespace
+
+Step mlp_step(const StepOptions& o) {
+  Step step;
+  Maker m(step);
+  Builder& b = m.b;
+  Value h = m.input("x0", DType::kFloat32, {o.rows, o.widths[0]});
+  const Value y = m.input("y0", DType::kFloat32, {o.rows, o.widths.back()}, 2);
+  Value counter;
+  if (o.dropout) counter = m.variable("state/counter", DType::kInt32, {}, 0);
+  for (size_t i = 1; i < o.widths.size(); ++i) {
+    const std::string layer = "dense_" + std::to_string(i);
+    const Builder::Scope scope(b, layer, Phase::kForward);
+    const int64_t in = o.widths[i - 1], out = o.widths[i];
+    h = ops::add(b, ops::matmul(b, h, m.weight(layer + "/kernel", {in, out}, 1 / std::sqrt(double(in)))), m.weight(layer + "/bias", {out}, 0.1));
+    if (i + 1 == o.widths.size()) break;
+    h = ops::relu(b, h);
+    if (o.dropout) h = ops::dropout(b, h, counter, 0.5, i);
+  }
+  Value loss, hits;
+  {
+    const Builder::Scope scope(b, "loss", Phase::kLoss);
+    loss = ops::mean(b, ops::sigmoid_cross_entropy(b, h, y));
+    const Value guess = ops::greater(b, ops::sigmoid(b, h), b.scalar(DType::kFloat32, 0.5));
+    hits = ops::sum(b, ops::cast(b, ops::equal(b, ops::cast(b, guess, DType::kFloat32), y), DType::kFloat32));
+  }
+  step.graph.outputs.push_back({"hits", hits});
+  m.train(loss, o.optimizer);
+  if (o.dropout) step.graph.updates.push_back({counter, ops::add(b, counter, b.scalar(DType::kInt32, 1))});
+  return step;
+}
+
+Step conv_step(bool deep) {
+  Step step;
+  Maker m(step);
+  Builder& b = m.b;
+  const int64_t n = 3, classes = 4;
+  Value h = m.input("x0", DType::kFloat32, {n, 11, 13, 3});
+  const Value y = m.input("y0", DType::kInt32, {n}, classes);
+  for (int i = 0; i <= int(deep); ++i) {
+    const std::string layer = "conv_" + std::to_string(i);
+    const Builder::Scope scope(b, layer, Phase::kForward);
+    const int64_t in = h.shape().back(), out = 5 + 12 * i;
+    const Value k = m.weight(layer + "/kernel", {3, 3, in, out}, 0.3);
+    h = ops::add(b, ops::conv2d(b, h, k, {}), m.weight(layer + "/bias", {out}, 0.1));
+    h = ops::max_pool2d(b, ops::relu(b, h), {.height = 2, .width = 2, .stride_h = 2, .stride_w = 2});
+  }
+  {
+    const Builder::Scope scope(b, "dense", Phase::kForward);
+    h = ops::reshape(b, h, {n, h.shape().size() / n});
+    const int64_t in = h.shape().back();
+    h = ops::add(b, ops::matmul(b, h, m.weight("dense/kernel", {in, classes}, 1 / std::sqrt(double(in)))), m.weight("dense/bias", {classes}, 0.1));
+  }
+  Value loss;
+  {
+    const Builder::Scope scope(b, "loss", Phase::kLoss);
+    loss = ops::mean(b, ops::softmax_cross_entropy(b, h, y));
+  }
+  m.train(loss, "adam");
+  return step;
+}
+
+std::vector<Tensor> run_steps(const Step& step, const runtime::Options& options, int steps) {
+  // The step's variables are its initial values: each run works on its own.
+  std::vector<std::unique_ptr<runtime::Variable>> own;
+  graph::Graph g = step.graph.clone();
+  for (const auto& v : step.variables) {
+    own.push_back(std::make_unique<runtime::Variable>(v->account(), v->type()));
+    runtime::Variable* one[] = {own.back().get()};
+    runtime::place(one, "test");
+    std::memcpy(own.back()->data(), v->data(), size_t(v->type().bytes().value));
+    for (const auto& n : g.nodes())
+      if (n->variable == v.get()) n->variable = own.back().get();
+  }
+  runtime::Program program("test", std::move(g), options);
+  const Segment arena(program.arena_bytes() + 64_B, "test");
+  program.bind(arena.data());
+  Team team(options.threads);
+  for (int i = 0; i < steps; ++i) {
+    for (const auto& [name, t] : step.batch) std::memcpy(program.input(name), t.data(), size_t(t.bytes().value));
+    program.run(team);
+  }
+  std::vector<Tensor> results;
+  for (const graph::Output& o : program.graph().outputs) {
+    const graph::TensorType& t = program.output_type(o.name);
+    Tensor copy(t.dtype, t.shape);
+    std::memcpy(copy.data(), program.output(o.name), size_t(t.bytes().value));
+    results.push_back(copy);
+  }
+  for (const auto& v : own) results.push_back(v->value().astype(v->type().dtype));
+  return results;
+}
+
+double worst_difference(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  if (a.size() != b.size()) return 1e30;
+  double worst = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].shape() != b[i].shape()) return 1e30;
+    double top = 1e-30, apart = 0;
+    for (int64_t k = 0; k < a[i].size(); ++k) {
+      top = std::max({top, std::abs(a[i].at(k)), std::abs(b[i].at(k))});
+      apart = std::max(apart, std::abs(a[i].at(k) - b[i].at(k)));
+    }
+    if (std::isnan(apart)) return 1e30;
+    worst = std::max(worst, apart / top);
+  }
+  return worst;
+}
+
+}  // namespace millpond::test

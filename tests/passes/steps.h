@@ -1,0 +1,37 @@
+// Training steps written by hand, as graphs, for tests of passes and of the runtime.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/program.h"
+
+namespace millpond::test {
+
+/// A graph and the variables it is bound to. Initial values and the batch come from a fixed seed.
+struct Step {
+  graph::Graph graph;
+  std::vector<std::unique_ptr<runtime::Variable>> variables;
+  std::vector<std::pair<std::string, Tensor>> batch;  // values for the graph's inputs
+};
+
+struct StepOptions {
+  int64_t rows = 8;
+  std::vector<int64_t> widths{5, 7, 1};  // input, hidden..., output
+  bool dropout = false;
+  std::string optimizer = "adam";        // sgd, momentum, adam, adamw
+};
+
+/// Dense layers with relu between, sigmoid cross-entropy, accuracy, an optimiser.
+Step mlp_step(const StepOptions& options);
+
+/// Convolution, relu, max-pool (and once more when `deep`), flatten, dense, softmax cross-entropy, Adam.
+Step conv_step(bool deep);
+
+/// What is left after `steps` steps: all outputs, then all variables.
+std::vector<Tensor> run_steps(const Step& step, const runtime::Options& options, int steps);
+
+/// The largest difference between two results, relative to the largest magnitude of the pair compared.
+double worst_difference(const std::vector<Tensor>& a, const std::vector<Tensor>& b);
+
+}  // namespace millpond::test

@@ -1,0 +1,117 @@
+#include "runfile/reader.h"
+
+#include <random>
+
+#include "runfile/sqlite.h"
+#include "runfile/support.h"
+
+using namespace millpond;
+using namespace millpond::runfile;
+using namespace millpond::runfile::testing;
+namespace fs = std::filesystem;
+
+TEST_CASE("Reader: an empty file, garbage and another program's database are refused with what they are") {
+  const Folder folder;
+  const std::string path = folder / "run.pond";
+  const auto open = [&] { Reader r(path); };
+  CHECK(refusal(open, Code::kFile) == format("run file {} cannot be opened: No such file or directory; check the path", path));
+  CHECK(holds(refusal([&] { Reader r(folder.path); }, Code::kFile), "is not a regular file"));
+  put(path, "");
+  CHECK(refusal(open, Code::kFormat) ==
+        format("run file {} is no run file: its 0 B do not begin as one; check the path, or record the run again", path));
+  put(path, std::string(5000, 'x'));
+  CHECK(holds(refusal(open, Code::kFormat), "its 4.88 KiB do not begin as one"));
+  fs::remove(path);
+  Database(path, Database::Mode::kCreate).run("CREATE TABLE cakes (name TEXT)");
+  CHECK(refusal(open, Code::kFormat) == format("run file {} is an SQLite file, but no run file of Millpond; check the path", path));
+}
+
+TEST_CASE("Reader: a newer version is refused with both numbers") {
+  const Folder folder;
+  const std::string path = folder / "run.pond";
+  small_run(path);
+  Database(path, Database::Mode::kWrite).run("PRAGMA user_version = 2");
+  CHECK(refusal([&] { Reader r(path); }, Code::kFormat) ==
+        format("run file {} has schema version 2, and this Millpond reads up to 1; open it with a newer Millpond", path));
+}
+
+TEST_CASE("Reader: tables and columns that a later Millpond adds do not disturb") {
+  const Folder folder;
+  const std::string path = folder / "run.pond";
+  small_run(path);
+  Database(path, Database::Mode::kWrite).run("CREATE TABLE sites (id INTEGER); ALTER TABLE phases ADD COLUMN colour TEXT");
+  CHECK(Reader(path).phases().size() == 4);
+}
+
+TEST_CASE("Reader: wrong types, negative sizes, dangling accounts, views and generated columns are refused") {
+  const Folder folder;
+  const std::string path = folder / "run.pond";
+  const auto after = [&](const char* sql) {
+    fs::remove(path);
+    small_run(path);
+    Database(path, Database::Mode::kWrite).run(sql);
+    return refusal([&] { read_all(Reader(path)); }, Code::kFormat);
+  };
+  CHECK(holds(after("UPDATE series SET bytes = 'many' WHERE rowid = 2"), "row 2 of"));
+  CHECK(holds(after("UPDATE series SET bytes = 'many'"), "bytes is a text, but must be an integer"));
+  CHECK(holds(after("UPDATE plan_buffers SET size = -1"), "size is an integer, but must be 0 or more"));
+  CHECK(holds(after("UPDATE os_series SET rss = 1.5"), "rss is a real number, but must be an integer"));
+  CHECK(holds(after("UPDATE phases SET name = x'00'"), "name is a blob, but must be a text"));
+  CHECK(holds(after("DELETE FROM accounts"), "speaks of account 3, which it does not have"));
+  CHECK(holds(after("UPDATE series SET kind = 'guess'"), "has a series of the kind \"guess\""));
+  CHECK(holds(after("DROP TABLE series"), "has no table series as Millpond makes it"));
+  CHECK(holds(after("DROP TABLE series; CREATE VIEW series AS SELECT 1 t, 1 phase, 1 account, 'peak' kind, 1 bytes"), "has no table series"));
+  CHECK(holds(after("DROP TABLE meta; CREATE TABLE meta (key TEXT, value TEXT AS (key || key))"), "has no table meta"));
+  CHECK(holds(after("INSERT INTO meta VALUES ('big', printf('%.*c', 100000, 'x'))"), "too big"));
+}
+
+TEST_CASE("Reader: more rows or bytes than the limits allow are refused") {
+  const Folder folder;
+  const std::string path = folder / "run.pond";
+  small_run(path);
+  ReaderLimits few, small;
+  few.rows = 3;
+  small.file = 1_KiB;
+  CHECK(holds(refusal([&] { Reader r(path, few); }, Code::kFormat), "has 5 rows in meta, and at most 3 are read"));
+  CHECK(holds(refusal([&] { Reader r(path, small); }, Code::kFormat), "and at most 1.00 KiB are read"));
+}
+
+TEST_CASE("Reader: a file cut off anywhere, or with any bytes changed, is read or refused, and nothing worse") {
+  const Folder folder;
+  const std::string path = folder / "run.pond", broken = folder / "broken.pond";
+  small_run(path);
+  const std::string good = content(path);
+  std::mt19937 random(1);
+  int refused = 0, cut = 0;
+  for (int round = 0; round < 400; ++round) {
+    std::string bytes = good;
+    const bool shorter = round % 4 == 0;
+    if (shorter) bytes.resize(random() % bytes.size());
+    for (unsigned k = 0; !shorter && k < 1 + random() % 20; ++k) bytes[random() % bytes.size()] = char(random());
+    put(broken, bytes);
+    try {
+      read_all(Reader(broken));
+    } catch (const Error& e) {
+      ++refused;
+      cut += shorter;
+      CHECK((e.code() == Code::kFormat || e.code() == Code::kFile));
+      CHECK(holds(e.text(), "broken.pond"));
+    }
+  }
+  CHECK(cut == 100);
+  CHECK(refused > 130);
+  for (size_t pages = 1; pages * 4096 < good.size(); ++pages) {
+    put(broken, good.substr(0, pages * 4096));
+    CHECK(holds(refusal([&] { Reader r(broken); }, Code::kFormat), "damaged"));
+  }
+}
+
+TEST_CASE("Reader: leaves the file as it was, to the byte") {
+  const Folder folder;
+  const std::string path = folder / "run.pond";
+  small_run(path);
+  const std::string before = content(path);
+  read_all(Reader(path));
+  CHECK(content(path) == before);
+  CHECK(std::distance(fs::directory_iterator(folder.path), {}) == 1);
+}
