@@ -31,6 +31,7 @@ class Logs {
 
 /// What evaluate gives: "loss" first, then the metrics.
 struct Results : std::vector<std::pair<std::string, double>> {
+  using std::vector<std::pair<std::string, double>>::operator[];
   bool has(std::string_view name) const;
   /// Throws Error(kUsage) naming what there is.
   double operator[](std::string_view name) const;

@@ -92,7 +92,8 @@ std::optional<Mapping> parse_header(std::string_view line) {
   return m;
 }
 
-// Stack pointers of the threads that wait in the kernel, and of the caller. One that computes at this moment shows none.
+// Stack pointers of the threads that wait in the kernel, and of the caller. One that computes at this moment shows
+// none.
 std::vector<uint64_t> stack_pointers(Pid pid) {
   std::vector<uint64_t> pointers;
   const std::string folder = folder_of(pid) + "/task";
@@ -123,7 +124,8 @@ int add_static(dl_phdr_info* info, size_t, void* list) {
     if (part.p_type != PT_LOAD || part.p_memsz == part.p_filesz) continue;
     const uint64_t begin = info->dlpi_addr + part.p_vaddr;
     const bool program = !info->dlpi_name || !*info->dlpi_name;
-    static_cast<std::vector<Static>*>(list)->push_back({begin, begin + part.p_memsz, program ? "program" : info->dlpi_name});
+    static_cast<std::vector<Static>*>(list)->push_back(
+        {begin, begin + part.p_memsz, program ? "program" : info->dlpi_name});
   }
   return 0;
 }
@@ -136,7 +138,8 @@ void name_the_unnamed(std::vector<Mapping>& list, Pid pid) {
   if (pid.value == 0) dl_iterate_phdr(add_static, &statics);
   for (Mapping& m : list) {
     if (m.kind != MappingKind::kAnonymous || !m.permissions.starts_with("rw")) continue;
-    if (m.end - m.begin <= kLargestStack && std::ranges::any_of(stacks, [&](uint64_t p) { return m.begin <= p && p < m.end; }))
+    if (m.end - m.begin <= kLargestStack &&
+        std::ranges::any_of(stacks, [&](uint64_t p) { return m.begin <= p && p < m.end; }))
       m.kind = MappingKind::kThreadStack;
     for (const Static& s : statics)
       if (s.begin <= m.begin && m.end < s.end + 4096) m.kind = MappingKind::kStatic, m.name = s.name;
@@ -146,7 +149,8 @@ void name_the_unnamed(std::vector<Mapping>& list, Pid pid) {
 }  // namespace
 
 std::string_view to_string(MappingKind kind) {
-  static constexpr std::string_view kNames[] = {"file", "static data", "heap", "stack", "thread stack", "jit code", "kernel", "anonymous"};
+  static constexpr std::string_view kNames[] = {"file",         "static data", "heap",   "stack",
+                                                "thread stack", "jit code",    "kernel", "anonymous"};
   return kNames[int(kind)];
 }
 
@@ -270,17 +274,20 @@ struct ControlFiles {
   std::string_view mount, limit, usage, droppable;
 };
 constexpr ControlFiles kVersion2 = {"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"};
-constexpr ControlFiles kVersion1 = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
+constexpr ControlFiles kVersion1 = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+                                    "total_inactive_file"};
 constexpr Bytes kNoLimit{int64_t{1} << 62};  // version 1 writes about 2^63 for "none"
 
-// A group may use no more than any of its parents. In a container the path may be the host's: then only the mount counts.
+// A group may use no more than any of its parents. In a container the path may be the host's: then only the mount
+// counts.
 void limit_by_group(const std::string& root, const ControlFiles& files, std::string path, FreeMemory& free) {
   for (;;) {
     if (path == "/") path.clear();
     const std::string folder = format("{}{}{}/", root, files.mount, path);
     const auto limit = bytes_in(folder + std::string(files.limit)), usage = bytes_in(folder + std::string(files.usage));
     if (limit && usage && *limit < kNoLimit) {
-      const Bytes left = std::max(Bytes{}, *limit - *usage + std::min(*usage, stat_of(folder + "memory.stat", files.droppable)));
+      const Bytes left =
+          std::max(Bytes{}, *limit - *usage + std::min(*usage, stat_of(folder + "memory.stat", files.droppable)));
       if (!free.cgroup || left < *free.cgroup) {
         free.cgroup = left;
         if (left < free.bytes) free.bytes = left, free.limited_by = format("cgroup {}", path.empty() ? "/" : path);
@@ -308,7 +315,8 @@ FreeMemory memory_free_now(const std::string& root) {
     if (b == line.npos || b + 1 >= line.size() || line[b + 1] != '/') continue;
     const std::string controllers = format(",{},", line.substr(a + 1, b - a - 1));
     if (controllers == ",,") limit_by_group(root, kVersion2, std::string(line.substr(b + 1)), free);
-    if (controllers.find(",memory,") != controllers.npos) limit_by_group(root, kVersion1, std::string(line.substr(b + 1)), free);
+    if (controllers.find(",memory,") != controllers.npos)
+      limit_by_group(root, kVersion1, std::string(line.substr(b + 1)), free);
   }
 
   rlimit limit{};

@@ -1,8 +1,8 @@
 // process: what the operating system says about the memory of a process, this one or another. Plain structs from /proc,
 // /sys and mallinfo2; a number that cannot be read is absent, never 0. Nothing is kept between calls.
 //
-// Costs: resident() and totals() some microseconds; mappings() walks every page table entry, about 1 ms for each GiB that
-// is resident, and holds about 150 bytes for each mapping while the answer lives.
+// Costs: resident() and totals() some microseconds; mappings() walks every page table entry, about 1 ms for each GiB
+// that is resident, and holds about 150 bytes for each mapping while the answer lives.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -25,8 +25,8 @@ std::optional<Bytes> resident(Pid pid = {});
 /// From status and smaps_rollup. Peak is VmHWM: the most that ever was resident.
 struct MemoryTotals {
   Bytes resident, peak, swap;
-  Bytes anonymous, file, shared;             // parts of resident: RssAnon, RssFile, RssShmem
-  std::optional<Bytes> pss, private_dirty;   // absent where smaps_rollup may not be read
+  Bytes anonymous, file, shared;            // parts of resident: RssAnon, RssFile, RssShmem
+  std::optional<Bytes> pss, private_dirty;  // absent where smaps_rollup may not be read
   int threads = 0;
 };
 std::optional<MemoryTotals> totals(Pid pid = {});
@@ -80,10 +80,10 @@ Bytes resident_in(const void* begin, Bytes size);
 
 /// How much more memory this process could take before the system, its control group or its own limit says no.
 struct FreeMemory {
-  Bytes bytes;             // the least of those below that are known
-  std::string limited_by;  // "machine", "cgroup /some/path", "ulimit -v"
-  std::optional<Bytes> machine;        // MemAvailable
-  std::optional<Bytes> cgroup;         // limit - usage + file pages that can be dropped; least over the group and its parents
+  Bytes bytes;                   // the least of those below that are known
+  std::string limited_by;        // "machine", "cgroup /some/path", "ulimit -v"
+  std::optional<Bytes> machine;  // MemAvailable
+  std::optional<Bytes> cgroup;   // limit - usage + file pages that can be dropped; least over the group and its parents
   std::optional<Bytes> address_space;  // RLIMIT_AS - what is mapped
 };
 /// `root` stands before /proc and /sys: tests hand in a folder of their own.

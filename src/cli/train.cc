@@ -115,10 +115,9 @@ int run(const Arguments& a, char** argv) {
   const ModelData data = a.synthetic ? synthetic(opened, b ? b->samples : kStepsOfSynthetic * batch, a.seed) : read_data(opened, a.data);
 
   const bool quiet = a.json.on_stdout();
-  const MemoryPlan plan = opened.model.plan({.batch = std::min(batch, data.samples()), .threads = a.threads, .largest_batch = !quiet});
+  const MemoryPlan plan = opened.model.plan({.batch = std::min(batch, data.samples()), .threads = a.threads, .evaluate = false, .largest_batch = !quiet});
   if (!quiet) {
     std::printf("%s\n", plan.table().c_str());
-    std::fflush(stdout);
   }
 
   Measure measure(epochs);
@@ -126,6 +125,11 @@ int run(const Arguments& a, char** argv) {
   std::optional<RunRecord> record;
   if (!a.run.empty()) callbacks.emplace_back(record.emplace(a.run, opened, data, plan));
   const ledger::Explanation before = ledger::explain(charged(opened.model, data), ledger::observe(charged(opened.model, data)));
+  if (!quiet) {  // the last line before memory is taken: whoever watches from outside takes it for the start
+    std::printf("%lld samples, batch %lld, %d epoch%s; training begins at %s resident\n", static_cast<long long>(data.samples()), static_cast<long long>(batch), epochs,
+                epochs == 1 ? "" : "s", to_string(resident_now()).c_str());
+    std::fflush(stdout);
+  }
   measure.rss_start = resident_now();
   History history = opened.model.fit(data.x, data.y,
                                      {.batch_size = batch,

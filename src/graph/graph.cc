@@ -89,14 +89,9 @@ void Graph::sort() {
   std::vector<std::vector<int>> after(nodes_.size());
   std::vector<int> waits(nodes_.size(), 0);
   const auto edge = [&](const Node* a, const Node* b) { after[place.at(a)].push_back(place.at(b)), ++waits[place.at(b)]; };
-  const Uses uses(*this);
-  for (const auto& n : nodes_) {
+  for (const auto& n : nodes_)
     for (Value v : n->inputs) edge(v.node, n.get());
-    if (n->role != Role::kOperator) continue;
-    for (const Overlap& o : n->op->memory().in_place)
-      for (const Uses::Use& u : uses.of(n->inputs[o.input]))
-        if (u.node && u.node != n.get()) edge(u.node, n.get());
-  }
+  for (const auto& [reader, overwriter] : overwrite_edges(nodes_)) edge(reader, overwriter);
   const auto later = [&](int i, int j) { return std::pair(nodes_[i]->rank, nodes_[i]->id) > std::pair(nodes_[j]->rank, nodes_[j]->id); };
   std::priority_queue<int, std::vector<int>, decltype(later)> ready(later);
   for (size_t i = 0; i < nodes_.size(); ++i)
@@ -126,6 +121,33 @@ void Graph::reorder(const std::vector<Node*>& order) {
     nodes_[i] = std::move(held.at(order[i]));
     MP_ASSERT(nodes_[i] != nullptr);
   }
+}
+
+Value storage(Value v) {
+  while (v.node->role == Role::kOperator && v.node->op->memory().view) v = v.node->inputs[0];
+  return v;
+}
+
+std::vector<std::pair<Node*, Node*>> overwrite_edges(const std::vector<std::unique_ptr<Node>>& nodes) {
+  std::map<std::pair<const Node*, int>, std::vector<Node*>> overwriters;
+  for (const auto& n : nodes)
+    if (n->role == Role::kOperator)
+      for (const Overlap& o : n->op->memory().in_place) {
+        const Value v = storage(n->inputs[o.input]);
+        overwriters[{v.node, v.output}].push_back(n.get());
+      }
+  std::vector<std::pair<Node*, Node*>> edges;
+  if (overwriters.empty()) return edges;
+  for (const auto& n : nodes) {
+    if (n->role != Role::kOperator || n->op->memory().view) continue;
+    for (Value v : n->inputs) {
+      const Value s = storage(v);
+      if (const auto it = overwriters.find({s.node, s.output}); it != overwriters.end())
+        for (Node* w : it->second)
+          if (w != n.get()) edges.emplace_back(n.get(), w);
+    }
+  }
+  return edges;
 }
 
 Uses::Uses(const Graph& graph) {

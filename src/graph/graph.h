@@ -103,6 +103,12 @@ class Graph {
   int next_id_ = 0;
 };
 
+/// The value whose bytes `v` is: itself, or what a chain of views (Operator::memory().view) looks at.
+Value storage(Value v);
+
+/// Pairs (reader, overwriter): the first must come before the second, which overwrites in place what the first reads.
+std::vector<std::pair<Node*, Node*>> overwrite_edges(const std::vector<std::unique_ptr<Node>>& nodes);
+
 /// Who reads each value. Made anew after a change.
 class Uses {
  public:

@@ -27,12 +27,13 @@
 // Datasets are contiguous, little endian; scalars have no dimension; bool is HDF5's enum of FALSE and TRUE as h5py makes it;
 // bfloat16 is an opaque type of two bytes with an attribute dtype = "bfloat16".
 //
-// Memory: the reader costs what HDF5 keeps of an open file (about 1 MiB) and its table of entries; read() the tensor it
-// returns, read_into() nothing, so a model is loaded without a second copy of it. Writing makes no copy. The HDF5 library
-// keeps no memory afterwards (its free lists are off).
-// A hostile file is refused with Error(kFormat): only hard links, no group reached twice, no data outside the file, no
-// filters but gzip and shuffle, and the tensors of a file may not take more than its bytes can hold (gzip: 1032 times).
-// Not safe against: a damaged HDF5 library. One lock serves all files, because the library is not for several threads.
+// Memory: the reader costs its table of entries; read() the tensor it returns, read_into() nothing (a chunk, where a file is
+// chunked), so a model is loaded without a second copy of it. Writing makes no copy, and the HDF5 library keeps no memory
+// afterwards (its free lists are off). The library serves writing only, under one lock: it is not for several threads.
+// A hostile file is refused with Error(kFormat) that names the object and the byte: only hard links, no group reached
+// twice, no data outside the file, no filters but gzip and shuffle, and the tensors of a file may not take more than its
+// bytes can hold (gzip: 1032 times). Read are the formats of all HDF5 libraries, but for chunks in the indexes of
+// libver="v110" and newer, which Keras does not write.
 #pragma once
 #include <map>
 #include <memory>
@@ -56,6 +57,7 @@ struct ObjectName {
 /// Writes the file whole or not at all. Throws Error(kValue) for a path that is empty, doubled, or goes through another entry.
 void write_weights(const std::string& file, std::span<const WeightEntry> entries, std::span<const ObjectName> names = {});
 
+/// One thread at a time; several readers may read at once.
 class WeightsReader {
  public:
   struct Info {

@@ -76,7 +76,8 @@ Explanation explain(const Snapshot& snapshot, const Observation& o) {
 
 std::string to_string(const Explanation& e) {
   std::string text = format("explained {} of {} ({:.1f} %)", e.explained, e.resident, 100 * e.share());
-  for (size_t i = 0; i < e.rest.size(); ++i) text += format("{}{} {}", i ? ", " : "; the rest is ", e.rest[i].name, e.rest[i].claimed);
+  for (size_t i = 0; i < e.rest.size(); ++i)
+    text += format("{}{} {}", i ? ", " : "; the rest is ", e.rest[i].name, e.rest[i].claimed);
   return text;
 }
 

@@ -1,4 +1,5 @@
-// explain: compares what was charged with what the operating system says is resident, and says how much of it has a name.
+// explain: compares what was charged with what the operating system says is resident, and says how much of it has a
+// name.
 //
 //   explained = bytes charged to an account when they were taken (as far as they are resident)
 //             + resident file-backed pages, by mapping + stacks + JIT code
@@ -52,8 +53,8 @@ Explanation explain(const Snapshot& snapshot, const Observation& observation);
 /// "explained 118 MiB of 121 MiB (97.8 %); the rest is anonymous 2.10 MiB, static data 48.0 KiB"
 std::string to_string(const Explanation& explanation);
 
-/// Growth since an earlier moment has its own share: growth of the explained over growth of the resident, between 0 and 1.
-/// Without growth there is nothing to share, and `share` is absent.
+/// Growth since an earlier moment has its own share: growth of the explained over growth of the resident, between 0
+/// and 1. Without growth there is nothing to share, and `share` is absent.
 struct Growth {
   Bytes resident, explained;
   std::optional<double> share;

@@ -11,14 +11,18 @@ namespace millpond::ledger {
 namespace {
 
 void check_name(std::string_view account) {
-  const bool bad = account.empty() || account.front() == '/' || account.back() == '/' || account.find("//") != account.npos ||
+  const bool bad = account.empty() || account.front() == '/' || account.back() == '/' ||
+                   account.find("//") != account.npos ||
                    std::ranges::any_of(account, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-  if (bad) throw Error(Code::kUsage, format("\"{}\" is not the name of an account", account)).hint("write a path such as weights/dense_1/kernel");
+  if (bad)
+    throw Error(Code::kUsage, format("\"{}\" is not the name of an account", account))
+        .hint("write a path such as weights/dense_1/kernel");
 }
 
 void check_amount(std::string_view account, Bytes amount, const char* verb) {
   if (amount.value < 0)
-    throw Error(Code::kUsage, format("{} {} bytes: account {}", verb, amount.value, account)).hint("an amount of memory is 0 or more");
+    throw Error(Code::kUsage, format("{} {} bytes: account {}", verb, amount.value, account))
+        .hint("an amount of memory is 0 or more");
 }
 
 const AccountLine* line_of(const std::vector<AccountLine>& lines, std::string_view account) {
@@ -53,9 +57,17 @@ int Ledger::find_or_make(std::string_view account) {
   const size_t slash = account.rfind('/');
   const int parent = slash == account.npos ? -1 : find_or_make(account.substr(0, slash));
   int node = int(nodes_.size());
-  if (spare_.empty()) nodes_.emplace_back();
-  else node = spare_.back(), spare_.pop_back();
-  nodes_[node] = {.name = std::string(account), .parent = parent, .children = 0, .own = {}, .current = {}, .peak = {}, .used = true};
+  if (spare_.empty())
+    nodes_.emplace_back();
+  else
+    node = spare_.back(), spare_.pop_back();
+  nodes_[node] = {.name = std::string(account),
+                  .parent = parent,
+                  .children = 0,
+                  .own = {},
+                  .current = {},
+                  .peak = {},
+                  .used = true};
   if (parent >= 0) ++nodes_[parent].children;
   for (OpenPhase& phase : open_) {
     phase.peaks.resize(nodes_.size());
@@ -112,8 +124,8 @@ void Ledger::release(std::string_view account, Bytes amount) {
   const int node = find(account);
   const Bytes balance = node < 0 ? Bytes{} : nodes_[node].own;
   if (amount > balance)
-    throw Error(Code::kMemory, format("account {} has {} bytes, but {} are released ({} too many)", account, balance.value, amount.value,
-                                      (amount - balance).value))
+    throw Error(Code::kMemory, format("account {} has {} bytes, but {} are released ({} too many)", account,
+                                      balance.value, amount.value, (amount - balance).value))
         .hint("something is released twice, or was charged to another account");
   if (node >= 0 && amount.value > 0) subtract(node, amount);
 }
@@ -132,7 +144,8 @@ void Ledger::release(RangeId range) {
   const std::lock_guard guard(lock_);
   const auto at = ranges_.find(range.value);
   if (at == ranges_.end())
-    throw Error(Code::kMemory, format("range {} is released, but it is not charged", range.value)).hint("something is released twice");
+    throw Error(Code::kMemory, format("range {} is released, but it is not charged", range.value))
+        .hint("something is released twice");
   const ChargedRange r = std::move(at->second);
   ranges_.erase(at);
   if (r.size.value == 0) return;
@@ -153,7 +166,9 @@ Bytes Ledger::peak(std::string_view account) const {
   return account.empty() ? peak_ : node < 0 ? Bytes{} : nodes_[node].peak;
 }
 
-AccountLine Ledger::line(int node, Bytes peak) const { return {nodes_[node].name, nodes_[node].own, nodes_[node].current, peak}; }
+AccountLine Ledger::line(int node, Bytes peak) const {
+  return {nodes_[node].name, nodes_[node].own, nodes_[node].current, peak};
+}
 
 Snapshot Ledger::snapshot() const {
   const std::lock_guard guard(lock_);
@@ -166,8 +181,15 @@ Snapshot Ledger::snapshot() const {
 PhaseId Ledger::begin_phase(PhaseKind kind, std::string name, int64_t index) {
   const std::lock_guard guard(lock_);
   OpenPhase phase;
-  phase.record = {.id = {++last_id_}, .parent = open_.empty() ? PhaseId{} : open_.back().record.id, .kind = kind, .name = std::move(name),
-                  .index = index, .at_begin = current_, .at_end = {}, .peak = current_, .accounts = {}};
+  phase.record = {.id = {++last_id_},
+                  .parent = open_.empty() ? PhaseId{} : open_.back().record.id,
+                  .kind = kind,
+                  .name = std::move(name),
+                  .index = index,
+                  .at_begin = current_,
+                  .at_end = {},
+                  .peak = current_,
+                  .accounts = {}};
   for (const Node& n : nodes_) phase.peaks.push_back(n.current);
   open_.push_back(std::move(phase));
   return open_.back().record.id;
@@ -197,7 +219,8 @@ Charge::Charge(Ledger& ledger, std::string_view account, Bytes amount) : account
   ledger.charge(account, amount);
   ledger_ = &ledger;
 }
-Charge::Charge(Ledger& ledger, std::string_view account, const void* begin, Bytes size) : account_(account), amount_(size) {
+Charge::Charge(Ledger& ledger, std::string_view account, const void* begin, Bytes size)
+    : account_(account), amount_(size) {
   range_ = ledger.charge(account, begin, size);
   ledger_ = &ledger;
 }
@@ -213,15 +236,19 @@ Charge& Charge::operator=(Charge&& o) noexcept {
 }
 void Charge::resize(Bytes amount) {
   MP_ASSERT(ledger_ && range_ == RangeId{});
-  if (amount > amount_) ledger_->charge(account_, amount - amount_);
-  else ledger_->release(account_, amount_ - amount);
+  if (amount > amount_)
+    ledger_->charge(account_, amount - amount_);
+  else
+    ledger_->release(account_, amount_ - amount);
   amount_ = amount;
 }
 // Only what this object charged itself is released, so an Error here is a bug and ends the program (noexcept).
 void Charge::drop() noexcept {
   if (!ledger_) return;
-  if (range_ != RangeId{}) ledger_->release(range_);
-  else ledger_->release(account_, amount_);
+  if (range_ != RangeId{})
+    ledger_->release(range_);
+  else
+    ledger_->release(account_, amount_);
   ledger_ = nullptr;
 }
 

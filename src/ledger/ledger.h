@@ -1,4 +1,5 @@
-// Ledger: who holds how many bytes, by account and by phase. Pure arithmetic: it asks neither clock nor operating system.
+// Ledger: who holds how many bytes, by account and by phase. Pure arithmetic: it asks neither clock nor operating
+// system.
 //
 //   accounts are paths                          phases nest
 //   weights               4.2 MiB  (a total)    fit
@@ -7,9 +8,9 @@
 //
 // Invariant: an account's total is its own balance plus the totals right below it, and no balance is ever negative: a
 // release of more than was charged is an Error, at once, because a ledger that is wrong is worse than none.
-// Memory: about 150 bytes for each account, and 16 for each account and open phase. It does not grow with time: an account
-// at zero is forgotten when no phase is open (those at the top, such as "weights", stay, so that their peaks can be read).
-// Charging takes a lock and walks the path: for building and closing things, never for a step.
+// Memory: about 150 bytes for each account, and 16 for each account and open phase. It does not grow with time: an
+// account at zero is forgotten when no phase is open (those at the top, such as "weights", stay, so that their peaks
+// can be read). Charging takes a lock and walks the path: for building and closing things, never for a step.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -22,7 +23,20 @@
 
 namespace millpond::ledger {
 
-enum class PhaseKind { kRun, kBuild, kCompile, kFit, kEpoch, kStep, kValidation, kEvaluate, kPredict, kSave, kLoad, kOther };
+enum class PhaseKind {
+  kRun,
+  kBuild,
+  kCompile,
+  kFit,
+  kEpoch,
+  kStep,
+  kValidation,
+  kEvaluate,
+  kPredict,
+  kSave,
+  kLoad,
+  kOther
+};
 std::string_view to_string(PhaseKind kind);  // "run", "build", "compile", ...
 
 struct PhaseId {

@@ -24,7 +24,8 @@ Observation observe(const Snapshot& snapshot) {
       if (m.kind != MappingKind::kHeap && m.kind != MappingKind::kAnonymous) continue;
       const uint64_t from = std::max(begin, m.begin), to = std::min(end, m.end);
       if (from >= to) continue;
-      const Bytes in = std::min(m.resident, resident_in(reinterpret_cast<const void*>(from), Bytes{int64_t(to - from)}));
+      const Bytes in =
+          std::min(m.resident, resident_in(reinterpret_cast<const void*>(from), Bytes{int64_t(to - from)}));
       (m.kind == MappingKind::kHeap ? residence.in_heap : residence.in_anonymous) += in;
     }
     seen = std::max(seen, end);

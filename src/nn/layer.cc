@@ -75,6 +75,7 @@ void CallContext::limit(Value index, int64_t count, const std::string& layer) {
 }
 
 Weight LayerImpl::add_weight(std::string weight, Shape shape, const Initializer& init, bool is_trainable, std::string group) {
+  expect_countable(*this, shape, weight.c_str());
   std::string account = format("weights/{}/{}{}{}", name, group, group.empty() ? "" : "/", weight);
   auto w = std::shared_ptr<WeightState>(new WeightState{std::move(weight), std::move(group), is_trainable, init, init.own_seed ? *init.own_seed : draw_seed(),
                                                         runtime::Variable(std::move(account), {DType::kFloat32, shape})});
@@ -123,6 +124,14 @@ void expect_rank(const LayerImpl& layer, const TensorType& x, int rank, const ch
 
 void expect_positive(std::string_view layer, std::string_view argument, int64_t value) {
   if (value <= 0) throw Error(Code::kUsage, format("{}: {} is {}, but must be at least 1", layer, argument, value));
+}
+
+void expect_countable(const LayerImpl& layer, const Shape& shape, const char* what) {
+  constexpr int64_t kMost = int64_t{1} << 48;
+  int64_t n = 1;
+  bool countable = true;
+  for (const int64_t d : shape) countable &= !__builtin_mul_overflow(n, std::max<int64_t>(1, d), &n) && n <= kMost;
+  if (!countable) throw Error(Code::kShape, format("{} \"{}\": {} of {} is more than any machine holds", layer.type, layer.name, what, shape));
 }
 
 int canonical_axis(const LayerImpl& layer, int axis, int rank) {

@@ -126,7 +126,7 @@ std::shared_ptr<LayerImpl> make_layer(std::string_view type, std::string name, A
 /// Builds the layer if this is its first call, with the layer's name in any error.
 void ensure_built(LayerImpl& layer, std::span<const TensorType> inputs);
 
-/// Gives all weights that have no memory yet their place, together, and fills them. With `threads` members of a team.
+/// Gives all weights that have no memory yet their place, together, and fills them.
 void materialize(std::span<const Weight> weights);
 
 /// float32, as Keras's layers compute.
@@ -135,6 +135,8 @@ Value as_float(CallContext& c, Value x);
 void expect_rank(const LayerImpl& layer, const TensorType& x, int rank, const char* wanted);
 /// A positive number, or an error that names it.
 void expect_positive(std::string_view layer, std::string_view argument, int64_t value);
+/// Refuses a tensor of more elements than any machine could hold, before somebody multiplies its dimensions.
+void expect_countable(const LayerImpl& layer, const Shape& shape, const char* what);
 /// 0 <= result < rank. Throws Error(kUsage).
 int canonical_axis(const LayerImpl& layer, int axis, int rank);
 

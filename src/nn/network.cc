@@ -43,6 +43,7 @@ SymbolicTensor call(const std::shared_ptr<LayerImpl>& layer, std::vector<Symboli
   const Builder::Scope scope(b, layer->name, graph::Phase::kForward);
   auto node = std::make_shared<CallNode>();
   node->type = layer->call(context, xs).type();
+  expect_countable(*layer, node->type.shape, "a result");
   node->layer = layer;
   node->inputs = std::move(inputs);
   node->options = options;
@@ -245,6 +246,7 @@ SymbolicTensor make_input(Shape shape, DType dtype, std::string name) {
   auto node = std::make_shared<nn::CallNode>();
   node->layer = nn::make_layer<nn::InputImpl>("InputLayer", std::move(name), nn::TensorType{dtype, shape});
   node->layer->built = true;
+  nn::expect_countable(*node->layer, shape, "a sample");
   node->type = {dtype, shape.with_front(1)};
   return SymbolicTensor(std::move(node), 0);
 }

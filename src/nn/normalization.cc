@@ -7,6 +7,7 @@
 #include "nn/layer.h"
 #include "ops/batch_norm.h"
 #include "ops/binary.h"
+#include "ops/broadcast_to.h"
 #include "ops/layer_norm.h"
 #include "ops/reshape.h"
 #include "ops/transpose.h"
@@ -16,11 +17,8 @@ namespace millpond {
 namespace nn {
 namespace {
 
-Value filled(Builder& b, const Shape& shape, float value) {
-  Tensor t(DType::kFloat32, shape, "constants");
-  std::ranges::fill(t.values<float>(), value);
-  return b.constant(std::move(t));
-}
+// A constant that costs nothing until a pass finds it worth storing.
+Value filled(Builder& b, const Shape& shape, double value) { return ops::broadcast_to(b, b.scalar(DType::kFloat32, value), shape); }
 
 // Dimensions in an order that puts `axes` last, keeping the order of the others.
 std::vector<int> order_with_last(int rank, const std::vector<int>& axes) {
@@ -109,7 +107,7 @@ struct LayerNormalizationImpl final : LayerImpl {
     const int kept = moved.rank() - int(last.size());
     const int64_t width = moved.slice(kept, moved.rank()).size();
     if (last.size() > 1) in = ops::reshape(b, in, {moved.size() / std::max<int64_t>(1, width), width});
-    const auto weight = [&](const Weight& w, float otherwise) {
+    const auto weight = [&](const Weight& w, double otherwise) {
       if (!w) return filled(b, {width}, otherwise);
       return last.size() > 1 ? ops::reshape(b, c.read(w), {width}) : c.read(w);
     };

@@ -1,6 +1,7 @@
 #include "ops/dense_backward.h"
 
-#include "base/format.h"
+#include "ops/check.h"
+#include "ops/dense_update.h"
 
 namespace millpond::ops {
 
@@ -12,11 +13,10 @@ std::vector<TensorType> DenseBackward::infer(std::span<const TensorType> inputs)
   const size_t extra = epilogue.empty() ? 0 : epilogue.inputs.size() - 1;
   if (inputs.size() != size_t(fixed_inputs()) + extra)
     throw Error(Code::kShape, format("dense_backward: {} operands, but {} are needed", inputs.size(), size_t(fixed_inputs()) + extra));
-  const Shape &x = inputs[0].shape, &dz = inputs[1].shape, &kernel = inputs[3].shape;
-  if (x.rank() != 2 || dz.rank() != 2 || kernel != Shape{x[1], dz[1]} || x[0] != dz[0])
-    throw Error(Code::kShape, format("dense_backward: x {}, dz {} and kernel {} do not go together", x, dz, kernel));
-  std::vector<TensorType> types(inputs.begin() + 3, inputs.begin() + fixed_inputs());
-  for (size_t i = 0; i < std::max<size_t>(1, epilogue.results.size()); ++i) types.push_back(inputs[0]);
+  std::vector<TensorType> types = DenseUpdate(rule, bias).infer(inputs.first(size_t(fixed_inputs())));
+  if (epilogue.empty()) types.push_back(inputs[0]);
+  else
+    for (const TensorType& t : infer_epilogue("dense_backward", epilogue, inputs[0], inputs.subspan(size_t(fixed_inputs())))) types.push_back(t);
   return types;
 }
 

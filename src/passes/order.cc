@@ -57,12 +57,7 @@ Problem describe(const graph::Graph& graph) {
       p.after[number[v.node]].push_back(int(i)), ++p.waits[i];
     }
   }
-  const graph::Uses uses(graph);
-  for (size_t i = 0; i < count; ++i)
-    if (p.nodes[i]->role == Role::kOperator)
-      for (const graph::Overlap& o : p.nodes[i]->op->memory().in_place)
-        for (const graph::Uses::Use& u : uses.of(p.nodes[i]->inputs[o.input]))
-          if (u.node && u.node != p.nodes[i]) p.after[number[u.node]].push_back(int(i)), ++p.waits[i];
+  for (const auto& [reader, overwriter] : graph::overwrite_edges(graph.nodes())) p.after[number[reader]].push_back(number[overwriter]), ++p.waits[number[overwriter]];
   const auto keep = [&](Value v) {
     if (const int buffer = buffers[number[v.node]][v.output]; buffer >= 0) ++p.readers[buffer];
   };

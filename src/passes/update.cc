@@ -8,6 +8,7 @@
 #include "ops/matmul.h"
 #include "ops/optimizer_step.h"
 #include "ops/reduce.h"
+#include "ops/reshape.h"
 #include "passes/match.h"
 #include "passes/passes.h"
 
@@ -25,16 +26,20 @@ struct Step {  // optimizer_step(weight, slots..., gradient, step_size)
   Value size() const { return node->inputs[2 + op->rule.slots()]; }
 };
 
+// What a weight of more than two dimensions was reshaped to for its product: the gradient before it is reshaped back.
+Value flat(Value g) { return as<ops::Reshape>(g) ? g.node->inputs[0] : g; }
+
 // The step that updates a bias with the sum of dz over its rows.
 std::optional<Step> bias_step(const graph::Uses& uses, Value dz, const Step& kernel) {
   for (const graph::Uses::Use& u : uses.of(dz)) {
     const auto* sum = as<ops::Reduce>(u.node);
     if (!sum || sum->kind != ops::Reduce::Kind::kSum || sum->axes != std::vector<int>{0} || sum->keepdims) continue;
     Node* reader = uses.only_reader(u.node->output());
+    if (as<ops::Reshape>(reader)) reader = uses.only_reader(reader->output());
     const auto* step = as<ops::OptimizerStep>(reader);
     if (!step || step->rule != kernel.op->rule) continue;
     const Step found{reader, step};
-    if (found.gradient() == u.node->output() && found.size() == kernel.size()) return found;
+    if (flat(found.gradient()) == u.node->output() && found.size() == kernel.size()) return found;
   }
   return {};
 }
@@ -43,7 +48,7 @@ std::optional<Step> bias_step(const graph::Uses& uses, Value dz, const Step& ker
 Node* input_gradient(const graph::Uses& uses, Value dz, Value kernel) {
   for (const graph::Uses::Use& u : uses.of(dz)) {
     const auto* product = as<ops::MatMul>(u.node);
-    if (product && u.operand == 0 && !product->transpose_a && product->transpose_b && product->epilogue.empty() && u.node->inputs[1] == kernel) return u.node;
+    if (product && u.operand == 0 && !product->transpose_a && product->transpose_b && product->epilogue.empty() && graph::storage(u.node->inputs[1]) == kernel) return u.node;
   }
   return nullptr;
 }
@@ -61,28 +66,31 @@ void update(graph::Graph& graph) {
     const auto* op = as<ops::OptimizerStep>(n);
     if (!op) continue;
     const Step step{n, op};
-    const Value g = step.gradient();
+    const Value g = flat(step.gradient());
     const auto* product = as<ops::MatMul>(g);
-    if (!product || !product->transpose_a || product->transpose_b || !product->epilogue.empty() || uses.only_reader(g) != n) continue;
+    if (!product || !product->transpose_a || product->transpose_b || !product->epilogue.empty()) continue;
+    if (uses.only_reader(step.gradient()) != n || (g != step.gradient() && uses.only_reader(g) != step.gradient().node)) continue;
     const Value x = g.node->inputs[0], dz = g.node->inputs[1], kernel = n->inputs[0];
     if (x.shape().rank() != 2 || dz.shape().rank() != 2 || kernel.dtype() != DType::kFloat32) continue;
     const std::optional<Step> bias = bias_step(uses, dz, step);
     Node* dx = input_gradient(uses, dz, kernel);
     // whoever else reads the kernel must be able to do so before dx exists
     if (dx)
-      for (const graph::Uses::Use& u : uses.of(kernel))
-        if (u.node != n && u.node != dx && (!u.node || position[u.node] > position[dx])) dx = nullptr;
+      for (const auto& reader : graph.nodes())
+        for (Value v : reader->inputs)
+          if (graph::storage(v) == kernel && reader.get() != n && reader.get() != dx && position[reader.get()] > position[dx]) dx = nullptr;
 
+    const graph::Builder::Scope scope(b, *g.node);
     std::vector<Value> inputs{x, dz, step.size()};
     const int state = 1 + op->rule.slots();
-    inputs.insert(inputs.end(), n->inputs.begin(), n->inputs.begin() + state);
-    if (bias) inputs.insert(inputs.end(), bias->node->inputs.begin(), bias->node->inputs.begin() + state);
-    const graph::Builder::Scope scope(b, *g.node);
-    std::vector<Value> outs = dx ? b.add_all(std::make_shared<ops::DenseBackward>(op->rule, bias.has_value()), inputs)
-                                 : b.add_all(std::make_shared<ops::DenseUpdate>(op->rule, bias.has_value()), inputs);
+    for (int k = 0; k < state; ++k) inputs.push_back(ops::reshape(b, n->inputs[k], g.shape()));
+    if (bias)
+      for (int k = 0; k < state; ++k) inputs.push_back(ops::reshape(b, bias->node->inputs[k], {dz.shape()[1]}));
+    const std::vector<Value> outs = dx ? b.add_all(std::make_shared<ops::DenseBackward>(op->rule, bias.has_value()), inputs)
+                                       : b.add_all(std::make_shared<ops::DenseUpdate>(op->rule, bias.has_value()), inputs);
     for (int k = 0; k < state; ++k) {
-      graph.replace(n->output(k), outs[k]);
-      if (bias) graph.replace(bias->node->output(k), outs[state + k]);
+      graph.replace(n->output(k), ops::reshape(b, outs[k], kernel.shape()));
+      if (bias) graph.replace(bias->node->output(k), ops::reshape(b, outs[state + k], bias->node->inputs[0].shape()));
     }
     if (dx) graph.replace(dx->output(), outs.back());
   }

@@ -16,7 +16,8 @@ struct Dice {
 
 }  // namespace
 
-bool climb(const Items& items, std::vector<int> order, Fit fit, int64_t bound, Budget& budget, std::vector<int64_t>& offsets) {
+bool climb(const Items& items, std::vector<int> order, Fit fit, int64_t bound, Budget& budget,
+           std::vector<int64_t>& offsets) {
   if (order.size() < 2) return false;
   const int64_t n = int64_t(order.size()), pass = n * n / 16 + 20 * n;  // most passes end early, at the ceiling
   const int64_t given = arena_size(items, offsets);

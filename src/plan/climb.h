@@ -9,6 +9,7 @@
 namespace millpond::plan {
 
 /// Begins with `order`; returns true when it found offsets below the ones given, and then replaces them.
-bool climb(const Items& items, std::vector<int> order, Fit fit, int64_t bound, Budget& budget, std::vector<int64_t>& offsets);
+bool climb(const Items& items, std::vector<int> order, Fit fit, int64_t bound, Budget& budget,
+           std::vector<int64_t>& offsets);
 
 }  // namespace millpond::plan

@@ -10,7 +10,7 @@
 namespace millpond::plan {
 namespace {
 
-constexpr size_t kMostItems = 2500;  // beyond, one descent alone takes too long, and 8 n^2 bytes are too many
+constexpr size_t kMostItems = 2000;  // beyond, one descent alone takes too long, and 8 n^2 bytes are too many
 
 struct Part {  // items connected in time, and the search over them in several orders of preference
   std::vector<std::vector<int>> orders;
@@ -51,8 +51,8 @@ Part make_part(const Items& items, const std::vector<int>& members) {
   return part;
 }
 
-// The orders take turns, the first long enough to get to the bottom once (at most 3 n^2 steps) and each next four times as
-// long: no order is waited for in vain.
+// The orders take turns, the first long enough to get to the bottom once (at most 3 n^2 steps) and each next four times
+// as long: no order is waited for in vain.
 Outcome attempt(Part& part, int64_t capacity, int64_t steps, Budget& budget, std::vector<int64_t>& offsets) {
   const int64_t n = int64_t(part.orders[0].size());
   int64_t turn = std::max<int64_t>(100'000, 4 * n * n);
@@ -78,7 +78,8 @@ int64_t top_of(const Items& items, const std::vector<int>& members, const std::v
 
 // First straight for the bound, where most answers lie; then ever larger capacities; last just below what is known,
 // again and again until nothing is found. Returns the least top that is proven for this part.
-int64_t improve_part(const Items& items, const std::vector<int>& members, int64_t bound, Budget& budget, std::vector<int64_t>& offsets) {
+int64_t improve_part(const Items& items, const std::vector<int>& members, int64_t bound, Budget& budget,
+                     std::vector<int64_t>& offsets) {
   Part part = make_part(items, members);
   int64_t proven = bound;
   for (int eighths : {0, 1, 2, 4}) {

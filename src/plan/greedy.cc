@@ -95,7 +95,8 @@ std::vector<int64_t> place(const Items& items, const std::vector<int>& order, Fi
 }
 
 Order order_by(const Items& items, int which) {
-  static constexpr std::array<std::string_view, kOrders> kNames = {"size", "section total", "duration", "area", "conflicts"};
+  static constexpr std::array<std::string_view, kOrders> kNames = {"size", "section total", "duration", "area",
+                                                                   "conflicts"};
   const size_t n = items.list.size();
   std::vector<double> key(n);
   if (which == 1) {

@@ -12,12 +12,15 @@ namespace {
 constexpr int64_t kMost = int64_t{1} << 56;  // no sum of sizes may overflow
 
 Error malformed(const Problem& problem, size_t i, std::string what, std::string hint) {
-  return Error(Code::kUsage, format("plan: buffer {} \"{}\" {}", i, problem.buffers[i].name, what)).hint(std::move(hint));
+  return Error(Code::kUsage, format("plan: buffer {} \"{}\" {}", i, problem.buffers[i].name, what))
+      .hint(std::move(hint));
 }
 
 void check(const Problem& problem, size_t i, int64_t& total) {
   const Buffer& b = problem.buffers[i];
-  const auto bad = [&](std::string what, std::string hint) { throw malformed(problem, i, std::move(what), std::move(hint)); };
+  const auto bad = [&](std::string what, std::string hint) {
+    throw malformed(problem, i, std::move(what), std::move(hint));
+  };
   if (b.size.value < 0) bad(format("has {} bytes", b.size.value), "a size is 0 or more");
   if (b.first < 0 || b.last < b.first || b.last >= problem.calls)
     bad(format("is alive from call {} to {} of a program of {} calls", b.first, b.last, problem.calls),
@@ -28,13 +31,16 @@ void check(const Problem& problem, size_t i, int64_t& total) {
     bad(format("is fixed at offset {}, which its alignment {} forbids", b.offset->value, b.alignment.value),
         "fix it at a multiple of its alignment");
   if (b.size.value > kMost || (total += b.size.value) > kMost)
-    bad(format("has {}, and the sizes up to here sum up to more than {}", b.size, Bytes{kMost}), "check how the size was computed");
+    bad(format("has {}, and the sizes up to here sum up to more than {}", b.size, Bytes{kMost}),
+        "check how the size was computed");
   if (!b.inside) return;
   if (b.inside->value < 0 || size_t(b.inside->value) >= problem.buffers.size())
-    bad(format("lies inside buffer {}, but there are only {}", b.inside->value, problem.buffers.size()), "inside takes the index of a buffer");
+    bad(format("lies inside buffer {}, but there are only {}", b.inside->value, problem.buffers.size()),
+        "inside takes the index of a buffer");
   const Buffer& outer = problem.buffers[b.inside->value];
   if (b.inside_offset.value < 0 || b.inside_offset.value > outer.size.value || b.size > outer.size - b.inside_offset)
-    bad(format("({} bytes) lies {} bytes into \"{}\", which has {}", b.size.value, b.inside_offset.value, outer.name, outer.size.value),
+    bad(format("({} bytes) lies {} bytes into \"{}\", which has {}", b.size.value, b.inside_offset.value, outer.name,
+               outer.size.value),
         "what lies inside a buffer must end inside it");
 }
 
@@ -45,7 +51,8 @@ void climb_to_root(const Problem& problem, size_t start, std::vector<int>& root,
   while (root[at] < 0 && problem.buffers[at].inside) {
     path.push_back(at);
     if (path.size() > problem.buffers.size())
-      throw malformed(problem, start, "lies inside itself, over others", "a chain of inside must end in a buffer that is inside none");
+      throw malformed(problem, start, "lies inside itself, over others",
+                      "a chain of inside must end in a buffer that is inside none");
     at = problem.buffers[at].inside->value;
   }
   if (root[at] < 0) root[at] = at;
@@ -67,8 +74,9 @@ void absorb(Items& items, const Problem& problem, size_t i) {
   const int64_t at = b.offset->value - items.shift[i];
   const std::string& root = problem.buffers[items.root[items.of[i]]].name;
   if (at < 0 || (item.fixed >= 0 && item.fixed != at))
-    throw Error(Code::kMemory, format("plan: \"{}\" is fixed at offset {}, so \"{}\", around it, would begin at {}{}", b.name, b.offset->value,
-                                      root, at, at < 0 ? "" : format(", but is fixed at {}", item.fixed)))
+    throw Error(Code::kMemory,
+                format("plan: \"{}\" is fixed at offset {}, so \"{}\", around it, would begin at {}{}", b.name,
+                       b.offset->value, root, at, at < 0 ? "" : format(", but is fixed at {}", item.fixed)))
         .hint("fix only one of the two, or both to agree");
   item.fixed = at;
 }
@@ -80,8 +88,9 @@ void check_reservations(const Items& items, const Problem& problem) {
     const Item& a = items.list[i];
     if (a.fixed < 0) continue;
     if (a.fixed % a.alignment)
-      throw Error(Code::kMemory, format("plan: \"{}\" is fixed at offset {}, but what lies inside it needs the alignment {}",
-                                        problem.buffers[items.root[i]].name, a.fixed, a.alignment))
+      throw Error(Code::kMemory,
+                  format("plan: \"{}\" is fixed at offset {}, but what lies inside it needs the alignment {}",
+                         problem.buffers[items.root[i]].name, a.fixed, a.alignment))
           .hint("fix it at a multiple of that alignment");
     if (a.size > 0) fixed.push_back(i);
   }
@@ -92,9 +101,10 @@ void check_reservations(const Items& items, const Problem& problem) {
       const Item& b = items.list[fixed[q]];
       const int64_t shared = std::min(a.fixed + a.size, b.fixed + b.size) - std::max(a.fixed, b.fixed);
       if (shared <= 0) continue;
-      throw Error(Code::kMemory, format("plan: the reservations of \"{}\" at offset {} and \"{}\" at offset {} share {} at call {}",
-                                        problem.buffers[items.root[fixed[p]]].name, a.fixed, problem.buffers[items.root[fixed[q]]].name,
-                                        b.fixed, Bytes{shared}, b.first))
+      throw Error(Code::kMemory,
+                  format("plan: the reservations of \"{}\" at offset {} and \"{}\" at offset {} share {} at call {}",
+                         problem.buffers[items.root[fixed[p]]].name, a.fixed,
+                         problem.buffers[items.root[fixed[q]]].name, b.fixed, Bytes{shared}, b.first))
           .hint("move one of them, or let the plan choose its offset");
     }
   }
@@ -114,7 +124,9 @@ Items normalise(const Problem& problem) {
     climb_to_root(problem, i, root, items.shift);
     const int64_t shift = items.shift[i], alignment = problem.buffers[i].alignment.value;
     if (shift % alignment)
-      throw malformed(problem, i, format("lies {} bytes into \"{}\", which its alignment {} forbids", shift, problem.buffers[root[i]].name, alignment),
+      throw malformed(problem, i,
+                      format("lies {} bytes into \"{}\", which its alignment {} forbids", shift,
+                             problem.buffers[root[i]].name, alignment),
                       format("give it the alignment {}", shift & -shift));
   }
 

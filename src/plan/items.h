@@ -24,10 +24,10 @@ inline int64_t align_up(int64_t at, int64_t alignment) { return (at + alignment 
 
 struct Items {
   std::vector<Item> list;
-  std::vector<int> of;          // of[buffer]: its item
-  std::vector<int64_t> shift;   // shift[buffer]: where it begins within that item
-  std::vector<int> root;        // root[item]: the buffer that names it
-  int64_t unit = 1;             // the smallest alignment; every offset and size is a multiple of it
+  std::vector<int> of;         // of[buffer]: its item
+  std::vector<int64_t> shift;  // shift[buffer]: where it begins within that item
+  std::vector<int> root;       // root[item]: the buffer that names it
+  int64_t unit = 1;            // the smallest alignment; every offset and size is a multiple of it
   int calls = 0;
 };
 

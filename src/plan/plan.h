@@ -23,16 +23,16 @@ struct BufferId {
 
 /// Calls are numbered from 0; a buffer is alive from `first` to `last`, both included. A buffer of no bytes is legal.
 struct Buffer {
-  std::string name;      // the account it is charged to, e.g. "activations/conv1"
+  std::string name;  // the account it is charged to, e.g. "activations/conv1"
   Bytes size;
   int first = 0;
   int last = 0;
-  Bytes alignment{64};   // a power of two
-  std::optional<Bytes> offset = std::nullopt;        // fixed reservation: must lie exactly here
-  // Must-alias: lies `inside_offset` bytes into that buffer, and wholly within it: a view, an operation in place, a part of
-  // a concatenation. A chain of these ends in a root; counted from there the offset is a multiple of `alignment`, so a view
-  // at an odd place needs a smaller alignment than the default. The root and all that lies inside it live together, from
-  // the first call of any of them to the last of any.
+  Bytes alignment{64};                         // a power of two
+  std::optional<Bytes> offset = std::nullopt;  // fixed reservation: must lie exactly here
+  // Must-alias: lies `inside_offset` bytes into that buffer, and wholly within it: a view, an operation in place, a
+  // part of a concatenation. A chain of these ends in a root; counted from there the offset is a multiple of
+  // `alignment`, so a view at an odd place needs a smaller alignment than the default. The root and all that lies
+  // inside it live together, from the first call of any of them to the last of any.
   std::optional<BufferId> inside = std::nullopt;
   Bytes inside_offset{0};
   bool escapes = false;  // still wanted after the last call: its bytes are never reused from `first` on
@@ -43,8 +43,9 @@ struct Problem {
   int calls = 0;
 };
 
-/// What is tried beyond one greedy pass. Search is metered in steps of work that take about `deadline_seconds` on a slow
-/// processor; the clock only stops a processor that is slower still. So the same problem gets the same plan each time.
+/// What is tried beyond one greedy pass. Search is metered in steps of work that take up to `deadline_seconds` on a
+/// slow processor, so that the same problem gets the same plan on a busy machine too; the clock ends it only at ten
+/// times that.
 struct Options {
   double deadline_seconds = 0.2;  // for the search; the greedy portfolio always runs
   bool exact = true;              // search exactly when greedy leaves a gap
@@ -59,7 +60,7 @@ struct Plan {
   int peak_call = 0;           // where the lower bound is reached
   bool optimal = false;        // the bound is reached, or the exact search has shown that nothing smaller exists
   double seconds = 0;
-  std::string method;          // which ordering and fit, "exact" or "climb"
+  std::string method;  // which ordering and fit, "exact" or "climb"
   double gap() const { return lower_bound.value ? double((size - lower_bound).value) / double(lower_bound.value) : 0; }
 };
 

@@ -28,7 +28,8 @@ Best portfolio(const Items& items, int64_t bound, bool all) {
       if (offsets.empty() && !items.list.empty()) continue;
       const int64_t size = arena_size(items, offsets);
       if (size >= best.size) continue;
-      best = {std::move(offsets), size, format("{}, {} fit", order.name, fit == Fit::kBest ? "best" : "lowest"), order.items, fit};
+      best = {std::move(offsets), size, format("{}, {} fit", order.name, fit == Fit::kBest ? "best" : "lowest"),
+              order.items, fit};
       if (size <= bound) return best;
     }
   }
@@ -44,18 +45,21 @@ Plan solve(const Problem& problem, const Options& options) {
   const int64_t bound = lower_bound(items, &plan.peak_call);
   Best best = portfolio(items, bound, options.portfolio);
   plan.optimal = best.size <= bound;
+  double seconds = options.deadline_seconds;
   if (!plan.optimal && options.exact) {
-    Budget budget(options.deadline_seconds * (options.climb ? 0.7 : 1));
+    Budget budget(options.climb ? 0.7 * seconds : seconds);
     const ExactResult result = improve_exactly(items, bound, budget, best.offsets);
     if (result.improved) best.method = "exact";
     plan.optimal = result.proven;
+    seconds -= budget.seconds_spent();
   }
   if (!plan.optimal && options.climb) {
-    Budget budget(options.deadline_seconds * (options.exact ? 0.3 : 1));
+    Budget budget(seconds);
     if (climb(items, best.order, best.fit, bound, budget, best.offsets)) best.method = "climb";
     plan.optimal = arena_size(items, best.offsets) <= bound;
   }
-  for (size_t i = 0; i < problem.buffers.size(); ++i) plan.offsets.push_back(Bytes{best.offsets[items.of[i]] + items.shift[i]});
+  for (size_t i = 0; i < problem.buffers.size(); ++i)
+    plan.offsets.push_back(Bytes{best.offsets[items.of[i]] + items.shift[i]});
   plan.size = Bytes{arena_size(items, best.offsets)};
   plan.lower_bound = Bytes{bound};
   plan.method = std::move(best.method);

@@ -13,7 +13,9 @@ struct Block {  // a root buffer with the lifetime of everything inside it
   int first, last;
 };
 
-std::string where(const Buffer& b, Bytes offset) { return format("\"{}\" [{}, {})", b.name, offset.value, (offset + b.size).value); }
+std::string where(const Buffer& b, Bytes offset) {
+  return format("\"{}\" [{}, {})", b.name, offset.value, (offset + b.size).value);
+}
 
 // The buffer that a chain of `inside` ends in; the buffer itself where the chain is broken or turns in a circle.
 size_t root_of(const Problem& problem, size_t i) {
@@ -30,9 +32,12 @@ void check_alone(const Problem& problem, const Plan& plan, size_t i, std::vector
   const Buffer& b = problem.buffers[i];
   const Bytes at = plan.offsets[i];
   if (at.value < 0) found.push_back(format("{} begins before the arena", where(b, at)));
-  if (at + b.size > plan.size) found.push_back(format("{} ends beyond the arena of {} bytes", where(b, at), plan.size.value));
-  if (at.value % b.alignment.value != 0) found.push_back(format("{} is not aligned to {}", where(b, at), b.alignment.value));
-  if (b.offset && *b.offset != at) found.push_back(format("{} has left its reservation at {}", where(b, at), b.offset->value));
+  if (at + b.size > plan.size)
+    found.push_back(format("{} ends beyond the arena of {} bytes", where(b, at), plan.size.value));
+  if (at.value % b.alignment.value != 0)
+    found.push_back(format("{} is not aligned to {}", where(b, at), b.alignment.value));
+  if (b.offset && *b.offset != at)
+    found.push_back(format("{} has left its reservation at {}", where(b, at), b.offset->value));
   if (!b.inside) return;
   if (root_of(problem, i) == i) {
     found.push_back(format("\"{}\" lies inside buffer {}, which leads to no root", b.name, b.inside->value));
@@ -42,7 +47,8 @@ void check_alone(const Problem& problem, const Plan& plan, size_t i, std::vector
   const Bytes begin = plan.offsets[b.inside->value];
   if (at != begin + b.inside_offset)
     found.push_back(format("{} is not {} bytes into {}", where(b, at), b.inside_offset.value, where(outer, begin)));
-  if (at < begin || at + b.size > begin + outer.size) found.push_back(format("{} sticks out of {}", where(b, at), where(outer, begin)));
+  if (at < begin || at + b.size > begin + outer.size)
+    found.push_back(format("{} sticks out of {}", where(b, at), where(outer, begin)));
 }
 
 }  // namespace
@@ -52,13 +58,15 @@ std::vector<std::string> violations(const Problem& problem, const Plan& plan) {
   const size_t n = problem.buffers.size();
   if (plan.offsets.size() != n) return {format("the plan has {} offsets for {} buffers", plan.offsets.size(), n)};
   if (plan.lower_bound > plan.size)
-    found.push_back(format("the arena of {} bytes is smaller than the lower bound of {}", plan.size.value, plan.lower_bound.value));
+    found.push_back(
+        format("the arena of {} bytes is smaller than the lower bound of {}", plan.size.value, plan.lower_bound.value));
   for (size_t i = 0; i < n; ++i) check_alone(problem, plan, i, found);
 
   std::vector<Block> blocks(n);
   for (size_t i = 0; i < n; ++i) {
     const Buffer& b = problem.buffers[i];
-    blocks[i] = {i, plan.offsets[i].value, (plan.offsets[i] + b.size).value, b.first, b.escapes ? problem.calls - 1 : b.last};
+    blocks[i] = {i, plan.offsets[i].value, (plan.offsets[i] + b.size).value, b.first,
+                 b.escapes ? problem.calls - 1 : b.last};
   }
   for (size_t i = 0; i < n; ++i) {
     Block& root = blocks[root_of(problem, i)];

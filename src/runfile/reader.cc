@@ -32,21 +32,32 @@ Error refusal(const std::string& path, std::string what, std::string hint) {
 void check_header(const std::string& path, const ReaderLimits& limits) {
   struct stat facts {};
   if (stat(path.c_str(), &facts) != 0)
-    throw Error(Code::kFile, format("run file {} cannot be opened: {}", path, std::strerror(errno))).hint("check the path");
-  if (!S_ISREG(facts.st_mode)) throw Error(Code::kFile, format("run file {} is not a regular file", path)).hint("check the path");
+    throw Error(Code::kFile, format("run file {} cannot be opened: {}", path, std::strerror(errno)))
+        .hint("check the path");
+  if (!S_ISREG(facts.st_mode))
+    throw Error(Code::kFile, format("run file {} is not a regular file", path)).hint("check the path");
   if (facts.st_size > limits.file.value)
-    throw refusal(path, format("has {}, and at most {} are read", Bytes{facts.st_size}, limits.file), "check that it is the file you mean");
+    throw refusal(path, format("has {}, and at most {} are read", Bytes{facts.st_size}, limits.file),
+                  "check that it is the file you mean");
   unsigned char head[100] = {};
   FILE* file = std::fopen(path.c_str(), "rbe");
-  if (!file) throw Error(Code::kFile, format("run file {} cannot be opened: {}", path, std::strerror(errno))).hint("check that you may read it");
+  if (!file)
+    throw Error(Code::kFile, format("run file {} cannot be opened: {}", path, std::strerror(errno)))
+        .hint("check that you may read it");
   const size_t got = std::fread(head, 1, sizeof head, file);
   std::fclose(file);
-  const auto number = [&](int at) { return int32_t(uint32_t(head[at]) << 24 | uint32_t(head[at + 1]) << 16 | uint32_t(head[at + 2]) << 8 | head[at + 3]); };
+  const auto number = [&](int at) {
+    return int32_t(uint32_t(head[at]) << 24 | uint32_t(head[at + 1]) << 16 | uint32_t(head[at + 2]) << 8 |
+                   head[at + 3]);
+  };
   if (got < sizeof head || std::memcmp(head, "SQLite format 3", 16) != 0)
-    throw refusal(path, format("is no run file: its {} do not begin as one", Bytes{facts.st_size}), "check the path, or record the run again");
-  if (number(68) != kApplicationId) throw refusal(path, "is an SQLite file, but no run file of Millpond", "check the path");
+    throw refusal(path, format("is no run file: its {} do not begin as one", Bytes{facts.st_size}),
+                  "check the path, or record the run again");
+  if (number(68) != kApplicationId)
+    throw refusal(path, "is an SQLite file, but no run file of Millpond", "check the path");
   if (number(60) > kSchemaVersion || number(60) < 1)
-    throw refusal(path, format("has schema version {}, and this Millpond reads up to {}", number(60), kSchemaVersion), "open it with a newer Millpond");
+    throw refusal(path, format("has schema version {}, and this Millpond reads up to {}", number(60), kSchemaVersion),
+                  "open it with a newer Millpond");
 }
 
 std::optional<Bytes> bytes_or_none(const Statement& s, int column) {
@@ -73,18 +84,23 @@ struct Reader::State {
 
   void check_layout() {
     Statement check(db, "PRAGMA quick_check(1)");
-    if (!check.step() || check.text(0) != "ok") throw refusal(db.path(), "is damaged: " + check.text(0), "record the run again");
+    if (!check.step() || check.text(0) != "ok")
+      throw refusal(db.path(), "is damaged: " + check.text(0), "record the run again");
     for (const auto& [table, columns] : kTables) {
       // A table that computes its rows (virtual, or with generated columns) is not one of ours.
-      Statement kind(db, "SELECT (SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1 AND sql NOT LIKE '%VIRTUAL%'), "
-                         "(SELECT count(*) FROM pragma_table_xinfo(?1) WHERE hidden != 0)");
+      Statement kind(db,
+                     "SELECT (SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1 AND sql NOT LIKE "
+                     "'%VIRTUAL%'), "
+                     "(SELECT count(*) FROM pragma_table_xinfo(?1) WHERE hidden != 0)");
       kind.bind(table);
       if (!kind.step() || kind.integer(0) != 1 || kind.integer(1) != 0)
         throw refusal(db.path(), format("has no table {} as Millpond makes it", table), "record the run again");
       Statement select(db, format("SELECT {} FROM {} LIMIT 1", columns, table));
       Statement count(db, format("SELECT count(*) FROM {}", table));
       if (count.step(); count.integer(0) > limits.rows)
-        throw refusal(db.path(), format("has {} rows in {}, and at most {} are read", count.integer(0), table, limits.rows), "check where the file comes from");
+        throw refusal(db.path(),
+                      format("has {} rows in {}, and at most {} are read", count.integer(0), table, limits.rows),
+                      "check where the file comes from");
     }
   }
 
@@ -99,7 +115,8 @@ struct Reader::State {
   }
   std::string name_of(const std::map<int64_t, std::string>& names, int64_t id) const {
     const auto at = names.find(id);
-    if (at == names.end()) throw refusal(db.path(), format("speaks of account {}, which it does not have", id), "record the run again");
+    if (at == names.end())
+      throw refusal(db.path(), format("speaks of account {}, which it does not have", id), "record the run again");
     return at->second;
   }
 };
@@ -126,8 +143,13 @@ std::vector<std::string> Reader::accounts() const {
 std::vector<Phase> Reader::phases() const {
   std::vector<Phase> list;
   for (Statement s = state_->select(2, "ORDER BY id"); s.step();)
-    list.push_back({.id = {s.integer(0)}, .parent = id_or_none(s, 4), .kind = s.text(1), .name = s.text(2), .index = s.integer(3),
-                    .start = s.real(5), .end = s.null(6) ? std::nullopt : std::optional(s.real(6))});
+    list.push_back({.id = {s.integer(0)},
+                    .parent = id_or_none(s, 4),
+                    .kind = s.text(1),
+                    .name = s.text(2),
+                    .index = s.integer(3),
+                    .start = s.real(5),
+                    .end = s.null(6) ? std::nullopt : std::optional(s.real(6))});
   return list;
 }
 
@@ -137,8 +159,10 @@ std::vector<SeriesRow> Reader::series() const {
   for (Statement s = state_->select(3, "ORDER BY rowid"); s.step();) {
     const std::string kind = s.text(3);
     if (kind != "current" && kind != "peak")
-      throw refusal(state_->db.path(), format("has a series of the kind \"{}\"", kind.substr(0, 40)), "only current and peak are known");
-    list.push_back({s.real(0), id_or_none(s, 1), state_->name_of(names, s.integer(2)), kind == "peak" ? SeriesKind::kPeak : SeriesKind::kCurrent, s.bytes(4)});
+      throw refusal(state_->db.path(), format("has a series of the kind \"{}\"", kind.substr(0, 40)),
+                    "only current and peak are known");
+    list.push_back({s.real(0), id_or_none(s, 1), state_->name_of(names, s.integer(2)),
+                    kind == "peak" ? SeriesKind::kPeak : SeriesKind::kCurrent, s.bytes(4)});
   }
   return list;
 }
@@ -146,9 +170,16 @@ std::vector<SeriesRow> Reader::series() const {
 std::vector<OsRow> Reader::os_series() const {
   std::vector<OsRow> list;
   for (Statement s = state_->select(4, "ORDER BY rowid"); s.step();)
-    list.push_back({.t = s.real(0), .phase = id_or_none(s, 1), .rss = bytes_or_none(s, 2), .peak_rss = bytes_or_none(s, 3),
-                    .pss = bytes_or_none(s, 4), .private_dirty = bytes_or_none(s, 5), .swap = bytes_or_none(s, 6),
-                    .heap_in_use = bytes_or_none(s, 7), .heap_free = bytes_or_none(s, 8), .explained = bytes_or_none(s, 9)});
+    list.push_back({.t = s.real(0),
+                    .phase = id_or_none(s, 1),
+                    .rss = bytes_or_none(s, 2),
+                    .peak_rss = bytes_or_none(s, 3),
+                    .pss = bytes_or_none(s, 4),
+                    .private_dirty = bytes_or_none(s, 5),
+                    .swap = bytes_or_none(s, 6),
+                    .heap_in_use = bytes_or_none(s, 7),
+                    .heap_free = bytes_or_none(s, 8),
+                    .explained = bytes_or_none(s, 9)});
   return list;
 }
 
@@ -164,7 +195,8 @@ std::vector<PlanBuffer> Reader::plan_buffers(RowId program) const {
   std::vector<PlanBuffer> list;
   Statement s = state_->select(6, "WHERE program = ? ORDER BY rowid");
   for (s.bind(program.value); s.step();)
-    list.push_back({s.text(1), state_->name_of(names, s.integer(2)), s.text(3), s.bytes(4), s.bytes(5), s.integer(6), s.integer(7)});
+    list.push_back({s.text(1), state_->name_of(names, s.integer(2)), s.text(3), s.bytes(4), s.bytes(5), s.integer(6),
+                    s.integer(7)});
   return list;
 }
 

@@ -1,7 +1,7 @@
 // Reader: opens a run file, its own or a stranger's. The file is not trusted: header, version, layout, types, sizes and
-// counts are checked, views, triggers and unsafe functions are off, and whatever is wrong ends in an Error that names the
-// place, never in a crash or in memory without bound. It never changes what was recorded.
-// Costs: opening reads the whole file once (SQLite's own check, about 1 s for each GiB); then only what is asked for.
+// counts are checked, views, triggers and unsafe functions are off, and whatever is wrong ends in an Error that names
+// the place, never in a crash or in memory without bound. It never changes what was recorded. Costs: opening reads the
+// whole file once (SQLite's own check, about 1 s for each GiB); then only what is asked for.
 #pragma once
 #include <memory>
 #include <string>
@@ -14,8 +14,8 @@ namespace millpond::runfile {
 /// Beyond these a file is refused: no run that Millpond records comes near them.
 struct ReaderLimits {
   Bytes file{int64_t{4} << 30};
-  int64_t rows = 20'000'000;      // of one table
-  int64_t text = 1 << 16;         // bytes of one value
+  int64_t rows = 20'000'000;  // of one table
+  int64_t text = 1 << 16;     // bytes of one value
 };
 
 class Reader {

@@ -1,5 +1,5 @@
-// rows: what a run file holds, one struct for each table (docs/runfile.md is the page for readers). Plain values: a number
-// that was not measured is absent, never 0. Times are seconds since the run began.
+// rows: what a run file holds, one struct for each table (docs/runfile.md is the page for readers). Plain values: a
+// number that was not measured is absent, never 0. Times are seconds since the run began.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -11,8 +11,8 @@
 
 namespace millpond::runfile {
 
-/// Raised when the meaning of something changes; a reader refuses what is newer than itself. A table or a column that is
-/// only added raises kMinorVersion instead: older readers do not see it and lose nothing else.
+/// Raised when the meaning of something changes; a reader refuses what is newer than itself. A table or a column that
+/// is only added raises kMinorVersion instead: older readers do not see it and lose nothing else.
 constexpr int kSchemaVersion = 1;
 constexpr int kMinorVersion = 0;
 constexpr int32_t kApplicationId = 0x504f4e44;  // "POND", in the header of the file
@@ -52,7 +52,7 @@ struct OsRow {
   RowId phase;
   std::optional<Bytes> rss, peak_rss, pss, private_dirty, swap;
   std::optional<Bytes> heap_in_use, heap_free;  // what the allocator says
-  std::optional<Bytes> explained;               // of rss, as in design: charged, files, stacks, code, free in the allocator
+  std::optional<Bytes> explained;  // of rss, as in design: charged, files, stacks, code, free in the allocator
 };
 
 struct PlanBuffer {

@@ -10,11 +10,16 @@ constexpr size_t kLongestText = 4096;  // of a name that is written; longer ones
 
 std::string_view type_name(int type) {
   switch (type) {
-    case SQLITE_INTEGER: return "an integer";
-    case SQLITE_FLOAT: return "a real number";
-    case SQLITE_TEXT: return "a text";
-    case SQLITE_BLOB: return "a blob";
-    default: return "nothing";
+    case SQLITE_INTEGER:
+      return "an integer";
+    case SQLITE_FLOAT:
+      return "a real number";
+    case SQLITE_TEXT:
+      return "a text";
+    case SQLITE_BLOB:
+      return "a blob";
+    default:
+      return "nothing";
   }
 }
 }  // namespace
@@ -23,9 +28,12 @@ Database::Database(std::string path, Mode mode) : path_(std::move(path)) {
   // Reading opens for writing where that is allowed: a program that was killed leaves a journal, and only a writer may
   // roll it back. query_only keeps everything else away.
   const bool may_write = mode != Mode::kRead || access(path_.c_str(), W_OK) == 0;
-  const int flags = mode == Mode::kCreate ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : may_write ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
+  const int flags = mode == Mode::kCreate ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+                    : may_write           ? SQLITE_OPEN_READWRITE
+                                          : SQLITE_OPEN_READONLY;
   sqlite3* handle = nullptr;
-  const int code = sqlite3_open_v2(path_.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
+  const int code =
+      sqlite3_open_v2(path_.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
   handle_.reset(handle);
   if (code != SQLITE_OK) throw error("cannot be opened", code);
   sqlite3_busy_timeout(handle, 10'000);
@@ -51,19 +59,26 @@ Error Database::error(std::string_view doing, int code) const {
   const char* why = handle_ ? sqlite3_errmsg(handle_.get()) : sqlite3_errstr(code);
   const std::string text = format("run file {} {}: {}", path_, doing, why);
   switch (code & 0xff) {
-    case SQLITE_TOOBIG: return Error(Code::kFormat, text).hint("a value is longer than any that Millpond writes");
+    case SQLITE_TOOBIG:
+      return Error(Code::kFormat, text).hint("a value is longer than any that Millpond writes");
     case SQLITE_CORRUPT:
-    case SQLITE_NOTADB: return Error(Code::kFormat, text).hint("the file is damaged or no run file; record the run again");
-    case SQLITE_FULL: return Error(Code::kFile, text).hint("make room on that disk, or record to another");
-    case SQLITE_BUSY: return Error(Code::kFile, text).hint("another program holds the file; try again when it is done");
-    case SQLITE_READONLY: return Error(Code::kFile, text).hint("the program that wrote it was killed; read a copy that you may write to");
-    default: return Error(Code::kFile, text).hint("check that the path exists and may be read and written");
+    case SQLITE_NOTADB:
+      return Error(Code::kFormat, text).hint("the file is damaged or no run file; record the run again");
+    case SQLITE_FULL:
+      return Error(Code::kFile, text).hint("make room on that disk, or record to another");
+    case SQLITE_BUSY:
+      return Error(Code::kFile, text).hint("another program holds the file; try again when it is done");
+    case SQLITE_READONLY:
+      return Error(Code::kFile, text).hint("the program that wrote it was killed; read a copy that you may write to");
+    default:
+      return Error(Code::kFile, text).hint("check that the path exists and may be read and written");
   }
 }
 
 Statement::Statement(const Database& database, std::string_view sql) : database_(database) {
   sqlite3_stmt* handle = nullptr;
-  const int code = sqlite3_prepare_v3(database.handle(), sql.data(), int(sql.size()), SQLITE_PREPARE_PERSISTENT, &handle, nullptr);
+  const int code =
+      sqlite3_prepare_v3(database.handle(), sql.data(), int(sql.size()), SQLITE_PREPARE_PERSISTENT, &handle, nullptr);
   handle_.reset(handle);
   if (code != SQLITE_OK) throw database.error("is not laid out as expected", code);
 }
@@ -79,7 +94,8 @@ void Statement::bind_one(int place, const std::string& value) {
 }
 
 void Statement::check(int code) const {
-  if (code != SQLITE_OK && code != SQLITE_ROW && code != SQLITE_DONE) throw database_.error("cannot be read or written", code);
+  if (code != SQLITE_OK && code != SQLITE_ROW && code != SQLITE_DONE)
+    throw database_.error("cannot be read or written", code);
 }
 
 bool Statement::step() {
@@ -96,8 +112,9 @@ void Statement::execute() {
 }
 
 void Statement::refuse(int column, std::string_view wanted) const {
-  throw Error(Code::kFormat, format("run file {}: row {} of \"{}\": {} is {}, but must be {}", database_.path(), row_, sqlite3_sql(handle_.get()),
-                                    sqlite3_column_name(handle_.get(), column), type_name(sqlite3_column_type(handle_.get(), column)), wanted))
+  throw Error(Code::kFormat, format("run file {}: row {} of \"{}\": {} is {}, but must be {}", database_.path(), row_,
+                                    sqlite3_sql(handle_.get()), sqlite3_column_name(handle_.get(), column),
+                                    type_name(sqlite3_column_type(handle_.get(), column)), wanted))
       .hint("the file was not written by Millpond; record the run again");
 }
 

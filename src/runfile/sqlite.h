@@ -72,8 +72,10 @@ class Statement {
   void bind_one(int place, const char* value) { bind_one(place, std::string(value)); }
   template <class T>
   void bind_one(int place, const std::optional<T>& value) {
-    if (value) bind_one(place, *value);
-    else check(sqlite3_bind_null(handle_.get(), place));
+    if (value)
+      bind_one(place, *value);
+    else
+      check(sqlite3_bind_null(handle_.get(), place));
   }
   void check(int code) const;
   [[noreturn]] void refuse(int column, std::string_view wanted) const;

@@ -29,11 +29,12 @@ void sync_with_folder(const std::string& path) {
 }
 
 [[noreturn]] void refuse_existing(const std::string& path) {
-  throw Error(Code::kFile, format("run file {} exists already", path)).hint("give another path, or force to replace it");
+  throw Error(Code::kFile, format("run file {} exists already", path))
+      .hint("give another path, or force to replace it");
 }
 
-// Schema and meta go to a file of another name first, which then takes the wanted name in one step: no one ever sees half
-// a run file, and two programs that want the same name cannot both get it.
+// Schema and meta go to a file of another name first, which then takes the wanted name in one step: no one ever sees
+// half a run file, and two programs that want the same name cannot both get it.
 void create(const std::string& path, const Meta& meta, const WriterOptions& options) {
   if (!options.force && access(path.c_str(), F_OK) == 0) refuse_existing(path);
   const std::string draft = format("{}.{}.new", path, getpid());
@@ -56,11 +57,14 @@ void create(const std::string& path, const Meta& meta, const WriterOptions& opti
   // A journal that a killed program left under this name would be rolled back into the new file.
   std::remove((path + "-journal").c_str());
   int failed = renameat2(AT_FDCWD, draft.c_str(), AT_FDCWD, path.c_str(), options.force ? 0 : RENAME_NOREPLACE);
-  if (failed && (errno == EINVAL || errno == ENOSYS)) failed = std::rename(draft.c_str(), path.c_str());  // old file systems
+  if (failed && (errno == EINVAL || errno == ENOSYS))
+    failed = std::rename(draft.c_str(), path.c_str());  // old file systems
   const int why = errno;
   if (failed) std::remove(draft.c_str());
   if (failed && why == EEXIST) refuse_existing(path);
-  if (failed) throw Error(Code::kFile, format("run file {} cannot be made: {}", path, std::strerror(why))).hint("give another path");
+  if (failed)
+    throw Error(Code::kFile, format("run file {} cannot be made: {}", path, std::strerror(why)))
+        .hint("give another path");
   if (options.sync) sync_with_folder(path);
 }
 
@@ -126,7 +130,8 @@ Writer::~Writer() {
   state_.reset();
   const std::string journal = path + "-journal";
   struct stat facts {};
-  if (stat(journal.c_str(), &facts) == 0 && facts.st_size == 0) std::remove(journal.c_str());  // one with content is still needed
+  if (stat(journal.c_str(), &facts) == 0 && facts.st_size == 0)
+    std::remove(journal.c_str());  // one with content is still needed
 }
 Writer::Writer(Writer&&) noexcept = default;
 
@@ -145,7 +150,8 @@ void Writer::add(double t, RowId phase, std::span<const AccountBytes> accounts) 
   state_->write();
   for (const AccountBytes& a : accounts) {
     State::Last& last = state_->account_of(a.account);
-    if (a.current != last.current) state_->series.bind(t, or_null(phase), last.id.value, "current", a.current).execute();
+    if (a.current != last.current)
+      state_->series.bind(t, or_null(phase), last.id.value, "current", a.current).execute();
     if (a.peak != last.peak) state_->series.bind(t, or_null(phase), last.id.value, "peak", a.peak).execute();
     last.current = a.current, last.peak = a.peak;
   }
@@ -153,21 +159,28 @@ void Writer::add(double t, RowId phase, std::span<const AccountBytes> accounts) 
 
 void Writer::add(const OsRow& r) {
   state_->write();
-  state_->os.bind(r.t, or_null(r.phase), r.rss, r.peak_rss, r.pss, r.private_dirty, r.swap, r.heap_in_use, r.heap_free, r.explained).execute();
+  state_->os
+      .bind(r.t, or_null(r.phase), r.rss, r.peak_rss, r.pss, r.private_dirty, r.swap, r.heap_in_use, r.heap_free,
+            r.explained)
+      .execute();
 }
 
 RowId Writer::add(const Program& p, std::span<const PlanBuffer> buffers, std::span<const PlanCall> calls) {
   state_->write();
   const Database& db = state_->db;
-  Statement(db, "INSERT INTO programs (name, calls, planned_bytes, lower_bound_bytes, plan_seconds, method) VALUES (?, ?, ?, ?, ?, ?)")
+  Statement(db,
+            "INSERT INTO programs (name, calls, planned_bytes, lower_bound_bytes, plan_seconds, method) VALUES (?, ?, "
+            "?, ?, ?, ?)")
       .bind(p.name, p.calls, p.planned, p.lower_bound, p.plan_seconds, p.method)
       .execute();
   const int64_t id = db.last_id();
   Statement buffer(db, "INSERT INTO plan_buffers VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
   for (const PlanBuffer& b : buffers)
-    buffer.bind(id, b.name, state_->account_of(b.account).id.value, b.layer, b.offset, b.size, b.first, b.last).execute();
+    buffer.bind(id, b.name, state_->account_of(b.account).id.value, b.layer, b.offset, b.size, b.first, b.last)
+        .execute();
   Statement call(db, "INSERT INTO plan_calls VALUES (?, ?, ?, ?, ?, ?)");
-  for (size_t i = 0; i < calls.size(); ++i) call.bind(id, int64_t(i), calls[i].op, calls[i].layer, calls[i].name, calls[i].workspace).execute();
+  for (size_t i = 0; i < calls.size(); ++i)
+    call.bind(id, int64_t(i), calls[i].op, calls[i].layer, calls[i].name, calls[i].workspace).execute();
   return {id};
 }
 

@@ -1,10 +1,11 @@
 // Writer: records a run in a file of its own, for the report and for anyone's SQLite tools.
 //
-// What is promised: from the moment the writer exists the file is a valid run file, and everything before the last commit()
-// that returned is in it, whatever happens to the program afterwards: kill -9, out of memory. finish() makes it last
-// through a power failure too; with `sync` every commit does, which costs some milliseconds each (30 on a slow disk).
-// Costs: about 200 KiB of memory whatever the length of the run, plus 24 bytes and the name of each account; 0.06 ms for a
-// commit. Values that say nothing new are not written, so a run whose memory is flat adds about 100 bytes an epoch.
+// What is promised: from the moment the writer exists the file is a valid run file, and everything before the last
+// commit() that returned is in it, whatever happens to the program afterwards: kill -9, out of memory. finish() makes
+// it last through a power failure too; with `sync` every commit does, which costs some milliseconds each (30 on a slow
+// disk). Costs: about 200 KiB of memory whatever the length of the run, plus 24 bytes and the name of each account;
+// 0.06 ms for a commit. Values that say nothing new are not written, so a run whose memory is flat adds about 100 bytes
+// an epoch.
 #pragma once
 #include <memory>
 #include <span>
@@ -38,8 +39,8 @@ class Writer {
 
   /// At the end of an epoch: from here on nothing written so far can be lost.
   void commit();
-  /// Writes the meta keys "seconds" and "status" ("ended", "interrupted", "failed") and commits. A file without them is of
-  /// a run that was killed, or goes on.
+  /// Writes the meta keys "seconds" and "status" ("ended", "interrupted", "failed") and commits. A file without them is
+  /// of a run that was killed, or goes on.
   void finish(double t, const std::string& status);
 
   Bytes memory() const;  // of SQLite for this file

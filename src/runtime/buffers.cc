@@ -11,24 +11,20 @@ namespace millpond::runtime {
 
 using graph::Node;
 using graph::Role;
+using graph::storage;
 using graph::Value;
 
 namespace {
-
-// The value whose bytes v is: a view is what it views.
-Value root(Value v) {
-  while (v.node->role == Role::kOperator && v.node->op->memory().view) v = v.node->inputs[0];
-  return v;
-}
 
 struct ByValue {
   size_t operator()(Value v) const { return std::hash<const void*>()(v.node) * 31 + size_t(v.output); }
 };
 
 bool updates_in_place(Value value, Value variable) {
+  value = storage(value);
   if (value.node->role != Role::kOperator) return value == variable;
   for (const graph::Overlap& o : value.node->op->memory().in_place)
-    if (o.output == value.output && root(value.node->inputs[o.input]) == variable) return true;
+    if (o.output == value.output && storage(value.node->inputs[o.input]) == variable) return true;
   return false;
 }
 
@@ -54,14 +50,14 @@ void lower_updates(graph::Graph& graph) {
     for (const auto& n : graph.nodes()) {
       const bool producer = n.get() == value.node;
       for (size_t i = 0; i < n->inputs.size(); ++i) {
-        if (root(n->inputs[i]) != variable) continue;
+        if (storage(n->inputs[i]) != variable) continue;
         if (after && !n->op->memory().view) return false;
         if (producer && std::ranges::none_of(n->op->memory().may_overwrite, [&](const graph::Overlap& o) { return o.output == value.output && o.input == int(i); })) return false;
       }
       after |= producer;
     }
     for (const graph::Output& o : graph.outputs)
-      if (root(o.value) == variable) return false;
+      if (storage(o.value) == variable) return false;
     return true;
   };
   graph::Builder b(graph);
@@ -84,7 +80,7 @@ Assignment assign_buffers(const graph::Graph& graph, std::vector<Call>& calls, b
   std::unordered_map<Value, int, ByValue> last_read;  // call that reads the value, or a view of it, last
   const int forever = std::max(0, int(calls.size()) - 1);
   for (const Call& c : calls)
-    for (Value v : c.node->inputs) last_read[root(v)] = call_of[c.node];
+    for (Value v : c.node->inputs) last_read[storage(v)] = call_of[c.node];
 
   std::unordered_map<Value, Place, ByValue> place;
   std::unordered_map<const void*, int> variable_index;
@@ -111,12 +107,12 @@ Assignment assign_buffers(const graph::Graph& graph, std::vector<Call>& calls, b
   for (const graph::Update& u : graph.updates)
     if (!updates_in_place(u.value, u.variable)) made_in[u.value] = u.variable;
   std::unordered_map<Value, bool, ByValue> escapes;
-  for (const graph::Output& o : graph.outputs) escapes[root(o.value)] = true;
+  for (const graph::Output& o : graph.outputs) escapes[storage(o.value)] = true;
 
   for (size_t i = 0; i < calls.size(); ++i) {
     Call& call = calls[i];
     const Node& n = *call.node;
-    for (Value v : n.inputs) call.in.push_back(place.at(root(v)));
+    for (Value v : n.inputs) call.in.push_back(place.at(storage(v)));
     const graph::MemoryFacts facts = n.op->memory();
     for (size_t o = 0; o < n.types.size(); ++o) {
       const Value v = n.output(int(o));
@@ -153,7 +149,7 @@ Assignment assign_buffers(const graph::Graph& graph, std::vector<Call>& calls, b
     if (const Bytes scratch = call.kernel->workspace(); scratch.value > 0)
       call.scratch = new_buffer("workspace/" + (n.layer.empty() ? "step" : n.layer), scratch, int(i), int(i)).index;
   }
-  for (const graph::Output& o : graph.outputs) a.outputs[o.name] = place.at(root(o.value));
+  for (const graph::Output& o : graph.outputs) a.outputs[o.name] = place.at(storage(o.value));
   return a;
 }
 

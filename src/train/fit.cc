@@ -90,19 +90,20 @@ class Fit {
       history_.interrupted = interrupt.asked();
       means_->read(entries_);
       const size_t shown = validate(epoch, interrupt);
-      const Logs logs(std::span(entries_).first(shown));
+      const Logs logs = first_entries(shown);
       progress_.end(taken, logs);
       record(epoch, logs);
       hooks.each([&](Callback& c) { c.on_epoch_end(epoch, logs); });
       history_.seconds.push_back(since(start));
       if (taken == 0) break;
     }
-    hooks.each([&](Callback& c) { c.on_train_end(Logs(std::span(entries_).first(means_->size()))); });
+    hooks.each([&](Callback& c) { c.on_train_end(first_entries(means_->size())); });
     if (history_.interrupted) note(format("interrupted: {} steps taken; the weights are those after the last of them", history_.steps));
     return std::move(history_);
   }
 
  private:
+  Logs first_entries(size_t n) const { return Logs({entries_.data(), n}); }
   void note(std::string text) {
     progress_.note(text.c_str());
     history_.notes.push_back(std::move(text));
@@ -160,14 +161,14 @@ class Fit {
       if (at_ >= data_.samples) at_ = 0;
       if (watched) {
         means_->read(entries_);
-        hooks.batch(Callback::kTrainEnd, [&](Callback& c) { c.on_train_batch_end(step, Logs(std::span(entries_).first(means_->size()))); });
+        hooks.batch(Callback::kTrainEnd, [&](Callback& c) { c.on_train_batch_end(step, first_entries(means_->size())); });
         watched = hooks.wants(kBoth);
         refresh();
         if (model_.stop) return step + 1;
       }
       if (progress_.due(step + 1)) {
         means_->read(entries_);
-        progress_.draw(step + 1, Logs(std::span(entries_).first(means_->size())));
+        progress_.draw(step + 1, first_entries(means_->size()));
       }
       if (interrupt.asked()) return step + 1;
       if (at_ == 0 && step + 1 < steps_) {  // as Keras: an epoch ends with the data, and the next one begins anew

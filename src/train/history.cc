@@ -1,6 +1,7 @@
 #include "millpond/history.h"
 
 #include "base/format.h"
+#include "millpond/error.h"
 
 namespace millpond {
 namespace {

@@ -191,8 +191,9 @@ void refuse_if_too_large(ModelImpl& model, const Ready& made, Bytes more) {
   add_variables(plan, model.built(), made.key.kind == Kind::kTrain ? model.compiled->optimizer.impl().get() : nullptr, nullptr);
   add_program(plan, made.program, made.key.kind, made.key.batch);
   const Bytes room = free.bytes - fixed + (made.program.arena_bytes() - more);
-  const int64_t largest =
-      room.value > 0 ? largest_batch(model.built(), model.compiled ? &*model.compiled : nullptr, made.key.kind, {.threads = made.key.threads}, made.key.labels, room) : 0;
+  runtime::Options options;
+  options.threads = made.key.threads;
+  const int64_t largest = room.value > 0 ? largest_batch(model.built(), model.compiled ? &*model.compiled : nullptr, made.key.kind, options, made.key.labels, room) : 0;
   const char* what = made.key.kind == Kind::kTrain ? "fit" : made.key.kind == Kind::kEvaluate ? "evaluate" : "predict";
   Error e(Code::kMemory, format("{} refused: it needs {} more, but {} is free ({} short)", what, needed, free.bytes, needed - free.bytes));
   e.add("where", format("\"{}\", batch {}; the peak is call {} of {}, {}", model.name, made.key.batch, plan.peak_call + 1, plan.calls, plan.peak_layer));

@@ -79,7 +79,7 @@ struct EvaluateJob {
   int64_t steps = 0;
   int threads = 1;
   bool check_inputs = true;
-  std::span<const CallbackRef> callbacks;
+  std::span<const CallbackRef> callbacks = {};
 };
 Results evaluate(ModelImpl& model, const Data& data, const EvaluateJob& job);
 std::vector<Tensor> predict(ModelImpl& model, const Data& data, const EvaluateJob& job);

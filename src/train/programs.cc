@@ -40,7 +40,9 @@ Ready& Programs::get(const ProgramKey& key, const std::function<Traced()>& make,
       return *r;
     }
   if (ready_.size() >= kMost) ready_.erase(std::ranges::min_element(ready_, {}, [](const auto& r) { return r->used; }));
-  auto made = std::make_unique<Ready>(key, make(), runtime::Options{.threads = key.threads});
+  runtime::Options options;
+  options.threads = key.threads;
+  auto made = std::make_unique<Ready>(key, make(), options);
   made->used = clock_;
   const Bytes wanted = made->program.arena_bytes();
   const bool grow = wanted > arena_.size();

@@ -27,7 +27,7 @@ struct Feed {
   graph::TensorType type;
   bool label = false;
   int64_t limit = 0;     // not 0: integers that must lie in [0, limit)
-  std::string limit_of;  // whose: the layer or output that has so many
+  std::string limit_of = "";  // whose: the layer or output that has so many
 };
 
 /// One number that a step gives: a graph output "<name>", a float32 scalar. Its mean over many batches is

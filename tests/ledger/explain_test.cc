@@ -20,15 +20,17 @@ Bytes counted(const Explanation& e, std::string_view name) {
   return Bytes{-1};
 }
 
-MappingGroup group(std::string name, MappingKind kind, Bytes resident) { return {std::move(name), kind, resident, {}, 1}; }
+MappingGroup group(std::string name, MappingKind kind, Bytes resident) {
+  return {std::move(name), kind, resident, {}, 1};
+}
 
 // 100 MiB resident: 20 files, 1 stack, 2 code, 30 heap, 45 anonymous, 2 static.
 Observation machine() {
   Observation o;
   o.resident = 100_MiB;
-  o.groups = {group("/lib/libc.so", MappingKind::kFile, 12_MiB),     group("/bin/x", MappingKind::kFile, 8_MiB),
-              group("stack", MappingKind::kStack, 1_MiB),            group("jit code", MappingKind::kCode, 2_MiB),
-              group("heap", MappingKind::kHeap, 30_MiB),             group("anonymous", MappingKind::kAnonymous, 45_MiB),
+  o.groups = {group("/lib/libc.so", MappingKind::kFile, 12_MiB), group("/bin/x", MappingKind::kFile, 8_MiB),
+              group("stack", MappingKind::kStack, 1_MiB),        group("jit code", MappingKind::kCode, 2_MiB),
+              group("heap", MappingKind::kHeap, 30_MiB),         group("anonymous", MappingKind::kAnonymous, 45_MiB),
               group("static data", MappingKind::kStatic, 2_MiB)};
   return o;
 }
@@ -48,7 +50,8 @@ TEST_CASE("explain: without charges only files, stacks and JIT code are explaine
   CHECK(e.explained == 23_MiB);
   CHECK(e.share() == doctest::Approx(0.23));
   CHECK(counted(e, "file /lib/libc.so") == 12_MiB);
-  CHECK(to_string(e) == "explained 23.0 MiB of 100 MiB (23.0 %); the rest is memory no one charged 75.0 MiB, static data 2.00 MiB");
+  CHECK(to_string(e) ==
+        "explained 23.0 MiB of 100 MiB (23.0 %); the rest is memory no one charged 75.0 MiB, static data 2.00 MiB");
 }
 
 TEST_CASE("explain: a range counts with what is resident of it, not with what was charged") {
@@ -73,7 +76,7 @@ TEST_CASE("explain: free bytes of the allocator count only as far as they can be
   o.allocator = {.taken = 32_MiB, .in_use = 20_MiB, .free = 12_MiB, .free_resident = 11_MiB};
   CHECK(counted(explain(charged(20_MiB), o), "free in the allocator") == 11_MiB);
   CHECK(counted(explain(charged(30_MiB), o), "free in the allocator") == 2_MiB);  // 30 of the 32 are taken already
-  o.groups[4].resident = 10_MiB, o.groups[5].resident = 12_MiB;                   // 22 of malloc's 32 can be resident at most
+  o.groups[4].resident = 10_MiB, o.groups[5].resident = 12_MiB;  // 22 of malloc's 32 can be resident at most
   CHECK(counted(explain(charged(0_B), o), "free in the allocator") == 2_MiB);
 }
 
@@ -103,7 +106,8 @@ TEST_CASE("observe: charges of this very process are found in its resident memor
   const Explanation start = explain(l.snapshot(), observe(l.snapshot()));
   CHECK(start.share() > 0.3);  // libraries and stacks alone
   const Bytes size = 64_MiB;
-  void* block = mmap(nullptr, size_t(size.value), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* block =
+      mmap(nullptr, size_t(size.value), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   REQUIRE(block != MAP_FAILED);
   const Charge range(l, "arena/test", block, size);
   CHECK(counted(explain(l.snapshot(), observe(l.snapshot())), "arena/test") == 0_B);  // reserved, not touched
@@ -114,12 +118,13 @@ TEST_CASE("observe: charges of this very process are found in its resident memor
   const Charge on_heap(l, "data/synthetic", 16_MiB);
   const Explanation now = explain(l.snapshot(), observe(l.snapshot()));
   CHECK(counted(now, "arena/test") == 24_MiB);
+  CHECK(now.explained <= now.resident);
+  munmap(block, size_t(size.value));
+  if (heap_state().taken == 0_B) return;  // a sanitizer's allocator, which does not tell
   CHECK(counted(now, "accounts on the heap") == 16_MiB);
   const Growth g = growth(start, now);
   CHECK(g.resident >= 40_MiB);
   CHECK(*g.share > 0.97);
-  CHECK(now.explained <= now.resident);
-  munmap(block, size_t(size.value));
 }
 
 TEST_CASE("observe: ranges that overlap count once") {

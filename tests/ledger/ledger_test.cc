@@ -60,8 +60,10 @@ TEST_CASE("Ledger: a balance below zero is an error with account, balance and am
   Ledger l;
   l.charge("slots/adam.m", 64_B);
   CHECK(refusal([&] { l.release("slots/adam.m", 65_B); }, Code::kMemory) ==
-        "account slots/adam.m has 64 bytes, but 65 are released (1 too many); something is released twice, or was charged to another account");
-  CHECK(refusal([&] { l.release("slots", 1_B); }, Code::kMemory).starts_with("account slots has 0 bytes, but 1 are released"));
+        "account slots/adam.m has 64 bytes, but 65 are released (1 too many); something is released twice, or was "
+        "charged to another account");
+  CHECK(refusal([&] { l.release("slots", 1_B); }, Code::kMemory)
+            .starts_with("account slots has 0 bytes, but 1 are released"));
   CHECK(refusal([&] { l.release("never", 1_B); }, Code::kMemory).starts_with("account never has 0 bytes"));
   CHECK(l.current("slots/adam.m") == 64_B);
 }
@@ -70,7 +72,8 @@ TEST_CASE("Ledger: a malformed name or a negative amount is refused") {
   Ledger l;
   for (const char* name : {"", "/weights", "weights/", "weights//kernel", "a\nb"})
     CHECK(refusal([&] { l.charge(name, 1_B); }, Code::kUsage).ends_with("write a path such as weights/dense_1/kernel"));
-  CHECK(refusal([&] { l.charge("a", Bytes{-1}); }, Code::kUsage) == "charge of -1 bytes: account a; an amount of memory is 0 or more");
+  CHECK(refusal([&] { l.charge("a", Bytes{-1}); }, Code::kUsage) ==
+        "charge of -1 bytes: account a; an amount of memory is 0 or more");
   CHECK(l.snapshot().accounts.empty());
 }
 
@@ -143,8 +146,10 @@ TEST_CASE("Ledger: agrees with a plain map under a random load") {
   for (int i = 0; i < 5000; ++i) {
     const std::string name = format("k{}/l{}/v{}", random() % 3, random() % 4, random() % 3);
     const int64_t amount = random() % 1000;
-    if (random() % 2 || plain[name] < amount) l.charge(name, Bytes{amount}), plain[name] += amount;
-    else l.release(name, Bytes{amount}), plain[name] -= amount;
+    if (random() % 2 || plain[name] < amount)
+      l.charge(name, Bytes{amount}), plain[name] += amount;
+    else
+      l.release(name, Bytes{amount}), plain[name] -= amount;
     int64_t total = 0;
     for (const auto& [n, v] : plain) total += v;
     peak = std::max(peak, total);
@@ -191,7 +196,8 @@ TEST_CASE("Charge: a range is listed in the snapshot until it is released") {
     CHECK(s.total("arena") == 64_B);
   }
   CHECK(l.snapshot().ranges.empty());
-  CHECK(refusal([&] { l.release(RangeId{99}); }, Code::kMemory) == "range 99 is released, but it is not charged; something is released twice");
+  CHECK(refusal([&] { l.release(RangeId{99}); }, Code::kMemory) ==
+        "range 99 is released, but it is not charged; something is released twice");
 }
 
 TEST_CASE("Ledger: threads may charge at the same time") {

@@ -52,9 +52,11 @@ Bytes of_kind(const std::vector<Mapping>& list, MappingKind kind) {
 TEST_CASE("parse_mappings: tells files, heap, stacks, JIT code and anonymous memory apart") {
   const std::string smaps =
       "5628f14f3000-5628f14f6000 r-xp 00000000 fe:00 247741                     /usr/bin/my program\n"
-      "Size:                 12 kB\nRss:                  8 kB\nPss:                  4 kB\nPrivate_Dirty:         0 kB\nSwap:   0 kB\n"
+      "Size:                 12 kB\nRss:                  8 kB\nPss:                  4 kB\nPrivate_Dirty:         0 "
+      "kB\nSwap:   0 kB\n"
       "VmFlags: rd mr mw me \n"
-      "5628f2000000-5628f2021000 rw-p 00000000 00:00 0                          [heap]\nRss:                 100 kB\nPrivate_Dirty:   96 kB\n"
+      "5628f2000000-5628f2021000 rw-p 00000000 00:00 0                          [heap]\nRss:                 100 "
+      "kB\nPrivate_Dirty:   96 kB\n"
       "7f0000000000-7f0000001000 r-xp 00000000 00:00 0 \nRss:                   4 kB\n"
       "7f0000002000-7f0000003000 rw-p 00000000 00:00 0 \nRss:                   4 kB\nSwap:    8 kB\n"
       "7f0000004000-7f0000005000 rw-s 00000000 00:01 77                         /memfd:ring (deleted)\nRss:  4 kB\n"
@@ -86,7 +88,8 @@ TEST_CASE("parse_mappings: text that is no smaps gives no mapping, and does not 
 }
 
 TEST_CASE("parse_totals: reads status and the rollup, and leaves absent what is not there") {
-  const MemoryTotals t = parse_totals("VmHWM:\t  2048 kB\nVmRSS:\t  1024 kB\nRssAnon:\t 512 kB\nThreads:\t3\n", "Rss: 1024 kB\nPss:  700 kB\n");
+  const MemoryTotals t = parse_totals("VmHWM:\t  2048 kB\nVmRSS:\t  1024 kB\nRssAnon:\t 512 kB\nThreads:\t3\n",
+                                      "Rss: 1024 kB\nPss:  700 kB\n");
   CHECK(t.peak == 2_MiB);
   CHECK(t.resident == 1_MiB);
   CHECK(t.anonymous == 512_KiB);
@@ -173,15 +176,15 @@ TEST_CASE("resident_in: counts the pages that were touched, and parts of pages a
 
 TEST_CASE("heap_state: free bytes grow when a block is given back, and are no more than was taken") {
   std::vector<std::unique_ptr<char[]>> blocks;
-  for (int i = 0; i < 200; ++i) blocks.push_back(std::make_unique<char[]>(50'000)), std::memset(blocks.back().get(), 1, 50'000);
+  for (int i = 0; i < 200; ++i)
+    blocks.push_back(std::make_unique<char[]>(50'000)), std::memset(blocks.back().get(), 1, 50'000);
   const HeapState before = heap_state();
   for (size_t i = 0; i < blocks.size(); i += 2) blocks[i].reset();
   const HeapState after = heap_state();
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  CHECK(after.free - before.free >= 4'900'000_B);
-  CHECK(after.in_use + after.free == after.taken);
-#endif
   CHECK(after.free_resident <= after.free);
+  CHECK(after.in_use + after.free == after.taken);
+  if (after.taken == 0_B) return;  // a sanitizer's allocator, which does not tell
+  CHECK(after.free - before.free >= 4'900'000_B);
 }
 
 TEST_CASE("memory_free_now: without control groups the machine decides") {

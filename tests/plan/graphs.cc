@@ -9,8 +9,8 @@ namespace {
 
 constexpr int64_t kFloat = 4;
 
-// A chain of layers with what each saves for backward. Weight gradients live until the update at the end, as they do with
-// clipping by the global norm; `immediate` applies them at once instead.
+// A chain of layers with what each saves for backward. Weight gradients live until the update at the end, as they do
+// with clipping by the global norm; `immediate` applies them at once instead.
 struct Tape {
   struct Layer {
     std::string name;
@@ -23,12 +23,14 @@ struct Tape {
   std::vector<BufferId> gradients;
   bool immediate = false;
 
-  BufferId forward(std::string name, BufferId in, int64_t out_bytes, int64_t weight_bytes, int64_t workspace, std::vector<int64_t> saved = {}) {
+  BufferId forward(std::string name, BufferId in, int64_t out_bytes, int64_t weight_bytes, int64_t workspace,
+                   std::vector<int64_t> saved = {}) {
     p.next();
     p.read(in);
     const BufferId out = p.make("activations/" + name, out_bytes);
     Layer layer{name, in, {}, p[in].size.value, weight_bytes, workspace};
-    for (size_t i = 0; i < saved.size(); ++i) layer.saved.push_back(p.make("activations/" + name + "/saved" + std::to_string(i), saved[i]));
+    for (size_t i = 0; i < saved.size(); ++i)
+      layer.saved.push_back(p.make("activations/" + name + "/saved" + std::to_string(i), saved[i]));
     if (workspace) p.workspace("workspace/" + name, workspace);
     layers.push_back(std::move(layer));
     return out;
@@ -41,8 +43,10 @@ struct Tape {
       p.read(dy);
       const BufferId dw = p.make("gradients/" + layer.name, layer.weight_bytes);
       if (layer.workspace) p.workspace("workspace/" + layer.name + "/dw", layer.workspace);
-      if (immediate) p.next(), p.read(dw);
-      else gradients.push_back(dw);
+      if (immediate)
+        p.next(), p.read(dw);
+      else
+        gradients.push_back(dw);
     }
     p.next();
     p.read(layer.in);
@@ -146,7 +150,8 @@ Problem gpt(int layers, int64_t width, int64_t heads, int64_t sequence, int64_t 
     size_t first = t.layers.size();
     BufferId y = t.forward(name + "/ln_1", x, act, 2 * width * kFloat, 0, {2 * tokens * kFloat});
     y = t.forward(name + "/qkv", y, 3 * act, 3 * width * width * kFloat, 0);
-    y = t.forward(name + "/attention", y, act, 0, batch * sequence * 64 * heads * kFloat, {batch * heads * sequence * kFloat});
+    y = t.forward(name + "/attention", y, act, 0, batch * sequence * 64 * heads * kFloat,
+                  {batch * heads * sequence * kFloat});
     y = t.forward(name + "/proj", y, act, width * width * kFloat, 0);
     branches.emplace_back(first, t.layers.size());
     x = t.add(x, y, "activations/" + name + "/residual_1");
@@ -242,7 +247,8 @@ Problem random_graph(int buffers, uint32_t seed) {
   std::vector<BufferId> made;
   for (int i = 0; i < buffers; ++i) {
     for (int k = 0; k < 3 && !made.empty(); ++k) {
-      const unsigned reach = random() % 8 ? 12 : 120;  // a statement for each number: the order of operands is not fixed
+      const unsigned reach =
+          random() % 8 ? 12 : 120;  // a statement for each number: the order of operands is not fixed
       const size_t back = std::min<size_t>(made.size(), 1 + random() % reach);
       p.read(made[made.size() - back]);
     }

@@ -8,11 +8,13 @@
 
 namespace millpond::plan::testing {
 
-/// Writes a program call by call: a value is born at the call that makes it and lives until the last call that reads it.
+/// Writes a program call by call: a value is born at the call that makes it and lives until the last call that reads
+/// it.
 class Program {
  public:
   BufferId make(std::string name, int64_t bytes) {
-    problem_.buffers.push_back({.name = std::move(name), .size = Bytes{bytes}, .first = problem_.calls, .last = problem_.calls});
+    problem_.buffers.push_back(
+        {.name = std::move(name), .size = Bytes{bytes}, .first = problem_.calls, .last = problem_.calls});
     return {int32_t(problem_.buffers.size()) - 1};
   }
   void read(BufferId id) { problem_.buffers[id.value].last = problem_.calls; }

@@ -24,26 +24,35 @@ Problem one(Buffer b) { return {.buffers = {std::move(b)}, .calls = 4}; }
 }  // namespace
 
 TEST_CASE("solve: a malformed buffer is refused with its name, the number that is wrong and the rule") {
-  CHECK(refusal(one({.name = "a", .size = Bytes{-1}}), Code::kUsage) == "plan: buffer 0 \"a\" has -1 bytes; a size is 0 or more");
+  CHECK(refusal(one({.name = "a", .size = Bytes{-1}}), Code::kUsage) ==
+        "plan: buffer 0 \"a\" has -1 bytes; a size is 0 or more");
   CHECK(refusal(one({.name = "a", .size = 8_B, .first = 2, .last = 1}), Code::kUsage) ==
         "plan: buffer 0 \"a\" is alive from call 2 to 1 of a program of 4 calls; 0 <= first <= last < calls must hold");
-  CHECK(refusal(one({.name = "a", .size = 8_B, .first = 0, .last = 4}), Code::kUsage).starts_with("plan: buffer 0 \"a\" is alive"));
+  CHECK(refusal(one({.name = "a", .size = 8_B, .first = 0, .last = 4}), Code::kUsage)
+            .starts_with("plan: buffer 0 \"a\" is alive"));
   CHECK(refusal(one({.name = "a", .size = 8_B, .alignment = 48_B}), Code::kUsage) ==
         "plan: buffer 0 \"a\" has the alignment 48; an alignment is a power of two");
-  CHECK(refusal(one({.name = "a", .size = 8_B, .alignment = 0_B}), Code::kUsage).starts_with("plan: buffer 0 \"a\" has the alignment 0"));
+  CHECK(refusal(one({.name = "a", .size = 8_B, .alignment = 0_B}), Code::kUsage)
+            .starts_with("plan: buffer 0 \"a\" has the alignment 0"));
   CHECK(refusal(one({.name = "a", .size = 8_B, .offset = 32_B}), Code::kUsage) ==
-        "plan: buffer 0 \"a\" is fixed at offset 32, which its alignment 64 forbids; fix it at a multiple of its alignment");
-  CHECK(refusal(one({.name = "a", .size = Bytes{int64_t{1} << 60}}), Code::kUsage).ends_with("check how the size was computed"));
+        "plan: buffer 0 \"a\" is fixed at offset 32, which its alignment 64 forbids; fix it at a multiple of its "
+        "alignment");
+  CHECK(refusal(one({.name = "a", .size = Bytes{int64_t{1} << 60}}), Code::kUsage)
+            .ends_with("check how the size was computed"));
 }
 
 TEST_CASE("solve: a buffer inside nothing, inside itself, or sticking out is refused") {
-  const auto with = [](Buffer b) { return Problem{.buffers = {{.name = "outer", .size = 128_B}, std::move(b)}, .calls = 1}; };
+  const auto with = [](Buffer b) {
+    return Problem{.buffers = {{.name = "outer", .size = 128_B}, std::move(b)}, .calls = 1};
+  };
   CHECK(refusal(with({.name = "v", .size = 64_B, .inside = BufferId{7}}), Code::kUsage) ==
         "plan: buffer 1 \"v\" lies inside buffer 7, but there are only 2; inside takes the index of a buffer");
   CHECK(refusal(with({.name = "v", .size = 64_B, .inside = BufferId{1}}), Code::kUsage) ==
-        "plan: buffer 1 \"v\" lies inside itself, over others; a chain of inside must end in a buffer that is inside none");
+        "plan: buffer 1 \"v\" lies inside itself, over others; a chain of inside must end in a buffer that is inside "
+        "none");
   CHECK(refusal(with({.name = "v", .size = 100_B, .inside = BufferId{0}, .inside_offset = 64_B}), Code::kUsage) ==
-        "plan: buffer 1 \"v\" (100 bytes) lies 64 bytes into \"outer\", which has 128; what lies inside a buffer must end inside it");
+        "plan: buffer 1 \"v\" (100 bytes) lies 64 bytes into \"outer\", which has 128; what lies inside a buffer must "
+        "end inside it");
   CHECK(refusal(with({.name = "v", .size = 8_B, .inside = BufferId{0}, .inside_offset = 48_B}), Code::kUsage) ==
         "plan: buffer 1 \"v\" lies 48 bytes into \"outer\", which its alignment 64 forbids; give it the alignment 16");
 }

@@ -14,16 +14,19 @@ TEST_CASE("Reader: an empty file, garbage and another program's database are ref
   const Folder folder;
   const std::string path = folder / "run.pond";
   const auto open = [&] { Reader r(path); };
-  CHECK(refusal(open, Code::kFile) == format("run file {} cannot be opened: No such file or directory; check the path", path));
+  CHECK(refusal(open, Code::kFile) ==
+        format("run file {} cannot be opened: No such file or directory; check the path", path));
   CHECK(holds(refusal([&] { Reader r(folder.path); }, Code::kFile), "is not a regular file"));
   put(path, "");
-  CHECK(refusal(open, Code::kFormat) ==
-        format("run file {} is no run file: its 0 B do not begin as one; check the path, or record the run again", path));
+  CHECK(
+      refusal(open, Code::kFormat) ==
+      format("run file {} is no run file: its 0 B do not begin as one; check the path, or record the run again", path));
   put(path, std::string(5000, 'x'));
   CHECK(holds(refusal(open, Code::kFormat), "its 4.88 KiB do not begin as one"));
   fs::remove(path);
   Database(path, Database::Mode::kCreate).run("CREATE TABLE cakes (name TEXT)");
-  CHECK(refusal(open, Code::kFormat) == format("run file {} is an SQLite file, but no run file of Millpond; check the path", path));
+  CHECK(refusal(open, Code::kFormat) ==
+        format("run file {} is an SQLite file, but no run file of Millpond; check the path", path));
 }
 
 TEST_CASE("Reader: a newer version is refused with both numbers") {
@@ -31,15 +34,17 @@ TEST_CASE("Reader: a newer version is refused with both numbers") {
   const std::string path = folder / "run.pond";
   small_run(path);
   Database(path, Database::Mode::kWrite).run("PRAGMA user_version = 2");
-  CHECK(refusal([&] { Reader r(path); }, Code::kFormat) ==
-        format("run file {} has schema version 2, and this Millpond reads up to 1; open it with a newer Millpond", path));
+  CHECK(
+      refusal([&] { Reader r(path); }, Code::kFormat) ==
+      format("run file {} has schema version 2, and this Millpond reads up to 1; open it with a newer Millpond", path));
 }
 
 TEST_CASE("Reader: tables and columns that a later Millpond adds do not disturb") {
   const Folder folder;
   const std::string path = folder / "run.pond";
   small_run(path);
-  Database(path, Database::Mode::kWrite).run("CREATE TABLE sites (id INTEGER); ALTER TABLE phases ADD COLUMN colour TEXT");
+  Database(path, Database::Mode::kWrite)
+      .run("CREATE TABLE sites (id INTEGER); ALTER TABLE phases ADD COLUMN colour TEXT");
   CHECK(Reader(path).phases().size() == 4);
 }
 
@@ -60,7 +65,8 @@ TEST_CASE("Reader: wrong types, negative sizes, dangling accounts, views and gen
   CHECK(holds(after("DELETE FROM accounts"), "speaks of account 3, which it does not have"));
   CHECK(holds(after("UPDATE series SET kind = 'guess'"), "has a series of the kind \"guess\""));
   CHECK(holds(after("DROP TABLE series"), "has no table series as Millpond makes it"));
-  CHECK(holds(after("DROP TABLE series; CREATE VIEW series AS SELECT 1 t, 1 phase, 1 account, 'peak' kind, 1 bytes"), "has no table series"));
+  CHECK(holds(after("DROP TABLE series; CREATE VIEW series AS SELECT 1 t, 1 phase, 1 account, 'peak' kind, 1 bytes"),
+              "has no table series"));
   CHECK(holds(after("DROP TABLE meta; CREATE TABLE meta (key TEXT, value TEXT AS (key || key))"), "has no table meta"));
   CHECK(holds(after("INSERT INTO meta VALUES ('big', printf('%.*c', 100000, 'x'))"), "too big"));
 }

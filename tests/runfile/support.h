@@ -60,8 +60,16 @@ inline void epoch(Writer& w, RowId fit, int64_t index, Bytes bytes) {
   const RowId phase = w.begin_phase("epoch", "", index, fit, double(index));
   const AccountBytes accounts[] = {{"weights/dense", 4_KiB, 4_KiB}, {"pipeline/prefetch", bytes, bytes + 1_KiB}};
   w.add(double(index) + 0.5, phase, accounts);
-  w.add({.t = double(index) + 0.5, .phase = phase, .rss = 20_MiB + bytes, .peak_rss = 30_MiB, .pss = std::nullopt, .private_dirty = 10_MiB,
-         .swap = 0_B, .heap_in_use = 1_MiB, .heap_free = 2_MiB, .explained = 19_MiB});
+  w.add({.t = double(index) + 0.5,
+         .phase = phase,
+         .rss = 20_MiB + bytes,
+         .peak_rss = 30_MiB,
+         .pss = std::nullopt,
+         .private_dirty = 10_MiB,
+         .swap = 0_B,
+         .heap_in_use = 1_MiB,
+         .heap_free = 2_MiB,
+         .explained = 19_MiB});
   w.end_phase(phase, double(index) + 0.9);
   w.commit();
 }
@@ -69,9 +77,16 @@ inline void epoch(Writer& w, RowId fit, int64_t index, Bytes bytes) {
 /// Three epochs, the third with more in its pipeline, and one program of two calls.
 inline void small_run(const std::string& path) {
   Writer w(path, {{"program", "millpond train"}, {"started", "2025-01-01T00:00:00Z"}});
-  const PlanBuffer buffers[] = {{"dense/y", "activations/dense", "dense", 0_B, 256_B, 0, 3}, {"loss", "metrics/loss", "", 256_B, 8_B, 3, 3}};
+  const PlanBuffer buffers[] = {{"dense/y", "activations/dense", "dense", 0_B, 256_B, 0, 3},
+                                {"loss", "metrics/loss", "", 256_B, 8_B, 3, 3}};
   const PlanCall calls[] = {{"matmul", "dense", "dense/matmul", 128_B}, {"mean", "", "loss", 0_B}};
-  w.add({.id = {}, .name = "train", .calls = 2, .planned = 320_B, .lower_bound = 320_B, .plan_seconds = 0.001, .method = "size, best fit"},
+  w.add({.id = {},
+         .name = "train",
+         .calls = 2,
+         .planned = 320_B,
+         .lower_bound = 320_B,
+         .plan_seconds = 0.001,
+         .method = "size, best fit"},
         buffers, calls);
   const RowId fit = w.begin_phase("fit", "", 0, {}, 0);
   for (int i = 1; i <= 3; ++i) epoch(w, fit, i, i < 3 ? 1_MiB : 2_MiB);

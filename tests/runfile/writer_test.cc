@@ -24,7 +24,8 @@ TEST_CASE("run file: what was written is what is read") {
   CHECK(meta.at("seconds") == "4.250");
   CHECK(meta.at("status") == "ended");
   CHECK(meta.at("schema_minor") == "0");
-  CHECK(r.accounts() == std::vector<std::string>{"activations/dense", "metrics/loss", "weights/dense", "pipeline/prefetch"});
+  CHECK(r.accounts() ==
+        std::vector<std::string>{"activations/dense", "metrics/loss", "weights/dense", "pipeline/prefetch"});
 
   const std::vector<Phase> phases = r.phases();
   REQUIRE(phases.size() == 4);
@@ -84,7 +85,8 @@ TEST_CASE("run file: an existing file is left alone unless forced") {
   const Folder folder;
   const std::string path = folder / "run.pond";
   put(path, "my thesis");
-  CHECK(refusal([&] { Writer w(path, {}); }, Code::kFile) == format("run file {} exists already; give another path, or force to replace it", path));
+  CHECK(refusal([&] { Writer w(path, {}); }, Code::kFile) ==
+        format("run file {} exists already; give another path, or force to replace it", path));
   CHECK(content(path) == "my thesis");
   put(path + "-journal", "left by a program that was killed");
   { Writer w(path, {{"program", "x"}}, {.force = true}); }
@@ -123,7 +125,8 @@ TEST_CASE("run file: after kill -9 at any moment the file opens and holds every 
         const RowId phase = w.begin_phase("epoch", std::string(3000, 'x'), i, {}, double(i));
         std::vector<AccountBytes> accounts;  // enough that SQLite writes pages before the commit
         for (int k = 0; k < 300; ++k)
-          accounts.push_back({format("activations/layer_{}/{}", k, std::string(60, 'y')), Bytes{i + k}, Bytes{2 * i + k}});
+          accounts.push_back(
+              {format("activations/layer_{}/{}", k, std::string(60, 'y')), Bytes{i + k}, Bytes{2 * i + k}});
         w.add(double(i), phase, accounts);
         w.end_phase(phase, double(i) + 1);
         w.commit();

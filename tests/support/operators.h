@@ -27,8 +27,8 @@ TensorType type(Shape shape, DType dtype = DType::kFloat32);
 std::string refusal_of(const graph::Operator& op, const std::vector<TensorType>& types);
 
 struct Run {
-  int threads = 1;        // blocks are dealt to that many real threads, last block first when more than one
-  int overlap = -1;       // which of memory().may_overwrite to use; -1: none
+  int threads = 1;   // blocks are dealt to that many real threads, last block first when more than one
+  int overlap = -1;  // which of memory().may_overwrite to use; -1: none
 };
 /// Runs one operator. Outputs, scratch and operands lie between guard bytes and begin as garbage; operands must come out
 /// unchanged unless overwriting is their rule. Failures are reported to doctest.
@@ -65,8 +65,8 @@ using Scalar = std::function<Value(graph::Builder&, std::span<const Value>)>;
 void check_gradients_of(const Scalar& f, const std::vector<Tensor>& inputs);
 
 struct Gradients {
-  std::vector<int> outputs;  // that the loss reads; empty: all floating ones
-  bool second = false;       // gradients of the gradients instead
+  std::vector<int> outputs = {};  // that the loss reads; empty: all floating ones
+  bool second = false;            // gradients of the gradients instead
 };
 /// The same for a weighted sum of an operator's outputs.
 void check_gradients(const graph::Operator& op, const std::vector<Tensor>& inputs, const Gradients& what = {});

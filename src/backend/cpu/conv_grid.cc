@@ -11,22 +11,24 @@ constexpr int64_t kChunkRows = 1024;      // of a packed panel: 256 KiB with 64 
 constexpr int64_t kGradientBytes = 256 << 10;  // of source, beside 64 KiB of dy
 constexpr int64_t kCopyBytes = 64 << 10;
 constexpr int64_t kFewChannels = 16;      // below, a row of the filter is one tap
-// From here on the source of a 1 x 1 convolution is gathered: a piece of 7 channels of each pixel, far apart, is a pattern that
-// neither the caches (few sets) nor their prefetchers like.
-constexpr int64_t kGatherChannels = 96;
+// How a filter's gradient is cut, whatever the threads: the same bits with any number of them.
+constexpr int64_t kBlocks = 16, kSplits = 8;
+constexpr int64_t kPartials = 4 << 20;  // bytes of partial sums
+constexpr int64_t kRowsInBlock = 96;    // of the filter: packing dy for a block costs 12 cycles a pixel, a row 4
 constexpr int64_t kLine = 16;             // floats of a cache line
 
 int64_t round_line(int64_t n) { return (n + kLine - 1) / kLine * kLine; }
 
+/// Panels of equal width as far as that goes, each beginning at a multiple of 16 channels.
 std::vector<Panel> cut_panels(int64_t groups, int64_t channels) {
   const ConvTiles& isa = conv_tiles();
   std::vector<Panel> panels;
-  const int64_t vectors = (channels + isa.lanes - 1) / isa.lanes;
-  const int64_t count = (vectors + isa.vectors - 1) / isa.vectors;
+  const int64_t units = (channels + 15) / 16, most = int64_t(isa.vectors) * isa.lanes / 16, count = (units + most - 1) / most;
   for (int64_t g = 0; g < groups; ++g)
     for (int64_t p = 0; p < count; ++p) {
-      const int64_t a = vectors * p / count, b = vectors * (p + 1) / count, end = std::min(channels, b * isa.lanes);
-      panels.push_back({g, a * isa.lanes, end - a * isa.lanes, int(b - a), int(end - (b - 1) * isa.lanes)});
+      const int64_t begin = units * p / count * 16, end = std::min(channels, units * (p + 1) / count * 16);
+      const int64_t vectors = (end - begin + isa.lanes - 1) / isa.lanes;
+      panels.push_back({g, begin, end - begin, int(vectors), int(end - begin - (vectors - 1) * isa.lanes)});
     }
   return panels;
 }
@@ -109,16 +111,15 @@ void ConvGrid::finish() {
   const int64_t most_rows = isa.max_rows[vectors], parts = (length + most_rows - 1) / most_rows;
   for (int64_t t = 0; t < count; ++t)
     for (int64_t p = 0; p < parts; ++p) pieces_.push_back({int32_t(t), int32_t(length * (p + 1) / parts - length * p / parts), length * p / parts});
-  gathers_ = count == 1 && length >= kGatherChannels;
   const int64_t apart = pixel * std::min<int64_t>(step_h, max_row_ - min_row_ + 1) * step_w;
   gradient_pixels_ = std::clamp<int64_t>(kGradientBytes / 4 / std::max<int64_t>(1, apart) / 8 * 8, 64, 256);
   zeros_at_ = 0;
   pointers_at_ = round_line(length) * 4;
-  copy_at_ = pointers_at_ + round_line(2 * std::max(most_taps * ConvTiles::kPixels, gradient_pixels_ + ConvTiles::kAhead)) * 4;
+  copy_at_ = pointers_at_ + round_line(2 * std::max(most_taps * ConvTiles::kPixels, 2 * (gradient_pixels_ + ConvTiles::kAhead))) * 4;
   packed_at_ = copy_at_ + (copies ? round_line(((segment_ - 1) * step_h + max_row_ - min_row_ + 1) * (left + width + right) * pixel) * 4 : 0);
   const int64_t panel = int64_t(isa.vectors) * isa.lanes;
   scratch_ = packed_at_ + round_line(rows * panel) * 4;
-  filter_scratch_ = packed_at_ + gradient_pixels_ * panel * 4 + (gathers_ ? gradient_pixels_ * int64_t(pieces_.size()) * 8 * 4 : 0);
+  filter_scratch_ = packed_at_ + gradient_pixels_ * panel * 4;
 
 }
 
@@ -243,13 +244,12 @@ void ConvGrid::locate(const Tap& t, Pixels<const float> source, const Bounds& b,
 }
 
 void ConvGrid::filter_gradient(int64_t first, int64_t last, int64_t part, int64_t parts, Pixels<const float> source, const float* dy, int64_t dy_stride,
-                               float* dfilter, int64_t from, int64_t to, std::byte* scratch) const {
+                               float* dfilter, bool add, int64_t from, int64_t to, std::byte* scratch) const {
   const ConvTiles& isa = conv_tiles();
   float* zeros = reinterpret_cast<float*>(scratch + zeros_at_);
   const float** pointers = reinterpret_cast<const float**>(scratch + pointers_at_);
   float* copy = reinterpret_cast<float*>(scratch + copy_at_);
   float* packed = reinterpret_cast<float*>(scratch + packed_at_);
-  float* gathered = packed + gradient_pixels_ * isa.vectors * isa.lanes;
   std::memset(zeros, 0, size_t(length) * 4);
   Bounds bounds{0, height, 0, width - (length > pixel ? length / pixel - 1 : 0)};
   if (copies) bounds = {INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX};
@@ -267,40 +267,47 @@ void ConvGrid::filter_gradient(int64_t first, int64_t last, int64_t part, int64_
       }
       end = std::min(end, copied);
     }
-    int64_t group = -1;  // whose source has been gathered
+    // While this chunk is worked on, the source of the next comes into L2: a piece reads a few channels of each pixel, a pattern
+    // that the processor's own prefetchers do not follow. (Several taps go over the same pixels, and do without.)
+    const float** next = pointers + gradient_pixels_ + ConvTiles::kAhead;
+    const int64_t next_pixels = taps.size() == 1 && !copies ? std::min(gradient_pixels_, to - end) : 0;
+    if (next_pixels > 0) locate(taps[0], source, bounds, end, end + next_pixels, next, zeros);
+    int64_t line = 0, at_pixel = 0;
+    const int64_t lines_of_pixel = (pixel + kLine - 1) / kLine, lines = next_pixels * lines_of_pixel, share = lines / std::max<int64_t>(1, piece1 - piece0) + 1;
     for (int64_t k = first; k < last; ++k) {
       const Panel& panel = panels_[size_t(k)];
       const int64_t wide = int64_t(panel.vectors) * isa.lanes, begin = panel.group * channels + panel.begin;
-      FilterTile tile{pointers, 0, dy + (p - from) * dy_stride + begin, dy_stride, end - p, nullptr, filter_k, panel.tail, p > from};
+      FilterTile tile{pointers, 0, dy + (p - from) * dy_stride + begin, dy_stride, end - p, nullptr, filter_k, panel.tail, add || p > from};
       if (dy_stride != wide || panel.channels != wide) {
         isa.pack(packed, tile.dy, end - p, dy_stride, panel.vectors, panel.channels);
         tile.dy = packed, tile.dy_stride = wide;
       }
       Pixels<const float> s = rows;
       s.data += panel.group * source_group;
-      if (gathers_ && group != panel.group) {
-        group = panel.group;
-        locate(taps[0], s, bounds, p, end, pointers, zeros);
-        isa.gather(gathered, pointers, end - p, pieces_.data() + piece0, piece1 - piece0, length);
-        for (int64_t q = 0; q < end - p + ConvTiles::kAhead; ++q) pointers[q] = gathered + q * 8;
-      }
       int located = -1;
       for (int64_t i = piece0; i < piece1; ++i) {
         const FilterPiece& piece = pieces_[size_t(i)];
         const Tap& tap = taps[size_t(piece.tap)];
-        if (gathers_) {
-          tile.offset = (i - piece0) * (end - p) * 8;
-        } else {
-          if (piece.tap != located) locate(tap, s, bounds, p, end, pointers, zeros);
-          located = piece.tap;
-          tile.offset = piece.begin;
+        if (piece.tap != located) locate(tap, s, bounds, p, end, pointers, zeros);
+        located = piece.tap;
+        for (int64_t l = 0; l < share && at_pixel < next_pixels; ++l) {
+          __builtin_prefetch(next[at_pixel] + line * kLine, 0, 2);
+          if (++line == lines_of_pixel) line = 0, ++at_pixel;
         }
+        tile.offset = piece.begin;
         tile.out = dfilter + begin + tap.filter + piece.begin * filter_k;
         isa.filter[panel.vectors][piece.rows](tile);
       }
     }
     p = end;
   }
+}
+
+FilterCut::FilterCut(const ConvGrid& grid, int64_t runs) {
+  const int64_t size = grid.depth() * grid.channels * grid.groups, panels = int64_t(grid.panels().size());
+  splits = std::clamp<int64_t>(kPartials / std::max<int64_t>(1, size * 4), 1, std::min<int64_t>(kSplits, std::max<int64_t>(1, runs)));
+  panel_blocks = std::clamp<int64_t>((kBlocks + splits - 1) / splits, 1, std::max<int64_t>(1, panels));
+  row_blocks = std::clamp<int64_t>(grid.depth() / kRowsInBlock, 1, (kBlocks + panel_blocks * splits - 1) / (panel_blocks * splits));
 }
 
 }  // namespace millpond::backend::cpu

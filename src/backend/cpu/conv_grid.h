@@ -78,9 +78,9 @@ class ConvGrid {
 
   Bytes filter_scratch() const { return Bytes{filter_scratch_}; }
   /// dfilter of the panels [first, last), and of each the `part`-th of `parts` shares of its pieces, summed over the pixels
-  /// [from, to). `dy` begins at pixel `from`; `dfilter` has the layout of a whole filter (filter_k, filter_c == 1).
+  /// [from, to); `add`: to what is there. `dy` begins at pixel `from`; `dfilter` has the layout of a whole filter (filter_k, filter_c == 1).
   void filter_gradient(int64_t first, int64_t last, int64_t part, int64_t parts, Pixels<const float> source, const float* dy, int64_t dy_stride,
-                       float* dfilter, int64_t from, int64_t to, std::byte* scratch) const;
+                       float* dfilter, bool add, int64_t from, int64_t to, std::byte* scratch) const;
 
  private:
   struct Chunk {
@@ -102,11 +102,25 @@ class ConvGrid {
   std::vector<Panel> panels_;
   std::vector<Chunk> chunks_;
   std::vector<FilterPiece> pieces_;
-  bool gathers_ = false;  // the source's channels into pieces, for the filter's gradient
   int64_t min_row_ = 0, max_row_ = 0, min_col_ = 0, max_col_ = 0;
   int64_t gradient_pixels_ = 0;  // whose dy and source stay in the cache while all pieces pass
   int64_t segment_ = 0;  // output rows whose source rows are copied together
   int64_t zeros_at_ = 0, pointers_at_ = 0, copy_at_ = 0, packed_at_ = 0, scratch_ = 0, filter_scratch_ = 0;
+};
+
+/// How the gradient of a filter is cut into blocks. A small filter is cut by pixels: a block reads its part of the source once,
+/// and partial sums are added in order by a later phase. A large one is cut into blocks of its own elements, each summed
+/// over all pixels.
+struct FilterCut {
+  FilterCut() = default;
+  /// `runs`: parts that the pixels can be cut into at most.
+  FilterCut(const ConvGrid& grid, int64_t runs);
+  int64_t splits = 1, panel_blocks = 1, row_blocks = 1;
+  int64_t blocks() const { return splits * panel_blocks * row_blocks; }
+  // Neighbours in number, which run at the same time, share their part of the source.
+  int64_t panel_block(int64_t block) const { return block % panel_blocks; }
+  int64_t row_block(int64_t block) const { return block / panel_blocks % row_blocks; }
+  int64_t split(int64_t block) const { return block / panel_blocks / row_blocks; }
 };
 
 }  // namespace millpond::backend::cpu

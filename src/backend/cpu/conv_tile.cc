@@ -142,21 +142,6 @@ void pack_transposed(float* to, const float* from, int64_t rows, int64_t stride,
   }
 }
 
-void gather(float* to, const float* const* x, int64_t pixels, const FilterPiece* pieces, int64_t count, int64_t length) noexcept {
-  // Pixel after pixel: reading goes straight through memory, and writing has few enough streams.
-  for (int64_t p = 0; p < pixels; ++p)
-    for (int64_t k = 0; k < count; ++k) {
-      const int64_t begin = pieces[k].begin, left = length - begin;
-      float* at = to + (k * pixels + p) * 8;
-      if (left >= 8) {
-        _mm256_storeu_ps(at, _mm256_loadu_ps(x[p] + begin));
-      } else {
-        const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(int(left)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-        _mm256_storeu_ps(at, _mm256_maskload_ps(x[p] + begin, mask));
-      }
-    }
-}
-
 void add_up(float* to, const float* from, int64_t size, int64_t stride, int64_t count) noexcept {
   for (int64_t i = 0; i < size; i += kLanes) {
     const Tail tail = tail_of(size - i);
@@ -179,14 +164,14 @@ void add_up(float* to, const float* from, int64_t size, int64_t stride, int64_t 
 extern const ConvTiles conv_tiles = {16, 4, {0, 8, 8, 8, 7}, {0, 8, 8, 8, 7},
                                      {{}, MP_PIXELS(1), MP_PIXELS(2), MP_PIXELS(3), MP_PIXELS(4)},
                                      {{}, MP_FILTER(1), MP_FILTER(2), MP_FILTER(3), MP_FILTER(4)},
-                                     pack, pack_transposed, gather, add_up};
+                                     pack, pack_transposed, add_up};
 #else
 #define MP_LAST(v) nullptr, nullptr
 #define MP_LAST_ROWS(v) nullptr, nullptr
 extern const ConvTiles conv_tiles = {8, 2, {0, 6, 6, 0, 0}, {0, 6, 6, 0, 0},
                                      {{}, MP_PIXELS(1), MP_PIXELS(2), {}, {}},
                                      {{}, MP_FILTER(1), MP_FILTER(2), {}, {}},
-                                     pack, pack_transposed, gather, add_up};
+                                     pack, pack_transposed, add_up};
 #endif
 
 }  // namespace millpond::backend::cpu::MP_ISA

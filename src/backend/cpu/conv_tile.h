@@ -57,8 +57,6 @@ struct ConvTiles {
   void (*pack)(float* to, const float* from, int64_t rows, int64_t stride, int vectors, int64_t channels) noexcept;
   /// to[k][c] = from[c * stride + k] for c < channels, zeros behind.
   void (*pack_transposed)(float* to, const float* from, int64_t rows, int64_t stride, int vectors, int64_t channels) noexcept;
-  /// to[piece][p][0..8) = x[p][piece.begin + (0..8)], nothing read from `length` on. x as in FilterTile.
-  void (*gather)(float* to, const float* const* x, int64_t pixels, const FilterPiece* pieces, int64_t count, int64_t length) noexcept;
   /// to[i] = sum over s < count of from[s * stride + i], in order.
   void (*add_up)(float* to, const float* from, int64_t size, int64_t stride, int64_t count) noexcept;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/assert.h"
 #include "base/random.h"
@@ -60,6 +61,7 @@ class Preparation {
     read_code();
     if (!read_results()) return nullptr;
     drop_dead();
+    emit_tiny();
     if (!emit()) return nullptr;
     finish_layout();
     if (k_->refs_ > kMaxRefs || k_->externals_.size() > kMaxExternals || k_->keys_.size() > kMaxKeys) return nullptr;
@@ -219,6 +221,60 @@ class Preparation {
     join_pairs();
   }
 
+  // At most a vector of elements in one block: threaded code as well. Loads come first, so that no result overwrites an operand.
+  void emit_tiny() {
+    const ExpressionSteps& table = expression_steps();
+    const Grid& g = k_->grid_;
+    if (g.rows != 1 || g.cols < 1 || g.cols > table.lanes || g.row_blocks * g.col_blocks != 1 || v_.size() > 64) return;
+    std::vector<TinyOp> ops;
+    int last = -1;
+    auto op = [&](int kind, int d, int a = -1, int b = -1, int c = -1, bool keeps = false) -> TinyOp& {
+      TinyKind k{kind};
+      if (a >= 0 && a == last && a != b) k.a = TinyKind::kLast;
+      else if (b >= 0 && b == last && a != b) k.b = TinyKind::kLast;
+      TinyOp o{};
+      o.run = table.tiny_op(k);
+      o.d = int16_t(d), o.a = int16_t(a), o.b = int16_t(b), o.c = int16_t(c);
+      ops.push_back(o);
+      if (!keeps) last = d;
+      return ops.back();
+    };
+    for (size_t i = 0; i < v_.size(); ++i) {
+      const Value& v = v_[i];
+      if (!v.needed || v.from == From::kCode) continue;
+      const int at = int(i);
+      if (v.from == From::kConstant) {
+        op(kStep_constant, at).scale = v.constant;
+      } else if (epilogue_ && v.input == 0) {
+        op(kTiny_load_product, at);
+      } else {
+        const DType t = operands_[v.input].dtype;
+        if (v.convert && (v.span == Span::kScalar || t == DType::kInt64)) return;
+        op(v.span == Span::kScalar ? kTiny_load_scalar : t == DType::kFloat32 ? kTiny_load : t == DType::kInt32 ? kTiny_load_int32 : kTiny_load_byte, at).a = int16_t(v.input);
+      }
+    }
+    for (size_t i = 0; i < v_.size(); ++i) {
+      const Value& v = v_[i];
+      if (!v.needed || v.from != From::kCode) continue;
+      TinyOp& o = op(v.kind, int(i), v.a, v.b, v.c);
+      if (!o.run) return;
+      if (v.kind == kStep_dropout) {
+        const DType t = operands_[v.source->b].dtype;
+        if (t != DType::kInt32 && t != DType::kInt64) return;
+        o.counter = v.source->b, o.salt = v.source->salt;
+        o.threshold = ops::dropout_threshold(v.source->immediate), o.scale = ops::dropout_scale(v.source->immediate);
+      }
+    }
+    for (const SumOf& s : sums_) op(kTiny_sum, s.output, s.value, -1, -1, true).scale = s.scale;
+    for (const Store& s : stores_) {
+      if (s.dtype != DType::kFloat32 && s.dtype != DType::kInt32 && s.dtype != DType::kBool) return;
+      op(s.dtype == DType::kFloat32 ? kTiny_store : s.dtype == DType::kBool ? kTiny_store_bool : kTiny_store_int32, s.output, s.value, -1, -1, true);
+    }
+    op(kTiny_end, 0);
+    k_->tiny_ = std::move(ops);
+    k_->tiny_function_ = table.tiny;
+  }
+
   // A step before places are known.
   struct Draft {
     enum class Kind : uint8_t { kCompute, kConvert, kSumRows, kSumCols, kSumAll, kStore, kStage } kind;
@@ -257,6 +313,8 @@ class Preparation {
     auto converted_value = [&](int i) {
       if (v_[i].convert && !converted[i]) drafts_.push_back({Draft::Kind::kConvert, i}), converted[i] = true;
     };
+    for (size_t i = 0; i < v_.size(); ++i)
+      if (v_[i].from == From::kInput && v_[i].needed && v_[i].span == Span::kScalar) converted_value(int(i));
     for (size_t i = 0; i < v_.size(); ++i)
       if (v_[i].from == From::kCode && v_[i].needed && v_[i].span == Span::kScalar) compute(int(i));
     k_->preamble_ = int(drafts_.size());
@@ -383,7 +441,8 @@ class Preparation {
       };
       auto release = [&](int value) {
         Value& v = v_[value];
-        if (v.slot >= 0 && v.last == int(p)) free_slots[int(v.span)].push_back(v.slot), v.last = -2;
+        // what does not vary is made once a tile and must outlive its chunks
+        if (v.slot >= 0 && v.last == int(p) && v.span != Span::kScalar) free_slots[int(v.span)].push_back(v.slot), v.last = -2;
       };
       switch (d.kind) {
         case Draft::Kind::kConvert: {
@@ -412,7 +471,7 @@ class Preparation {
             const DType t = operands_[c.b].dtype;
             if (t != DType::kInt32 && t != DType::kInt64) return false;
             s.key = int16_t(k_->keys_.size());
-            k_->keys_.push_back({c.b, t == DType::kInt64, c.salt});
+            k_->keys_.push_back({c.b, c.salt});
             s.threshold = ops::dropout_threshold(c.immediate);
             s.scale = ops::dropout_scale(c.immediate);
           }
@@ -541,6 +600,7 @@ std::byte* ExpressionKernel::base(const External& e, const ExpressionCall& call,
 }
 
 void ExpressionKernel::tile(const ExpressionCall& call, Tile t) const noexcept {
+  if (tiny_function_ && t.rows * t.cols == grid_.cols) return tiny_function_(tiny_.data(), {call.in, call.out, call.product, grid_.cols});
   if (turned_) t = {t.col, t.cols, t.row, t.rows, t.col_block, t.row_block, t.first, t.last};
   Ref refs[kMaxRefs];
   std::byte* bases[kMaxExternals];
@@ -558,8 +618,8 @@ void ExpressionKernel::tile(const ExpressionCall& call, Tile t) const noexcept {
   for (const Slot& s : slots_) refs[s.ref] = {slots + s.slot * slot_floats_, s.span == Span::kFull ? step_cols : s.span == Span::kColumn};
   for (const Constant& k : constants_) refs[k.ref] = {const_cast<float*>(&k.value), 0};
   for (size_t i = 0; i < keys_.size(); ++i) {
-    const void* counter = call.in[keys_[i].input];
-    keys[i] = random_key(keys_[i].salt, keys_[i].wide ? uint64_t(*static_cast<const int64_t*>(counter)) : uint64_t(int64_t(*static_cast<const int32_t*>(counter))));
+    const void* counter = call.in[keys_[i].input];  // an int64 gives its low half, as in the reference
+    keys[i] = random_key(keys_[i].salt, *static_cast<const uint32_t*>(counter));
   }
   c.keys = keys;
   c.element_stride = uint32_t(grid_.cols);

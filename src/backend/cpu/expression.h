@@ -84,7 +84,6 @@ class ExpressionKernel {
   };
   struct Key {
     int16_t input;
-    bool wide;  // an int64 counter
     uint64_t salt;
   };
   friend class Preparation;
@@ -98,6 +97,8 @@ class ExpressionKernel {
   std::vector<Constant> constants_;
   std::vector<Sum> sums_;
   std::vector<Key> keys_;
+  std::vector<TinyOp> tiny_;  // the whole in threaded code, where it is at most a vector of elements
+  void (*tiny_function_)(const TinyOp*, const TinyCall&) = nullptr;
   int refs_ = 0, slot_count_ = 0;
   int64_t slot_floats_ = 0, chunk_ = 0;  // a slot's size, a multiple of 16; elements run at a time
   int64_t own_bytes_ = 0, shared_bytes_ = 0;

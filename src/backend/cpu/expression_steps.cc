@@ -165,7 +165,8 @@ StepFunction step(int kind, bool va, bool vb, bool vc) {
       return vb ? (vc ? choose<false, true, true> : choose<false, true, false>) : choose<false, false, true>;
     case kStep_dropout: return va ? dropout<true> : dropout<false>;
     case kStep_add_relu_dropout: return !va ? add_relu_dropout<false, true> : vb ? add_relu_dropout<true, true> : add_relu_dropout<true, false>;
-    case kStep_gate_dropout: return !va ? gate_dropout<false, true> : vb ? gate_dropout<true, true> : gate_dropout<true, false>;
+    case kStep_gate_dropout: if (!va) return vb ? gate_dropout<false, true> : gate_dropout<false, false>;
+      return vb ? gate_dropout<true, true> : gate_dropout<true, false>;
   }
   return nullptr;
 }
@@ -258,6 +259,113 @@ void sum_all_step(const Step& s, const Ref* r, const Chunk& c) {
   *d = t;
 }
 
+// --- threaded code for one vector ---
+
+constexpr int kTinyRegisters = 64;
+struct TinyState {
+  V r[kTinyRegisters];
+  const TinyCall* call;
+  Tail tail;
+};
+using TinyFunction = void (*)(const TinyOp*, TinyState&, V);
+#define MP_NEXT(value) \
+  {                    \
+    const V next_value = (value);   \
+    return reinterpret_cast<TinyFunction>(op[1].run)(op + 1, s, next_value); \
+  }
+
+MP_INLINE V done(const TinyOp* op, TinyState& s, V v) {
+  store(reinterpret_cast<float*>(&s.r[op->d]), v);
+  return v;
+}
+template <class F, bool last>
+void tiny_unary(const TinyOp* op, TinyState& s, V v) { MP_NEXT(done(op, s, F::f(last ? v : s.r[op->a]))) }
+template <class F, bool la, bool lb>
+void tiny_binary(const TinyOp* op, TinyState& s, V v) { MP_NEXT(done(op, s, F::f(la ? v : s.r[op->a], lb ? v : s.r[op->b]))) }
+void tiny_select(const TinyOp* op, TinyState& s, V) { MP_NEXT(done(op, s, select(ne(s.r[op->a], zero()), s.r[op->b], s.r[op->c]))) }
+void tiny_dropout(const TinyOp* op, TinyState& s, V) {
+  auto mix = [](uint64_t z) {  // mix64 of base/random.h
+    z += 0x9e3779b97f4a7c15ull;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+  };
+  const uint32_t counter = *static_cast<const uint32_t*>(s.call->in[op->counter]);  // also the low half of an int64
+  const uint64_t key = mix(mix(op->salt) ^ counter);
+  const Bool kept = geu(random_bits(key, lanes()), seti(int32_t(op->threshold)));
+  MP_NEXT(done(op, s, zero_unless(kept, mul(s.r[op->a], set(op->scale)))))
+}
+void tiny_constant(const TinyOp* op, TinyState& s, V) { MP_NEXT(done(op, s, set(op->scale))) }
+void tiny_load(const TinyOp* op, TinyState& s, V) { MP_NEXT(done(op, s, load(static_cast<const float*>(s.call->in[op->a]), s.tail))) }
+void tiny_load_product(const TinyOp* op, TinyState& s, V) { MP_NEXT(done(op, s, load(s.call->product, s.tail))) }
+void tiny_load_scalar(const TinyOp* op, TinyState& s, V) { MP_NEXT(done(op, s, set(*static_cast<const float*>(s.call->in[op->a])))) }
+void tiny_load_int32(const TinyOp* op, TinyState& s, V) { MP_NEXT(done(op, s, to_float(loadi(static_cast<const int32_t*>(s.call->in[op->a]), s.tail)))) }
+void tiny_load_byte(const TinyOp* op, TinyState& s, V) { MP_NEXT(done(op, s, to_float(load_bytes(static_cast<const uint8_t*>(s.call->in[op->a]), s.tail)))) }
+template <bool last>
+void tiny_store(const TinyOp* op, TinyState& s, V v) {
+  const V x = last ? v : s.r[op->a];
+  store(static_cast<float*>(s.call->out[op->d]), x, s.tail);
+  MP_NEXT(v)
+}
+void tiny_store_bool(const TinyOp* op, TinyState& s, V v) {
+  store_bytes(static_cast<uint8_t*>(s.call->out[op->d]), selecti(ne(s.r[op->a], zero()), seti(1), seti(0)), s.tail);
+  MP_NEXT(v)
+}
+void tiny_store_int32(const TinyOp* op, TinyState& s, V v) {
+  storei(static_cast<int32_t*>(s.call->out[op->d]), to_int(s.r[op->a]), s.tail);
+  MP_NEXT(v)
+}
+template <bool last>
+void tiny_sum(const TinyOp* op, TinyState& s, V v) {
+  *static_cast<float*>(s.call->out[op->d]) = sum(keep(last ? v : s.r[op->a], s.tail)) * op->scale;
+  MP_NEXT(v)
+}
+void tiny_end(const TinyOp*, TinyState&, V) {}
+
+template <class F>
+TinyFunction tiny_pick1(TinyKind k) { return k.a == TinyKind::kLast ? tiny_unary<F, true> : tiny_unary<F, false>; }
+template <class F>
+TinyFunction tiny_pick2(TinyKind k) {
+  if (k.a == TinyKind::kLast) return tiny_binary<F, true, false>;
+  return k.b == TinyKind::kLast ? tiny_binary<F, false, true> : tiny_binary<F, false, false>;
+}
+TinyFunction tiny_function(TinyKind k) {
+  switch (k.kind) {
+    case kStep_copy: return tiny_pick1<F_copy>(k);
+    case kStep_cast_bool: return tiny_pick1<F_cast_bool>(k);
+    case kStep_truncate: return tiny_pick1<F_truncate>(k);
+#define MP_UNARY(name, formula) \
+  case kStep_##name: return tiny_pick1<F_##name>(k);
+#define MP_BINARY(name, formula) \
+  case kStep_##name: return tiny_pick2<F_##name>(k);
+#define MP_COMPARE(name, formula) \
+  case kStep_##name: return tiny_pick2<F_##name>(k);
+#include "ops/functions.inc"
+    case kStep_add_relu: return tiny_pick2<F_add_relu>(k);
+    case kStep_select: return tiny_select;
+    case kStep_dropout: return tiny_dropout;
+    case kStep_constant: return tiny_constant;
+    case kTiny_load: return tiny_load;
+    case kTiny_load_scalar: return tiny_load_scalar;
+    case kTiny_load_product: return tiny_load_product;
+    case kTiny_load_int32: return tiny_load_int32;
+    case kTiny_load_byte: return tiny_load_byte;
+    case kTiny_store: return k.a == TinyKind::kLast ? tiny_store<true> : tiny_store<false>;
+    case kTiny_store_bool: return tiny_store_bool;
+    case kTiny_store_int32: return tiny_store_int32;
+    case kTiny_sum: return k.a == TinyKind::kLast ? tiny_sum<true> : tiny_sum<false>;
+    case kTiny_end: return tiny_end;
+  }
+  return nullptr;
+}
+void (*tiny_op(TinyKind k))() { return reinterpret_cast<void (*)()>(tiny_function(k)); }
+void tiny(const TinyOp* ops, const TinyCall& call) {
+  TinyState s;
+  s.call = &call;
+  s.tail = tail(call.n);
+  reinterpret_cast<TinyFunction>(ops->run)(ops, s, zero());
+}
+
 void scale_values(float* x, int64_t n, float s) {
   each_vector(n, [&](int64_t i, auto m) { store(x + i, mul(load(x + i, m), set(s)), m); });
 }
@@ -272,6 +380,9 @@ void combine_values(float* out, const float* x, int64_t n, int64_t count, float 
 }  // namespace
 
 const ExpressionSteps expression_steps = {
+    kLanes,
+    tiny_op,
+    tiny,
     step,
     from_int32,
     from_int64,

@@ -52,7 +52,37 @@ enum StepKind : int {
   kStep_gate_dropout,      // dropout(a) gated by b
 };
 
+// A whole expression on at most one vector of elements, as threaded code: each op ends by jumping to the next and hands its value
+// over in a register, because a value that goes through memory costs 12 cycles more.
+
+struct TinyCall {
+  void* const* in;
+  void* const* out;
+  const float* product;
+  int64_t n;
+};
+struct TinyKind {  // which op to take
+  enum Source : uint8_t { kRegister, kLast };
+  int kind = 0;  // StepKind, or one of the below
+  Source a = kRegister, b = kRegister;
+};
+enum TinyOther : int { kTiny_load = 1000, kTiny_load_scalar, kTiny_load_product, kTiny_load_int32, kTiny_load_byte, kTiny_store, kTiny_store_bool, kTiny_store_int32, kTiny_sum, kTiny_end };
+
+struct alignas(32) TinyOp {
+  void (*run)();  // really a function of the instruction set's own type
+  int16_t d, a, b, c;
+  float scale;
+  uint32_t threshold;
+  int16_t counter;  // of dropout: operand
+  uint64_t salt;
+};
+
 struct ExpressionSteps {
+  int lanes;
+  /// Null: no such op.
+  void (*(*tiny_op)(TinyKind kind))();
+  void (*tiny)(const TinyOp* ops, const TinyCall& call);
+
   /// va, vb, vc: the operand has one element for each column of the step; otherwise one for each row.
   StepFunction (*step)(int kind, bool va, bool vb, bool vc);
   StepFunction from_int32, from_int64, from_byte;  // a in another type -> d

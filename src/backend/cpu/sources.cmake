@@ -27,5 +27,11 @@ macro(mp_cpu_isa_sources)
   endforeach()
 endmacro()
 
-mp_cpu_sources(table.cc slow.cc isa.cc expression.cc)
+mp_cpu_sources(table.cc slow.cc isa.cc expression.cc fused.cc)
 mp_cpu_isa_sources(expression_steps.cc)
+# Rows, channels, copies, attention.
+mp_cpu_sources(
+  argmax.cc attention.cc attention_backward.cc batch_norm.cc batch_norm_backward.cc concatenate.cc gather.cc layer_norm.cc
+  layer_norm_backward.cc one_hot.cc pad.cc reduce.cc scatter_add.cc slice.cc softmax.cc softmax_cross_entropy.cc
+  softmax_cross_entropy_backward.cc transpose.cc xsmm.cc)
+mp_cpu_isa_sources(attention_kernels.cc channel_kernels.cc copy_kernels.cc reduce_kernels.cc row_kernels.cc)

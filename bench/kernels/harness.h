@@ -1,0 +1,271 @@
+// For the micro-benchmarks and checks of kernels: operands with guard bytes, a run of any kernel by any number of threads, the
+// reference beside it, least time of many runs.
+#pragma once
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/kernel.h"
+#include "base/half.h"
+#include "base/random.h"
+#include "base/team.h"
+
+namespace harness {
+
+using namespace millpond;
+using backend::Arguments;
+using backend::Kernel;
+using backend::Request;
+using graph::TensorType;
+
+inline double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// Bytes between two guards.
+class Buffer {
+ public:
+  static constexpr size_t kGuard = 128;
+  explicit Buffer(size_t bytes) : bytes_(bytes), size_(bytes + 2 * kGuard + 64) {
+    base_ = static_cast<std::byte*>(mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (size_ > (4u << 20)) madvise(base_, size_, MADV_HUGEPAGE);
+    std::memset(base_, 0xa5, kGuard);
+    std::memset(base_ + kGuard + bytes, 0xa5, size_ - kGuard - bytes);
+  }
+  ~Buffer() { munmap(base_, size_); }
+  Buffer(const Buffer&) = delete;
+  std::byte* data() const { return base_ + kGuard; }
+  size_t bytes() const { return bytes_; }
+  bool intact() const {
+    for (size_t i = 0; i < kGuard; ++i)
+      if (base_[i] != std::byte{0xa5}) return false;
+    for (size_t i = kGuard + bytes_; i < size_; ++i)
+      if (base_[i] != std::byte{0xa5}) return false;
+    return true;
+  }
+
+ private:
+  std::byte* base_;
+  size_t bytes_, size_;
+};
+
+using Fill = std::function<double(int64_t)>;
+inline Fill uniform(uint64_t seed, double lo = -1, double hi = 1) {
+  return [=](int64_t i) { return lo + (hi - lo) * double(mix64(seed * 0x9e3779b97f4a7c15ull + uint64_t(i)) >> 11) * 0x1p-53; };
+}
+inline Fill below(uint64_t seed, int64_t n) {
+  return [=](int64_t i) { return double(mix64(seed * 77777 + uint64_t(i)) % uint64_t(n)); };
+}
+inline Fill constant(double v) {
+  return [=](int64_t) { return v; };
+}
+
+inline void fill(const TensorType& t, void* p, const Fill& f) {
+  for (int64_t i = 0; i < t.shape.size(); ++i) {
+    const double v = f(i);
+    switch (t.dtype) {
+      case DType::kFloat32: static_cast<float*>(p)[i] = float(v); break;
+      case DType::kFloat64: static_cast<double*>(p)[i] = v; break;
+      case DType::kBFloat16: static_cast<bfloat16*>(p)[i] = to_bfloat16(v); break;
+      case DType::kFloat16: static_cast<float16*>(p)[i] = to_float16(v); break;
+      case DType::kInt32: static_cast<int32_t*>(p)[i] = int32_t(v); break;
+      case DType::kInt64: static_cast<int64_t*>(p)[i] = int64_t(v); break;
+      case DType::kUInt8: static_cast<uint8_t*>(p)[i] = uint8_t(v); break;
+      case DType::kBool: static_cast<uint8_t*>(p)[i] = v != 0; break;
+    }
+  }
+}
+inline double read(const TensorType& t, const void* p, int64_t i) {
+  switch (t.dtype) {
+    case DType::kFloat32: return static_cast<const float*>(p)[i];
+    case DType::kFloat64: return static_cast<const double*>(p)[i];
+    case DType::kBFloat16: return to_float(static_cast<const bfloat16*>(p)[i]);
+    case DType::kFloat16: return to_float(static_cast<const float16*>(p)[i]);
+    case DType::kInt32: return static_cast<const int32_t*>(p)[i];
+    case DType::kInt64: return double(static_cast<const int64_t*>(p)[i]);
+    default: return static_cast<const uint8_t*>(p)[i];
+  }
+}
+
+/// One operator with its operands on one backend.
+class Call {
+ public:
+  Call(const backend::Backend& backend, const graph::Operator& op, std::vector<TensorType> inputs, const std::vector<Fill>& fills, int threads, std::vector<graph::Overlap> over = {})
+      : types_(inputs) {
+    outputs_ = op.infer(inputs);
+    kernel_ = backend.make(op, Request{inputs, outputs_, threads});
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      in_.push_back(std::make_unique<Buffer>(size_t(inputs[i].bytes().value)));
+      fills_.push_back(fills[std::min(i, fills.size() - 1)]);
+      ins_.push_back(in_.back()->data());
+    }
+    graph::MemoryFacts facts = op.memory();
+    for (size_t o = 0; o < outputs_.size(); ++o) {
+      int same = -1;
+      for (auto& x : facts.in_place)
+        if (x.output == int(o)) same = x.input;
+      for (auto& x : over)
+        if (x.output == int(o)) same = x.input;
+      out_.push_back(same >= 0 ? nullptr : std::make_unique<Buffer>(size_t(outputs_[o].bytes().value)));
+      outs_.push_back(same >= 0 ? ins_[size_t(same)] : out_.back()->data());
+    }
+    scratch_ = std::make_unique<Buffer>(size_t(kernel_->workspace().value));
+    arguments_ = {ins_.data(), outs_.data(), scratch_->data()};
+    refill();
+  }
+  void refill() {
+    for (size_t i = 0; i < ins_.size(); ++i) fill(types_[i], ins_[i], fills_[i]);
+    for (auto& o : out_)
+      if (o) std::memset(o->data(), 0xff, o->bytes());
+    std::memset(scratch_->data(), 0xff, scratch_->bytes());
+  }
+  Kernel& kernel() { return *kernel_; }
+  const Arguments& arguments() const { return arguments_; }
+  const std::vector<TensorType>& outputs() const { return outputs_; }
+  void* out(int i) const { return outs_[size_t(i)]; }
+  void* in(int i) const { return ins_[size_t(i)]; }
+  void run() { backend::run_alone(*kernel_, arguments_); }
+  /// Blocks in another order and with other members: must give the same bits.
+  void run_backwards(int threads) {
+    const auto phases = kernel_->phases();
+    for (int p = 0; p < int(phases.size()); ++p)
+      for (int b = phases[size_t(p)] - 1; b >= 0; --b) kernel_->run(arguments_, p, b, (b * 7 + 1) % threads);
+  }
+  bool intact() const {
+    for (auto& b : in_)
+      if (!b->intact()) return false;
+    for (auto& b : out_)
+      if (b && !b->intact()) return false;
+    return scratch_->intact();
+  }
+
+ private:
+  std::vector<TensorType> types_, outputs_;
+  std::unique_ptr<Kernel> kernel_;
+  std::vector<std::unique_ptr<Buffer>> in_, out_;
+  std::vector<Fill> fills_;
+  std::unique_ptr<Buffer> scratch_;
+  std::vector<void*> ins_, outs_;
+  Arguments arguments_;
+};
+
+/// Runs kernels one after the other by all members of a team, blocks claimed from counters: what runtime::Program does.
+class Stage {
+ public:
+  void add(Call& c) {
+    const auto phases = c.kernel().phases();
+    for (int p = 0; p < int(phases.size()); ++p) steps_.push_back({&c.kernel(), c.arguments(), p, phases[size_t(p)]});
+  }
+  void run(Team& team) {
+    if (team.size() == 1) {
+      for (auto& s : steps_)
+        for (int b = 0; b < s.blocks; ++b) s.kernel->run(s.arguments, s.phase, b, 0);
+      return;
+    }
+    if (counters_.size() != steps_.size()) counters_ = std::vector<Counter>(steps_.size());
+    for (auto& c : counters_) c.next.store(0, std::memory_order_relaxed), c.done.store(0, std::memory_order_relaxed);
+    team.run([&](int m) {
+      for (size_t i = 0; i < steps_.size(); ++i) {
+        auto& s = steps_[i];
+        auto& c = counters_[i];
+        // own half first: a static start, then whatever is left
+        int mine = 0;
+        for (;;) {
+          const int b = c.next.fetch_add(1, std::memory_order_relaxed);
+          if (b >= s.blocks) break;
+          s.kernel->run(s.arguments, s.phase, b, m);
+          ++mine;
+        }
+        if (mine) c.done.fetch_add(mine, std::memory_order_acq_rel);
+        while (c.done.load(std::memory_order_acquire) < s.blocks) __builtin_ia32_pause();
+      }
+    });
+  }
+
+ private:
+  struct Step {
+    Kernel* kernel;
+    Arguments arguments;
+    int phase, blocks;
+  };
+  struct alignas(64) Counter {
+    std::atomic<int> next{0};
+    alignas(64) std::atomic<int> done{0};
+  };
+  std::vector<Step> steps_;
+  std::vector<Counter> counters_;
+};
+
+/// Least seconds of one run.
+template <class F>
+double least(F&& f, double seconds = 0.3) {
+  int batch = 1;
+  for (;;) {
+    const double a = now();
+    for (int i = 0; i < batch; ++i) f();
+    if (now() - a > 50e-6 || batch > 100000) break;
+    batch *= 2;
+  }
+  double best = 1e9;
+  const double end = now() + seconds;
+  int n = 0;
+  do {
+    const double a = now();
+    for (int i = 0; i < batch; ++i) f();
+    best = std::min(best, (now() - a) / batch);
+  } while (now() < end || ++n < 5);
+  return best;
+}
+
+struct Tolerance {
+  double relative = 2e-6, absolute = 1e-6;
+};
+
+/// Compares with the reference, both orders of blocks, guards. Prints what is wrong; returns whether all is right.
+inline bool check(const char* what, const graph::Operator& op, const std::vector<TensorType>& inputs, const std::vector<Fill>& fills, Tolerance tol = {}, std::vector<graph::Overlap> over = {}) {
+  Call fast(backend::cpu_backend(), op, inputs, fills, 3, over), slow(backend::reference_backend(), op, inputs, fills, 1, {});
+  if (fast.kernel().slow()) {
+    std::printf("%-40s is slow\n", what);
+    return true;
+  }
+  fast.run();
+  slow.run();
+  std::vector<std::vector<std::byte>> first;
+  bool ok = true;
+  for (size_t o = 0; o < fast.outputs().size(); ++o) {
+    const TensorType& t = fast.outputs()[o];
+    double worst = 0;
+    int64_t at = -1;
+    for (int64_t i = 0; i < t.shape.size(); ++i) {
+      const double x = read(t, fast.out(int(o)), i), y = read(t, slow.out(int(o)), i);
+      if (std::isnan(x) && std::isnan(y)) continue;
+      if (x == y) continue;
+      const double e = std::fabs(x - y) / (tol.absolute + tol.relative * std::fabs(y));
+      if (!(e <= worst)) worst = e, at = i;
+    }
+    if (!(worst <= 1)) {
+      std::printf("WRONG %s: output %zu element %ld: %.9g, reference %.9g (%.1f times the tolerance)\n", what, o, long(at), read(t, fast.out(int(o)), at), read(t, slow.out(int(o)), at), worst);
+      ok = false;
+    }
+    const std::byte* p = static_cast<std::byte*>(fast.out(int(o)));
+    first.emplace_back(p, p + t.bytes().value);
+  }
+  if (!fast.intact()) std::printf("WRONG %s: guard bytes\n", what), ok = false;
+  fast.refill();
+  fast.run_backwards(3);
+  for (size_t o = 0; o < first.size(); ++o)
+    if (!first[o].empty() && std::memcmp(first[o].data(), fast.out(int(o)), first[o].size()) != 0) std::printf("WRONG %s: output %zu depends on the order of blocks\n", what, o), ok = false;
+  if (!fast.intact()) std::printf("WRONG %s: guard bytes (backwards)\n", what), ok = false;
+  return ok;
+}
+
+inline TensorType f32(Shape s) { return {DType::kFloat32, s}; }
+
+}  // namespace harness

@@ -1,0 +1,31 @@
+// How work is cut: enough blocks for threads to share it evenly, few enough that claiming one costs nothing. The cut depends on the
+// work alone, never on the number of threads, so that sums repeat bit for bit.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+namespace millpond::backend::cpu {
+
+inline constexpr double kBlockTime = 20e3;  // nanoseconds
+inline constexpr int kMaxBlocks = 128;
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t round_up(int64_t a, int64_t unit) { return ceil_div(a, unit) * unit; }
+
+/// `count` things of `each` nanoseconds in runs of `size` things; a run is a multiple of `unit`.
+struct Runs {
+  int64_t count = 0, size = 1;
+  int blocks = 1;
+  Runs() = default;
+  Runs(int64_t n, double each, int64_t unit = 1, int most = kMaxBlocks) : count(n) {
+    const int64_t wanted = std::clamp<int64_t>(int64_t(double(n) * each / kBlockTime), 1, most);
+    size = std::max<int64_t>(unit, round_up(ceil_div(std::max<int64_t>(n, 1), wanted), unit));
+    blocks = int(std::max<int64_t>(1, ceil_div(n, size)));
+  }
+  int64_t begin(int block) const { return block * size; }
+  int64_t end(int block) const { return std::min(count, (block + 1) * size); }
+};
+
+constexpr int64_t aligned(int64_t bytes) { return round_up(bytes, 64); }
+
+}  // namespace millpond::backend::cpu

@@ -1,0 +1,195 @@
+#include "backend/cpu/channel_kernels.h"
+
+#include "backend/cpu/columns.h"
+
+namespace millpond::backend::cpu::MP_ISA {
+namespace {
+
+/// `from`, once for each row of a folded one.
+MP_INLINE void repeat(const float* from, const Folded& p, float* to) {
+  for (int64_t f = 0; f < p.fold; ++f)
+    for (int64_t c = 0; c < p.cols; ++c) to[f * p.cols + c] = from[c];
+}
+
+/// Sums `out` of p's columns by f, as down_columns has it; with constants for each column, repeated where rows are folded.
+template <int C, int A, class F>
+MP_INLINE void fold_sums(const Folded& p, const float* const (&constant)[C], float* const (&out)[A], F&& f) {
+  if (p.fold == 1) {
+    for (int k = 0; k < A; ++k) fill(out[k], 0, p.cols);
+    down_columns(p.rows, p.cols, p.stride, out, [&](int64_t at, int64_t i, auto t, V(&s)[A]) __attribute__((always_inline)) {
+      V c[C];
+      for (int k = 0; k < C; ++k) c[k] = load(constant[k] + i, t);
+      f(at, t, c, s);
+    });
+    return;
+  }
+  alignas(64) float repeated[C][kMaxFolded], sums[A][kMaxFolded];
+  float* wide[A];
+  const int64_t width = p.fold * p.cols, whole = p.rows / p.fold, rest = p.rows % p.fold;
+  for (int k = 0; k < C; ++k) repeat(constant[k], p, repeated[k]);
+  for (int k = 0; k < A; ++k) fill(wide[k] = sums[k], 0, width);
+  auto g = [&](int64_t at, int64_t i, auto t, V(&s)[A]) __attribute__((always_inline)) {
+    V c[C];
+    for (int k = 0; k < C; ++k) c[k] = load(repeated[k] + i, t);
+    f(at, t, c, s);
+  };
+  down_columns(whole, width, width, wide, g);
+  each_vector(rest * p.cols, [&](int64_t i, auto t) __attribute__((always_inline)) {
+    V s[A];
+    for (int k = 0; k < A; ++k) s[k] = load(sums[k] + i, t);
+    g(whole * width + i, i, t, s);
+    for (int k = 0; k < A; ++k) store(sums[k] + i, s[k], t);
+  });
+  for (int k = 0; k < A; ++k)
+    for (int64_t c = 0; c < p.cols; ++c) {
+      float total = 0;
+      for (int64_t r = 0; r < p.fold; ++r) total += sums[k][r * p.cols + c];
+      out[k][c] = total;
+    }
+}
+
+void moments(const float* x, Folded p, float* pivot, float* first, float* second) {
+  const int64_t looks = p.rows < 4 ? p.rows : 4;
+  const V over = set(1.f / float(looks));
+  each_vector(p.cols, [&](int64_t i, auto t) __attribute__((always_inline)) {
+    V s = zero();
+    for (int64_t k = 0; k < looks; ++k) s = add(s, load(x + k * (p.rows / looks) * p.stride + i, t));
+    store(pivot + i, mul(s, over), t);
+  });
+  const float* const constant[1] = {pivot};
+  float* const out[2] = {first, second};
+  fold_sums(p, constant, out, [&](int64_t at, auto t, V(&c)[1], V(&s)[2]) __attribute__((always_inline)) {
+    const V d = sub(load(x + at, t), c[0]);
+    s[0] = add(s[0], d);
+    s[1] = fma(d, d, s[1]);
+  });
+}
+
+constexpr int64_t kStrip = 64;
+
+void combine_moments(const float* moments, int64_t step, int64_t ld, int64_t count, int64_t rows, int64_t last_rows, int64_t cols, const float* gamma, const float* beta, double epsilon, float* mean,
+                     float* variance, float* scale, float* shift) {
+  for (int64_t begin = 0; begin < cols; begin += kStrip) {
+    const int64_t n = cols - begin < kStrip ? cols - begin : kStrip;
+    double middle[kStrip] = {}, square[kStrip] = {};
+    double seen = 0;
+    for (int64_t b = 0; b < count; ++b) {
+      const float *pivot = moments + b * step + begin, *first = pivot + ld, *second = first + ld;
+      const double here = double(b == count - 1 ? last_rows : rows), share = here / (seen + here), cross = seen * share;
+      for (int64_t c = 0; c < n; ++c) {
+        const double s = double(first[c]), offset = s / here, apart = double(pivot[c]) + offset - middle[c];
+        square[c] += double(second[c]) - s * offset + apart * apart * cross;
+        middle[c] += apart * share;
+      }
+      seen += here;
+    }
+    for (int64_t c = 0; c < n; ++c) {
+      const double v = square[c] / seen, var = v < 0 ? 0 : v;
+      const double s = double(gamma[begin + c]) / __builtin_sqrt(var + epsilon);
+      const float m = float(middle[c]);
+      mean[begin + c] = m;
+      variance[begin + c] = float(var);
+      scale[begin + c] = float(s);
+      shift[begin + c] = float(double(beta[begin + c]) - (middle[c] - double(m)) * s);
+    }
+  }
+}
+
+/// f(offset, All or Tail, c) on every vector of p; constants as in fold_sums.
+template <int C, class F>
+MP_INLINE void fold_map(const Folded& p, const float* const (&constant)[C], F&& f) {
+  if (p.fold == 1) return map_columns(p.rows, p.cols, p.stride, constant, f);
+  alignas(64) float repeated[C][kMaxFolded];
+  const float* wide[C];
+  const int64_t width = p.fold * p.cols, whole = p.rows / p.fold, rest = p.rows % p.fold;
+  for (int k = 0; k < C; ++k) repeat(constant[k], p, repeated[k]), wide[k] = repeated[k];
+  map_columns(whole, width, width, wide, f);
+  each_vector(rest * p.cols, [&](int64_t i, auto t) __attribute__((always_inline)) {
+    V c[C];
+    for (int k = 0; k < C; ++k) c[k] = load(repeated[k] + i, t);
+    f(whole * width + i, t, c);
+  });
+}
+
+/// Whole vectors of every row lie on vector boundaries.
+MP_INLINE bool on_boundaries(const float* p, const Folded& f) {
+  const int64_t row = f.fold == 1 ? f.stride : f.fold * f.cols;
+  return (reinterpret_cast<uintptr_t>(p) % sizeof(V)) == 0 && row % kLanes == 0;
+}
+
+template <bool kStream>
+MP_INLINE void put(float* p, V v, All) { kStream ? stream(p, v) : store(p, v); }
+template <bool kStream>
+MP_INLINE void put(float* p, V v, Tail t) { store(p, v, t); }
+
+template <bool kStream>
+MP_INLINE void normalise_by(const float* x, const Folded& p, const float* mean, const float* scale, const float* shift, float* y) {
+  const float* const constant[3] = {mean, scale, shift};
+  fold_map(p, constant, [&](int64_t at, auto t, V(&c)[3]) __attribute__((always_inline)) { put<kStream>(y + at, fma(sub(load(x + at, t), c[0]), c[1], c[2]), t); });
+  if (kStream) _mm_sfence();
+}
+void normalise(const float* x, Folded p, const float* mean, const float* scale, const float* shift, float* y, bool stream) {
+  if (stream && on_boundaries(y, p)) normalise_by<true>(x, p, mean, scale, shift, y);
+  else normalise_by<false>(x, p, mean, scale, shift, y);
+}
+
+void gradient_sums(const float* x, const float* dy, Folded p, const float* mean, float* first, float* second) {
+  const float* const constant[1] = {mean};
+  float* const out[2] = {first, second};
+  fold_sums(p, constant, out, [&](int64_t at, auto t, V(&c)[1], V(&s)[2]) __attribute__((always_inline)) {
+    const V d = load(dy + at, t);
+    s[0] = add(s[0], d);
+    s[1] = fma(d, sub(load(x + at, t), c[0]), s[1]);
+  });
+}
+
+void combine_gradients(const float* sums, int64_t step, int64_t ld, int64_t count, int64_t rows, int64_t cols, const float* gamma, const float* variance, double epsilon, float* dgamma, float* dbeta,
+                       float* by_dy, float* by_x, float* shift) {
+  for (int64_t begin = 0; begin < cols; begin += kStrip) {
+    const int64_t n = cols - begin < kStrip ? cols - begin : kStrip;
+    double first[kStrip] = {}, second[kStrip] = {};
+    for (int64_t b = 0; b < count; ++b) {
+      const float* s = sums + b * step + begin;
+      for (int64_t c = 0; c < n; ++c) first[c] += double(s[c]), second[c] += double(s[ld + c]);
+    }
+    for (int64_t c = 0; c < n; ++c) {
+      const double rstd = 1 / __builtin_sqrt(double(variance[begin + c]) + epsilon), a = double(gamma[begin + c]) * rstd, sum = second[c] * rstd;
+      dbeta[begin + c] = float(first[c]);
+      dgamma[begin + c] = float(sum);
+      by_dy[begin + c] = float(a);
+      by_x[begin + c] = float(-a * rstd * sum / double(rows));
+      shift[begin + c] = float(-a * first[c] / double(rows));
+    }
+  }
+}
+
+template <bool kStream>
+MP_INLINE void gradient_by(const float* x, const float* dy, const Folded& p, const float* mean, const float* by_dy, const float* by_x, const float* shift, float* dx) {
+  const float* const constant[4] = {mean, by_dy, by_x, shift};
+  fold_map(p, constant, [&](int64_t at, auto t, V(&c)[4]) __attribute__((always_inline)) {
+    put<kStream>(dx + at, fma(load(dy + at, t), c[1], fma(sub(load(x + at, t), c[0]), c[2], c[3])), t);
+  });
+  if (kStream) _mm_sfence();
+}
+void gradient(const float* x, const float* dy, Folded p, const float* mean, const float* by_dy, const float* by_x, const float* shift, float* dx, bool stream) {
+  // over dy the lines are in the cache already
+  if (stream && dx != dy && on_boundaries(dx, p)) gradient_by<true>(x, dy, p, mean, by_dy, by_x, shift, dx);
+  else gradient_by<false>(x, dy, p, mean, by_dy, by_x, shift, dx);
+}
+
+void add_up(const float* x, int64_t ld, int64_t count, float* out, int64_t n) {
+  for (int64_t begin = 0; begin < n; begin += kStrip) {
+    const int64_t m = n - begin < kStrip ? n - begin : kStrip;
+    double total[kStrip] = {};
+    for (int64_t k = 0; k < count; ++k)
+      for (int64_t i = 0; i < m; ++i) total[i] += double(x[k * ld + begin + i]);
+    for (int64_t i = 0; i < m; ++i) out[begin + i] = float(total[i]);
+  }
+}
+
+}  // namespace
+
+extern const ChannelKernels channel_kernels;
+const ChannelKernels channel_kernels = {moments, combine_moments, normalise, gradient_sums, combine_gradients, gradient, add_up};
+
+}  // namespace millpond::backend::cpu::MP_ISA

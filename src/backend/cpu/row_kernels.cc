@@ -1,0 +1,319 @@
+#include "backend/cpu/row_kernels.h"
+
+#include <cfloat>
+
+#include "backend/cpu/math.h"
+
+namespace millpond::backend::cpu::MP_ISA {
+namespace {
+
+constexpr int64_t L = kLanes;
+
+/// The sum of f(i, All or Tail), vectors with zeros where the tail does not reach, in four chains.
+template <class F>
+MP_INLINE V sum_of(int64_t n, F&& f) {
+  V a = zero(), b = zero(), c = zero(), d = zero();
+  int64_t i = 0;
+  for (; i + 4 * L <= n; i += 4 * L) {
+    a = add(a, f(i, All{}));
+    b = add(b, f(i + L, All{}));
+    c = add(c, f(i + 2 * L, All{}));
+    d = add(d, f(i + 3 * L, All{}));
+  }
+  for (; i + L <= n; i += L) a = add(a, f(i, All{}));
+  if (i < n) b = add(b, f(i, tail(n - i)));
+  return add(add(a, b), add(c, d));
+}
+
+/// Two sums at once: f(i, All or Tail, a, b) adds to both.
+struct Two {
+  V a, b;
+};
+template <class F>
+MP_INLINE Two two_sums(int64_t n, F&& f) {
+  V a0 = zero(), b0 = a0, a1 = a0, b1 = a0, a2 = a0, b2 = a0, a3 = a0, b3 = a0;
+  int64_t i = 0;
+  for (; i + 4 * L <= n; i += 4 * L) {
+    f(i, All{}, a0, b0);
+    f(i + L, All{}, a1, b1);
+    f(i + 2 * L, All{}, a2, b2);
+    f(i + 3 * L, All{}, a3, b3);
+  }
+  for (; i + L <= n; i += L) f(i, All{}, a0, b0);
+  if (i < n) f(i, tail(n - i), a1, b1);
+  return {add(add(a0, a1), add(a2, a3)), add(add(b0, b1), add(b2, b3))};
+}
+
+/// The largest number of a row, at least -FLT_MAX, so that a difference to it is never inf - inf; NaN is passed over.
+MP_INLINE float largest_of(const float* x, int64_t n, float start) {
+  V a = set(start), b = a, c = a, d = a;
+  int64_t i = 0;
+  for (; i + 4 * L <= n; i += 4 * L) {
+    a = max(load(x + i), a);
+    b = max(load(x + i + L), b);
+    c = max(load(x + i + 2 * L), c);
+    d = max(load(x + i + 3 * L), d);
+  }
+  for (; i + L <= n; i += L) a = max(load(x + i), a);
+  if (i < n) {
+    const Tail t = tail(n - i);
+    b = max(keep_or(load(x + i, t), b, t), b);
+  }
+  return largest(max(max(a, b), max(c, d)));
+}
+
+// A long row is read from memory once: in pieces that stay in L1, its exponentials are taken relative to the largest number so far,
+// and each piece remembers which number that was.
+constexpr int64_t kPieces = 64;
+struct Exponentials {
+  float largest, sum;        // of the whole row
+  int64_t piece;             // length of a piece
+  int64_t pieces;
+  float shift[kPieces];      // piece p holds exp(x - shift[p])
+};
+
+template <bool kStore>
+MP_INLINE void exponentials(const float* x, float* y, int64_t n, Exponentials& e) {
+  const int64_t even = (n + kPieces - 1) / kPieces;
+  e.piece = even <= 2048 ? 2048 : (even + L - 1) / L * L;
+  e.pieces = 0;
+  float top = -FLT_MAX;
+  V total = zero();
+  for (int64_t begin = 0; begin < n; begin += e.piece) {
+    const int64_t m = n - begin < e.piece ? n - begin : e.piece;
+    const float* from = x + begin;
+    [[maybe_unused]] float* to = kStore ? y + begin : nullptr;
+    const float now = largest_of(from, m, top);
+    if (now > top) total = mul(total, exp(set(top - now)));
+    top = now;
+    e.shift[e.pieces++] = top;
+    const V shift = set(top);
+    const V s = sum_of(m, [&](int64_t i, auto t) __attribute__((always_inline)) {
+      const V v = keep(exp(sub(load(from + i, t), shift)), t);
+      if constexpr (kStore) store(to + i, v, t);
+      return v;
+    });
+    total = add(total, s);
+  }
+  e.largest = top;
+  e.sum = sum(total);
+}
+
+/// shift[p] becomes exp(shift[p] - largest) / sum, what a piece has to be multiplied with.
+MP_INLINE void finish(Exponentials& e) {
+  const V top = set(e.largest), whole = set(e.sum);
+  each_vector(e.pieces, [&](int64_t i, auto t) __attribute__((always_inline)) { store(e.shift + i, div(exp(sub(load(e.shift + i, t), top)), whole), t); });
+}
+
+/// A row of at most K vectors in registers: its exponentials, zero past the end; returns the largest.
+template <int K>
+struct Few {
+  V v[K];
+  MP_INLINE float largest_of_row(const float* x, Tail t) {
+    V m = set(-FLT_MAX);
+    for (int i = 0; i < K - 1; ++i) {
+      v[i] = load(x + i * L);
+      m = max(v[i], m);
+    }
+    v[K - 1] = load(x + (K - 1) * L, t);
+    return largest(max(keep_or(v[K - 1], m, t), m));
+  }
+  MP_INLINE float exponentials(float shift, Tail t) {
+    const V s = set(shift);
+    V total = zero();
+    for (int i = 0; i < K; ++i) {
+      v[i] = exp(sub(v[i], s));
+      if (i == K - 1) v[i] = keep(v[i], t);
+      total = add(total, v[i]);
+    }
+    return sum(total);
+  }
+  MP_INLINE void put(float* y, Tail t) {
+    for (int i = 0; i < K - 1; ++i) store(y + i * L, v[i]);
+    store(y + (K - 1) * L, v[K - 1], t);
+  }
+};
+
+template <int K>
+void softmax_few(const float* x, float* y, int64_t rows, int64_t cols) {
+  const Tail t = tail(cols - (K - 1) * L);
+  for (int64_t r = 0; r < rows; ++r, x += cols, y += cols) {
+    Few<K> row;
+    const float top = row.largest_of_row(x, t), total = row.exponentials(top, t);
+    const V scale = set(1.f / total);
+    for (int i = 0; i < K; ++i) row.v[i] = mul(row.v[i], scale);
+    row.put(y, t);
+  }
+}
+
+void softmax(const float* x, float* y, int64_t rows, int64_t cols) {
+  if (cols <= L) return softmax_few<1>(x, y, rows, cols);
+  if (cols <= 2 * L) return softmax_few<2>(x, y, rows, cols);
+  if (cols <= 4 * L && cols > 3 * L) return softmax_few<4>(x, y, rows, cols);
+  for (int64_t r = 0; r < rows; ++r, x += cols, y += cols) {
+    Exponentials e;
+    exponentials<true>(x, y, cols, e);
+    finish(e);
+    for (int64_t p = 0; p < e.pieces; ++p) {
+      float* const to = y + p * e.piece;
+      const int64_t left = cols - p * e.piece;
+      const V scale = set(e.shift[p]);
+      each_vector(left < e.piece ? left : e.piece, [&](int64_t i, auto t) __attribute__((always_inline)) { store(to + i, mul(load(to + i, t), scale), t); });
+    }
+  }
+}
+
+/// loss[i] = shift[i] + log(total[i]) for the rows of one vector.
+MP_INLINE void losses(const float* shift, const float* total, float* loss, int64_t n) {
+  const Tail t = tail(n);
+  store(loss, add(load(shift), log(load(total))), t);
+}
+
+template <int K>
+void cross_entropy_few(const float* z, Labels labels, float* loss, int64_t rows, int64_t cols) {
+  const Tail t = tail(cols - (K - 1) * L);
+  for (int64_t r = 0; r < rows; r += L) {
+    alignas(64) float shift[L] = {}, total[L] = {};
+    const int64_t n = rows - r < L ? rows - r : L;
+    for (int64_t i = 0; i < n; ++i, z += cols) {
+      Few<K> row;
+      const float top = row.largest_of_row(z, t);
+      shift[i] = top - z[label_below(labels, r + i, cols)];
+      total[i] = row.exponentials(top, t);
+    }
+    losses(shift, total, loss + r, n);
+  }
+}
+
+void cross_entropy(const float* z, Labels labels, float* loss, int64_t rows, int64_t cols) {
+  if (cols <= L) return cross_entropy_few<1>(z, labels, loss, rows, cols);
+  if (cols <= 2 * L) return cross_entropy_few<2>(z, labels, loss, rows, cols);
+  for (int64_t r = 0; r < rows; r += L) {
+    alignas(64) float shift[L] = {}, total[L] = {};
+    const int64_t n = rows - r < L ? rows - r : L;
+    for (int64_t i = 0; i < n; ++i, z += cols) {
+      Exponentials e;
+      exponentials<false>(z, nullptr, cols, e);
+      shift[i] = e.largest - z[label_below(labels, r + i, cols)];
+      total[i] = e.sum;
+    }
+    losses(shift, total, loss + r, n);
+  }
+}
+
+template <int K>
+void cross_entropy_backward_few(const float* z, Labels labels, const float* dloss, float* dz, int64_t rows, int64_t cols) {
+  const Tail t = tail(cols - (K - 1) * L);
+  for (int64_t r = 0; r < rows; ++r, z += cols, dz += cols) {
+    Few<K> row;
+    const float top = row.largest_of_row(z, t), total = row.exponentials(top, t);
+    const V scale = set(1.f / total), d = set(dloss[r]);
+    const I label = seti(int32_t(label_below(labels, r, cols)));
+    for (int i = 0; i < K; ++i) {
+      const V p = mul(row.v[i], scale), one = zero_unless(eqi(addi(lanes(), seti(int32_t(i * L))), label), set(1.f));
+      row.v[i] = mul(sub(p, one), d);
+    }
+    row.put(dz, t);
+  }
+}
+
+void cross_entropy_backward(const float* z, Labels labels, const float* dloss, float* dz, int64_t rows, int64_t cols) {
+  if (cols <= L) return cross_entropy_backward_few<1>(z, labels, dloss, dz, rows, cols);
+  if (cols <= 2 * L) return cross_entropy_backward_few<2>(z, labels, dloss, dz, rows, cols);
+  for (int64_t r = 0; r < rows; ++r, z += cols, dz += cols) {
+    Exponentials e;
+    exponentials<true>(z, dz, cols, e);
+    finish(e);
+    const int64_t label = label_below(labels, r, cols);
+    const float hit = (dz[label] * e.shift[label / e.piece] - 1.f) * dloss[r];
+    for (int64_t p = 0; p < e.pieces; ++p) {
+      float* const to = dz + p * e.piece;
+      const int64_t left = cols - p * e.piece;
+      const V scale = set(e.shift[p] * dloss[r]);
+      each_vector(left < e.piece ? left : e.piece, [&](int64_t i, auto t) __attribute__((always_inline)) { store(to + i, mul(load(to + i, t), scale), t); });
+    }
+    dz[label] = hit;
+  }
+}
+
+void layer_norm(const float* x, const float* gamma, const float* beta, float* y, float* mean, float* rstd, int64_t rows, int64_t cols, float epsilon) {
+  const float over = 1.f / float(cols);
+  for (int64_t r = 0; r < rows; ++r, x += cols, y += cols) {
+    // The mean is held as m + rest: with a mean far larger than the spread, a float would move every result.
+    const float m = sum(sum_of(cols, [&](int64_t i, auto t) __attribute__((always_inline)) { return load(x + i, t); })) * over;
+    const V middle = set(m);
+    const Two d1 = two_sums(cols, [&](int64_t i, auto t, V& a, V& b) __attribute__((always_inline)) {
+      const V d = keep(sub(load(x + i, t), middle), t);
+      a = add(a, d);
+      b = fma(d, d, b);
+    });
+    const float rest = sum(d1.a) * over, variance = sum(d1.b) * over - rest * rest;
+    const float s = 1.f / __builtin_sqrtf((variance < 0 ? 0.f : variance) + epsilon);
+    mean[r] = m + rest;
+    rstd[r] = s;
+    const V scale = set(s), lost = set(rest);
+    each_vector(cols, [&](int64_t i, auto t) __attribute__((always_inline)) {
+      const V h = mul(sub(sub(load(x + i, t), middle), lost), scale);
+      store(y + i, fma(h, load(gamma + i, t), load(beta + i, t)), t);
+    });
+  }
+}
+
+void layer_norm_backward(const float* x, const float* gamma, const float* mean, const float* rstd, const float* dy, float* dx, float* dgamma, float* dbeta, int64_t rows, int64_t cols) {
+  each_vector(cols, [&](int64_t i, auto t) __attribute__((always_inline)) {
+    store(dgamma + i, zero(), t);
+    store(dbeta + i, zero(), t);
+  });
+  const float over = 1.f / float(cols);
+  for (int64_t r = 0; r < rows; ++r, x += cols, dy += cols, dx += cols) {
+    const V m = set(mean[r]), s = set(rstd[r]);
+    const Two g1 = two_sums(cols, [&](int64_t i, auto t, V& a, V& b) __attribute__((always_inline)) {
+      const V d = load(dy + i, t), h = mul(sub(load(x + i, t), m), s), g = mul(d, load(gamma + i, t));
+      store(dgamma + i, fma(d, h, load(dgamma + i, t)), t);
+      store(dbeta + i, add(d, load(dbeta + i, t)), t);
+      a = add(a, g);
+      b = fma(g, h, b);
+    });
+    const V mean_g = set(sum(g1.a) * over), mean_gh = set(sum(g1.b) * over);
+    each_vector(cols, [&](int64_t i, auto t) __attribute__((always_inline)) {
+      const V h = mul(sub(load(x + i, t), m), s), g = mul(load(dy + i, t), load(gamma + i, t));
+      store(dx + i, mul(s, fnma(h, mean_gh, sub(g, mean_g))), t);
+    });
+  }
+}
+
+void argmax(const float* x, int32_t* index, int64_t rows, int64_t cols) {
+  const V lowest = set(-__builtin_inff());
+  for (int64_t r = 0; r < rows; ++r, x += cols) {
+    if (x[0] != x[0]) {  // nothing is greater than NaN
+      index[r] = 0;
+      continue;
+    }
+    V best = lowest;
+    I where = lanes(), at = lanes();
+    const I step = seti(int32_t(L));
+    each_vector(cols, [&](int64_t i, auto t) __attribute__((always_inline)) {
+      const V v = keep_or(load(x + i, t), lowest, t);
+      const Bool higher = gt(v, best);
+      best = select(higher, v, best);
+      where = selecti(higher, at, where);
+      at = addi(at, step);
+    });
+    alignas(64) int32_t lane[L];
+    storei(lane, where, All{});
+    uint32_t ties = bits(eq(best, set(largest(best))));
+    int32_t first = INT32_MAX;
+    for (; ties; ties &= ties - 1) {
+      const int32_t k = lane[__builtin_ctz(ties)];
+      first = k < first ? k : first;
+    }
+    index[r] = first;
+  }
+}
+
+}  // namespace
+
+extern const RowKernels row_kernels;
+const RowKernels row_kernels = {softmax, cross_entropy, cross_entropy_backward, layer_norm, layer_norm_backward, argmax};
+
+}  // namespace millpond::backend::cpu::MP_ISA

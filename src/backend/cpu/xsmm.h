@@ -1,0 +1,42 @@
+// Gemm: a product of small row-major float matrices, compiled by LIBXSMM for its exact size: C = A B or C += A B.
+//
+//   a [m, k], b [k, n], c [m, n]; lda, ldb, ldc: floats from row to row. trans_a: a is stored as [k, m], and lda is from row to row
+//   of that. (b stored as [n, k] is what LIBXSMM 1.17 cannot do: transpose it first.)
+//
+// LIBXSMM is used as a code generator only. Its own dispatcher would cost 3 ms and 11 MiB at the first call (a registry of 131,072
+// places) and never gives code back (Debian builds it without LIBXSMM_ENABLE_DEREG).
+// Memory: a page of machine code for each size, under the account process/jit. Users of a size are counted over the whole process; the
+// last one gives the page back.
+#pragma once
+#include <cstdint>
+#include <utility>
+
+namespace millpond::backend::cpu {
+
+class Gemm {
+ public:
+  struct Size {
+    int64_t m = 0, n = 0, k = 0, lda = 0, ldb = 0, ldc = 0;
+    bool add = false;  // C += A B
+    bool trans_a = false;
+  };
+
+  Gemm() = default;
+  /// Empty (false) when LIBXSMM has no kernel for it: a dimension of 0, or a processor without AVX2.
+  explicit Gemm(const Size& size);
+  ~Gemm();
+  Gemm(Gemm&& o) noexcept : function_(std::exchange(o.function_, nullptr)) {}
+  Gemm& operator=(Gemm&& o) noexcept {
+    std::swap(function_, o.function_);
+    return *this;
+  }
+
+  explicit operator bool() const { return function_ != nullptr; }
+  void operator()(const float* a, const float* b, float* c) const noexcept { function_(b, a, c); }
+
+ private:
+  using Function = void (*)(const float*, const float*, float*);
+  Function function_ = nullptr;
+};
+
+}  // namespace millpond::backend::cpu

@@ -1,0 +1,185 @@
+// Compares with Keras, case by case, what generate.py has written: predictions, gradients, metrics, ten training steps.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/format.h"
+#include "io/npy.h"
+#include "millpond/millpond.h"
+#include "passes/passes.h"
+#include "runtime/program.h"
+#include "train/model.h"
+
+using namespace millpond;
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string read(const fs::path& p) {
+  std::ifstream in(p);
+  std::stringstream s;
+  s << in.rdbuf();
+  return s.str();
+}
+
+struct Case {
+  fs::path folder;
+  Json json;
+  std::vector<Tensor> load(const char* name, int count) const {
+    std::vector<Tensor> all;
+    for (int i = 0; i < count; ++i) all.push_back(io::read_npy((folder / format("{}{}.npy", name, i)).string(), "data/parity"));
+    return all;
+  }
+};
+
+Loss loss_of(const Json& j) {
+  const std::string type = j["class"];
+  const Json& o = j["options"];
+  const CrossentropyOptions c{.from_logits = o.value("from_logits", false), .label_smoothing = o.value("label_smoothing", 0.0), .name = ""};
+  if (type == "MeanSquaredError") return losses::MeanSquaredError();
+  if (type == "MeanAbsoluteError") return losses::MeanAbsoluteError();
+  if (type == "BinaryCrossentropy") return BinaryCrossentropy(c);
+  if (type == "CategoricalCrossentropy") return CategoricalCrossentropy(c);
+  if (type == "SparseCategoricalCrossentropy") return SparseCategoricalCrossentropy(c);
+  throw Error(Code::kUsage, "loss " + type);
+}
+
+Optimizer optimizer_of(const Json& j) {
+  const std::string type = j["class"];
+  const Json& o = j["options"];
+  if (type == "SGD") return SGD(o.value("learning_rate", 0.01), {.momentum = o.value("momentum", 0.0), .nesterov = o.value("nesterov", false), .weight_decay = o.value("weight_decay", 0.0)});
+  if (type == "Adam")
+    return Adam(o.value("learning_rate", 0.001), {.beta_1 = o.value("beta_1", 0.9), .beta_2 = o.value("beta_2", 0.999), .epsilon = o.value("epsilon", 1e-7), .weight_decay = o.value("weight_decay", 0.0)});
+  if (type == "AdamW") return AdamW(o.value("learning_rate", 0.001), {.weight_decay = o.value("weight_decay", 0.004)});
+  throw Error(Code::kUsage, "optimizer " + type);
+}
+
+double largest(const Tensor& t) {
+  double m = 0;
+  for (int64_t i = 0; i < t.size(); ++i) m = std::max(m, std::abs(t.at(i)));
+  return m;
+}
+
+/// Largest difference, in units of the largest value (sums of that size are what both round). Infinite when shapes differ.
+double difference(const Tensor& ours, const Tensor& keras, double floor = 1e-3) {
+  if (ours.shape() != keras.shape()) return INFINITY;
+  double most = 0;
+  for (int64_t i = 0; i < keras.size(); ++i) {
+    const double d = std::abs(ours.at(i) - keras.at(i));
+    if (!(d <= most)) most = std::isnan(d) ? INFINITY : d;
+  }
+  return most / std::max(floor, largest(keras));
+}
+
+/// Gradients of the trainable weights on this batch, in their order.
+std::vector<Tensor> gradients_of(Model& model, const Case& c) {
+  train::ModelImpl& m = *model.impl();
+  const train::Data data = train::check_data(m, c.load("x", c.json["inputs"]), c.load("y", c.json["outputs"]), true, "parity");
+  runtime::Variable counter("counter", {DType::kInt32, {}});
+  train::Compiled compiled = *m.compiled;
+  compiled.optimizer = SGD();  // its own slots: none
+  // The training step's own trace, with gradients as outputs and no update.
+  train::Traced t = train::trace(m.built(), &compiled, train::Kind::kTrain, data.samples, data.labels, &counter);
+  std::vector<graph::Value> weights;
+  t.graph.updates.clear();
+  graph::Builder b(t.graph);
+  for (const nn::OwnedWeight& w : nn::owned_weights(m.built()))
+    if (w.weight->trainable && w.layer->trainable) weights.push_back(b.variable("", w.weight->variable.type(), &w.weight->variable));
+  const auto grads = passes::gradients(b, t.graph.outputs[0].value, weights);
+  for (size_t i = 0; i < grads.size(); ++i)
+    if (grads[i]) t.graph.outputs.push_back({format("g{}", i), grads[i]});
+  runtime::Variable* const own[] = {&counter};
+  runtime::place(own, "slots");
+  nn::materialize(m.weights());
+  train::Ready ready({train::Kind::kTrain, data.samples, 1, data.labels}, std::move(t), {});
+  const Segment arena(ready.program.arena_bytes(), "arena");
+  ready.bind(arena.data());
+  train::connect(ready, data, true);
+  train::stage_batch(train::team_of(1), ready, data, {nullptr, 0, data.samples});
+  ready.program.run(train::team_of(1));
+  std::vector<Tensor> copies;
+  for (size_t i = 0; i < grads.size(); ++i) {
+    Tensor g(DType::kFloat32, weights[i].shape());
+    if (grads[i]) {
+      const auto* from = reinterpret_cast<const float*>(ready.program.output(format("g{}", i)));
+      std::copy(from, from + g.size(), g.values<float>().begin());
+    }
+    copies.push_back(std::move(g));
+  }
+  return copies;
+}
+
+void compare(const Case& c) {
+  // Both sum in float32 in their own order: n terms differ by about sqrt(n) roundings of 6e-8, and the longest sum here has
+  // some thousands. A training step adds the error of the step before, so ten of them get ten times as much.
+  constexpr double kOnce = 1e-5, kTenTimes = 1e-4;
+  Model model = model_from_json(read(c.folder / "model.json"));
+  const int outputs = c.json["outputs"], weights = c.json["weights"], trainable = c.json["trainable"];
+  REQUIRE(int(model.get_weights().size()) == weights);
+  model.set_weights(c.load("w", weights));
+  const Arrays x(c.load("x", c.json["inputs"])), y(c.load("y", outputs));
+
+  const Arrays predicted = model.predict(x, {.batch_size = 1000});
+  const auto out = c.load("out", outputs);
+  for (int i = 0; i < outputs; ++i) CHECK_MESSAGE(difference(predicted[size_t(i)], out[size_t(i)]) < kOnce, "output ", i);
+
+  std::vector<Loss> losses;
+  for (const Json& l : c.json["losses"]) losses.push_back(loss_of(l));
+  std::vector<std::vector<Metric>> metrics;
+  for (const Json& list : c.json["metrics"]) {
+    metrics.emplace_back();
+    for (const Json& m : list) metrics.back().push_back(Metric(m.get<std::string>()));
+  }
+  const Optimizer optimizer = optimizer_of(c.json["optimizer"]);
+  model.compile({.optimizer = optimizer, .loss = losses, .metrics = MetricList(metrics)});
+  const Results evaluated = model.evaluate(x, y, {.batch_size = 1000, .verbose = 0});
+  for (const auto& [name, value] : c.json["evaluated"].items()) {
+    INFO(name);
+    CHECK(evaluated[name] == doctest::Approx(value.get<double>()).epsilon(kOnce));
+  }
+  const auto keras_gradients = c.load("g", trainable);
+  if (trainable) {
+    const auto grads = gradients_of(model, c);
+    double scale = 1e-3;
+    for (const Tensor& g : keras_gradients) scale = std::max(scale, largest(g));
+    for (int i = 0; i < trainable; ++i) CHECK_MESSAGE(difference(grads[size_t(i)], keras_gradients[size_t(i)], 0.01 * scale) < 3 * kOnce, "gradient ", i);
+  }
+  for (size_t s = 0; s < c.json["curve"].size(); ++s) {
+    INFO("step ", s);
+    CHECK(model.train_on_batch(x, y)["loss"] == doctest::Approx(c.json["curve"][s].get<double>()).epsilon(kTenTimes));
+  }
+  const auto after = model.get_weights(), keras_after = c.load("t", weights);
+  for (int i = 0; i < weights; ++i) CHECK_MESSAGE(difference(after[size_t(i)], keras_after[size_t(i)], 0.1) < kTenTimes, "after ten steps ", model.weight_names()[size_t(i)]);
+}
+
+}  // namespace
+
+TEST_CASE("parity: every layer, loss and optimizer computes what Keras computes") {
+  const char* build = std::getenv("MILLPOND_BUILD_DIR");
+  const char* given = std::getenv("MILLPOND_PARITY");
+  const fs::path folder = given ? fs::path(given) : fs::path(build ? build : ".") / "parity";
+  if (!fs::exists(folder / "stamp")) {
+    MESSAGE("no cases in " << folder.string() << ": 'make peers' and tests/parity/generate.py make them");
+    return;
+  }
+  std::vector<fs::path> cases;
+  for (const auto& e : fs::directory_iterator(folder))
+    if (e.is_directory()) cases.push_back(e.path());
+  std::sort(cases.begin(), cases.end());
+  for (const fs::path& p : cases) {
+    INFO(p.filename().string());
+    try {
+      compare({p, Json::parse(read(p / "case.json"))});
+    } catch (const Error& e) {
+      FAIL_CHECK(e.what());
+    }
+  }
+  MESSAGE(cases.size() << " cases compared");
+}
