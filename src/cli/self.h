@@ -19,6 +19,10 @@ Bytes resident_now();
 /// The most that ever was resident, by the kernel's counter (VmHWM).
 Bytes resident_peak();
 
+/// Maps the program's code whole, about 6 MiB: pages of a file otherwise become resident when a branch is first taken, be it in
+/// step 6,000, and would look like growth.
+void settle_code();
+
 struct Counted {
   uint64_t allocations = 0;  // calls that take memory
   uint64_t taken = 0, given = 0;

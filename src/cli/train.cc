@@ -124,6 +124,7 @@ int run(const Arguments& a, char** argv) {
   std::vector<CallbackRef> callbacks{measure};
   std::optional<RunRecord> record;
   if (!a.run.empty()) callbacks.emplace_back(record.emplace(a.run, opened, data, plan));
+  settle_code();
   const ledger::Explanation before = ledger::explain(charged(opened.model, data), ledger::observe(charged(opened.model, data)));
   if (!quiet) {  // the last line before memory is taken: whoever watches from outside takes it for the start
     std::printf("%lld samples, batch %lld, %d epoch%s; training begins at %s resident\n", static_cast<long long>(data.samples()), static_cast<long long>(batch), epochs,

@@ -5,6 +5,7 @@
 #include "graph/graph.h"
 #include "graph/operator.h"
 #include "ops/binary.h"
+#include "ops/extent.h"
 #include "ops/unary.h"
 
 namespace millpond::passes {
@@ -28,7 +29,6 @@ inline bool is(graph::Value v, ops::Function f) { return is(v.node, f); }
 /// The number a constant of one element, or a constant repeated everywhere, holds.
 std::optional<double> uniform_constant(graph::Value v);
 
-/// How an operand of this type goes into the iteration space of a tensor of shape `full`; nothing if it does not.
-std::optional<ops::Extent> extent_in(const Shape& operand, const Shape& full);
+using ops::extent_in;
 
 }  // namespace millpond::passes

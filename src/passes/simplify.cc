@@ -63,6 +63,11 @@ Value simpler(graph::Builder& b, const Node& n, const graph::Uses& uses) {
         if (broadcast(narrow.shape(), other.shape()) == out.shape())
           return i == 0 ? ops::binary(b, op->function, narrow, other) : ops::binary(b, op->function, other, narrow);
       }
+    // a gate behind a view goes before it, to the product that made the gradient
+    if (op->function == Function::k_gate && as<ops::Reshape>(x) && same_x && y.type() == out.type()) {
+      const Value inner = x.node->inputs[0];
+      return ops::reshape(b, ops::binary(b, Function::k_gate, inner, ops::reshape(b, y, inner.shape())), out.shape());
+    }
     // gate(dropout(d), y) = gate(dropout(d), dropout(y)): where it was dropped both are 0, elsewhere the sign is the same
     if (op->function == Function::k_gate)
       if (const auto* d = as<ops::Dropout>(x))

@@ -7,7 +7,8 @@ import argparse, json, os, pathlib, shutil, sys
 os.environ["KERAS_BACKEND"] = "tensorflow"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
-import numpy as np
+import logging, numpy as np
+logging.getLogger("tensorflow").setLevel(logging.ERROR)
 
 STEPS = 10
 
@@ -43,7 +44,8 @@ def write(folder, make, r):
     model, xs, ys, compiled = make(r)
     folder.mkdir()
     for w in model.weights:
-        v = r.normal(0, 0.5, w.shape).astype("float32")
+        into = int(np.prod(w.shape[:-1])) if len(w.shape) > 1 else 4
+        v = r.normal(0, into ** -0.5, w.shape).astype("float32")
         if "variance" in w.path or "gamma" in w.path:
             v = np.abs(v) + 0.5
         w.assign(v)

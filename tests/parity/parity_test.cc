@@ -178,7 +178,7 @@ TEST_CASE("parity: every layer, loss and optimizer computes what Keras computes"
     try {
       compare({p, Json::parse(read(p / "case.json"))});
     } catch (const Error& e) {
-      FAIL_CHECK(e.what());
+      FAIL_CHECK(std::string(e.what()));
     }
   }
   MESSAGE(cases.size() << " cases compared");

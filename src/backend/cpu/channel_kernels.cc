@@ -49,12 +49,15 @@ MP_INLINE void fold_sums(const Folded& p, const float* const (&constant)[C], flo
 }
 
 void moments(const float* x, Folded p, float* pivot, float* first, float* second) {
-  const int64_t looks = p.rows < 4 ? p.rows : 4;
-  const V over = set(1.f / float(looks));
+  // Four rows of the block without the largest and the smallest, so that one stray value does not carry the pivot away.
+  const int64_t looks = p.rows < 4 ? 1 : 4;
   each_vector(p.cols, [&](int64_t i, auto t) __attribute__((always_inline)) {
-    V s = zero();
-    for (int64_t k = 0; k < looks; ++k) s = add(s, load(x + k * (p.rows / looks) * p.stride + i, t));
-    store(pivot + i, mul(s, over), t);
+    V v = load(x + i, t), low = v, high = v, all = v;
+    for (int64_t k = 1; k < looks; ++k) {
+      v = load(x + k * (p.rows / looks) * p.stride + i, t);
+      low = min(low, v), high = max(high, v), all = add(all, v);
+    }
+    store(pivot + i, looks == 1 ? v : mul(sub(sub(all, low), high), set(0.5f)), t);
   });
   const float* const constant[1] = {pivot};
   float* const out[2] = {first, second};

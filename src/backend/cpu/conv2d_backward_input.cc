@@ -8,9 +8,6 @@
 namespace millpond::backend::cpu {
 namespace {
 
-constexpr int64_t kBlockPixels = 420;
-constexpr int64_t kBlocks = 16;
-
 /// dx pixels with the same residues of row and column by the strides need the same taps of the filter: each pair of
 /// residues is a convolution of dy with step 1.
 class ConvolutionBackwardInput final : public Kernel {
@@ -21,13 +18,11 @@ class ConvolutionBackwardInput final : public Kernel {
     source_ = {nullptr, dy[1] * dy[2] * dy[3], dy[2] * dy[3], dy[3]};
     for (int64_t i = 0; i < std::min(op.window.stride_h, x[1]); ++i)
       for (int64_t j = 0; j < std::min(op.window.stride_w, x[2]); ++j) {
-        Part part{ConvGrid::backward(op.window, x, request.inputs[1].shape, op.groups, dy[1], dy[2], i, j), {}, 0, 0, 0};
+        Part part{ConvGrid::backward(op.window, x, request.inputs[1].shape, op.groups, dy[1], dy[2], i, j), {}, {}, 0};
         part.out = {nullptr, x[1] * x[2] * x[3], op.window.stride_h * x[2] * x[3], op.window.stride_w * x[3]};
         part.offset = (i * x[2] + j) * x[3];
-        const int64_t panels = int64_t(part.grid.panels().size());
-        part.pixel_blocks = std::max<int64_t>(1, (part.grid.pixels() + kBlockPixels - 1) / kBlockPixels);
-        part.panel_blocks = std::clamp<int64_t>((kBlocks + part.pixel_blocks - 1) / part.pixel_blocks, 1, std::max<int64_t>(1, panels));
-        blocks_ += int(part.pixel_blocks * part.panel_blocks);
+        part.cut = ConvCut(part.grid);
+        blocks_ += int(part.cut.blocks());
         scratch_ = std::max(scratch_, round_up(part.grid.scratch(), 64_B));
         parts_.push_back(std::move(part));
       }
@@ -36,16 +31,16 @@ class ConvolutionBackwardInput final : public Kernel {
   Bytes workspace() const override { return scratch_ * threads_; }
   void run(const Arguments& a, int, int block, int member) const noexcept override {
     const Part* part = parts_.data();
-    for (; block >= part->pixel_blocks * part->panel_blocks; ++part) block -= int(part->pixel_blocks * part->panel_blocks);
+    for (; block >= part->cut.blocks(); ++part) block -= int(part->cut.blocks());
     const ConvGrid& grid = part->grid;
-    const int64_t pb = block / part->panel_blocks, cb = block % part->panel_blocks, pixels = grid.pixels(), panels = int64_t(grid.panels().size());
+    const int64_t pb = block / part->cut.panel_blocks, cb = block % part->cut.panel_blocks, pixels = grid.pixels(), panels = int64_t(grid.panels().size());
     Pixels<const float> source = source_;
     source.data = a.input<float>(0);
     Pixels<float> out = part->out;
-    for (int64_t k = panels * cb / part->panel_blocks; k < panels * (cb + 1) / part->panel_blocks; ++k) {
+    for (int64_t k = panels * cb / part->cut.panel_blocks; k < panels * (cb + 1) / part->cut.panel_blocks; ++k) {
       const Panel& panel = grid.panels()[size_t(k)];
       out.data = a.output<float>(0) + part->offset + panel.group * grid.channels + panel.begin;
-      grid.convolve(panel, source, a.input<float>(1), out, pixels * pb / part->pixel_blocks, pixels * (pb + 1) / part->pixel_blocks,
+      grid.convolve(panel, source, a.input<float>(1), out, pixels * pb / part->cut.pixel_blocks, pixels * (pb + 1) / part->cut.pixel_blocks,
                     a.scratch + scratch_.value * member);
     }
   }
@@ -54,7 +49,8 @@ class ConvolutionBackwardInput final : public Kernel {
   struct Part {
     ConvGrid grid;
     Pixels<float> out;
-    int64_t offset, pixel_blocks, panel_blocks;
+    ConvCut cut;
+    int64_t offset;
   };
   std::vector<Part> parts_;
   Pixels<const float> source_;

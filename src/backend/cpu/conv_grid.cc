@@ -11,6 +11,8 @@ constexpr int64_t kChunkRows = 1024;      // of a packed panel: 256 KiB with 64 
 constexpr int64_t kGradientBytes = 256 << 10;  // of source, beside 64 KiB of dy
 constexpr int64_t kCopyBytes = 64 << 10;
 constexpr int64_t kFewChannels = 16;      // below, a row of the filter is one tap
+constexpr int64_t kBlockPixels = 420;  // packing a filter's panel costs 12 cycles a row, using it 4 a pixel
+constexpr double kBlockWork = 1 << 20;  // multiply-adds worth a block of their own
 // How a filter's gradient is cut, whatever the threads: the same bits with any number of them.
 constexpr int64_t kBlocks = 16, kSplits = 8;
 constexpr int64_t kPartials = 4 << 20;  // bytes of partial sums
@@ -303,11 +305,21 @@ void ConvGrid::filter_gradient(int64_t first, int64_t last, int64_t part, int64_
   }
 }
 
+ConvCut::ConvCut(const ConvGrid& grid) {
+  const int64_t pixels = grid.pixels(), panels = int64_t(grid.panels().size());
+  const double all = double(pixels) * double(grid.depth() * grid.channels * grid.groups);
+  pixel_blocks = std::max<int64_t>(1, (pixels + kBlockPixels - 1) / kBlockPixels);
+  const int64_t wanted = std::clamp<int64_t>(int64_t(all / kBlockWork), 1, kBlocks);
+  panel_blocks = std::clamp<int64_t>((wanted + pixel_blocks - 1) / pixel_blocks, 1, std::max<int64_t>(1, panels));
+}
+
 FilterCut::FilterCut(const ConvGrid& grid, int64_t runs) {
   const int64_t size = grid.depth() * grid.channels * grid.groups, panels = int64_t(grid.panels().size());
   splits = std::clamp<int64_t>(kPartials / std::max<int64_t>(1, size * 4), 1, std::min<int64_t>(kSplits, std::max<int64_t>(1, runs)));
-  panel_blocks = std::clamp<int64_t>((kBlocks + splits - 1) / splits, 1, std::max<int64_t>(1, panels));
-  row_blocks = std::clamp<int64_t>(grid.depth() / kRowsInBlock, 1, (kBlocks + panel_blocks * splits - 1) / (panel_blocks * splits));
+  const int64_t wanted = std::clamp<int64_t>(int64_t(double(grid.pixels()) * double(size) / kBlockWork), 1, kBlocks);
+  splits = std::min(splits, wanted);
+  panel_blocks = std::clamp<int64_t>((wanted + splits - 1) / splits, 1, std::max<int64_t>(1, panels));
+  row_blocks = std::clamp<int64_t>(grid.depth() / kRowsInBlock, 1, (wanted + panel_blocks * splits - 1) / (panel_blocks * splits));
 }
 
 }  // namespace millpond::backend::cpu

@@ -108,6 +108,14 @@ class ConvGrid {
   int64_t zeros_at_ = 0, pointers_at_ = 0, copy_at_ = 0, packed_at_ = 0, scratch_ = 0, filter_scratch_ = 0;
 };
 
+/// How a convolution is cut into blocks of pixels and panels. Every element is summed the same way in any of them.
+struct ConvCut {
+  ConvCut() = default;
+  explicit ConvCut(const ConvGrid& grid);
+  int64_t pixel_blocks = 1, panel_blocks = 1;
+  int64_t blocks() const { return pixel_blocks * panel_blocks; }
+};
+
 /// How the gradient of a filter is cut into blocks. A small filter is cut by pixels: a block reads its part of the source once,
 /// and partial sums are added in order by a later phase. A large one is cut into blocks of its own elements, each summed
 /// over all pixels.

@@ -32,28 +32,10 @@ bool all_float(std::span<const TensorType> types) {
 // Operators without a fast kernel of their own yet: delete the line when the kernel's file comes.
 #define MP_SLOW(Class, name) \
   std::unique_ptr<Kernel> name(const ops::Class& op, const Request& request) { return slow(op, request); }
-MP_SLOW(Unary, unary)
-MP_SLOW(Binary, binary)
-MP_SLOW(Select, select)
-MP_SLOW(Cast, cast)
-MP_SLOW(BroadcastTo, broadcast_to)
-MP_SLOW(Reshape, reshape)
 MP_SLOW(MatMul, matmul)
-MP_SLOW(Conv2D, conv2d)
-MP_SLOW(Conv2DBackwardInput, conv2d_backward_input)
-MP_SLOW(Conv2DBackwardFilter, conv2d_backward_filter)
-MP_SLOW(MaxPool2D, max_pool2d)
-MP_SLOW(MaxPool2DBackward, max_pool2d_backward)
-MP_SLOW(AveragePool2D, average_pool2d)
-MP_SLOW(AveragePool2DBackward, average_pool2d_backward)
-MP_SLOW(Dropout, dropout)
-MP_SLOW(StepSize, step_size)
 MP_SLOW(OptimizerStep, optimizer_step)
 MP_SLOW(DenseUpdate, dense_update)
 MP_SLOW(DenseBackward, dense_backward)
-MP_SLOW(Assign, assign)
-MP_SLOW(ConvPool, conv_pool)
-MP_SLOW(ConvPoolBackward, conv_pool_backward)
 #undef MP_SLOW
 
 }  // namespace millpond::backend::cpu

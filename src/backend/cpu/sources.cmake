@@ -27,7 +27,7 @@ macro(mp_cpu_isa_sources)
   endforeach()
 endmacro()
 
-mp_cpu_sources(table.cc slow.cc isa.cc expression.cc fused.cc)
+mp_cpu_sources(table.cc slow.cc isa.cc copies.cc elementwise.cc expression.cc fused.cc step_size.cc)
 mp_cpu_isa_sources(expression_steps.cc)
 # Rows, channels, copies, attention.
 mp_cpu_sources(
@@ -35,3 +35,8 @@ mp_cpu_sources(
   layer_norm_backward.cc one_hot.cc pad.cc reduce.cc scatter_add.cc slice.cc softmax.cc softmax_cross_entropy.cc
   softmax_cross_entropy_backward.cc transpose.cc xsmm.cc)
 mp_cpu_isa_sources(attention_kernels.cc channel_kernels.cc copy_kernels.cc reduce_kernels.cc row_kernels.cc)
+# Convolutions and pools.
+mp_cpu_sources(
+  average_pool2d.cc average_pool2d_backward.cc conv2d.cc conv2d_backward_filter.cc conv2d_backward_input.cc conv_grid.cc
+  conv_pool.cc conv_pool_backward.cc max_pool2d.cc max_pool2d_backward.cc)
+mp_cpu_isa_sources(conv_pool_gradient.cc conv_pool_tile.cc conv_tile.cc max_pool_rows.cc winograd_pool.cc)
