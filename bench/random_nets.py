@@ -126,6 +126,7 @@ def main():
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     args = parser.parse_args()
+    args.build = os.path.abspath(args.build)
     folder = os.path.join(args.build, "bench", "random")
     os.makedirs(folder, exist_ok=True)
     rng = random.Random(args.seed)

@@ -140,6 +140,7 @@ def main():
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="build folder")
     parser.add_argument("--json", help="default: bench.json in the build folder")
     args = parser.parse_args()
+    args.build = os.path.abspath(args.build)
     rounds = args.rounds or (2 if args.quick else 7)
     names = [name for name in args.works.split(",") if name]
     for name in names:

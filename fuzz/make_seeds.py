@@ -59,6 +59,11 @@ def weights_h5():
         d = f.create_dataset("b", data=np.zeros(2, "V2"))
         d.attrs["dtype"] = "bfloat16"
 
+    def many(f):
+        for i in range(10):
+            f[f"{i}"] = np.float32(i)
+
+    put("many_v108", many, ("v108", "v108"))
     put("plain", plain)
     put("plain_latest", plain, "latest")
     put("types_latest", types, "latest")

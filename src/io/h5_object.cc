@@ -124,10 +124,9 @@ class SymbolTable {
     Cursor h(source_, heap, 32, "local heap");
     h.expect("HEAP");
     h.skip(4);
-    heap_size_ = h.u64();
+    const uint64_t size = h.u64();
     h.skip(8);
-    heap_at_ = h.u64();
-    if (!source_.holds(heap_at_, heap_size_)) h.fail("names inside the file", format("{} bytes at {}", heap_size_, heap_at_));
+    names_.emplace(source_, h.u64(), size, "names of a group");
     node(tree, -1);
     return std::move(links_);
   }
@@ -159,16 +158,13 @@ class SymbolTable {
       const uint32_t kind = entries.u32();
       entries.skip(20);
       entries.need(kind <= 2, "a link of kind 0, 1 or 2", kind);
-      links_.push_back({kind == 2 ? Link::kSoft : Link::kHard, name_at(name, entries), address});
+      names_->seek(name);
+      links_.push_back({kind == 2 ? Link::kSoft : Link::kHard, names_->word(), address});
     }
-  }
-  std::string name_at(uint64_t offset, const Cursor& c) {
-    if (offset >= heap_size_) c.fail(format("a name among {} bytes", heap_size_), format("one at {}", offset));
-    return Cursor(source_, heap_at_ + offset, std::min<uint64_t>(heap_size_ - offset, 4096), "name of a link").word();
   }
 
   Source& source_;
-  uint64_t heap_at_ = 0, heap_size_ = 0;
+  std::optional<Cursor> names_;
   std::vector<Link> links_;
 };
 }  // namespace

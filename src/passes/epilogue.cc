@@ -53,7 +53,11 @@ void epilogue(graph::Graph& graph) {
     Chain chain(z.shape());
     chain.first(z);
     std::vector<Value> held{z};  // values in registers, in order
-    const auto ready = [&](Value v) { return chain.has(v) || v.node->role != graph::Role::kOperator || (position.count(v.node) && position[v.node] < i); };
+    const auto ready = [&](Value v) {
+      if (chain.has(v)) return true;
+      v = graph::storage(v);  // a view of what is ready is ready
+      return v.node->role != graph::Role::kOperator || (position.count(v.node) && position[v.node] < i);
+    };
     for (size_t k = 0; k < held.size(); ++k) {
       std::vector<Node*> readers;
       for (const graph::Uses::Use& u : uses.of(held[k]))

@@ -20,6 +20,7 @@ struct Options {
   bool fuse = true;            // element-wise chains and sums
   bool epilogue = true;        // element-wise work on the tiles of a product or convolution
   bool conv_pool = true;       // convolution, relu and max-pool without the convolution's output
+  bool recompute = true;       // element-wise results that backward makes anew instead of keeping them
   bool update = true;          // the optimiser inside backward
   bool order = true;           // order of calls for the smallest peak
   bool in_place = true;        // results over operands nobody reads again
@@ -48,6 +49,7 @@ void fold_constants(graph::Graph& graph, const Evaluator& evaluate);
 void common_subexpressions(graph::Graph& graph);
 void simplify(graph::Graph& graph);
 void conv_pool(graph::Graph& graph);
+void recompute(graph::Graph& graph);
 void update(graph::Graph& graph);
 void epilogue(graph::Graph& graph);
 void fuse(graph::Graph& graph);

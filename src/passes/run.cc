@@ -8,7 +8,7 @@ namespace millpond::passes {
 Options Options::none() {
   Options o;
   o.fold_constants = o.common_subexpressions = o.simplify = false;
-  o.fuse = o.epilogue = o.conv_pool = o.update = o.order = o.in_place = false;
+  o.fuse = o.epilogue = o.conv_pool = o.recompute = o.update = o.order = o.in_place = false;
   return o;
 }
 
@@ -39,6 +39,7 @@ std::vector<Record> run(graph::Graph& g, const Options& options, const Evaluator
   tidy();
   pass(options.conv_pool, "conv_pool", [&] { conv_pool(g); });
   tidy();
+  pass(options.recompute, "recompute", [&] { recompute(g); });
   pass(options.update, "update", [&] { update(g); });
   pass(options.epilogue, "epilogue", [&] { epilogue(g); });
   pass(options.fuse, "fuse", [&] { fuse(g); });

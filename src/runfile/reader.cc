@@ -58,6 +58,12 @@ void check_header(const std::string& path, const ReaderLimits& limits) {
   if (number(60) > kSchemaVersion || number(60) < 1)
     throw refusal(path, format("has schema version {}, and this Millpond reads up to {}", number(60), kSchemaVersion),
                   "open it with a newer Millpond");
+  // What the header promises, when it is up to date (the counters at 24 and 92 agree): SQLite itself would say
+  // "malformed".
+  const int64_t page = head[16] << 8 | head[17], promised = (page == 1 ? 65536 : page) * int64_t{number(28)};
+  if (number(24) == number(92) && facts.st_size < promised)
+    throw refusal(path, format("is cut off: it has {} of {} bytes", facts.st_size, promised),
+                  "copy or record it again");
 }
 
 std::optional<Bytes> bytes_or_none(const Statement& s, int column) {

@@ -63,7 +63,7 @@ Error Database::error(std::string_view doing, int code) const {
       return Error(Code::kFormat, text).hint("a value is longer than any that Millpond writes");
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      return Error(Code::kFormat, text).hint("the file is damaged or no run file; record the run again");
+      return Error(Code::kFormat, format("run file {} is damaged: {}", path_, why)).hint("record the run again");
     case SQLITE_FULL:
       return Error(Code::kFile, text).hint("make room on that disk, or record to another");
     case SQLITE_BUSY:

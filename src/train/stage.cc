@@ -7,6 +7,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "backend/cpu/stage.h"
 #include "base/half.h"
 
 namespace millpond::train {
@@ -98,7 +99,12 @@ auto with_type(DType t, F&& f) {
 }
 
 int64_t part(const Lane& lane, const Rows& rows, int64_t begin, int64_t end) {
-  if (lane.from_type == DType::kFloat32 && lane.to_type == DType::kFloat32) return lane_rows<float, float>(lane, rows, begin, end);
+  if (lane.from_type == DType::kFloat32 && lane.to_type == DType::kFloat32) {
+    const backend::cpu::StageRows fast{reinterpret_cast<const float*>(lane.from), reinterpret_cast<float*>(lane.to), rows.index, rows.first, lane.width};
+    const bool all_finite = backend::cpu::stage_rows(fast, begin, end);
+    if (lane.check == Check::kNone || (lane.check == Check::kFinite && all_finite)) return -1;
+    return lane_rows<float, float>(lane, rows, begin, end);  // which row
+  }
   return with_type(lane.from_type, [&](auto from) {
     return with_type(lane.to_type, [&](auto to) { return lane_rows<decltype(from), decltype(to)>(lane, rows, begin, end); });
   });

@@ -311,11 +311,32 @@ def check_hostile(folder):
     with_file(lambda f: f.create_dataset("x", shape=(1 << 40,), dtype="f4", chunks=(1 << 20,), compression="gzip"), "bytes of values from 0 bytes stored")
     with_file(lambda f: f.create_dataset("x", shape=(1 << 20, 1 << 20, 1 << 20, 1), dtype="f8", chunks=(1, 1, 1, 1)), "less than 2^59")
     with_file(lambda f: f.create_dataset("x", data=np.zeros((1,) * 9)), "at most 8 dimensions")
-    with_file(lambda f: f.create_dataset("x", data=h5py.Empty("f4")), "no values")
+    with_file(lambda f: f.create_dataset("x", data=h5py.Empty("f4")), "expected values, found none")
     with_file(lambda f: f.create_dataset("x", data="text"), "values of another kind")
     with_file(lambda f: f.create_dataset("x", data=np.zeros(3, "V2")), "values of another kind")
     with_file(lambda f: f.create_dataset("x", data=np.zeros(3, ">f4")), "another number of 4 bytes")
     with_file(lambda f: f.create_dataset("x", data=np.zeros(3, "c8")), "values of another kind")
+
+    # The formats of other HDF5 libraries: few links, many (a heap and an index), very many (tables of blocks in the heap).
+    for libver in ["earliest", "v108", "v110", "v112", "v114", "latest"]:
+        for links in [1, 8, 9, 70, 700, 7000]:
+            if links == 7000 and libver not in ("earliest", "v108", "latest"):
+                continue
+            with h5py.File(file, "w", libver=libver if libver in ("earliest", "latest") else (libver, libver)) as f:
+                g = f.create_group("layers/a/vars", track_order=libver == "v110")
+                g.attrs["name"] = "a name"
+                for i in range(links):
+                    g[f"{i}"] = np.float32(i) if i % 7 else np.full((2, 3), i, "i8")
+                for i in range(12):
+                    f.create_group(f"layers/empty_{i}")
+            tool("copy", file, out)
+            found, there = contents(out), contents(file)
+            check(all(same(v[2], found[p][2]) for p, v in there.items() if isinstance(v, tuple)), f"h5: {links} links, {libver}")
+            check(len([v for v in found.values() if isinstance(v, tuple)]) == links, f"h5: {links} links and no more, {libver}")
+            check(found["layers/a/vars"] == {"name": "a name"}, f"h5: attributes, {libver}")
+    with h5py.File(file, "w", libver="latest") as f:
+        f.create_dataset("x", data=x, chunks=(7, 13))
+    check("chunks in a B-tree" in refused("copy", file, out), "h5: newer chunk indexes are refused by name")
 
     # What Keras 2.13 called the layers.
     with h5py.File(file, "w") as f:

@@ -45,7 +45,7 @@ TEST_CASE("each pass alone, and all together, leave what a step computes as it w
     const std::vector<Tensor> plain = run_steps(step, on_reference(passes::Options::none()), 3);
     CHECK(worst_difference(plain, run_steps(step, on_reference({}), 3)) < kSame);
     for (bool passes::Options::*one : {&passes::Options::fold_constants, &passes::Options::common_subexpressions, &passes::Options::simplify, &passes::Options::fuse, &passes::Options::epilogue,
-                                       &passes::Options::conv_pool, &passes::Options::update, &passes::Options::order, &passes::Options::in_place}) {
+                                       &passes::Options::conv_pool, &passes::Options::recompute, &passes::Options::update, &passes::Options::order, &passes::Options::in_place}) {
       passes::Options only = passes::Options::none(), but = {};
       only.*one = true, but.*one = false;
       CHECK(worst_difference(plain, run_steps(step, on_reference(only), 3)) < kSame);

@@ -13,7 +13,7 @@ namespace {
 class BatchNorm final : public Kernel {
  public:
   BatchNorm(Matrix x, double epsilon)
-      : epsilon_(epsilon), grid_(x, 0.06), combine_(x.cols, 1.5 * grid_.rows.blocks + 10, 64), stream_(x.rows * x.cols * 4 >= kStreamBytes), blocks_{grid_.blocks(), combine_.blocks, grid_.blocks()} {}
+      : epsilon_(epsilon), grid_(x, byte_time(4)), combine_(x.cols, 1.5 * grid_.rows.blocks + 10, 64), stream_(x.rows * x.cols * 4 >= kStreamBytes), blocks_{grid_.blocks(), combine_.blocks, grid_.blocks()} {}
   std::span<const int> phases() const override { return {blocks_, size_t(grid_.blocks() > 1 ? 3 : 1)}; }
   Bytes workspace() const override { return Bytes{(grid_.rows.blocks * 3 + 2) * grid_.channels * 4}; }
   void run(const Arguments& a, int phase, int block, int) const noexcept override {

@@ -13,7 +13,7 @@ namespace {
 class BatchNormBackward final : public Kernel {
  public:
   BatchNormBackward(Matrix x, double epsilon)
-      : epsilon_(epsilon), x_rows_(x.rows), grid_(x, 0.1), combine_(x.cols, 0.5 * grid_.rows.blocks + 10, 64), stream_(x.rows * x.cols * 4 >= kStreamBytes), blocks_{grid_.blocks(), combine_.blocks, grid_.blocks()} {}
+      : epsilon_(epsilon), x_rows_(x.rows), grid_(x, byte_time(8)), combine_(x.cols, 0.5 * grid_.rows.blocks + 10, 64), stream_(x.rows * x.cols * 4 >= kStreamBytes), blocks_{grid_.blocks(), combine_.blocks, grid_.blocks()} {}
   std::span<const int> phases() const override { return {blocks_, size_t(grid_.blocks() > 1 ? 3 : 1)}; }
   Bytes workspace() const override { return Bytes{(grid_.rows.blocks * 2 + 3) * grid_.channels * 4}; }
   void run(const Arguments& a, int phase, int block, int) const noexcept override {

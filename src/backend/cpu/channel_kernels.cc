@@ -5,48 +5,9 @@
 namespace millpond::backend::cpu::MP_ISA {
 namespace {
 
-/// `from`, once for each row of a folded one.
-MP_INLINE void repeat(const float* from, const Folded& p, float* to) {
-  for (int64_t f = 0; f < p.fold; ++f)
-    for (int64_t c = 0; c < p.cols; ++c) to[f * p.cols + c] = from[c];
-}
-
-/// Sums `out` of p's columns by f, as down_columns has it; with constants for each column, repeated where rows are folded.
-template <int C, int A, class F>
-MP_INLINE void fold_sums(const Folded& p, const float* const (&constant)[C], float* const (&out)[A], F&& f) {
-  if (p.fold == 1) {
-    for (int k = 0; k < A; ++k) fill(out[k], 0, p.cols);
-    down_columns(p.rows, p.cols, p.stride, out, [&](int64_t at, int64_t i, auto t, V(&s)[A]) __attribute__((always_inline)) {
-      V c[C];
-      for (int k = 0; k < C; ++k) c[k] = load(constant[k] + i, t);
-      f(at, t, c, s);
-    });
-    return;
-  }
-  alignas(64) float repeated[C][kMaxFolded], sums[A][kMaxFolded];
-  float* wide[A];
-  const int64_t width = p.fold * p.cols, whole = p.rows / p.fold, rest = p.rows % p.fold;
-  for (int k = 0; k < C; ++k) repeat(constant[k], p, repeated[k]);
-  for (int k = 0; k < A; ++k) fill(wide[k] = sums[k], 0, width);
-  auto g = [&](int64_t at, int64_t i, auto t, V(&s)[A]) __attribute__((always_inline)) {
-    V c[C];
-    for (int k = 0; k < C; ++k) c[k] = load(repeated[k] + i, t);
-    f(at, t, c, s);
-  };
-  down_columns(whole, width, width, wide, g);
-  each_vector(rest * p.cols, [&](int64_t i, auto t) __attribute__((always_inline)) {
-    V s[A];
-    for (int k = 0; k < A; ++k) s[k] = load(sums[k] + i, t);
-    g(whole * width + i, i, t, s);
-    for (int k = 0; k < A; ++k) store(sums[k] + i, s[k], t);
-  });
-  for (int k = 0; k < A; ++k)
-    for (int64_t c = 0; c < p.cols; ++c) {
-      float total = 0;
-      for (int64_t r = 0; r < p.fold; ++r) total += sums[k][r * p.cols + c];
-      out[k][c] = total;
-    }
-}
+struct Add {
+  MP_INLINE V operator()(V a, V b) const { return add(a, b); }
+};
 
 void moments(const float* x, Folded p, float* pivot, float* first, float* second) {
   // Four rows of the block without the largest and the smallest, so that one stray value does not carry the pivot away.
@@ -59,13 +20,15 @@ void moments(const float* x, Folded p, float* pivot, float* first, float* second
     }
     store(pivot + i, looks == 1 ? v : mul(sub(sub(all, low), high), set(0.5f)), t);
   });
+  const int64_t ahead = look_ahead(p);
   const float* const constant[1] = {pivot};
   float* const out[2] = {first, second};
-  fold_sums(p, constant, out, [&](int64_t at, auto t, V(&c)[1], V(&s)[2]) __attribute__((always_inline)) {
+  column_sums<1, 2, false>(p, constant, out, 0, [&](int64_t at, auto t, V(&c)[1], V(&s)[2]) __attribute__((always_inline)) {
+    prefetch(x + at + ahead);
     const V d = sub(load(x + at, t), c[0]);
     s[0] = add(s[0], d);
     s[1] = fma(d, d, s[1]);
-  });
+  }, Add());
 }
 
 constexpr int64_t kStrip = 64;
@@ -98,22 +61,6 @@ void combine_moments(const float* moments, int64_t step, int64_t ld, int64_t cou
   }
 }
 
-/// f(offset, All or Tail, c) on every vector of p; constants as in fold_sums.
-template <int C, class F>
-MP_INLINE void fold_map(const Folded& p, const float* const (&constant)[C], F&& f) {
-  if (p.fold == 1) return map_columns(p.rows, p.cols, p.stride, constant, f);
-  alignas(64) float repeated[C][kMaxFolded];
-  const float* wide[C];
-  const int64_t width = p.fold * p.cols, whole = p.rows / p.fold, rest = p.rows % p.fold;
-  for (int k = 0; k < C; ++k) repeat(constant[k], p, repeated[k]), wide[k] = repeated[k];
-  map_columns(whole, width, width, wide, f);
-  each_vector(rest * p.cols, [&](int64_t i, auto t) __attribute__((always_inline)) {
-    V c[C];
-    for (int k = 0; k < C; ++k) c[k] = load(repeated[k] + i, t);
-    f(whole * width + i, t, c);
-  });
-}
-
 /// Whole vectors of every row lie on vector boundaries.
 MP_INLINE bool on_boundaries(const float* p, const Folded& f) {
   const int64_t row = f.fold == 1 ? f.stride : f.fold * f.cols;
@@ -127,8 +74,12 @@ MP_INLINE void put(float* p, V v, Tail t) { store(p, v, t); }
 
 template <bool kStream>
 MP_INLINE void normalise_by(const float* x, const Folded& p, const float* mean, const float* scale, const float* shift, float* y) {
+  const int64_t ahead = look_ahead(p);
   const float* const constant[3] = {mean, scale, shift};
-  fold_map(p, constant, [&](int64_t at, auto t, V(&c)[3]) __attribute__((always_inline)) { put<kStream>(y + at, fma(sub(load(x + at, t), c[0]), c[1], c[2]), t); });
+  column_map<3>(p, constant, [&](int64_t at, auto t, V(&c)[3]) __attribute__((always_inline)) {
+    prefetch(x + at + ahead);
+    put<kStream>(y + at, fma(sub(load(x + at, t), c[0]), c[1], c[2]), t);
+  });
   if (kStream) _mm_sfence();
 }
 void normalise(const float* x, Folded p, const float* mean, const float* scale, const float* shift, float* y, bool stream) {
@@ -137,13 +88,16 @@ void normalise(const float* x, Folded p, const float* mean, const float* scale, 
 }
 
 void gradient_sums(const float* x, const float* dy, Folded p, const float* mean, float* first, float* second) {
+  const int64_t ahead = look_ahead(p);
   const float* const constant[1] = {mean};
   float* const out[2] = {first, second};
-  fold_sums(p, constant, out, [&](int64_t at, auto t, V(&c)[1], V(&s)[2]) __attribute__((always_inline)) {
+  column_sums<1, 2, false>(p, constant, out, 0, [&](int64_t at, auto t, V(&c)[1], V(&s)[2]) __attribute__((always_inline)) {
+    prefetch(x + at + ahead);
+    prefetch(dy + at + ahead);
     const V d = load(dy + at, t);
     s[0] = add(s[0], d);
     s[1] = fma(d, sub(load(x + at, t), c[0]), s[1]);
-  });
+  }, Add());
 }
 
 void combine_gradients(const float* sums, int64_t step, int64_t ld, int64_t count, int64_t rows, int64_t cols, const float* gamma, const float* variance, double epsilon, float* dgamma, float* dbeta,
@@ -168,8 +122,11 @@ void combine_gradients(const float* sums, int64_t step, int64_t ld, int64_t coun
 
 template <bool kStream>
 MP_INLINE void gradient_by(const float* x, const float* dy, const Folded& p, const float* mean, const float* by_dy, const float* by_x, const float* shift, float* dx) {
+  const int64_t ahead = look_ahead(p);
   const float* const constant[4] = {mean, by_dy, by_x, shift};
-  fold_map(p, constant, [&](int64_t at, auto t, V(&c)[4]) __attribute__((always_inline)) {
+  column_map<4>(p, constant, [&](int64_t at, auto t, V(&c)[4]) __attribute__((always_inline)) {
+    prefetch(x + at + ahead);
+    prefetch(dy + at + ahead);
     put<kStream>(dx + at, fma(load(dy + at, t), c[1], fma(sub(load(x + at, t), c[0]), c[2], c[3])), t);
   });
   if (kStream) _mm_sfence();

@@ -1,51 +1,89 @@
-// columns: sums and maps down the columns of a matrix, for files compiled for each instruction set. Four rows are read for each
-// time that a column's sums are read and written.
+// columns: sums and maps down the columns of a matrix, for files compiled for each instruction set.
+//
+// Columns are taken in strips. A strip's sums and constants lie in arrays of their own: L1 holds them whatever the width of the matrix
+// is, and their lines are not those of the rows (rows and sums a power of two apart would all want the same few places in L1). Four
+// rows are read for each time that the sums are read and written.
 #pragma once
+#include "backend/cpu/folded.h"
 #include "backend/cpu/simd.h"
 
 namespace millpond::backend::cpu::MP_ISA {
 
-/// Sums acc[k][column], k < A, over rows: f(offset, column, All or Tail, V s[A]) adds the vector at `offset` of the matrix.
-template <int A, class F>
-MP_INLINE void down_columns(int64_t rows, int64_t cols, int64_t stride, float* const (&acc)[A], F&& f) {
-  int64_t r = 0;
-  for (; r + 4 <= rows; r += 4)
-    each_vector(cols, [&](int64_t i, auto t) __attribute__((always_inline)) {
-      V s[A];
-      for (int k = 0; k < A; ++k) s[k] = load(acc[k] + i, t);
-      for (int64_t j = 0; j < 4; ++j) f((r + j) * stride + i, i, t, s);
-      for (int k = 0; k < A; ++k) store(acc[k] + i, s[k], t);
-    });
-  for (; r < rows; ++r)
-    each_vector(cols, [&](int64_t i, auto t) __attribute__((always_inline)) {
-      V s[A];
-      for (int k = 0; k < A; ++k) s[k] = load(acc[k] + i, t);
-      f(r * stride + i, i, t, s);
-      for (int k = 0; k < A; ++k) store(acc[k] + i, s[k], t);
-    });
-}
-
-/// f(offset, All or Tail, c) for every vector of the matrix, with the column's constants c[k] = constant[k][column].
-template <int A, class F>
-MP_INLINE void map_columns(int64_t rows, int64_t cols, int64_t stride, const float* const (&constant)[A], F&& f) {
-  int64_t r = 0;
-  for (; r + 4 <= rows; r += 4)
-    each_vector(cols, [&](int64_t i, auto t) __attribute__((always_inline)) {
-      V c[A];
-      for (int k = 0; k < A; ++k) c[k] = load(constant[k] + i, t);
-      for (int64_t j = 0; j < 4; ++j) f((r + j) * stride + i, t, c);
-    });
-  for (; r < rows; ++r)
-    each_vector(cols, [&](int64_t i, auto t) __attribute__((always_inline)) {
-      V c[A];
-      for (int k = 0; k < A; ++k) c[k] = load(constant[k] + i, t);
-      f(r * stride + i, t, c);
-    });
-}
+constexpr int64_t kPitch = kMaxFolded + 48;  // from one local array to the next
 
 MP_INLINE void fill(float* p, float value, int64_t n) {
   const V v = set(value);
   each_vector(n, [&](int64_t i, auto t) __attribute__((always_inline)) { store(p + i, v, t); });
+}
+
+/// `count` values, once for each row of a folded one.
+MP_INLINE void repeat(const float* from, int64_t fold, int64_t count, float* to) {
+  for (int64_t f = 0; f < fold; ++f, to += count)
+    each_vector(count, [&](int64_t i, auto t) __attribute__((always_inline)) { store(to + i, load(from + i, t), t); });
+}
+
+/// f(first column, columns) for each strip.
+template <class F>
+MP_INLINE void strips(const Folded& p, F&& f) {
+  if (p.fold > 1) return f(0, p.cols);
+  for (int64_t c = 0; c < p.cols; c += kMaxFolded) f(c, p.cols - c < kMaxFolded ? p.cols - c : kMaxFolded);
+}
+
+/// How far ahead to prefetch, in floats: the same column some groups of rows later. Rows of less than a page that are read four at a
+/// time are no pattern that the processor's own prefetch follows: without this, 256 channels took twice as long as 64.
+MP_INLINE int64_t look_ahead(const Folded& p) {
+  const int64_t group = 4 * (p.fold == 1 ? p.stride : p.fold * p.cols);
+  return group * ((1024 + group - 1) / group);
+}
+MP_INLINE void prefetch(const float* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0); }
+
+/// some(offset from the strip, step from row to row, rows, column in the strip, All or Tail) for four rows at a time, then one.
+template <class F>
+MP_INLINE void down(const Folded& p, int64_t columns, F&& some) {
+  const int64_t width = p.fold * columns, rows = p.rows / p.fold, step = p.fold == 1 ? p.stride : width;
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) each_vector(width, [&](int64_t i, auto t) __attribute__((always_inline)) { some(r * step + i, step, 4, i, t); });
+  for (; r < rows; ++r) each_vector(width, [&](int64_t i, auto t) __attribute__((always_inline)) { some(r * step + i, step, 1, i, t); });
+  each_vector(p.rows % p.fold * columns, [&](int64_t i, auto t) __attribute__((always_inline)) { some(rows * step + i, step, 1, i, t); });
+}
+
+/// out[k][column], k < A: f(offset, All or Tail, c, s) takes the vector at `offset` of the matrix into s[A], which begin at `start`;
+/// c[k] are the column's constants constant[k][column], k < C. What rows of a fold have gathered, both(a, b) joins. kMore: out
+/// held something before, and keeps it.
+template <int C, int A, bool kMore, class F, class B>
+MP_INLINE void column_sums(const Folded& p, const float* const* constant, float* const* out, float start, F&& f, B&& both) {
+  alignas(64) float constants[C ? C : 1][kPitch], sums[A][kPitch];
+  strips(p, [&](int64_t first, int64_t columns) __attribute__((always_inline)) {
+    for (int k = 0; k < C; ++k) repeat(constant[k] + first, p.fold, columns, constants[k]);
+    for (int k = 0; k < A; ++k) fill(sums[k], start, p.fold * columns);
+    down(p, columns, [&](int64_t at, int64_t step, int64_t n, int64_t i, auto t) __attribute__((always_inline)) {
+      V c[C ? C : 1], s[A];
+      for (int k = 0; k < C; ++k) c[k] = load(constants[k] + i, t);
+      for (int k = 0; k < A; ++k) s[k] = load(sums[k] + i, t);
+      for (int64_t j = 0; j < n; ++j) f(first + at + j * step, t, c, s);
+      for (int k = 0; k < A; ++k) store(sums[k] + i, s[k], t);
+    });
+    for (int k = 0; k < A; ++k)
+      each_vector(columns, [&](int64_t i, auto t) __attribute__((always_inline)) {
+        V s = kMore ? both(load(out[k] + first + i, t), load(sums[k] + i, t)) : load(sums[k] + i, t);
+        for (int64_t r = 1; r < p.fold; ++r) s = both(s, load(sums[k] + r * columns + i, t));
+        store(out[k] + first + i, s, t);
+      });
+  });
+}
+
+/// f(offset, All or Tail, c) on every vector of the matrix; constants as above.
+template <int C, class F>
+MP_INLINE void column_map(const Folded& p, const float* const* constant, F&& f) {
+  alignas(64) float constants[C][kPitch];
+  strips(p, [&](int64_t first, int64_t columns) __attribute__((always_inline)) {
+    for (int k = 0; k < C; ++k) repeat(constant[k] + first, p.fold, columns, constants[k]);
+    down(p, columns, [&](int64_t at, int64_t step, int64_t n, int64_t i, auto t) __attribute__((always_inline)) {
+      V c[C];
+      for (int k = 0; k < C; ++k) c[k] = load(constants[k] + i, t);
+      for (int64_t j = 0; j < n; ++j) f(first + at + j * step, t, c);
+    });
+  });
 }
 
 }  // namespace millpond::backend::cpu::MP_ISA

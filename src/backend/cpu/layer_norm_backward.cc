@@ -12,7 +12,7 @@ namespace {
 // Scratch: [block][dgamma, dbeta][cols].
 class LayerNormBackward final : public Kernel {
  public:
-  explicit LayerNormBackward(Matrix x) : cols_(x.cols), rows_(x.rows, 25 + 0.3 * double(x.cols), 1, 64), sums_(x.cols, 0.1 * double(2 * rows_.blocks), 64) {}
+  explicit LayerNormBackward(Matrix x) : cols_(x.cols), rows_(x.rows, 25 + byte_time(12.0 * double(x.cols)), 1, 64), sums_(x.cols, 0.1 * double(2 * rows_.blocks), 64) {}
   std::span<const int> phases() const override { return {blocks_, size_t(rows_.blocks > 1 ? 2 : 1)}; }
   Bytes workspace() const override { return Bytes{rows_.blocks > 1 ? rows_.blocks * 2 * cols_ * 4 : 0}; }
   void run(const Arguments& a, int phase, int block, int) const noexcept override {

@@ -66,18 +66,10 @@ void rows(const float* x, int64_t count, int64_t cols, float over, float* out) {
 
 template <class R>
 void columns(const float* x, Folded p, float* acc) {
-  if (p.fold == 1) {
-    float* const to[1] = {acc};
-    return down_columns(p.rows, p.cols, p.stride, to, [&](int64_t at, int64_t, auto t, V(&s)[1]) __attribute__((always_inline)) { s[0] = R::take(s[0], load(x + at, t)); });
-  }
-  alignas(64) float wide[kMaxFolded];
-  const int64_t width = p.fold * p.cols, whole = p.rows / p.fold;
-  MP_ISA::fill(wide, R::kStart, width);
-  float* const to[1] = {wide};
-  down_columns(whole, width, width, to, [&](int64_t at, int64_t, auto t, V(&s)[1]) __attribute__((always_inline)) { s[0] = R::take(s[0], load(x + at, t)); });
-  each_vector(p.rows % p.fold * p.cols, [&](int64_t i, auto t) __attribute__((always_inline)) { store(wide + i, R::take(load(wide + i, t), load(x + whole * width + i, t)), t); });
-  for (int64_t f = 0; f < p.fold; ++f)
-    each_vector(p.cols, [&](int64_t i, auto t) __attribute__((always_inline)) { store(acc + i, R::take(load(acc + i, t), load(wide + f * p.cols + i, t)), t); });
+  float* const out[1] = {acc};
+  column_sums<0, 1, true>(
+      p, nullptr, out, R::kStart, [&](int64_t at, auto t, V(&)[1], V(&s)[1]) __attribute__((always_inline)) { s[0] = R::take(s[0], load(x + at, t)); },
+      [](V a, V b) __attribute__((always_inline)) { return R::take(a, b); });
 }
 
 template <class R>

@@ -105,51 +105,130 @@ MP_INLINE void finish(Exponentials& e) {
   each_vector(e.pieces, [&](int64_t i, auto t) __attribute__((always_inline)) { store(e.shift + i, div(exp(sub(load(e.shift + i, t), top)), whole), t); });
 }
 
-/// A row of at most K vectors in registers: its exponentials, zero past the end; returns the largest.
+/// The n <= kLanes first lanes and not a byte more: a load behind a masked store waits until that has left the core, for all the
+/// bytes that the mask might have covered. Rows of ten classes written over their own logits were three times as slow.
+MP_INLINE void store_exactly(float* p, V v, int64_t n) {
+#if defined(__AVX512F__)
+  if (n == L) return store(p, v);
+  __m256 y = _mm512_castps512_ps256(v);
+  if (n & 8) {
+    _mm256_storeu_ps(p, y);
+    p += 8;
+    y = _mm512_extractf32x8_ps(v, 1);
+  }
+#else
+  if (n == L) return store(p, v);
+  const __m256 y = v;
+#endif
+  __m128 x = _mm256_castps256_ps128(y);
+  if (n & 4) {
+    _mm_storeu_ps(p, x);
+    p += 4;
+    x = _mm256_extractf128_ps(y, 1);
+  }
+  if (n & 2) {
+    _mm_storel_pi(reinterpret_cast<__m64*>(p), x);
+    p += 2;
+    x = _mm_movehl_ps(x, x);
+  }
+  if (n & 1) _mm_store_ss(p, x);
+}
+
+/// The sums of eight vectors.
+MP_INLINE __m256 eight_sums(const V (&v)[8]) {
+  __m256 y[8];
+  for (int i = 0; i < 8; ++i) {
+#if defined(__AVX512F__)
+    y[i] = _mm256_add_ps(_mm512_castps512_ps256(v[i]), _mm512_extractf32x8_ps(v[i], 1));
+#else
+    y[i] = v[i];
+#endif
+  }
+  const __m256 a = _mm256_hadd_ps(_mm256_hadd_ps(y[0], y[1]), _mm256_hadd_ps(y[2], y[3])), b = _mm256_hadd_ps(_mm256_hadd_ps(y[4], y[5]), _mm256_hadd_ps(y[6], y[7]));
+  return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+}
+
+MP_INLINE V widened(__m256 v) {
+#if defined(__AVX512F__)
+  return _mm512_castps256_ps512(v);
+#else
+  return v;
+#endif
+}
+
+// Eight short rows (of at most K vectors) at once, in registers. They share one shift, the largest of all, which saves seven searches
+// across lanes; where a row's largest is so far below that its sum is small (or something is not a number), each row gets its own.
 template <int K>
-struct Few {
-  V v[K];
-  MP_INLINE float largest_of_row(const float* x, Tail t) {
+struct Eight {
+  V v[8][K];
+  alignas(32) float shift[8];
+  __m256 total;
+
+  /// Row r of `n` at x + r * cols; past the last, the last again. Afterwards v = exp(x - shift), zero past the end of a row.
+  MP_INLINE void read(const float* x, int64_t n, int64_t cols, Tail t) {
     V m = set(-FLT_MAX);
-    for (int i = 0; i < K - 1; ++i) {
-      v[i] = load(x + i * L);
-      m = max(v[i], m);
+    for (int r = 0; r < 8; ++r) {
+      const float* const row = x + (r < n ? r : n - 1) * cols;
+      for (int i = 0; i < K; ++i) {
+        v[r][i] = i < K - 1 ? load(row + i * L) : load(row + i * L, t);
+        m = max(i < K - 1 ? v[r][i] : keep_or(v[r][i], m, t), m);
+      }
     }
-    v[K - 1] = load(x + (K - 1) * L, t);
-    return largest(max(keep_or(v[K - 1], m, t), m));
+    const float top = largest(m);
+    _mm256_store_ps(shift, _mm256_set1_ps(top));
+    V s[8];
+    for (int r = 0; r < 8; ++r) s[r] = exponentials(v[r], top, t);
+    total = eight_sums(s);
+    if (_mm256_movemask_ps(_mm256_cmp_ps(total, _mm256_set1_ps(1e-6f), _CMP_NGE_UQ)) == 0) return;
+    for (int r = 0; r < 8; ++r) {
+      const float* const row = x + (r < n ? r : n - 1) * cols;
+      V own = set(-FLT_MAX);
+      for (int i = 0; i < K; ++i) {
+        v[r][i] = i < K - 1 ? load(row + i * L) : load(row + i * L, t);
+        own = max(i < K - 1 ? v[r][i] : keep_or(v[r][i], own, t), own);
+      }
+      shift[r] = largest(own);
+      s[r] = exponentials(v[r], shift[r], t);
+    }
+    total = eight_sums(s);
   }
-  MP_INLINE float exponentials(float shift, Tail t) {
-    const V s = set(shift);
-    V total = zero();
+  MP_INLINE void write(float* y, int64_t n, int64_t cols) const {
+    for (int r = 0; r < 8 && r < n; ++r)
+      for (int i = 0; i < K; ++i) {
+        if (i < K - 1) store(y + r * cols + i * L, v[r][i]);
+        else store_exactly(y + r * cols + i * L, v[r][i], cols - i * L);
+      }
+  }
+
+ private:
+  static MP_INLINE V exponentials(V (&row)[K], float top, Tail t) {
+    V s = zero();
     for (int i = 0; i < K; ++i) {
-      v[i] = exp(sub(v[i], s));
-      if (i == K - 1) v[i] = keep(v[i], t);
-      total = add(total, v[i]);
+      row[i] = exp(sub(row[i], set(top)));
+      if (i == K - 1) row[i] = keep(row[i], t);
+      s = add(s, row[i]);
     }
-    return sum(total);
-  }
-  MP_INLINE void put(float* y, Tail t) {
-    for (int i = 0; i < K - 1; ++i) store(y + i * L, v[i]);
-    store(y + (K - 1) * L, v[K - 1], t);
+    return s;
   }
 };
 
 template <int K>
 void softmax_few(const float* x, float* y, int64_t rows, int64_t cols) {
   const Tail t = tail(cols - (K - 1) * L);
-  for (int64_t r = 0; r < rows; ++r, x += cols, y += cols) {
-    Few<K> row;
-    const float top = row.largest_of_row(x, t), total = row.exponentials(top, t);
-    const V scale = set(1.f / total);
-    for (int i = 0; i < K; ++i) row.v[i] = mul(row.v[i], scale);
-    row.put(y, t);
+  for (int64_t r = 0; r < rows; r += 8, x += 8 * cols, y += 8 * cols) {
+    Eight<K> e;
+    e.read(x, rows - r, cols, t);
+    alignas(32) float over[8];
+    _mm256_store_ps(over, _mm256_div_ps(_mm256_set1_ps(1), e.total));
+    for (int i = 0; i < 8; ++i)
+      for (int k = 0; k < K; ++k) e.v[i][k] = mul(e.v[i][k], set(over[i]));
+    e.write(y, rows - r, cols);
   }
 }
 
 void softmax(const float* x, float* y, int64_t rows, int64_t cols) {
   if (cols <= L) return softmax_few<1>(x, y, rows, cols);
   if (cols <= 2 * L) return softmax_few<2>(x, y, rows, cols);
-  if (cols <= 4 * L && cols > 3 * L) return softmax_few<4>(x, y, rows, cols);
   for (int64_t r = 0; r < rows; ++r, x += cols, y += cols) {
     Exponentials e;
     exponentials<true>(x, y, cols, e);
@@ -163,25 +242,17 @@ void softmax(const float* x, float* y, int64_t rows, int64_t cols) {
   }
 }
 
-/// loss[i] = shift[i] + log(total[i]) for the rows of one vector.
-MP_INLINE void losses(const float* shift, const float* total, float* loss, int64_t n) {
-  const Tail t = tail(n);
-  store(loss, add(load(shift), log(load(total))), t);
-}
-
 template <int K>
 void cross_entropy_few(const float* z, Labels labels, float* loss, int64_t rows, int64_t cols) {
   const Tail t = tail(cols - (K - 1) * L);
-  for (int64_t r = 0; r < rows; r += L) {
-    alignas(64) float shift[L] = {}, total[L] = {};
-    const int64_t n = rows - r < L ? rows - r : L;
-    for (int64_t i = 0; i < n; ++i, z += cols) {
-      Few<K> row;
-      const float top = row.largest_of_row(z, t);
-      shift[i] = top - z[label_below(labels, r + i, cols)];
-      total[i] = row.exponentials(top, t);
-    }
-    losses(shift, total, loss + r, n);
+  for (int64_t r = 0; r < rows; r += 8, z += 8 * cols) {
+    const int64_t n = rows - r < 8 ? rows - r : 8;
+    alignas(64) float logit[L];
+    for (int64_t i = 0; i < 8; ++i) logit[i] = z[(i < n ? i : n - 1) * cols + label_below(labels, r + (i < n ? i : n - 1), cols)];
+    Eight<K> e;
+    e.read(z, n, cols, t);
+    const __m256 shift = _mm256_sub_ps(_mm256_load_ps(e.shift), _mm256_load_ps(logit));
+    store(loss + r, add(widened(shift), log(widened(e.total))), tail(n));
   }
 }
 
@@ -197,23 +268,28 @@ void cross_entropy(const float* z, Labels labels, float* loss, int64_t rows, int
       shift[i] = e.largest - z[label_below(labels, r + i, cols)];
       total[i] = e.sum;
     }
-    losses(shift, total, loss + r, n);
+    store(loss + r, add(load(shift), log(load(total))), tail(n));
   }
 }
 
 template <int K>
 void cross_entropy_backward_few(const float* z, Labels labels, const float* dloss, float* dz, int64_t rows, int64_t cols) {
   const Tail t = tail(cols - (K - 1) * L);
-  for (int64_t r = 0; r < rows; ++r, z += cols, dz += cols) {
-    Few<K> row;
-    const float top = row.largest_of_row(z, t), total = row.exponentials(top, t);
-    const V scale = set(1.f / total), d = set(dloss[r]);
-    const I label = seti(int32_t(label_below(labels, r, cols)));
-    for (int i = 0; i < K; ++i) {
-      const V p = mul(row.v[i], scale), one = zero_unless(eqi(addi(lanes(), seti(int32_t(i * L))), label), set(1.f));
-      row.v[i] = mul(sub(p, one), d);
+  for (int64_t r = 0; r < rows; r += 8, z += 8 * cols, dz += 8 * cols) {
+    const int64_t n = rows - r < 8 ? rows - r : 8;
+    Eight<K> e;
+    e.read(z, n, cols, t);
+    alignas(32) float over[8];
+    _mm256_store_ps(over, _mm256_div_ps(_mm256_set1_ps(1), e.total));
+    for (int64_t i = 0; i < 8; ++i) {
+      const int64_t row = r + (i < n ? i : n - 1);
+      const I label = seti(int32_t(label_below(labels, row, cols)));
+      for (int k = 0; k < K; ++k) {
+        const V one = zero_unless(eqi(addi(lanes(), seti(int32_t(k * L))), label), set(1.f));
+        e.v[i][k] = mul(fms(e.v[i][k], set(over[i]), one), set(dloss[row]));
+      }
     }
-    row.put(dz, t);
+    e.write(dz, n, cols);
   }
 }
 

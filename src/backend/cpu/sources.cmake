@@ -27,8 +27,8 @@ macro(mp_cpu_isa_sources)
   endforeach()
 endmacro()
 
-mp_cpu_sources(table.cc slow.cc isa.cc copies.cc elementwise.cc expression.cc fused.cc step_size.cc)
-mp_cpu_isa_sources(expression_steps.cc)
+mp_cpu_sources(table.cc slow.cc isa.cc copies.cc elementwise.cc expression.cc fused.cc stage.cc step_size.cc)
+mp_cpu_isa_sources(expression_steps.cc stage_kernels.cc)
 # Rows, channels, copies, attention.
 mp_cpu_sources(
   argmax.cc attention.cc attention_backward.cc batch_norm.cc batch_norm_backward.cc concatenate.cc gather.cc layer_norm.cc
