@@ -55,11 +55,15 @@ struct MeanAbsoluteError : Metric {
 // The errors have losses of the same names: write "mse" or metrics::MeanSquaredError().
 using metrics::Accuracy, metrics::BinaryAccuracy, metrics::CategoricalAccuracy, metrics::SparseCategoricalAccuracy;
 
-/// Metrics of a model with one output, {"accuracy", "mse"}, or of each output of several, {{"accuracy"}, {"mse"}}.
+/// Metrics of a model with one output, {"accuracy", "mse"}; of several outputs, MetricList::each_output({{"accuracy"}, {"mse"}}).
 struct MetricList {
   MetricList() = default;
   MetricList(std::initializer_list<Metric> metrics) : by_output{std::vector<Metric>(metrics)} {}
-  MetricList(std::vector<std::vector<Metric>> metrics) : by_output(std::move(metrics)) {}
+  static MetricList each_output(std::vector<std::vector<Metric>> metrics) {
+    MetricList all;
+    all.by_output = std::move(metrics);
+    return all;
+  }
   std::vector<std::vector<Metric>> by_output;
 };
 

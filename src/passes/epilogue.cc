@@ -18,7 +18,7 @@ using graph::Value;
 
 namespace {
 
-constexpr size_t kMostInputs = 8, kMostResults = 4, kMostCode = 24;
+constexpr size_t kMostInputs = 8, kMostResults = 4, kMostCode = 64;
 
 // Which output is the product, or -1 when the node takes no epilogue.
 int product_of(const Node& n) {
@@ -50,25 +50,42 @@ void epilogue(graph::Graph& graph) {
     if (at < 0 || n.types[at].dtype != DType::kFloat32) continue;
     const Value z = n.output(at);
     const graph::Uses uses(graph);
-    Chain chain(z.shape());
-    chain.first(z);
-    std::vector<Value> held{z};  // values in registers, in order
+    const auto joins = [&](Node* r) { return r && position.count(r) && !taken.count(r) && r->phase == n.phase && fits_chain(*r, z.shape()); };
+    // Readers of z, their readers and so on, as far as their other operands are ready before the product.
+    std::unordered_set<const Node*> group;
     const auto ready = [&](Value v) {
-      if (chain.has(v)) return true;
+      if (v == z || group.count(v.node)) return true;
       v = graph::storage(v);  // a view of what is ready is ready
       return v.node->role != graph::Role::kOperator || (position.count(v.node) && position[v.node] < i);
     };
-    for (size_t k = 0; k < held.size(); ++k) {
+    std::vector<Value> todo{z};
+    for (size_t k = 0; k < todo.size(); ++k) {
       std::vector<Node*> readers;
-      for (const graph::Uses::Use& u : uses.of(held[k]))
-        if (u.node) readers.push_back(u.node);
+      for (const graph::Uses::Use& u : uses.of(todo[k]))
+        if (joins(u.node) && !group.count(u.node)) readers.push_back(u.node);
       std::ranges::sort(readers, [&](Node* p, Node* q) { return position[p] < position[q]; });
-      for (Node* r : readers) {
-        if (!position.count(r) || taken.count(r) || chain.has(r->output()) || r->phase != n.phase || !fits_chain(*r, z.shape())) continue;
-        if (!std::ranges::all_of(r->inputs, ready) || chain.size() >= kMostCode || chain.operands().size() + 2 > kMostInputs) continue;
-        chain.absorb(*r);
-        held.push_back(r->output());
-      }
+      for (Node* r : readers)
+        if (!group.count(r) && std::ranges::all_of(r->inputs, ready)) group.insert(r), todo.push_back(r->output());
+    }
+    if (group.empty()) continue;
+    // What backward makes anew for them alone is made on the tile too: latest first, so that readers are known before.
+    for (size_t k = i; n.phase == graph::Phase::kBackward && k-- > 0;) {
+      Node* m = graph.nodes()[k].get();
+      if (!joins(m) || group.count(m)) continue;
+      const auto& readers = uses.of(m->output());
+      if (!readers.empty() && std::ranges::all_of(readers, [&](const graph::Uses::Use& u) { return u.node && group.count(u.node); })) group.insert(m);
+    }
+    Chain chain(z.shape());
+    chain.first(z);
+    std::vector<Value> held{z};  // values in registers, in order
+    for (size_t k = 0; k < count; ++k) {
+      Node* m = graph.nodes()[k].get();
+      if (!group.count(m)) continue;
+      Chain longer = chain;
+      longer.absorb(*m);
+      if (longer.size() > kMostCode || longer.operands().size() > kMostInputs) break;
+      chain = std::move(longer);
+      held.push_back(m->output());
     }
     if (held.size() == 1) continue;
     std::unordered_set<const Node*> inside;

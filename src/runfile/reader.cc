@@ -28,8 +28,9 @@ Error refusal(const std::string& path, std::string what, std::string hint) {
   return Error(Code::kFormat, format("run file {} {}", path, what)).hint(std::move(hint));
 }
 
-// The first 100 bytes, before SQLite sees the file: magic, user_version at 60, application_id at 68, both big-endian.
-void check_header(const std::string& path, const ReaderLimits& limits) {
+// The first 100 bytes, before SQLite sees the file: magic, page size at 16, pages at 28, user_version at 60,
+// application_id at 68, all big-endian. Returns how long the header says the file is.
+int64_t check_header(const std::string& path, const ReaderLimits& limits) {
   struct stat facts {};
   if (stat(path.c_str(), &facts) != 0)
     throw Error(Code::kFile, format("run file {} cannot be opened: {}", path, std::strerror(errno)))
@@ -58,12 +59,8 @@ void check_header(const std::string& path, const ReaderLimits& limits) {
   if (number(60) > kSchemaVersion || number(60) < 1)
     throw refusal(path, format("has schema version {}, and this Millpond reads up to {}", number(60), kSchemaVersion),
                   "open it with a newer Millpond");
-  // What the header promises, when it is up to date (the counters at 24 and 92 agree): SQLite itself would say
-  // "malformed".
-  const int64_t page = head[16] << 8 | head[17], promised = (page == 1 ? 65536 : page) * int64_t{number(28)};
-  if (number(24) == number(92) && facts.st_size < promised)
-    throw refusal(path, format("is cut off: it has {} of {} bytes", facts.st_size, promised),
-                  "copy or record it again");
+  const int64_t page = head[16] << 8 | head[17];
+  return (page == 1 ? 65536 : page) * int64_t{number(28)};
 }
 
 std::optional<Bytes> bytes_or_none(const Statement& s, int column) {
@@ -128,8 +125,17 @@ struct Reader::State {
 };
 
 Reader::Reader(const std::string& path, const ReaderLimits& limits) {
-  check_header(path, limits);
-  state_ = std::make_unique<State>(path, limits);
+  const int64_t promised = check_header(path, limits);
+  try {
+    state_ = std::make_unique<State>(path, limits);
+  } catch (const Error& e) {
+    // SQLite says "malformed" for a file that was cut off, too. Asked only now: while a commit is under way the header
+    // may be ahead of the file, and SQLite knows what to do then.
+    struct stat facts {};
+    if (e.code() != Code::kFormat || stat(path.c_str(), &facts) != 0 || facts.st_size >= promised) throw;
+    throw refusal(path, format("is cut off: it has {} of {} bytes", facts.st_size, promised),
+                  "copy or record it again");
+  }
 }
 Reader::~Reader() = default;
 Reader::Reader(Reader&&) noexcept = default;

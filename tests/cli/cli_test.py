@@ -3,6 +3,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -311,6 +312,30 @@ class Training(InFolder):
         write_npy(self.path("x.npy"), [0.5] * 100, (1, 100))
         _, err = millpond("predict", "mlp_small", "--weights", weights, "--data", self.path("x.npy"), code=1)
         self.assertTrue(err.startswith("millpond: "))
+
+    def test_ctrl_c_ends_the_step_keeps_the_weights_and_says_so(self):
+        weights = self.path("w.weights.h5")
+        process = subprocess.Popen([PROGRAM, "train", "tiny", "--synthetic", "--epochs", "1000000", "--save", weights], stdout=subprocess.PIPE, text=True)
+        seen = ""
+        while "Epoch 3/" not in seen:
+            seen = process.stdout.readline()
+            self.assertTrue(seen, "it ended by itself")
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+        self.assertEqual(process.wait(timeout=60), 130)
+        process.stdout.close()
+        self.assertIn("interrupted", rest)
+        self.assertTrue(os.path.exists(weights))
+
+    def test_a_model_that_does_not_fit_is_refused_before_training_with_what_is_free(self):
+        big = 3_000_000
+        file = self.write("m.json", keras_json(layer("InputLayer", batch_shape=[None, 4], dtype="float32", name="in"), layer("Dense", units=big, name="a"),
+                                               layer("Dense", units=big, name="b"), layer("Dense", units=1, name="c")))
+        self.assertGreater(millpond_json("plan", file, "--loss", "mse")["planned_bytes"], 4 * big * big)
+        out, err = millpond("train", file, "--synthetic", "--loss", "mse", "--json", "-", code=1)
+        self.assertTrue(err.startswith("millpond: "), err)
+        self.assertIn("free", err)
+        self.assertEqual(json.loads(out)["error"]["code"], "memory")
 
     def test_a_run_is_recorded_with_phases_accounts_series_and_plan(self):
         import sqlite3

@@ -138,7 +138,7 @@ void compare(const Case& c) {
     for (const Json& m : list) metrics.back().push_back(Metric(m.get<std::string>()));
   }
   const Optimizer optimizer = optimizer_of(c.json["optimizer"]);
-  model.compile({.optimizer = optimizer, .loss = losses, .metrics = MetricList(metrics)});
+  model.compile({.optimizer = optimizer, .loss = losses, .metrics = MetricList::each_output(metrics)});
   const Results evaluated = model.evaluate(x, y, {.batch_size = 1000, .verbose = 0});
   for (const auto& [name, value] : c.json["evaluated"].items()) {
     INFO(name);

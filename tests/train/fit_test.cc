@@ -148,7 +148,7 @@ TEST_CASE("fit: several inputs and outputs, each with its loss, weight and metri
   const Input a({3}), b({2});
   const auto joint = Dense(8, relu)(Concatenate()({a, b}));
   Model model({a, b}, {Dense(1, {.name = "size"})(joint), Dense(3, softmax, {.name = "kind"})(joint)});
-  model.compile({.optimizer = "adam", .loss = {"mse", "sparse_categorical_crossentropy"}, .metrics = MetricList({{"mae"}, {"accuracy"}}), .loss_weights = {0.5, 2}});
+  model.compile({.optimizer = "adam", .loss = {"mse", "sparse_categorical_crossentropy"}, .metrics = MetricList::each_output({{"mae"}, {"accuracy"}}), .loss_weights = {0.5, 2}});
   const Arrays x{uniform({20, 3}, 1), uniform({20, 2}, 2)}, y{uniform({20, 1}, 3), classes({20}, 3, 4)};
   const History h = model.fit(x, y, {.batch_size = 20, .verbose = 0});
   std::vector<std::string> names;

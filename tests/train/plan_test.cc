@@ -83,6 +83,7 @@ TEST_CASE("summary: layers, shapes, parameters and the plan") {
   Sequential model({Input({10}), Dense(4, relu), Dense(1)}, "little");
   model.compile("adam", "mse");
   const std::string text = model.summary_text({.batch = 32});
+  INFO(text);
   CHECK(text.starts_with("Model: \"little\"\n"
                          "Layer (type)     Output Shape  Param #\n"
                          "----------------------------------------\n"

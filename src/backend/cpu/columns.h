@@ -9,7 +9,7 @@
 
 namespace millpond::backend::cpu::MP_ISA {
 
-constexpr int64_t kPitch = kMaxFolded + 48;  // from one local array to the next
+constexpr int64_t kStrip = 1024, kPitch = kStrip + 48;  // from one local array to the next
 
 MP_INLINE void fill(float* p, float value, int64_t n) {
   const V v = set(value);
@@ -26,23 +26,19 @@ MP_INLINE void repeat(const float* from, int64_t fold, int64_t count, float* to)
 template <class F>
 MP_INLINE void strips(const Folded& p, F&& f) {
   if (p.fold > 1) return f(0, p.cols);
-  for (int64_t c = 0; c < p.cols; c += kMaxFolded) f(c, p.cols - c < kMaxFolded ? p.cols - c : kMaxFolded);
+  const int64_t each = p.cols < kStrip ? kStrip : kStrip / 2;
+  for (int64_t c = 0; c < p.cols; c += each) f(c, p.cols - c < each ? p.cols - c : each);
 }
-
-/// How far ahead to prefetch, in floats: the same column some groups of rows later. Rows of less than a page that are read four at a
-/// time are no pattern that the processor's own prefetch follows: without this, 256 channels took twice as long as 64.
-MP_INLINE int64_t look_ahead(const Folded& p) {
-  const int64_t group = 4 * (p.fold == 1 ? p.stride : p.fold * p.cols);
-  return group * ((1024 + group - 1) / group);
-}
-MP_INLINE void prefetch(const float* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0); }
 
 /// some(offset from the strip, step from row to row, rows, column in the strip, All or Tail) for four rows at a time, then one.
 template <class F>
 MP_INLINE void down(const Folded& p, int64_t columns, F&& some) {
   const int64_t width = p.fold * columns, rows = p.rows / p.fold, step = p.fold == 1 ? p.stride : width;
   int64_t r = 0;
-  for (; r + 4 <= rows; r += 4) each_vector(width, [&](int64_t i, auto t) __attribute__((always_inline)) { some(r * step + i, step, 4, i, t); });
+  if (width <= 64 || p.cols >= kStrip)
+    for (; r + 4 <= rows; r += 4) each_vector(width, [&](int64_t i, auto t) __attribute__((always_inline)) { some(r * step + i, step, 4, i, t); });
+  else
+    for (; r + 2 <= rows; r += 2) each_vector(width, [&](int64_t i, auto t) __attribute__((always_inline)) { some(r * step + i, step, 2, i, t); });
   for (; r < rows; ++r) each_vector(width, [&](int64_t i, auto t) __attribute__((always_inline)) { some(r * step + i, step, 1, i, t); });
   each_vector(p.rows % p.fold * columns, [&](int64_t i, auto t) __attribute__((always_inline)) { some(rows * step + i, step, 1, i, t); });
 }

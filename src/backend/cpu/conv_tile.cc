@@ -16,7 +16,10 @@ void pixel_tile(const PixelTile& t) noexcept {
     }
   } else {
     MP_UNROLL for (int p = 0; p < kP; ++p)
-      MP_UNROLL for (int v = 0; v < kNV; ++v) acc[p][v] = zero();
+      MP_UNROLL for (int v = 0; v < kNV; ++v) {
+        acc[p][v] = zero();
+        _mm_prefetch(reinterpret_cast<const char*>(t.out[p] + kLanes * v), _MM_HINT_T0);  // or the stores at the end wait for memory
+      }
   }
   const float* f = t.filter;
   const float* const* rows = t.rows;
