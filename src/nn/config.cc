@@ -286,8 +286,9 @@ Layer embedding(Config& c) {
   return Embedding(c.integer("input_dim"), c.integer("output_dim"), {.embeddings_initializer = c.initializer("embeddings_initializer", "uniform"), .name = c.name()});
 }
 Layer attention(Config& c) {
-  c.none({"kernel_regularizer", "bias_regularizer", "kernel_constraint", "bias_constraint", "attention_axes", "sliding_window", "flash_attention"});
+  c.none({"kernel_regularizer", "bias_regularizer", "kernel_constraint", "bias_constraint", "sliding_window", "flash_attention"});
   c.only("use_gate", false);
+  c.only("attention_axes", Json::array({1}));  // what Keras writes for sequences; more axes are for images
   const auto whole = [&](const char* key) {
     std::optional<int64_t> v;
     if (c.get(key)) {

@@ -6,6 +6,7 @@
 #include "ops/dropout.h"
 #include "ops/reduce.h"
 #include "ops/reshape.h"
+#include "ops/scatter_add.h"
 #include "passes/match.h"
 #include "passes/passes.h"
 
@@ -56,6 +57,11 @@ Value simpler(graph::Builder& b, const Node& n, const graph::Uses& uses) {
     if (op->function == Function::k_add && same_x && is_number(y, 0)) return x;
     if (op->function == Function::k_add && same_y && is_number(x, 0)) return y;
     if (op->function == Function::k_subtract && same_x && is_number(y, 0)) return x;
+    // rows added to a table of zeros that is added to a table: rows added to that table
+    if (op->function == Function::k_add && same_x && same_y)
+      for (int i = 0; i < 2; ++i)
+        if (const auto* s = as<ops::ScatterAdd>(n.inputs[i]); s && !s->onto && uses.only_reader(n.inputs[i]) == &n)
+          return ops::scatter_add(b, n.inputs[i].node->inputs[0], n.inputs[i].node->inputs[1], s->count, n.inputs[1 - i]);
     // an operand that was broadcast for this reader: let the reader do it
     for (int i = 0; i < 2; ++i)
       if (as<ops::BroadcastTo>(n.inputs[i])) {

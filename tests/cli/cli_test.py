@@ -10,6 +10,7 @@ import unittest
 
 from program import PROGRAM, SANITIZED, keras_json, layer, millpond, millpond_json, read_npy, write_npy
 
+SOURCE = os.environ.get("MILLPOND_SOURCE_DIR", ".")
 BUILTINS = {"tiny": 49, "mlp_small": 6529, "mlp_large": 234497, "mlp_784": 669706, "cnn_224": 3943626, "resnet50": 25636712, "gpt2": 123849984}
 COMMANDS = ("train", "plan", "evaluate", "predict", "completion")
 
@@ -50,6 +51,22 @@ class Help(unittest.TestCase):
                 self.assertIn(word, text, shell)
             if shutil.which(shell) and shell != "fish":
                 subprocess.run([shell, "-n"], input=text, text=True, check=True)
+
+    def test_the_completion_scripts_in_the_repository_are_those_the_program_prints(self):
+        for shell, name in (("bash", "millpond.bash"), ("zsh", "_millpond"), ("fish", "millpond.fish")):
+            with open(os.path.join(SOURCE, "completions", name)) as file:
+                self.assertEqual(file.read(), millpond("completion", shell)[0], f"millpond completion {shell} > completions/{name}")
+
+    def test_every_command_and_option_in_readme_and_docs_exists(self):
+        known = {command: millpond(command, "--help")[0] for command in COMMANDS}
+        for page in ("README.md", "docs/command.md", "docs/memory.md", "docs/architecture.md"):
+            with open(os.path.join(SOURCE, page)) as file:
+                text = file.read()
+            for command, rest in re.findall(r"\bmillpond (\w+) ([^\n`#]*)", text):
+                if command not in known:
+                    continue
+                for option in re.findall(r"--[a-z][a-z-]*", rest):
+                    self.assertIn(option, known[command], f"{page}: millpond {command} {option}")
 
     @unittest.skipUnless(shutil.which("bash"), "no bash here")
     def test_bash_completes_commands_models_and_options(self):

@@ -101,15 +101,16 @@ def cases(seed):
     n = lambda low, high: int(draw.integers(low, high + 1))
     normal = lambda r, shape: r.normal(0, 1, shape).astype("float32")
 
-    def regression(build, shapes, batch=None, dtype="float32", inputs=None):
-        """The layers between inputs and output, and labels of the output's shape."""
+    def regression(build, shapes, batch=None, dtype="float32", inputs=None, rate=0.01, floor=0.0):
+        """The layers between inputs and output, and labels of the output's shape. `floor`: gradients below it are what is left of
+        larger terms that cancel (a bias before a batch normalization), so they are compared in its units."""
         batch = batch or n(1, 7)
         def make(r):
             xs = [keras.Input(s, dtype=dtype) for s in shapes]
             y = build(xs[0] if len(xs) == 1 else xs)
             model = keras.Model(xs, y)
             data = [inputs(r, (batch, *s)) if inputs else normal(r, (batch, *s)) for s in shapes]
-            return model, data, [normal(r, (batch, *y.shape[1:]))], {"losses": MSE, "optimizer": SGD}
+            return model, data, [normal(r, (batch, *y.shape[1:]))], {"losses": MSE, "optimizer": {"class": "SGD", "options": {"learning_rate": rate}}, "floor": floor}
         return make
 
     activations = ["linear", "relu", "relu6", "leaky_relu", "elu", "selu", "sigmoid", "hard_sigmoid", "tanh", "softmax", "softplus", "softsign", "silu", "gelu", "exponential"]
@@ -128,7 +129,7 @@ def cases(seed):
         yield f"conv2d_{i}", regression(lambda x, o=o: L.Conv2D(**o)(x), [shape], batch=n(1, 3))
     for i in range(3):  # the fused path: convolution, relu, pooling, dense
         f, k, p = n(3, 33), pick(1, 3, 5), pick(2, 3)
-        yield f"conv_pool_{i}", regression(lambda x, f=f, k=k, p=p: L.Dense(3)(L.Flatten()(L.MaxPooling2D(p)(L.Conv2D(f, k, activation="relu")(x)))), [(n(10, 17), n(10, 17), pick(1, 3, 4))], batch=n(1, 4))
+        yield f"conv_pool_{i}", regression(lambda x, f=f, k=k, p=p: L.Dense(3)(L.Flatten()(L.MaxPooling2D(p)(L.Conv2D(f, k, activation="relu")(x)))), [(n(10, 17), n(10, 17), pick(1, 3, 4))], batch=n(1, 4), rate=1e-3)
     for kind in ("MaxPooling2D", "AveragePooling2D"):
         for i in range(4):
             o = dict(pool_size=(n(1, 3), n(1, 4)), strides=pick(None, 1, (2, 3)), padding=pick("valid", "same"))
@@ -141,7 +142,7 @@ def cases(seed):
         axis = pick(-1, -1, 1)
         shape = pick((n(2, 9),), (n(2, 5), n(2, 6)), (n(2, 4), n(2, 4), n(1, 9)))
         o = dict(axis=axis, momentum=pick(.99, .9, .5), epsilon=pick(1e-3, 1e-5), center=pick(True, False), scale=pick(True, False))
-        yield f"batch_normalization_{i}", regression(lambda x, o=o: L.BatchNormalization(**o)(L.Dense(n(2, 5))(x)), [shape], batch=n(4, 9))
+        yield f"batch_normalization_{i}", regression(lambda x, o=o: L.BatchNormalization(**o)(L.Dense(n(2, 5))(x)), [shape], batch=n(4, 9), floor=1.0)
     for i in range(5):
         shape = pick((n(2, 9),), (n(2, 5), n(2, 6)), (n(2, 4), n(2, 4), n(2, 9)))
         axis = pick(-1, 1, list(range(1, len(shape) + 1)))
@@ -178,7 +179,7 @@ def cases(seed):
             z = L.BatchNormalization()(L.Dense(8)(y))
             y = L.Activation("relu")(L.Add()([y, z]))
         return L.Dense(2)(y)
-    yield "residual", regression(residual, [(6,)], batch=8)
+    yield "residual", regression(residual, [(6,)], batch=8, floor=1.0)
     def transformer(x):
         y = L.Embedding(11, 8)(x)
         for _ in range(2):

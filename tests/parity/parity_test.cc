@@ -149,7 +149,7 @@ void compare(const Case& c) {
     const auto grads = gradients_of(model, c);
     double scale = 1e-3;
     for (const Tensor& g : keras_gradients) scale = std::max(scale, largest(g));
-    for (int i = 0; i < trainable; ++i) CHECK_MESSAGE(difference(grads[size_t(i)], keras_gradients[size_t(i)], 0.01 * scale) < 3 * kOnce, "gradient ", i);
+    for (int i = 0; i < trainable; ++i) CHECK_MESSAGE(difference(grads[size_t(i)], keras_gradients[size_t(i)], std::max(0.01 * scale, c.json.value("floor", 0.0))) < 3 * kOnce, "gradient ", i);
   }
   for (size_t s = 0; s < c.json["curve"].size(); ++s) {
     INFO("step ", s);

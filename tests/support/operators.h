@@ -40,16 +40,18 @@ std::vector<Tensor> run_operator(const backend::Backend& backend, const graph::O
 ///   terms{n}  2u (n + 2) S, S the same operator on absolute values: sums of n products. Any order of n additions, fused or
 ///             not, errs by at most gamma_n = nu / (1 - nu) of the sum of |terms| (Higham, Accuracy and Stability, ch. 3); the
 ///             two more are for the products and the store. S is computed in double by the reference.
-///   scale{k}  2ku max |output|: chains in which values of the output's size cancel; k is counted at the test
+///   scale{k}  2ku max(|output|, least): chains in which values of the output's size, or of `least`, cancel; k is counted at
+///             the test
 /// "Exact" is the reference run in float64 on the same operands, or in their own types where the operator has no wider form.
 struct Tolerance {
   enum class Kind { kExact, kUlps, kTerms, kScale } kind = Kind::kExact;
   double k = 0;
+  double least = 0;
 };
 inline Tolerance exact() { return {}; }
-inline Tolerance ulps(double k) { return {Tolerance::Kind::kUlps, k}; }
-inline Tolerance terms(double n) { return {Tolerance::Kind::kTerms, n}; }
-inline Tolerance scale(double k) { return {Tolerance::Kind::kScale, k}; }
+inline Tolerance ulps(double k) { return {Tolerance::Kind::kUlps, k, 0}; }
+inline Tolerance terms(double n) { return {Tolerance::Kind::kTerms, n, 0}; }
+inline Tolerance scale(double k, double least = 0) { return {Tolerance::Kind::kScale, k, least}; }
 
 /// The fast kernel, on 1, 2 and 3 threads and with every allowed overlap, agrees with its twin; the bits do not depend on
 /// threads or overlap. `only`: the outputs to compare; empty: all.

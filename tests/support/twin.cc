@@ -44,7 +44,7 @@ void check_twin(const backend::Backend& fast, const graph::Operator& op, const s
   for (size_t k = 0; k < first.size(); ++k) {
     if (!only.empty() && std::ranges::count(only, int(k)) == 0) continue;
     REQUIRE(first[k].shape() == wanted[k].shape());
-    double largest = 0, worst = 0;
+    double largest = tolerance.least, worst = 0;
     int64_t at = -1;
     for (int64_t i = 0; i < wanted[k].size(); ++i)
       if (std::isfinite(wanted[k].at(i))) largest = std::max(largest, std::abs(wanted[k].at(i)));
@@ -88,7 +88,7 @@ void check_twin(const backend::Backend& fast, const graph::Operator& op, const s
   for (const auto& [what, a] : others)
     for (size_t k = 0; k < a.size(); ++k) {
       if (!only.empty() && std::ranges::count(only, int(k)) == 0) continue;
-      double largest = 0, apart = 0;
+      double largest = tolerance.least, apart = 0;
       for (int64_t i = 0; i < a[k].size(); ++i) {
         const double x = a[k].at(i), y = first[k].at(i);
         if (std::isfinite(y)) largest = std::max({largest, std::abs(y), std::abs(sums[k].at(i))});

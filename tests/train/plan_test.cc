@@ -86,10 +86,10 @@ TEST_CASE("summary: layers, shapes, parameters and the plan") {
   INFO(text);
   CHECK(text.starts_with("Model: \"little\"\n"
                          "Layer (type)     Output Shape  Param #\n"
-                         "----------------------------------------\n"
+                         "--------------------------------------\n"
                          "dense (Dense)    (None, 4)          44\n"
                          "dense_1 (Dense)  (None, 1)           5\n"
-                         "----------------------------------------\n"
+                         "--------------------------------------\n"
                          "Total params: 49 (196 B)\n"
                          "Trainable params: 49 (196 B)\n"
                          "Non-trainable params: 0 (0 B)\n"

@@ -26,6 +26,26 @@ struct Runs {
   int64_t end(int block) const { return std::min(count, (block + 1) * size); }
 };
 
+/// `count` things in pieces of one size (the last may be smaller), and the pieces in blocks of nearly the same number: for work that
+/// is a few microseconds a piece, where two threads that each take half of the blocks must have half of the work.
+struct Pieces {
+  int64_t count = 0, size = 1;
+  int pieces = 1, blocks = 1;
+  Pieces() = default;
+  /// `time` of all together, in nanoseconds. A piece is at most `most` things and a multiple of `unit`.
+  Pieces(int64_t n, int64_t most, int64_t unit, double time) : count(n) {
+    int64_t wanted = ceil_div(std::max<int64_t>(n, 1), most);
+    if (time > 12e3) wanted = round_up(wanted, 4);  // halves, and halves of those
+    size = std::max(unit, round_up(ceil_div(std::max<int64_t>(n, 1), wanted), unit));
+    pieces = int(std::max<int64_t>(1, ceil_div(n, size)));
+    const int64_t enough = time > 12e3 ? round_up(std::max<int64_t>(1, int64_t(time / kBlockTime)), 4) : 1;
+    blocks = int(std::min<int64_t>({pieces, enough, kMaxBlocks}));
+  }
+  int first(int block) const { return int(int64_t(pieces) * block / blocks); }  // pieces [first(b), first(b + 1)) are block b's
+  int64_t begin(int piece) const { return piece * size; }
+  int64_t end(int piece) const { return std::min(count, (piece + 1) * size); }
+};
+
 constexpr int64_t aligned(int64_t bytes) { return round_up(bytes, 64); }
 
 }  // namespace millpond::backend::cpu

@@ -20,9 +20,11 @@ void moments(const float* x, Folded p, float* pivot, float* first, float* second
     }
     store(pivot + i, looks == 1 ? v : mul(sub(sub(all, low), high), set(0.5f)), t);
   });
+  const int64_t ahead = look_ahead(p);
   const float* const constant[1] = {pivot};
   float* const out[2] = {first, second};
   column_sums<1, 2, false>(p, constant, out, 0, [&](int64_t at, auto t, V(&c)[1], V(&s)[2]) __attribute__((always_inline)) {
+    prefetch(x + at, ahead);
     const V d = sub(load(x + at, t), c[0]);
     s[0] = add(s[0], d);
     s[1] = fma(d, d, s[1]);
@@ -72,8 +74,12 @@ MP_INLINE void put(float* p, V v, Tail t) { store(p, v, t); }
 
 template <bool kStream>
 MP_INLINE void normalise_by(const float* x, const Folded& p, const float* mean, const float* scale, const float* shift, float* y) {
+  const int64_t ahead = look_ahead(p);
   const float* const constant[3] = {mean, scale, shift};
-  column_map<3>(p, constant, [&](int64_t at, auto t, V(&c)[3]) __attribute__((always_inline)) { put<kStream>(y + at, fma(sub(load(x + at, t), c[0]), c[1], c[2]), t); });
+  column_map<3>(p, constant, [&](int64_t at, auto t, V(&c)[3]) __attribute__((always_inline)) {
+    prefetch(x + at, ahead);
+    put<kStream>(y + at, fma(sub(load(x + at, t), c[0]), c[1], c[2]), t);
+  });
   if (kStream) _mm_sfence();
 }
 void normalise(const float* x, Folded p, const float* mean, const float* scale, const float* shift, float* y, bool stream) {
@@ -82,9 +88,12 @@ void normalise(const float* x, Folded p, const float* mean, const float* scale, 
 }
 
 void gradient_sums(const float* x, const float* dy, Folded p, const float* mean, float* first, float* second) {
+  const int64_t ahead = look_ahead(p);
   const float* const constant[1] = {mean};
   float* const out[2] = {first, second};
   column_sums<1, 2, false>(p, constant, out, 0, [&](int64_t at, auto t, V(&c)[1], V(&s)[2]) __attribute__((always_inline)) {
+    prefetch(x + at, ahead);
+    prefetch(dy + at, ahead);
     const V d = load(dy + at, t);
     s[0] = add(s[0], d);
     s[1] = fma(d, sub(load(x + at, t), c[0]), s[1]);
@@ -113,8 +122,11 @@ void combine_gradients(const float* sums, int64_t step, int64_t ld, int64_t coun
 
 template <bool kStream>
 MP_INLINE void gradient_by(const float* x, const float* dy, const Folded& p, const float* mean, const float* by_dy, const float* by_x, const float* shift, float* dx) {
+  const int64_t ahead = look_ahead(p);
   const float* const constant[4] = {mean, by_dy, by_x, shift};
   column_map<4>(p, constant, [&](int64_t at, auto t, V(&c)[4]) __attribute__((always_inline)) {
+    prefetch(x + at, ahead);
+    prefetch(dy + at, ahead);
     put<kStream>(dx + at, fma(load(dy + at, t), c[1], fma(sub(load(x + at, t), c[0]), c[2], c[3])), t);
   });
   if (kStream) _mm_sfence();

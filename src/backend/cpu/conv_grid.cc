@@ -160,7 +160,7 @@ void ConvGrid::tiles(const Panel& panel, const Chunk& chunk, Pixels<const float>
   const ConvTiles& isa = conv_tiles();
   const int64_t most = isa.max_pixels[panel.vectors];
   float* outs[ConvTiles::kPixels];
-  PixelTile tile{pointers, chunk.taps, chunk.length, packed, outs, panel.tail, chunk.tap > 0 || chunk.begin > 0};
+  PixelTile tile{pointers, chunk.taps, chunk.length, packed, outs, 0, panel.tail, chunk.tap > 0 || chunk.begin > 0};
   Cursor c = cursor(from);
   const Tap* first = taps.data() + chunk.tap;
   for (int64_t p = from; p < to;) {
@@ -180,6 +180,7 @@ void ConvGrid::tiles(const Panel& panel, const Chunk& chunk, Pixels<const float>
         }
       }
     }
+    tile.ahead = step_w == 1 ? n * source.pixel : 0;
     isa.pixels[panel.vectors][n](tile);
     p += n;
   }

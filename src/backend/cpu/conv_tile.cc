@@ -26,7 +26,10 @@ void pixel_tile(const PixelTile& t) noexcept {
   for (int64_t r = 0; r < t.runs; ++r, rows += kP) {
     const float* x[kP];
     MP_UNROLL for (int p = 0; p < kP; ++p) x[p] = rows[p] + t.length;
+    const float* ahead = rows[0] + t.ahead;
     for (int64_t k = -t.length; k < 0; ++k, f += kLanes * kNV) {
+      _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T0);
+      ahead += kP;
       V a[kNV];
       MP_UNROLL for (int v = 0; v < kNV; ++v) a[v] = pinned(load(f + kLanes * v));
       MP_UNROLL for (int p = 0; p < kP; ++p)

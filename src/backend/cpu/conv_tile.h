@@ -19,6 +19,7 @@ struct PixelTile {
   int64_t runs, length;
   const float* filter;
   float* const* out;  // [pixels]
+  int64_t ahead;      // floats from the first pixel's run to that of the next tile: its source is prefetched
   int tail;
   bool add;  // to what is there
 };

@@ -67,8 +67,12 @@ void rows(const float* x, int64_t count, int64_t cols, float over, float* out) {
 template <class R>
 void columns(const float* x, Folded p, float* acc) {
   float* const out[1] = {acc};
+  const int64_t ahead = look_ahead(p);
   column_sums<0, 1, true>(
-      p, nullptr, out, R::kStart, [&](int64_t at, auto t, V(&)[1], V(&s)[1]) __attribute__((always_inline)) { s[0] = R::take(s[0], load(x + at, t)); },
+      p, nullptr, out, R::kStart, [&](int64_t at, auto t, V(&)[1], V(&s)[1]) __attribute__((always_inline)) {
+        prefetch(x + at, ahead);
+        s[0] = R::take(s[0], load(x + at, t));
+      },
       [](V a, V b) __attribute__((always_inline)) { return R::take(a, b); });
 }
 

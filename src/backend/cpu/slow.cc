@@ -33,9 +33,6 @@ bool all_float(std::span<const TensorType> types) {
 #define MP_SLOW(Class, name) \
   std::unique_ptr<Kernel> name(const ops::Class& op, const Request& request) { return slow(op, request); }
 MP_SLOW(MatMul, matmul)
-MP_SLOW(OptimizerStep, optimizer_step)
-MP_SLOW(DenseUpdate, dense_update)
-MP_SLOW(DenseBackward, dense_backward)
 #undef MP_SLOW
 
 }  // namespace millpond::backend::cpu

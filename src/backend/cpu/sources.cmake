@@ -29,6 +29,9 @@ endmacro()
 
 mp_cpu_sources(table.cc slow.cc isa.cc copies.cc elementwise.cc expression.cc fused.cc stage.cc step_size.cc)
 mp_cpu_isa_sources(expression_steps.cc stage_kernels.cc)
+# Products and optimisers.
+mp_cpu_sources(dense.cc optimizer_step.cc)
+mp_cpu_isa_sources(dense_kernels.cc rule_kernels.cc)
 # Rows, channels, copies, attention.
 mp_cpu_sources(
   argmax.cc attention.cc attention_backward.cc batch_norm.cc batch_norm_backward.cc concatenate.cc gather.cc layer_norm.cc

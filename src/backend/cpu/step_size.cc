@@ -1,30 +1,44 @@
+#include "ops/step_size.h"
+
 #include <cmath>
 
-#include "backend/kernel.h"
-#include "ops/step_size.h"
+#include "backend/cpu/slow.h"
 
 namespace millpond::backend::cpu {
 namespace {
 
-// 1 - beta^t. Where beta^t is below half an ulp of 1 there is nothing to compute: after 350 steps for Adam's beta1.
-double one_less_power(double log_beta, double t) {
-  const double e = log_beta * t;
-  return e < -37 ? 1.0 : -std::expm1(e);
-}
+// beta^t from three tables of 64 powers: t = a + 64 b + 4096 c. std::pow takes 20 ns, two look-ups and two products 2 ns, and a step
+// of a tiny model is 200 ns.
+class Powers {
+ public:
+  explicit Powers(double beta) : beta_(beta) {
+    for (int i = 0; i < 64; ++i) power_[0][i] = std::pow(beta, i), power_[1][i] = std::pow(beta, 64.0 * i), power_[2][i] = std::pow(beta, 4096.0 * i);
+  }
+  double operator()(int64_t t) const {
+    if (t >= 64 * 64 * 64 || t < 0) return std::pow(beta_, double(t));
+    return power_[0][t & 63] * power_[1][t >> 6 & 63] * power_[2][t >> 12];
+  }
+
+ private:
+  double beta_, power_[3][64];
+};
 
 class StepSizeKernel final : public Kernel {
  public:
-  explicit StepSizeKernel(const ops::Rule& rule) : adam_(rule.kind == ops::Rule::Kind::kAdam), log_beta1_(std::log(double(rule.beta1))), log_beta2_(std::log(double(rule.beta2))) {}
+  explicit StepSizeKernel(const ops::Rule& rule) : adam_(rule.kind == ops::Rule::Kind::kAdam), first_(double(rule.beta1)), second_(double(rule.beta2)) {}
   void run(const Arguments& a, int, int, int) const noexcept override {
     const float rate = *a.input<float>(0);
-    const double t = double(*a.input<int64_t>(1)) + 1;
-    a.output<float>(0)[0] = adam_ ? float(double(rate) * std::sqrt(one_less_power(log_beta2_, t)) / one_less_power(log_beta1_, t)) : rate;
-    a.output<float>(0)[1] = rate;
+    float* out = a.output<float>(0);
+    out[0] = rate;
+    out[1] = rate;
+    if (!adam_) return;
+    const int64_t t = *a.input<int64_t>(1) + 1;
+    out[0] = float(double(rate) * std::sqrt(1 - second_(t)) / (1 - first_(t)));
   }
 
  private:
   bool adam_;
-  double log_beta1_, log_beta2_;
+  Powers first_, second_;
 };
 
 }  // namespace

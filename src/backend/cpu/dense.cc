@@ -1,0 +1,221 @@
+#include "backend/cpu/dense.h"
+
+#include <algorithm>
+
+#include "backend/cpu/slow.h"
+#include "ops/dense_backward.h"
+#include "ops/dense_update.h"
+
+namespace millpond::backend::cpu {
+namespace {
+
+constexpr int64_t kTileFloats = 8192;  // of gradient: 32 KiB
+constexpr int64_t kChunk = 384;        // inner elements of a product at a time
+constexpr int64_t kBatch = 128;        // rows of dx^T's columns at a time
+
+bool is_gate(const ops::Expression& e) {
+  return e.inputs.size() == 2 && e.inputs[1] == ops::Extent::kFull && e.code.size() == 1 && e.code[0].function == ops::Function::k_gate && e.code[0].a == 0 &&
+         e.code[0].b == 1 && e.results.size() == 1 && e.results[0].reg == 2 && e.results[0].collect == ops::Collect::kStore;
+}
+
+int64_t even(int64_t n, int64_t most, int64_t unit) { return std::min(n, round_up(ceil_div(n, ceil_div(n, most)), unit)); }
+
+}  // namespace
+
+DenseKernel::DenseKernel(const ops::Rule& rule, bool bias, bool dx, const Request& request)
+    : rule_(rule), bias_(bias), dx_(dx), rows_(request.inputs[0].shape[0]), in_(request.inputs[0].shape[1]), out_(request.inputs[1].shape[1]), threads_(request.threads) {
+  state_ = (1 + rule_.slots()) * (bias ? 2 : 1);
+  fixed_inputs_ = 3 + state_;
+  small_ = dense_kernels().small_update(int(rule.kind), rule.nesterov, rule.weight_decay != 0);
+  const double flops = 2.0 * double(rows_) * double(in_) * double(out_) * (dx ? 2 : 1), weights = double(in_) * double(out_);
+  if (!dx && out_ > 1 && (flops < 4096 || (flops < 40000 && out_ > kNarrow))) {
+    path_ = Path::kSmall;
+  } else if (out_ <= kNarrow) {
+    path_ = Path::kNarrow;
+    const double bytes = double(rows_) * double(in_) * (dx ? 8 : 4) + weights * 24;
+    pieces_ = Pieces(in_, kFeatureChunk, 16, flops / 60 + weights * 0.2 + bytes * 0.03);
+  } else {
+    path_ = Path::kWide;
+    const int64_t most = std::clamp<int64_t>(dx ? 16384 / std::max<int64_t>(1, rows_) : 64, 16, 48);
+    pieces_ = Pieces(in_, std::min(most, std::max<int64_t>(8, kTileFloats / std::min<int64_t>(out_, 256))), 1, flops / 100 + weights * 0.3);
+  }
+}
+
+std::unique_ptr<Kernel> DenseKernel::make(const ops::Rule& rule, bool bias, const ops::Expression* epilogue, const Request& request) {
+  if (request.inputs[0].shape.size() == 0 || request.inputs[1].shape.size() == 0) return nullptr;  // nothing to gain
+  std::unique_ptr<DenseKernel> k(new DenseKernel(rule, bias, epilogue != nullptr, request));
+  if (!all_float(std::span(request.inputs).first(size_t(k->fixed_inputs_)))) return nullptr;
+  if (!all_float(std::span(request.outputs).first(size_t(k->state_)))) return nullptr;
+  bool unfinished = false;
+  if (epilogue && !epilogue->empty()) {
+    if (k->path_ == Path::kNarrow && is_gate(*epilogue)) {
+      k->gate_ = k->fixed_inputs_;
+      if (request.inputs[size_t(k->gate_)].dtype != DType::kFloat32) return nullptr;
+    } else {
+      // register 0 first: the type of dx
+      std::vector<TensorType> operands{request.inputs[0]};
+      operands.insert(operands.end(), request.inputs.begin() + k->fixed_inputs_, request.inputs.end());
+      k->epilogue_ = ExpressionKernel::make(*epilogue, operands, std::span(request.outputs).subspan(size_t(k->state_)), {k->rows_, k->in_, 1, k->pieces_.pieces}, true);
+      if (!k->epilogue_) return nullptr;
+      unfinished = k->epilogue_->unfinished();
+    }
+  }
+  if (epilogue && k->state_ < int(request.outputs.size()) && !k->epilogue_ && !all_float(std::span(request.outputs).subspan(size_t(k->state_)))) return nullptr;
+
+  k->phase_count_ = 0;
+  if (k->path_ == Path::kWide) {
+    k->prepare_wide();
+    for (const Products& p : k->products_)
+      if (!p.gradient[0][0][0]) return nullptr;
+    if (epilogue) k->phases_[k->phase_count_] = k->turns_.blocks, k->tasks_[k->phase_count_++] = Task::kTurn;
+  } else if (k->path_ == Path::kNarrow) {
+    k->gradient_bytes_ = aligned(narrow_backward_floats(k->out_) * 4);
+    if (k->epilogue_) k->tile_bytes_ = aligned(k->rows_ * kFeatureChunk * 4);
+  }
+  k->phases_[k->phase_count_] = k->pieces_.blocks, k->tasks_[k->phase_count_++] = Task::kMain;
+  if (unfinished) k->phases_[k->phase_count_] = 1, k->tasks_[k->phase_count_++] = Task::kFinish;
+  k->gradient_bytes_ = std::max(k->gradient_bytes_, aligned(k->out_ * 4));  // of the bias
+  k->shared_bytes_ = k->turned_bytes_ + (k->epilogue_ ? aligned(k->epilogue_->shared_bytes()) : 0);
+  k->own_bytes_ = k->gradient_bytes_ + k->dx_bytes_ + k->tile_bytes_ + (k->epilogue_ ? k->epilogue_->own_bytes() : 0);
+  return k;
+}
+
+void DenseKernel::prepare_wide() {
+  panel_ = even(out_, std::max<int64_t>(64, kTileFloats / pieces_.size / 16 * 16), 16);
+  row_chunk_ = even(rows_, kChunk, 1);
+  out_chunk_ = even(out_, kChunk, 16);
+  batch_ = even(rows_, kBatch, 16);
+  gradient_bytes_ = aligned(pieces_.size * panel_ * 4);
+  if (dx_) {
+    turned_bytes_ = aligned(out_ * rows_ * 4);
+    dx_bytes_ = aligned(pieces_.size * rows_ * 4);
+    if (epilogue_) tile_bytes_ = dx_bytes_;
+    turns_ = Runs(out_, double(rows_) * 0.12, 16);
+  }
+  auto last = [](int64_t n, int64_t size) { return n - (ceil_div(n, size) - 1) * size; };
+  for (int p = 0; p < 2; ++p) {
+    const int64_t features = p ? last(in_, pieces_.size) : pieces_.size;
+    for (int i = 0; i < 2; ++i)
+      for (int j = 0; j < 2; ++j)
+        for (int add = 0; add < 2; ++add) {
+          // only the sizes that occur
+          const int64_t panel = i ? last(out_, panel_) : panel_, rows = j ? last(rows_, row_chunk_) : row_chunk_;
+          if (!(add && rows_ == row_chunk_)) products_[p].gradient[i][j][add] = Gemm({features, panel, rows, in_, out_, panel_, bool(add), true});
+          if (!dx_) continue;
+          const int64_t batch = i ? last(rows_, batch_) : batch_, inner = j ? last(out_, out_chunk_) : out_chunk_;
+          if (!(add && out_ == out_chunk_)) products_[p].input[i][j][add] = Gemm({features, batch, inner, out_, rows_, rows_, bool(add), false});
+        }
+  }
+}
+
+DenseKernel::Own DenseKernel::own(const Arguments& a, int member) const {
+  std::byte* p = a.scratch + shared_bytes_ + own_bytes_ * member;
+  Own o;
+  o.gradient = reinterpret_cast<float*>(p);
+  o.dx = reinterpret_cast<float*>(p + gradient_bytes_);
+  o.tile = reinterpret_cast<float*>(p + gradient_bytes_ + dx_bytes_);
+  o.epilogue = p + gradient_bytes_ + dx_bytes_ + tile_bytes_;
+  return o;
+}
+
+void DenseKernel::run(const Arguments& a, int phase, int block, int member) const noexcept {
+  if (path_ == Path::kSmall) return small(a);
+  const Own o = own(a, member);
+  switch (tasks_[phase]) {
+    case Task::kTurn: {
+      const int64_t from = turns_.begin(block);
+      dense_kernels().turn(a.input<float>(1) + from, out_, reinterpret_cast<float*>(a.scratch) + from * rows_, rows_, rows_, turns_.end(block) - from);
+      return;
+    }
+    case Task::kFinish: return epilogue_->finish(call(a, o.epilogue));
+    case Task::kMain: break;
+  }
+  for (int piece = pieces_.first(block); piece < pieces_.first(block + 1); ++piece) path_ == Path::kNarrow ? narrow(a, piece, o) : wide(a, piece, o);
+  if (bias_) update_bias(a, block, o.gradient);
+}
+
+void DenseKernel::small(const Arguments& a) const noexcept {
+  const Parameter k(a, rule_.slots(), 3, 0, 0, in_ * out_);
+  float* const kernel[] = {k.weight, k.slot0, k.slot1};
+  const RuleStep step = rule_.step(a.input<float>(2));
+  if (!bias_) return small_(step, a.input<float>(0), a.input<float>(1), rows_, in_, out_, kernel, nullptr);
+  const Parameter b(a, rule_.slots(), 4 + rule_.slots(), 1 + rule_.slots(), 0, out_);
+  float* const bias[] = {b.weight, b.slot0, b.slot1};
+  small_(step, a.input<float>(0), a.input<float>(1), rows_, in_, out_, kernel, bias);
+}
+
+// Every block takes its share of the columns.
+void DenseKernel::update_bias(const Arguments& a, int block, float* gradient) const noexcept {
+  const int64_t units = ceil_div(out_, 16), from = units * block / pieces_.blocks * 16, to = std::min(out_, units * (block + 1) / pieces_.blocks * 16);
+  if (from >= to) return;
+  dense_kernels().column_sums(a.input<float>(1) + from, out_, rows_, to - from, gradient);
+  const Parameter p(a, rule_.slots(), 4 + rule_.slots(), 1 + rule_.slots(), from, to);
+  rule_.pass(rule_.step(a.input<float>(2)), gradient, to - from, p.weight, p.slot0, p.slot1, to - from, 1, to - from);
+}
+
+void DenseKernel::end_tile(const Arguments& a, int piece, const float* tile, int64_t ld, const Own& o) const noexcept {
+  ExpressionCall c = call(a, o.epilogue);
+  c.product = tile;
+  c.product_ld = ld;
+  const int64_t from = pieces_.begin(piece);
+  epilogue_->tile(c, {0, rows_, from, pieces_.end(piece) - from, 0, piece});
+}
+
+void DenseKernel::narrow(const Arguments& a, int piece, const Own& o) const noexcept {
+  const int64_t from = pieces_.begin(piece), to = pieces_.end(piece);
+  const Parameter p(a, rule_.slots(), 3, 0, from * out_, to * out_);
+  NarrowBackward n{};
+  n.x = a.input<float>(0) + from;
+  n.ldx = in_;
+  n.dz = a.input<float>(1);
+  n.rows = rows_;
+  n.features = to - from;
+  n.w = p.weight, n.slot0 = p.slot0, n.slot1 = p.slot1;
+  n.pass = rule_.pass;
+  n.step = rule_.step(a.input<float>(2));
+  n.scratch = o.gradient;
+  if (dx_) {
+    n.dx = epilogue_ ? o.tile : a.output<float>(state_) + from;
+    n.lddx = epilogue_ ? to - from : in_;
+    if (gate_ >= 0) n.gate = a.input<float>(gate_) + from;
+  }
+  dense_kernels().narrow_backward[out_](n);
+  if (epilogue_) end_tile(a, piece, o.tile, to - from, o);
+}
+
+void DenseKernel::wide(const Arguments& a, int piece, const Own& o) const noexcept {
+  const int64_t from = pieces_.begin(piece), features = pieces_.end(piece) - from;
+  const Products& products = products_[features != pieces_.size];
+  const float *x = a.input<float>(0) + from, *dz = a.input<float>(1);
+  const Parameter p(a, rule_.slots(), 3, 0, from * out_, (from + features) * out_);
+  if (dx_) {
+    const float* turned = reinterpret_cast<const float*>(a.scratch);
+    for (int64_t r = 0; r < rows_; r += batch_)
+      for (int64_t c = 0; c < out_; c += out_chunk_)
+        products.input[r + batch_ > rows_][c + out_chunk_ > out_][c > 0](p.weight + c, turned + c * rows_ + r, o.dx + r);
+  }
+  const RuleStep step = rule_.step(a.input<float>(2));
+  for (int64_t c = 0; c < out_; c += panel_) {
+    const int64_t cols = std::min(panel_, out_ - c);
+    for (int64_t r = 0; r < rows_; r += row_chunk_)
+      products.gradient[cols != panel_][r + row_chunk_ > rows_][r > 0](x + r * in_, dz + r * out_ + c, o.gradient);
+    rule_.pass(step, o.gradient, panel_, p.weight + c, p.slot0 ? p.slot0 + c : nullptr, p.slot1 ? p.slot1 + c : nullptr, out_, features, cols);
+  }
+  if (!dx_) return;
+  float* to = epilogue_ ? o.tile : a.output<float>(state_) + from;
+  const int64_t ld = epilogue_ ? features : in_;
+  dense_kernels().turn(o.dx, rows_, to, ld, features, rows_);
+  if (epilogue_) end_tile(a, piece, o.tile, ld, o);
+}
+
+std::unique_ptr<Kernel> dense_update(const ops::DenseUpdate& op, const Request& request) {
+  std::unique_ptr<Kernel> k = DenseKernel::make(op.rule, op.bias, nullptr, request);
+  return k ? std::move(k) : slow(op, request);
+}
+
+std::unique_ptr<Kernel> dense_backward(const ops::DenseBackward& op, const Request& request) {
+  std::unique_ptr<Kernel> k = DenseKernel::make(op.rule, op.bias, &op.epilogue, request);
+  return k ? std::move(k) : slow(op, request);
+}
+
+}  // namespace millpond::backend::cpu

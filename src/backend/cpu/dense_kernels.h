@@ -1,0 +1,57 @@
+// Inner loops of products and of dense layers' backward where LIBXSMM does not serve: fewer output columns than a vector has lanes,
+// and sizes so small that a call would cost more than the work.
+#pragma once
+#include <cstdint>
+
+#include "backend/cpu/isa.h"
+#include "backend/cpu/rule_kernels.h"
+
+namespace millpond::backend::cpu {
+
+inline constexpr int kNarrow = 15;          // most columns of the narrow loops
+inline constexpr int64_t kNarrowChunk = 512;  // inner elements of a narrow product at a time: B^T, 30 KiB at most, stays in L1
+inline constexpr int64_t kFeatureChunk = 128;  // features of a narrow backward at a time
+
+/// Backward of a dense layer with `out` <= kNarrow columns, for a run of input features: gradient x^T dz through the rule into the
+/// weights; before that, where dx is wanted, dx = dz w^T from the old weights, which may be written over x.
+struct NarrowBackward {
+  const float* x;     // [rows, features], rows ldx apart
+  int64_t ldx;
+  const float* dz;    // [rows, out]
+  int64_t rows, features;
+  float *w, *slot0, *slot1;  // [features, out]
+  RulePass pass;
+  RuleStep step;
+  float* dx;          // rows lddx apart; null: not wanted
+  int64_t lddx;
+  const float* gate;  // dx becomes 0 where this is not positive; rows ldx apart; null: no gate
+  float* scratch;     // narrow_backward_floats(out)
+};
+constexpr int64_t narrow_backward_floats(int64_t out) { return 3 * out * kFeatureChunk + 32; }
+
+enum class Ending : uint8_t { kNone, kBias, kBiasRelu };  // what a tiny product does with its result
+
+struct DenseKernels {
+  /// y[c * ldy + r] = x[r * ldx + c]
+  void (*turn)(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, int64_t cols);
+  /// out[c] = sum over rows of x[r * ld + c]
+  void (*column_sums)(const float* x, int64_t ld, int64_t rows, int64_t cols, float* out);
+  void (*narrow_backward[kNarrow + 1])(const NarrowBackward& a);
+
+  /// sums[m * n_cols + n] of a narrow product with B turned: bt [n_cols, inner], rows ldbt apart; complete in one chunk.
+  void (*narrow_product[kNarrow + 1])(const float* a, int64_t lda, const float* bt, int64_t ldbt, int64_t rows, int64_t inner, float* c);
+  /// The same in chunks: sums are kept as vectors, `lanes` floats each, in `acc`; `first` begins them.
+  void (*narrow_partial[kNarrow + 1])(const float* a, int64_t lda, const float* bt, int64_t ldbt, int64_t rows, int64_t inner, float* acc, bool first);
+  /// c[i] = sum of the lanes of vector i
+  void (*narrow_reduce)(const float* acc, int64_t count, float* c);
+  int lanes;
+
+  /// c [m, n] = a [m, k] b [k, n] for n <= lanes, all rows packed; `bias` as the ending says.
+  void (*tiny_product[3])(const float* a, const float* b, float* c, int64_t m, int64_t k, int64_t n, const float* bias);
+  /// The update of a small dense layer in one call; with a bias, its parameters follow.
+  using SmallUpdate = void (*)(const RuleStep& s, const float* x, const float* dz, int64_t rows, int64_t in, int64_t out, float* const* kernel, float* const* bias);
+  SmallUpdate (*small_update)(int kind, bool nesterov, bool decay);
+};
+MP_ISA_TABLE(DenseKernels, dense_kernels)
+
+}  // namespace millpond::backend::cpu
