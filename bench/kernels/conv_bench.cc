@@ -485,6 +485,7 @@ Spec random_spec(bool large) {
   s.groups = large || r.below(4) ? 1 : r.between(2, 4);
   s.cin = (large ? r.between(8, most) : r.below(3) ? r.between(1, most) : r.between(1, 4)) * s.groups;
   s.cout = (large ? r.between(8, most) : r.below(8) ? r.between(1, most) : r.between(60, 150)) * s.groups;
+  if (!large && !r.below(6)) s.groups = s.cin = s.cout = r.between(2, 40);  // depthwise
   s.win.height = r.between(1, large ? 7 : 5), s.win.width = large ? s.win.height : r.between(1, 5);
   s.win.stride_h = r.below(3) ? 1 : r.between(1, 3), s.win.stride_w = r.below(3) ? 1 : r.between(1, 3);
   if (large) s.win.stride_h = s.win.stride_w = r.between(1, 2);
@@ -646,6 +647,11 @@ int main(int argc, char** argv) {
   g_random.s = 4711;
   for (int k = 0; k < 10; ++k) {
     const Spec s = random_spec(true);
+    report(forward(s, g_threads), team), report(backward_input(s, g_threads), team), report(backward_filter(s, g_threads), team);
+  }
+  for (const int64_t stride : {1, 2}) {
+    Spec s = conv("depthwise 3x3 144 at 56 /" + std::to_string(stride), 8, 56, 144, 144, 3, stride);
+    s.groups = 144;
     report(forward(s, g_threads), team), report(backward_input(s, g_threads), team), report(backward_filter(s, g_threads), team);
   }
   Spec pool = conv("resnet pool 112 3x3 /2", 8, 112, 64, 64, 3, 2);

@@ -26,7 +26,11 @@ std::vector<Range> model_ranges(const Model& model) {
   if (impl.compiled)
     for (const runtime::Variable* v : impl.compiled->optimizer.impl()->variables()) add(*v);
   Bytes arena;
-  for (const train::Ready* r : impl.programs.all()) arena = std::max(arena, r->program.arena_bytes());
+  for (const train::Ready* r : impl.programs.all()) {
+    arena = std::max(arena, r->program.arena_bytes());
+    for (const auto& n : r->program.graph().nodes())
+      if (n->role == graph::Role::kConstant) ranges.push_back({"constants", n->constant.data(), n->constant.bytes()});
+  }
   if (const Segment& segment = impl.programs.arena()) ranges.push_back({"arena", segment.data(), std::min(arena, segment.size())});
   return ranges;
 }
@@ -56,10 +60,11 @@ Bytes touched(const Model& model) {
   std::ranges::sort(ranges, {}, &Range::begin);
   Bytes sum;
   for (size_t i = 0; i < ranges.size();) {
-    // Variables placed together lie one after the other, with less than a line of cache between.
+    // Variables placed together lie one after the other, each filled up to a line of cache.
+    const auto end_of = [](const Range& r) { return r.begin + (r.account == "constants" ? r.size : round_up(r.size, kAlignment)).value; };
     const std::byte* const begin = ranges[i].begin;
-    const std::byte* end = begin + ranges[i].size.value;
-    for (++i; i < ranges.size() && ranges[i].begin - end < kAlignment.value; ++i) end = ranges[i].begin + ranges[i].size.value;
+    const std::byte* end = end_of(ranges[i]);
+    for (++i; i < ranges.size() && ranges[i].begin <= end; ++i) end = std::max(end, end_of(ranges[i]));
     sum += resident_in(begin, Bytes{end - begin});
   }
   return sum;
@@ -69,7 +74,7 @@ std::map<std::string, Bytes> accounts(const MemoryPlan& plan, const ledger::Expl
   std::map<std::string, Bytes> all;
   for (const auto& [name, bytes] : plan.accounts) all[name] += bytes;
   for (const ledger::ExplainedLine& line : explanation.lines) {
-    if (line.name == "arena" || line.name.starts_with("weights/") || line.name.starts_with("slots/")) continue;  // the plan's, above
+    if (line.name == "arena" || line.name == "constants" || line.name.starts_with("weights/") || line.name.starts_with("slots/")) continue;  // the plan's, above
     if (line.name.starts_with("data/")) all[line.name] += line.counted;
     else if (line.name.starts_with("file ")) all["process/files/" + line.name.substr(line.name.rfind('/') + 1)] += line.counted;
     else all["process/" + line.name] += line.counted;

@@ -17,19 +17,19 @@ std::vector<Value> gradients(graph::Builder& b, Value loss, std::span<const Valu
   if (loss.shape().size() != 1)
     throw Error(Code::kShape, format("gradients: the loss has the shape {}", loss.shape())).hint("reduce it to a scalar first");
 
-  // Nodes between `wrt` and the loss, latest first. Ids are the order of making: a node's operands have smaller ones.
+  // Nodes that the loss depends on, operands before readers.
   std::vector<Node*> below;
-  std::unordered_set<Node*> seen;
-  std::vector<Node*> todo{loss.node};
-  seen.insert(loss.node);
-  while (!todo.empty()) {
-    Node* n = todo.back();
-    todo.pop_back();
-    below.push_back(n);
-    for (Value v : n->inputs)
-      if (seen.insert(v.node).second) todo.push_back(v.node);
+  std::unordered_set<Node*> seen{loss.node};
+  std::vector<std::pair<Node*, size_t>> path{{loss.node, 0}};
+  while (!path.empty()) {
+    auto& [n, next] = path.back();
+    if (next == n->inputs.size()) {
+      below.push_back(n);
+      path.pop_back();
+    } else if (Node* x = n->inputs[next++].node; seen.insert(x).second) {
+      path.emplace_back(x, 0);
+    }
   }
-  std::ranges::sort(below, [](Node* a, Node* c) { return a->id < c->id; });
   std::unordered_set<Node*> depends;
   for (Value v : wrt) depends.insert(v.node);
   for (Node* n : below)

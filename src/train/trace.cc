@@ -58,6 +58,7 @@ Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_
     t.feeds.push_back(std::move(feed));
   }
   const std::vector<Value> outputs = net.trace(context, xs);
+  passes::attention(t.graph);  // before gradients: the operator it finds has its own
   for (const auto& limit : context.limits())
     for (Feed& f : t.feeds)
       if (f.name == limit.input && (f.limit == 0 || limit.count < f.limit)) f.limit = limit.count, f.limit_of = limit.layer;

@@ -37,6 +37,7 @@ TEST_CASE("each pass alone, and all together, leave what a step computes as it w
   std::vector<std::pair<std::string, Step>> steps;
   steps.emplace_back("mlp", mlp_step({}));
   steps.emplace_back("mlp with dropout", mlp_step({.rows = 6, .widths = {4, 9, 8, 3}, .dropout = true, .optimizer = "adamw"}));
+  steps.emplace_back("mlp with gelu", mlp_step({.widths = {5, 7, 6, 2}, .gelu = true}));
   steps.emplace_back("mlp with momentum", mlp_step({.optimizer = "momentum"}));
   steps.emplace_back("convolution", conv_step(false));
   steps.emplace_back("two convolutions", conv_step(true));
@@ -80,6 +81,58 @@ TEST_CASE("with dropout behind relu only the dropped-out activation is kept") {
   for (const auto& n : g.nodes())
     if (n->role == graph::Role::kOperator && n->op->name() == "matmul") CHECK(n->types.size() == 1);
   CHECK(count(g, "dropout") == 0);
+}
+
+TEST_CASE("a gelu keeps its operand and its result, and backward makes the rest anew") {
+  const Step step = mlp_step({.rows = 16, .widths = {4, 32, 1}, .gelu = true});
+  const graph::Graph g = after_passes(step);
+  INFO(to_string(g));
+  int kept = 0;  // tensors of the hidden layer that cross from forward to backward
+  const graph::Uses uses(g);
+  for (const auto& n : g.nodes())
+    for (size_t o = 0; o < n->types.size(); ++o)
+      if (n->role == graph::Role::kOperator && n->phase == graph::Phase::kForward && n->types[o].shape == Shape{16, 32})
+        for (const graph::Uses::Use& u : uses.of(n->output(int(o))))
+          if (u.node && u.node->phase == graph::Phase::kBackward) {
+            ++kept;
+            break;
+          }
+  CHECK(kept == 2);
+  passes::Options without;
+  without.recompute = false;
+  runtime::Options lean = on_reference({}), fat = on_reference(without);
+  CHECK(runtime::Program("lean", step.graph.clone(), lean).arena_bytes() < runtime::Program("fat", step.graph.clone(), fat).arena_bytes());
+}
+
+TEST_CASE("scores, causal mask and softmax between two products become attention, without the score matrix") {
+  const int64_t length = 6, width = 4;
+  for (const bool causal : {false, true}) {
+    Step step;
+    graph::Builder b(step.graph);
+    const Shape shape{2, 3, length, width};
+    std::vector<graph::Value> qkv;
+    for (const char* name : {"q", "k", "v"}) {
+      Tensor t(DType::kFloat32, shape);
+      for (int64_t i = 0; i < t.size(); ++i) t.values<float>()[size_t(i)] = float((i * 37 + name[0]) % 11) / 5 - 1;
+      step.batch.emplace_back(name, t);
+      qkv.push_back(b.input(name, {DType::kFloat32, shape}));
+    }
+    graph::Value scores = ops::multiply(b, ops::matmul(b, qkv[0], qkv[1], false, true), 0.5);
+    if (causal) {
+      Tensor mask(DType::kFloat32, {length, length});
+      for (int64_t i = 0; i < length; ++i)
+        for (int64_t j = i + 1; j < length; ++j) mask.values<float>()[size_t(i * length + j)] = -1e9f;
+      scores = ops::add(b, scores, b.constant(mask));
+    }
+    step.graph.outputs.push_back({"y", ops::matmul(b, ops::softmax(b, scores), qkv[2])});
+    const std::vector<Tensor> plain = run_steps(step, on_reference(passes::Options::none()), 1);
+    passes::attention(step.graph);
+    step.graph.sort();
+    INFO(to_string(step.graph));
+    CHECK(count(step.graph, "attention") == 1);
+    CHECK(count(step.graph, "softmax") + count(step.graph, "matmul") == 0);
+    CHECK(worst_difference(plain, run_steps(step, on_reference({}), 1)) < 1e-6);
+  }
 }
 
 TEST_CASE("a convolution with relu and max-pool never stores its output") {

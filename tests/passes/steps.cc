@@ -73,6 +73,13 @@ class Maker {
   Builder b;
 };
 
+// x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+Value gelu(Builder& b, Value x) {
+  const Value cube = ops::multiply(b, ops::square(b, x), x);
+  const Value t = ops::tanh(b, ops::multiply(b, ops::add(b, x, ops::multiply(b, cube, 0.044715)), 0.7978845608));
+  return ops::multiply(b, ops::multiply(b, x, 0.5), ops::add(b, t, 1.0));
+}
+
 }  // namespace
 
 Step mlp_step(const StepOptions& o) {
@@ -89,7 +96,7 @@ Step mlp_step(const StepOptions& o) {
     const int64_t in = o.widths[i - 1], out = o.widths[i];
     h = ops::add(b, ops::matmul(b, h, m.weight(layer + "/kernel", {in, out}, 1 / std::sqrt(double(in)))), m.weight(layer + "/bias", {out}, 0.1));
     if (i + 1 == o.widths.size()) break;
-    h = ops::relu(b, h);
+    h = o.gelu ? gelu(b, h) : ops::relu(b, h);
     if (o.dropout) h = ops::dropout(b, h, counter, 0.5, i);
   }
   Value loss, hits;

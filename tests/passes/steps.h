@@ -19,6 +19,7 @@ struct StepOptions {
   int64_t rows = 8;
   std::vector<int64_t> widths{5, 7, 1};  // input, hidden..., output
   bool dropout = false;
+  bool gelu = false;                     // instead of relu
   std::string optimizer = "adam";        // sgd, momentum, adam, adamw
 };
 

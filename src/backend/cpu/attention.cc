@@ -1,7 +1,7 @@
-#include "backend/cpu/attention.h"
-
-#include "backend/cpu/slow.h"
 #include "ops/attention.h"
+
+#include "backend/cpu/attention.h"
+#include "backend/cpu/slow.h"
 
 namespace millpond::backend::cpu {
 namespace {
@@ -11,20 +11,19 @@ namespace {
 // Scratch of a thread: (scale Q)^T, scores, out, and largest, sum, factor of each query.
 class Attention final : public Kernel {
  public:
-  static std::unique_ptr<Kernel> make(const AttentionGrid& grid, float scale) {
-    auto k = std::make_unique<Attention>(grid, scale);
-    const AttentionGrid& g = grid;
+  Attention(const AttentionGrid& g, float scale, int threads) : g_(g), scale_(scale), threads_(threads), runs_(g.heads * g.tiles, 2.3 * g.head_time() / double(g.tiles) + 200), blocks_{runs_.blocks} {
     const int64_t keys[2] = {g.keys, g.last_keys};
-    for (int last = 0; last < 2; ++last) {
-      k->score_[last] = Gemm({.m = keys[last], .n = g.queries, .k = g.width, .lda = g.width, .ldb = g.queries, .ldc = g.queries});
-      for (int add = 0; add < 2; ++add) k->mix_[last][add] = Gemm({.m = g.queries, .n = g.width, .k = keys[last], .lda = g.queries, .ldb = g.width, .ldc = g.width, .add = add == 1, .trans_a = true});
-      if (!k->score_[last] || !k->mix_[last][0] || !k->mix_[last][1]) return nullptr;
+    for (int k = 0; k < 2; ++k) {
+      score_[k] = Gemm({.m = keys[k], .n = g.queries, .k = g.width, .lda = g.width, .ldb = g.queries, .ldc = g.queries});
+      for (int add = 0; add < 2; ++add) mix_[k][add] = Gemm({.m = g.queries, .n = g.width, .k = keys[k], .lda = g.queries, .ldb = g.width, .ldc = g.width, .add = add == 1, .trans_a = true});
     }
-    return k;
   }
-  Attention(const AttentionGrid& g, float scale) : g_(g), scale_(scale), runs_(g.heads * g.tiles, 2.3 * g.head_time() / double(g.tiles) + 200), blocks_{runs_.blocks} {}
-
-  void threads(int n) { threads_ = n; }
+  /// LIBXSMM has a kernel for every product.
+  bool complete() const {
+    bool all = true;
+    for (int k = 0; k < 2; ++k) all &= score_[k] && mix_[k][0] && mix_[k][1];
+    return all;
+  }
   std::span<const int> phases() const override { return blocks_; }
   Bytes workspace() const override { return Bytes{threads_ * own()}; }
   void run(const Arguments& a, int, int block, int member) const noexcept override {
@@ -51,9 +50,9 @@ class Attention final : public Kernel {
 
   AttentionGrid g_;
   float scale_;
+  int64_t threads_;
   Runs runs_;
   int blocks_[1];
-  int64_t threads_ = 1;
   Gemm score_[2], mix_[2][2];  // [last tile of keys], [adds]
   const AttentionKernels& k_ = attention_kernels();
 };
@@ -62,9 +61,8 @@ class Attention final : public Kernel {
 
 std::unique_ptr<Kernel> attention(const ops::Attention& op, const Request& request) {
   if (!all_float(request.inputs) || request.inputs[0].shape.size() == 0) return slow(op, request);
-  auto kernel = Attention::make(AttentionGrid(request.inputs[0].shape, op.causal), float(op.scale));
-  if (!kernel) return slow(op, request);
-  static_cast<Attention&>(*kernel).threads(request.threads);
+  auto kernel = std::make_unique<Attention>(AttentionGrid(request.inputs[0].shape, op.causal), float(op.scale), request.threads);
+  if (!kernel->complete()) return slow(op, request);
   return kernel;
 }
 

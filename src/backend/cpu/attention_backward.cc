@@ -22,6 +22,7 @@ class AttentionBackward final : public Kernel {
         }
     }
   }
+  /// LIBXSMM has a kernel for every product.
   bool complete() const {
     bool all = true;
     for (int k = 0; k < 2; ++k) {

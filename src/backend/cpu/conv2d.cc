@@ -49,7 +49,7 @@ class Convolution final : public Kernel {
   }
 
  private:
-  int64_t tile_pixel() const { return channels_ == 1 ? 1 : int64_t(conv_tiles().vectors) * conv_tiles().lanes; }
+  int64_t tile_pixel() const { return channels_ == 1 ? 1 : grid_.panel_floats(); }
 
   ConvGrid grid_;
   Pixels<const float> source_;

@@ -35,7 +35,17 @@ std::vector<Panel> cut_panels(int64_t groups, int64_t channels) {
   return panels;
 }
 
+bool depthwise(const Shape& x, const Shape& filter, int64_t groups) { return groups > 1 && groups == x[3] && groups == filter[3]; }
+
 }  // namespace
+
+void ConvGrid::make_each(int64_t count) {
+  each = true;
+  length = channels = count;
+  groups = 1, source_group = filter_group = 0;
+}
+
+int64_t ConvGrid::panel_floats() const { return each ? round_line(channels) : int64_t(conv_tiles().vectors) * conv_tiles().lanes; }
 
 ConvGrid ConvGrid::forward(const ops::Window& w, const Shape& x, const Shape& filter, int64_t groups, int64_t out_height, int64_t out_width) {
   ConvGrid g;
@@ -45,14 +55,15 @@ ConvGrid ConvGrid::forward(const ops::Window& w, const Shape& x, const Shape& fi
   g.step_h = w.stride_h, g.step_w = w.stride_w;
   g.filter_k = cout, g.filter_c = 1;
   g.channels = cout / groups, g.groups = groups, g.source_group = cin, g.filter_group = cout / groups;
-  const bool wide = groups == 1 && cin < kFewChannels && w.dilation_w == 1 && filter[1] > 1 && filter[0] * filter[1] * cin <= kChunkRows;
+  if (depthwise(x, filter, groups)) g.make_each(x[3]);
+  const bool wide = !g.each && groups == 1 && cin < kFewChannels && w.dilation_w == 1 && filter[1] > 1 && filter[0] * filter[1] * cin <= kChunkRows;
   if (wide) {
     g.length = filter[1] * cin;
     for (int64_t p = 0; p < filter[0]; ++p) g.taps.push_back({p * w.dilation_h - w.top, -w.left, p * filter[1] * cin * cout});
     g.copies = w.top || w.bottom || w.left || w.right;
     g.left = w.left, g.right = std::max<int64_t>(0, (out_width - 1) * w.stride_w + filter[1] - w.left - g.width);
   } else {
-    g.length = cin;
+    if (!g.each) g.length = cin;
     for (int64_t p = 0; p < filter[0]; ++p)
       for (int64_t q = 0; q < filter[1]; ++q)
         g.taps.push_back({p * w.dilation_h - w.top, q * w.dilation_w - w.left, (p * filter[1] + q) * cin * cout});
@@ -69,6 +80,7 @@ ConvGrid ConvGrid::backward(const ops::Window& w, const Shape& x, const Shape& f
   g.out_height = (x[1] - i + w.stride_h - 1) / w.stride_h, g.out_width = (x[2] - j + w.stride_w - 1) / w.stride_w;
   g.filter_k = 1, g.filter_c = cout;
   g.length = cout / groups, g.channels = cin, g.groups = groups, g.source_group = cout / groups, g.filter_group = cout / groups;
+  if (depthwise(x, filter, groups)) g.make_each(x[3]);
   for (int64_t p = 0; p < filter[0]; ++p)
     for (int64_t q = 0; q < filter[1]; ++q) {
       const int64_t row = i + w.top - p * w.dilation_h, col = j + w.left - q * w.dilation_w;
@@ -80,7 +92,7 @@ ConvGrid ConvGrid::backward(const ops::Window& w, const Shape& x, const Shape& f
 
 void ConvGrid::finish() {
   const ConvTiles& isa = conv_tiles();
-  panels_ = cut_panels(groups, channels);
+  panels_ = each ? std::vector<Panel>{{0, 0, channels, 0, 0}} : cut_panels(groups, channels);
   if (!taps.empty()) {
     min_row_ = min_col_ = INT64_MAX, max_row_ = max_col_ = INT64_MIN;
     for (const Tap& t : taps) {
@@ -90,7 +102,9 @@ void ConvGrid::finish() {
   }
   // A part of the filter that stays in the cache while the pixels pass: whole taps, or a part of one.
   const int64_t count = int64_t(taps.size());
-  if (length > kChunkRows) {
+  if (each) {
+    chunks_.push_back({0, count, 0, length});
+  } else if (length > kChunkRows) {
     const int64_t parts = (length + kChunkRows - 1) / kChunkRows;
     for (int64_t t = 0; t < count; ++t)
       for (int64_t p = 0; p < parts; ++p) chunks_.push_back({t, 1, length * p / parts, length * (p + 1) / parts - length * p / parts});
@@ -111,16 +125,17 @@ void ConvGrid::finish() {
   int vectors = 1;
   for (const Panel& p : panels_) vectors = std::max(vectors, p.vectors);
   const int64_t most_rows = isa.max_rows[vectors], parts = (length + most_rows - 1) / most_rows;
-  for (int64_t t = 0; t < count; ++t)
+  for (int64_t t = 0; t < (each ? 0 : count); ++t)
     for (int64_t p = 0; p < parts; ++p) pieces_.push_back({int32_t(t), int32_t(length * (p + 1) / parts - length * p / parts), length * p / parts});
   const int64_t apart = pixel * std::min<int64_t>(step_h, max_row_ - min_row_ + 1) * step_w;
-  gradient_pixels_ = std::clamp<int64_t>(kGradientBytes / 4 / std::max<int64_t>(1, apart) / 8 * 8, 64, 256);
+  // Depthwise: dy and all taps of a few pixels at a time.
+  gradient_pixels_ = each ? 64 : std::clamp<int64_t>(kGradientBytes / 4 / std::max<int64_t>(1, apart) / 8 * 8, 64, 256);
   zeros_at_ = 0;
   pointers_at_ = round_line(length) * 4;
-  copy_at_ = pointers_at_ + round_line(2 * std::max(most_taps * ConvTiles::kPixels, 2 * (gradient_pixels_ + ConvTiles::kAhead))) * 4;
+  copy_at_ = pointers_at_ + round_line(2 * std::max(most_taps * ConvTiles::kPixels, (each ? count : 2) * (gradient_pixels_ + ConvTiles::kAhead))) * 4;
   packed_at_ = copy_at_ + (copies ? round_line(((segment_ - 1) * step_h + max_row_ - min_row_ + 1) * (left + width + right) * pixel) * 4 : 0);
   const int64_t panel = int64_t(isa.vectors) * isa.lanes;
-  scratch_ = packed_at_ + round_line(rows * panel) * 4;
+  scratch_ = packed_at_ + round_line(each ? count * length : rows * panel) * 4;
   filter_scratch_ = packed_at_ + gradient_pixels_ * panel * 4;
 
 }
@@ -155,33 +170,40 @@ Pixels<const float> ConvGrid::copy_rows(Pixels<const float> source, int64_t n, i
   return {to + left * pixel - first * row, 0, row, pixel};
 }
 
+/// Pointers of `count` pixels for the taps of a chunk, [tap][pixel], and where their sums go.
+inline void ConvGrid::point(const Chunk& chunk, Pixels<const float> source, const Bounds& b, Pixels<float> out, int64_t count, Cursor& c, const float** pointers,
+                            float** outs, const float* zeros) const {
+  const Tap* first = taps.data() + chunk.tap;
+  for (int64_t k = 0; k < count; ++k, next(c)) {
+    outs[k] = out.at(c.n, c.i, c.j);
+    const int64_t y = c.i * step_h, x = c.j * step_w;
+    const float* origin = source.at(c.n, y, x) + chunk.begin;
+    const float** at = pointers + k;
+    if (y + min_row_ >= b.top && y + max_row_ < b.bottom && x + min_col_ >= b.left && x + max_col_ < b.right) {
+      for (int64_t t = 0; t < chunk.taps; ++t, at += count) *at = origin + first[t].row * source.row + first[t].col * source.pixel;
+    } else {
+      for (int64_t t = 0; t < chunk.taps; ++t, at += count) {
+        const int64_t row = y + first[t].row, col = x + first[t].col;
+        const bool inside = row >= b.top && row < b.bottom && col >= b.left && col < b.right;
+        *at = inside ? origin + first[t].row * source.row + first[t].col * source.pixel : zeros;
+      }
+    }
+  }
+}
+
 void ConvGrid::tiles(const Panel& panel, const Chunk& chunk, Pixels<const float> source, const Bounds& b, const float* packed, Pixels<float> out,
                      int64_t from, int64_t to, const float** pointers, const float* zeros) const {
   const ConvTiles& isa = conv_tiles();
-  const int64_t most = isa.max_pixels[panel.vectors];
+  const int64_t most = each ? ConvTiles::kPixels : isa.max_pixels[panel.vectors];
+  const ConvTiles::Pixels* function = each ? isa.each : isa.pixels[panel.vectors];
   float* outs[ConvTiles::kPixels];
   PixelTile tile{pointers, chunk.taps, chunk.length, packed, outs, 0, panel.tail, chunk.tap > 0 || chunk.begin > 0};
   Cursor c = cursor(from);
-  const Tap* first = taps.data() + chunk.tap;
   for (int64_t p = from; p < to;) {
     const int64_t rest = to - p, n = rest <= most ? rest : rest < 2 * most ? (rest + 1) / 2 : most;
-    for (int64_t k = 0; k < n; ++k, next(c)) {
-      outs[k] = out.at(c.n, c.i, c.j);
-      const int64_t y = c.i * step_h, x = c.j * step_w;
-      const float* origin = source.at(c.n, y, x) + chunk.begin;
-      const float** at = pointers + k;
-      if (y + min_row_ >= b.top && y + max_row_ < b.bottom && x + min_col_ >= b.left && x + max_col_ < b.right) {
-        for (int64_t t = 0; t < chunk.taps; ++t, at += n) *at = origin + first[t].row * source.row + first[t].col * source.pixel;
-      } else {
-        for (int64_t t = 0; t < chunk.taps; ++t, at += n) {
-          const int64_t row = y + first[t].row, col = x + first[t].col;
-          const bool inside = row >= b.top && row < b.bottom && col >= b.left && col < b.right;
-          *at = inside ? origin + first[t].row * source.row + first[t].col * source.pixel : zeros;
-        }
-      }
-    }
+    point(chunk, source, b, out, n, c, pointers, outs, zeros);
     tile.ahead = step_w == 1 ? n * source.pixel : 0;
-    isa.pixels[panel.vectors][n](tile);
+    function[n](tile);
     p += n;
   }
 }
@@ -198,7 +220,9 @@ void ConvGrid::convolve(const Panel& panel, Pixels<const float> source, const fl
   filter += panel.group * filter_group + panel.begin * filter_c;
   for (const Chunk& chunk : chunks_) {
     const float* use = packed;
-    if (filter_c == 1 && filter_k == width_of_panel && panel.channels == width_of_panel && chunk.length == length) {
+    if (each) {
+      for (int64_t t = 0; t < chunk.taps; ++t) std::memcpy(packed + t * length, filter + taps[size_t(t)].filter, size_t(length) * 4);
+    } else if (filter_c == 1 && filter_k == width_of_panel && panel.channels == width_of_panel && chunk.length == length) {
       use = filter + (chunk.taps ? taps[chunk.tap].filter : 0);  // as it should be already, and taps follow each other
     } else {
       for (int64_t t = 0; t < chunk.taps; ++t) {
@@ -246,6 +270,13 @@ void ConvGrid::locate(const Tap& t, Pixels<const float> source, const Bounds& b,
   for (int64_t p = 0; p < ConvTiles::kAhead; ++p) pointers[to - from + p] = pointers[0];
 }
 
+void ConvGrid::gradient_each(Pixels<const float> source, const Bounds& bounds, const float* dy, float* dfilter, bool add, int64_t from, int64_t to,
+                             const float** pointers, const float* zeros) const {
+  const int64_t stride = gradient_pixels_ + ConvTiles::kAhead, count = int64_t(taps.size());
+  for (int64_t t = 0; t < count; ++t) locate(taps[size_t(t)], source, bounds, from, to, pointers + t * stride, zeros);
+  conv_tiles().each_filter(pointers, stride, count, to - from, dy, channels, dfilter, add);
+}
+
 void ConvGrid::filter_gradient(int64_t first, int64_t last, int64_t part, int64_t parts, Pixels<const float> source, const float* dy, int64_t dy_stride,
                                float* dfilter, bool add, int64_t from, int64_t to, std::byte* scratch) const {
   const ConvTiles& isa = conv_tiles();
@@ -269,6 +300,11 @@ void ConvGrid::filter_gradient(int64_t first, int64_t last, int64_t part, int64_
         copied = p - c.j + count * out_width;
       }
       end = std::min(end, copied);
+    }
+    if (each) {
+      gradient_each(source, bounds, dy + (p - from) * dy_stride, dfilter, add || p > from, p, end, pointers, zeros);
+      p = end;
+      continue;
     }
     // While this chunk is worked on, the source of the next comes into L2: a piece reads a few channels of each pixel, a pattern
     // that the processor's own prefetchers do not follow. (Several taps go over the same pixels, and do without.)
@@ -320,7 +356,7 @@ FilterCut::FilterCut(const ConvGrid& grid, int64_t runs) {
   const int64_t wanted = std::clamp<int64_t>(int64_t(double(grid.pixels()) * double(size) / kBlockWork), 1, kBlocks);
   splits = std::min(splits, wanted);
   panel_blocks = std::clamp<int64_t>((wanted + splits - 1) / splits, 1, std::max<int64_t>(1, panels));
-  row_blocks = std::clamp<int64_t>(grid.depth() / kRowsInBlock, 1, (wanted + panel_blocks * splits - 1) / (panel_blocks * splits));
+  if (!grid.each) row_blocks = std::clamp<int64_t>(grid.depth() / kRowsInBlock, 1, (wanted + panel_blocks * splits - 1) / (panel_blocks * splits));
 }
 
 }  // namespace millpond::backend::cpu

@@ -54,6 +54,8 @@ class ConvGrid {
   int64_t filter_k = 0, filter_c = 0;
   int64_t channels = 0;  // of a group's output
   int64_t groups = 1, source_group = 0, filter_group = 0;  // floats from group to group
+  // Depthwise: channel c of the output has channel c of the source alone, filters are [length], and one panel holds all.
+  bool each = false;
   // Borders: when true (one group only) the source is read from rows copied with `left` and `right` columns of zeros.
   bool copies = false;
   int64_t left = 0, right = 0, pixel = 0;
@@ -70,7 +72,9 @@ class ConvGrid {
   int64_t pixels() const { return images * out_height * out_width; }
   Bytes scratch() const { return Bytes{scratch_}; }  // of one thread
   /// Rows of the filter (taps * length): the depth of the product.
-  int64_t depth() const { return int64_t(taps.size()) * length; }
+  int64_t depth() const { return int64_t(taps.size()) * (each ? 1 : length); }
+  /// Floats that hold a pixel of any panel.
+  int64_t panel_floats() const;
 
   /// One panel of the pixels [from, to).
   void convolve(const Panel& panel, Pixels<const float> source, const float* filter, Pixels<float> out, int64_t from, int64_t to,
@@ -83,6 +87,7 @@ class ConvGrid {
                        float* dfilter, bool add, int64_t from, int64_t to, std::byte* scratch) const;
 
  private:
+  void make_each(int64_t count);
   struct Chunk {
     int64_t tap = 0, taps = 0, begin = 0, length = 0;
   };
@@ -95,6 +100,10 @@ class ConvGrid {
   Cursor cursor(int64_t pixel) const;
   void next(Cursor& c) const;
   Pixels<const float> copy_rows(Pixels<const float> source, int64_t n, int64_t i, int64_t rows, float* to) const;
+  void point(const Chunk& chunk, Pixels<const float> source, const Bounds& bounds, Pixels<float> out, int64_t count, Cursor& at, const float** pointers,
+             float** outs, const float* zeros) const;
+  void gradient_each(Pixels<const float> source, const Bounds& bounds, const float* dy, float* dfilter, bool add, int64_t from, int64_t to, const float** pointers,
+                     const float* zeros) const;
   void tiles(const Panel& panel, const Chunk& chunk, Pixels<const float> source, const Bounds& bounds, const float* packed, Pixels<float> out,
              int64_t from, int64_t to, const float** pointers, const float* zeros) const;
   void locate(const Tap& t, Pixels<const float> source, const Bounds& bounds, int64_t from, int64_t to, const float** pointers, const float* zeros) const;

@@ -74,6 +74,39 @@ void filter_tile(const FilterTile& t) noexcept {
   }
 }
 
+template <int kP>
+void each_tile(const PixelTile& t) noexcept {
+  each_vector(t.length, [&](int64_t c, auto m) __attribute__((always_inline)) {
+    V acc[kP];
+    MP_UNROLL for (int p = 0; p < kP; ++p) acc[p] = t.add ? load(t.out[p] + c, m) : zero();
+    for (int64_t r = 0; r < t.runs; ++r) {
+      const V f = load(t.filter + r * t.length + c, m);
+      MP_UNROLL for (int p = 0; p < kP; ++p) acc[p] = fma(load(t.rows[r * kP + p] + c, m), f, acc[p]);
+    }
+    MP_UNROLL for (int p = 0; p < kP; ++p) store(t.out[p] + c, acc[p], m);
+  });
+}
+
+template <int kR>
+MP_INLINE void each_rows(const float* const* x, int64_t stride, int64_t pixels, const float* dy, int64_t channels, float* out, bool add_to) {
+  each_vector(channels, [&](int64_t c, auto m) __attribute__((always_inline)) {
+    V acc[kR];
+    MP_UNROLL for (int r = 0; r < kR; ++r) acc[r] = add_to ? load(out + r * channels + c, m) : zero();
+    for (int64_t p = 0; p < pixels; ++p) {
+      const V d = load(dy + p * channels + c, m);
+      MP_UNROLL for (int r = 0; r < kR; ++r) acc[r] = fma(load(x[r * stride + p] + c, m), d, acc[r]);
+    }
+    MP_UNROLL for (int r = 0; r < kR; ++r) store(out + r * channels + c, acc[r], m);
+  });
+}
+
+void each_filter(const float* const* x, int64_t stride, int64_t runs, int64_t pixels, const float* dy, int64_t channels, float* out, bool add_to) noexcept {
+  int64_t r = 0;
+  for (; r + 5 <= runs; r += 5) each_rows<5>(x + r * stride, stride, pixels, dy, channels, out + r * channels, add_to);
+  for (; r + 3 <= runs; r += 3) each_rows<3>(x + r * stride, stride, pixels, dy, channels, out + r * channels, add_to);
+  for (; r < runs; ++r) each_rows<1>(x + r * stride, stride, pixels, dy, channels, out + r * channels, add_to);
+}
+
 void pack(float* to, const float* from, int64_t rows, int64_t stride, int vectors, int64_t channels) noexcept {
   const Tail tail = tail_of(channels - kLanes * (vectors - 1));
   for (int64_t k = 0; k < rows; ++k, from += stride, to += kLanes * vectors) {
@@ -163,6 +196,8 @@ void add_up(float* to, const float* from, int64_t size, int64_t stride, int64_t 
   { nullptr, pixel_tile<v, 1>, pixel_tile<v, 2>, pixel_tile<v, 3>, pixel_tile<v, 4>, pixel_tile<v, 5>, pixel_tile<v, 6>, MP_LAST(v) }
 #define MP_FILTER(v) \
   { nullptr, filter_tile<v, 1>, filter_tile<v, 2>, filter_tile<v, 3>, filter_tile<v, 4>, filter_tile<v, 5>, filter_tile<v, 6>, MP_LAST_ROWS(v) }
+#define MP_EACH \
+  { nullptr, each_tile<1>, each_tile<2>, each_tile<3>, each_tile<4>, each_tile<5>, each_tile<6>, each_tile<7>, each_tile<8> }
 #ifdef __AVX512F__
 // 32 registers: 4 x 7 sums and 4 vectors of filter are all of them.
 #define MP_LAST(v) pixel_tile<v, 7>, v == 4 ? nullptr : pixel_tile<v == 4 ? 1 : v, 8>
@@ -170,14 +205,14 @@ void add_up(float* to, const float* from, int64_t size, int64_t stride, int64_t 
 extern const ConvTiles conv_tiles = {16, 4, {0, 8, 8, 8, 7}, {0, 8, 8, 8, 7},
                                      {{}, MP_PIXELS(1), MP_PIXELS(2), MP_PIXELS(3), MP_PIXELS(4)},
                                      {{}, MP_FILTER(1), MP_FILTER(2), MP_FILTER(3), MP_FILTER(4)},
-                                     pack, pack_transposed, add_up};
+                                     MP_EACH, each_filter, pack, pack_transposed, add_up};
 #else
 #define MP_LAST(v) nullptr, nullptr
 #define MP_LAST_ROWS(v) nullptr, nullptr
 extern const ConvTiles conv_tiles = {8, 2, {0, 6, 6, 0, 0}, {0, 6, 6, 0, 0},
                                      {{}, MP_PIXELS(1), MP_PIXELS(2), {}, {}},
                                      {{}, MP_FILTER(1), MP_FILTER(2), {}, {}},
-                                     pack, pack_transposed, add_up};
+                                     MP_EACH, each_filter, pack, pack_transposed, add_up};
 #endif
 
 }  // namespace millpond::backend::cpu::MP_ISA

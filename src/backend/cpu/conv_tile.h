@@ -3,6 +3,7 @@
 // brings pointers to its own inputs: strides, borders and rows that end need no copy, only a pointer to zeros.
 //
 //   PixelTile   out[p][0..panel) (+)= sum over runs r and k < length of rows[r][p][k] * filter[r * length + k][0..panel)
+//   (each: a channel of output has one of input, out[p][c] (+)= sum over r of rows[r][p][c] * filter[r][c] for c < length)
 //   FilterTile  out[k][0..panel) (+)= sum over pixels p of x[p][k] * dy[p][0..panel)             for k < rows
 //
 // A panel is up to `vectors` vectors wide; `tail` channels of its last vector exist. Filters are packed, [k][panel], padded with
@@ -53,6 +54,11 @@ struct ConvTiles {
   int max_rows[kVectors + 1];
   Pixels pixels[kVectors + 1][kPixels + 1];  // [vectors][pixels]
   Filter filter[kVectors + 1][kRows + 1];    // [vectors][rows]
+
+  // Depthwise.
+  Pixels each[kPixels + 1];  // [pixels]; filter [runs][length], not packed
+  /// out[r][c] (+)= sum over p of x[r * stride + p][c] * dy[p][c] for r < runs, c < channels; dy and out without gaps.
+  void (*each_filter)(const float* const* x, int64_t stride, int64_t runs, int64_t pixels, const float* dy, int64_t channels, float* out, bool add) noexcept;
 
   /// to[k][0..vectors * lanes) = from[k * stride + (0..channels)], zeros behind.
   void (*pack)(float* to, const float* from, int64_t rows, int64_t stride, int vectors, int64_t channels) noexcept;
