@@ -5,8 +5,8 @@
   random_nets.py [--seed N] [--count 10] [--rounds 3] [--threads N] [--build FOLDER]
 
 Rate: floating-point operations of a step (forward, gradient of weights and inputs; convolutions counted as direct ones) over
-the least time of a step. Nearest: among the built-ins of the same kind (with or without convolutions) the one with the least
-distance in (log multiply-adds of a step, log multiply-adds per weight value). The bar is half of its rate."""
+the least time of a step. Nearest: among the built-ins of the same kind (most multiply-adds in convolutions, or in dense layers) the one
+with the least distance in (log multiply-adds of a step, log multiply-adds per weight value). The bar is half of its rate."""
 import argparse
 import json
 import math
@@ -51,8 +51,8 @@ def draw(rng, convolutional):
 
 
 def arithmetic(net):
-    """Multiply-adds of a sample forward, those of the first layer, and weight values."""
-    shape, macs, first, values = list(net["shape"]), 0, None, 0
+    """Multiply-adds of a sample forward, those of the first layer, those of convolutions, and weight values."""
+    shape, macs, first, convolved, values = list(net["shape"]), 0, None, 0, 0
     for layer in net["layers"]:
         work = 0
         if layer[0] == "conv":
@@ -63,6 +63,7 @@ def arithmetic(net):
             work = height * width * kernel * kernel * channels * filters
             values += kernel * kernel * channels * filters + filters
             shape = [height, width, filters]
+            convolved += work
         elif layer[0] == "pool":
             shape = [shape[0] // 2, shape[1] // 2, shape[2]]
         elif layer[0] == "flatten":
@@ -73,7 +74,7 @@ def arithmetic(net):
             shape = [layer[1]]
         macs += work
         first = work if first is None else first
-    return macs, first, values
+    return macs, first, convolved, values
 
 
 def text(net):
@@ -133,8 +134,8 @@ def main():
     nets = []
     for i in range(args.count):
         net = draw(rng, i % 2 == 0)
-        net["macs"], net["first"], net["values"] = arithmetic(net)
-        net.update(name=text(net), file=os.path.join(folder, f"net{i}.json"), convolutional=i % 2 == 0, best=math.inf)
+        net["macs"], net["first"], convolved, net["values"] = arithmetic(net)
+        net.update(name=text(net), file=os.path.join(folder, f"net{i}.json"), convolutional=2 * convolved > net["macs"], best=math.inf)
         net["flops"] = 2 * net["batch"] * (3 * net["macs"] - net["first"])
         nets.append(net)
     listing = os.path.join(folder, "nets.json")

@@ -1,5 +1,5 @@
-// InputFile: the bytes of one fuzzing input as a file with a name, in memory (/dev/shm: HDF5 asks for the real path, which
-// a memfd has not).
+// InputFile: the bytes of one fuzzing input as a file with a name, in memory (/dev/shm: HDF5 asks for the real path,
+// which a memfd has not).
 #pragma once
 #include <fcntl.h>
 #include <unistd.h>

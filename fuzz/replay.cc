@@ -1,5 +1,5 @@
-// A fuzz target as a plain program, for compilers without libFuzzer: runs every seed, then mutations of them that are the
-// same on every machine.
+// A fuzz target as a plain program, for compilers without libFuzzer: runs every seed, then mutations of them that are
+// the same on every machine.
 //   fuzz_npy FOLDER [--mutations 5000] [--seed 1]
 // When the target crashes, the input is in ./crash-<n>.bin, and `fuzz_npy crash-<n>.bin` runs it alone.
 #include <fcntl.h>
@@ -41,7 +41,25 @@ void put(Bytes& b, size_t at, uint64_t value, size_t size) {
 }
 
 Bytes mutated(const std::vector<Bytes>& seeds, Random& random) {
-  static constexpr uint64_t kEdges[] = {0, 1, 2, 7, 8, 127, 128, 255, 256, 32767, 65535, 65536, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 0x7fffffffffffffff, 0x8000000000000000, 0xffffffffffffffff};
+  static constexpr uint64_t kEdges[] = {0,
+                                        1,
+                                        2,
+                                        7,
+                                        8,
+                                        127,
+                                        128,
+                                        255,
+                                        256,
+                                        32767,
+                                        65535,
+                                        65536,
+                                        0x7fffffff,
+                                        0x80000000,
+                                        0xffffffff,
+                                        0x100000000,
+                                        0x7fffffffffffffff,
+                                        0x8000000000000000,
+                                        0xffffffffffffffff};
   Bytes b = seeds[random.below(seeds.size())];
   for (size_t changes = 1 + random.below(random.below(4) ? 3 : 12); changes > 0; --changes) {
     const size_t at = random.below(b.size());
@@ -53,18 +71,26 @@ Bytes mutated(const std::vector<Bytes>& seeds, Random& random) {
         break;
       case 1:
       case 12:
-      case 13: put(b, at, random.below(256), 1); break;
+      case 13:
+        put(b, at, random.below(256), 1);
+        break;
       case 2:
       case 14:
       case 15:
-      case 16: put(b, at, kEdges[random.below(std::size(kEdges))], size_t{1} << random.below(4)); break;
-      case 3: b.resize(at); break;
+      case 16:
+        put(b, at, kEdges[random.below(std::size(kEdges))], size_t{1} << random.below(4));
+        break;
+      case 3:
+        b.resize(at);
+        break;
       case 4: {  // a piece twice
         const Bytes piece(b.begin() + long(at), b.begin() + long(std::min(b.size(), at + 1 + random.below(32))));
         b.insert(b.begin() + long(random.below(b.size() + 1)), piece.begin(), piece.end());
         break;
       }
-      case 5: b.erase(b.begin() + long(at), b.begin() + long(std::min(b.size(), at + 1 + random.below(16)))); break;
+      case 5:
+        b.erase(b.begin() + long(at), b.begin() + long(std::min(b.size(), at + 1 + random.below(16))));
+        break;
       case 6:
       case 17:
       case 18: {  // a piece of another seed
@@ -124,23 +150,28 @@ int main(int argc, char** argv) {
     seeds.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
   };
   for (int i = 1; i < argc; ++i) {
-    if (!std::strcmp(argv[i], "--mutations") && i + 1 < argc) mutations = std::atol(argv[++i]);
-    else if (!std::strcmp(argv[i], "--seed") && i + 1 < argc) seed = std::strtoull(argv[++i], nullptr, 10);
+    if (!std::strcmp(argv[i], "--mutations") && i + 1 < argc)
+      mutations = std::atol(argv[++i]);
+    else if (!std::strcmp(argv[i], "--seed") && i + 1 < argc)
+      seed = std::strtoull(argv[++i], nullptr, 10);
     else if (std::filesystem::is_directory(argv[i])) {
       std::vector<std::filesystem::path> files(std::filesystem::directory_iterator(argv[i]), {});
       std::sort(files.begin(), files.end());
       for (const auto& f : files) load(f);
-    } else load(argv[i]), mutations = 0;
+    } else
+      load(argv[i]), mutations = 0;
   }
   if (seeds.empty()) return std::fprintf(stderr, "fuzz: no seeds\n"), 2;
   for (int s : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL, SIGALRM}) std::signal(s, save_input);
   for (const Bytes& s : seeds) run(s);
-  if (mutations > 0 && millpond::fuzz::accepted == 0) return std::fprintf(stderr, "fuzz: not one seed is a good file; this would test nothing\n"), 1;
+  if (mutations > 0 && millpond::fuzz::accepted == 0)
+    return std::fprintf(stderr, "fuzz: not one seed is a good file; this would test nothing\n"), 1;
   Random random(seed);
   for (long i = 0; i < mutations; ++i) {
     alarm(20);  // an input that takes this long is a bug, too
     run(mutated(seeds, random));
   }
   alarm(0);
-  std::printf("fuzz: %zu seeds and %ld mutations, %ld of them good files, none crashed\n", seeds.size(), mutations, millpond::fuzz::accepted);
+  std::printf("fuzz: %zu seeds and %ld mutations, %ld of them good files, none crashed\n", seeds.size(), mutations,
+              millpond::fuzz::accepted);
 }

@@ -14,7 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const io::WeightsReader reader(file.path());
     double sum = 0;
     for (const auto& [path, info] : reader.entries()) {
-      if (info.shape.size() * size_of(info.dtype).value > int64_t(size) * 1032 * 8) std::abort();  // more than the file can hold
+      if (info.shape.size() * size_of(info.dtype).value > int64_t(size) * 1032 * 8)
+        std::abort();  // more than the file can hold
       const Tensor t = reader.read(path, "fuzz/weights");
       for (int64_t i = 0; i < t.size(); ++i) sum += t.at(i);
     }

@@ -95,7 +95,7 @@ int main(int argc, char** argv) {
       Team team(threads);
       Stage stage;
       stage.add(c);
-      const double time = least([&] { stage.run(team); }, l.in > 1000 ? 1.5 : 0.4);
+      const double time = least([&] { stage.run(team); }, l.in > 1000 ? 1.5 : 0.4, threads == 1);
       const double flops = 2.0 * double(l.rows * l.in * l.out) * (l.kind ? 2 : 1), bytes = 4.0 * (double(l.rows * l.in) * (l.kind ? 2 : 1) + 6.0 * double(l.in * l.out));
       std::string blocks;
       for (int p : c.kernel().phases()) blocks += " " + std::to_string(p);

@@ -1,6 +1,7 @@
 // Losses: what training makes small, by Keras's name ("mse") or as an object. The loss of a batch is the mean over samples
 // (and over positions, where a sample has several).
-// Memory: a prediction that comes from softmax or sigmoid is not needed itself: the loss works on what went into it.
+// Memory: a prediction that comes from its own activation (sigmoid for binary, softmax for the other crossentropies) is not
+// needed itself: the loss works on what went into it, which is also more exact.
 #pragma once
 #include <initializer_list>
 #include <memory>

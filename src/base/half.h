@@ -38,8 +38,8 @@ constexpr float16 to_float16(float f) {
   return {uint16_t(sign | (kept + (rest > half || (rest == half && (kept & 1)))))};
 }
 
-/// The float next to `d` whose last bit is 1 unless d is a float itself ("round to odd"): rounding that once more to a type
-/// of at most 22 bits gives what rounding `d` directly would have.
+/// The float next to `d` whose last bit is 1 unless d is a float itself ("round to odd"): rounding that once more to a
+/// type of at most 22 bits gives what rounding `d` directly would have.
 constexpr float round_to_odd(double d) {
   const auto f = float(d);
   if (double(f) == d || d != d) return f;

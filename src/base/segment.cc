@@ -28,7 +28,8 @@ constexpr Bytes kGuard{0};
 std::mutex holdings_lock;  // taken when memory is taken or given back, never in a step
 Holding* first_holding = nullptr;
 
-// The first number behind `key` in a small file of /proc or /sys; -1 when there is none. Allocates nothing: it serves errors about memory.
+// The first number behind `key` in a small file of /proc or /sys; -1 when there is none. Allocates nothing: it serves
+// errors about memory.
 int64_t number_in(const char* file, const char* key) {
   char text[4096];
   const int fd = open(file, O_RDONLY | O_CLOEXEC);
@@ -46,12 +47,14 @@ int64_t number_in(const char* file, const char* key) {
 }
 
 [[noreturn]] void refuse(Bytes size, const std::string& account, int why) {
-  Error e(Code::kMemory, format("{} of address space asked for {}, and the system refused: {}", size, account, std::strerror(why)));
+  Error e(Code::kMemory,
+          format("{} of address space asked for {}, and the system refused: {}", size, account, std::strerror(why)));
   e.add("asked", format("{} ({} bytes)", size, size.value));
   e.add("free", format("{} of memory", available_memory()));
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-    e.add("limit", format("{} of address space for this process (ulimit -v)", Bytes{int64_t(std::min<rlim_t>(limit.rlim_cur, INT64_MAX))}));
+    e.add("limit", format("{} of address space for this process (ulimit -v)",
+                          Bytes{int64_t(std::min<rlim_t>(limit.rlim_cur, INT64_MAX))}));
   throw e.hint("use a smaller batch or model, or raise the limit");
 }
 }  // namespace
@@ -65,7 +68,8 @@ Bytes available_memory() {
   return Bytes{free};
 }
 
-Holding::Holding(std::string account, Bytes bytes) : account_(account.empty() ? "other/unnamed" : std::move(account)), bytes_(bytes) {
+Holding::Holding(std::string account, Bytes bytes)
+    : account_(account.empty() ? "other/unnamed" : std::move(account)), bytes_(bytes) {
   link();
 }
 Holding::~Holding() { unlink(); }
@@ -90,8 +94,10 @@ void Holding::link() {
 bool Holding::unlink() {
   const std::lock_guard guard(holdings_lock);
   if (!before_) return false;
-  if (before_ == this) first_holding = after_;
-  else before_->after_ = after_;
+  if (before_ == this)
+    first_holding = after_;
+  else
+    before_->after_ = after_;
   if (after_) after_->before_ = before_ == this ? after_ : before_;
   before_ = after_ = nullptr;
   return true;

@@ -1,5 +1,5 @@
-// Segment: a range of address space of its own, from mmap. Reserved, not touched: it costs no memory until it is written,
-// then page by page, never more than its size; destroying it gives every page back to the operating system.
+// Segment: a range of address space of its own, from mmap. Reserved, not touched: it costs no memory until it is
+// written, then page by page, never more than its size; destroying it gives every page back to the operating system.
 //
 //    data()                                      data() + size()
 //    |  whole 2 MiB pages: huge pages | the rest: 4 KiB pages |  guard page (only with MILLPOND_CHECKS)
@@ -7,8 +7,9 @@
 // Huge pages only where a whole one fits: one that reached past the end would be resident and belong to nobody.
 // A segment of 2 MiB or more begins on a 2 MiB boundary. Memory is zero until written.
 //
-// Holding: the record of who has what. Every segment, and every small tensor, has one for as long as it lives, so the sum
-// over each_holding is what is taken now; nothing has to be given back by hand. Costs the account's name and 64 bytes.
+// Holding: the record of who has what. Every segment, and every small tensor, has one for as long as it lives, so the
+// sum over each_holding is what is taken now; nothing has to be given back by hand. Costs the account's name and 64
+// bytes.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -62,7 +63,8 @@ class Segment {
 
   /// Bytes of it that are resident now (mincore). Costs no memory; about 1 ms for each GiB of size.
   Bytes touched() const;
-  /// Gives the pages of [from, from + size) back, keeping the addresses; they read as zero again. Whole pages inside only.
+  /// Gives the pages of [from, from + size) back, keeping the addresses; they read as zero again. Whole pages inside
+  /// only.
   void forget(Bytes from, Bytes size);
   void forget() { forget(Bytes{0}, size_); }
 

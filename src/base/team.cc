@@ -58,14 +58,15 @@ Team::~Team() {
 void Team::begin(Function function, void* argument) {
   function_ = function;
   argument_ = argument;
-  gate_.store(1, std::memory_order_release);
-  round_.fetch_add(1, std::memory_order_seq_cst);
+  const uint32_t round = round_.load(std::memory_order_relaxed) + 1;
+  gate_.store(uint64_t(round) << 32 | 1, std::memory_order_release);
+  round_.store(round, std::memory_order_seq_cst);
   if (parked_.load(std::memory_order_seq_cst)) futex(round_, FUTEX_WAKE_PRIVATE, INT_MAX);
 }
 
 void Team::end() {
   gate_.fetch_and(~uint64_t{1}, std::memory_order_acq_rel);
-  for (Spin spin; gate_.load(std::memory_order_acquire) != 0;) spin.wait();
+  for (Spin spin; uint32_t(gate_.load(std::memory_order_acquire)) != 0;) spin.wait();
 }
 
 void Team::serve(int member) {
@@ -80,9 +81,11 @@ void Team::serve(int member) {
     seen = round_.load(std::memory_order_acquire);
     if (stop_.load()) return;
     uint64_t g = gate_.load(std::memory_order_acquire);
-    while ((g & 1) && !gate_.compare_exchange_weak(g, g + 2, std::memory_order_acq_rel)) {
+    // The gate of another round: whoever enters that one under this number would enter it again under its own.
+    const auto mine = [&] { return (g & 1) && uint32_t(g >> 32) == seen; };
+    while (mine() && !gate_.compare_exchange_weak(g, g + 2, std::memory_order_acq_rel)) {
     }
-    if (!(g & 1)) continue;  // came too late for this round
+    if (!mine()) continue;  // came too late for this round
     function_(argument_, member);
     gate_.fetch_sub(2, std::memory_order_acq_rel);
   }

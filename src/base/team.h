@@ -42,7 +42,8 @@ class Team {
   std::vector<std::thread> threads_;
   Function function_ = nullptr;
   void* argument_ = nullptr;
-  // `gate_`: bit 0 open, upper bits the number of members inside, so that "open?" and "enter" are one step.
+  // `gate_`: bit 0 open, then the number of members inside, in the upper half the round, so that "open?", "mine?" and
+  // "enter" are one step: a member late from one round must not enter the next one twice.
   alignas(64) std::atomic<uint64_t> gate_{0};
   alignas(64) std::atomic<uint32_t> round_{0};
   alignas(64) std::atomic<uint32_t> parked_{0};

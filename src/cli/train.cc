@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 
@@ -107,6 +108,7 @@ int run(const Arguments& a, char** argv) {
   if (a.count) restart_counting(argv);
   if (a.data.empty() && !a.synthetic)
     throw Error(Code::kUsage, "there is nothing to train on").hint("give --data X.npy Y.npy, or --synthetic for made-up data");
+  settle_code();
   set_random_seed(a.seed);
   OpenedModel opened = open_model(a.choice);
   const Builtin* b = opened.builtin;
@@ -124,12 +126,12 @@ int run(const Arguments& a, char** argv) {
   std::vector<CallbackRef> callbacks{measure};
   std::optional<RunRecord> record;
   if (!a.run.empty()) callbacks.emplace_back(record.emplace(a.run, opened, data, plan));
-  settle_code();
   const ledger::Explanation before = ledger::explain(charged(opened.model, data), ledger::observe(charged(opened.model, data)));
   if (!quiet) {  // the last line before memory is taken: whoever watches from outside takes it for the start
     std::printf("%lld samples, batch %lld, %d epoch%s; training begins at %s resident\n", static_cast<long long>(data.samples()), static_cast<long long>(batch), epochs,
                 epochs == 1 ? "" : "s", to_string(resident_now()).c_str());
     std::fflush(stdout);
+    if (const char* wait = std::getenv("MILLPOND_WAIT_MS")) usleep(useconds_t(std::clamp(std::atoi(wait), 0, 10000)) * 1000);  // for that look
   }
   measure.rss_start = resident_now();
   History history = opened.model.fit(data.x, data.y,

@@ -29,7 +29,8 @@ AtomicFile::AtomicFile(const std::string& target) : target_(target) {
   struct stat s {};
   const bool exists = stat(target_.c_str(), &s) == 0;
   if (exists && !S_ISREG(s.st_mode))
-    throw Error(Code::kFile, format("{} is not a plain file and will not be replaced", target_)).hint("give the name of a file");
+    throw Error(Code::kFile, format("{} is not a plain file and will not be replaced", target_))
+        .hint("give the name of a file");
   static std::atomic<unsigned> counter{0};
   for (int attempt = 0; fd_ < 0; ++attempt) {
     path_ = format("{}.{}.{}.tmp", target_, getpid(), counter.fetch_add(1));

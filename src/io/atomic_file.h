@@ -1,5 +1,6 @@
-// AtomicFile: a file that appears under its name whole or not at all. It is written beside the target under another name;
-// commit() brings it to disk (fsync) and renames it. Without commit the destructor removes it. Costs one descriptor.
+// AtomicFile: a file that appears under its name whole or not at all. It is written beside the target under another
+// name; commit() brings it to disk (fsync) and renames it. Without commit the destructor removes it. Costs one
+// descriptor.
 #pragma once
 #include <cstddef>
 #include <span>

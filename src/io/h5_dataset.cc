@@ -34,7 +34,8 @@ Shape parse_space(Cursor c) {
   uint64_t values = 1;
   for (int i = 0; i < rank; ++i) {
     const uint64_t d = c.u64();
-    if (d >= kMostValues || (d > 0 && values > kMostValues / d)) c.fail("less than 2^59 values", format("{} in dimension {}", d, i));
+    if (d >= kMostValues || (d > 0 && values > kMostValues / d))
+      c.fail("less than 2^59 values", format("{} in dimension {}", d, i));
     values *= std::max<uint64_t>(d, 1);
     dims[size_t(i)] = int64_t(d);
   }
@@ -78,8 +79,9 @@ void parse_type(Source& source, Cursor c, const std::vector<Message>& messages, 
     const uint32_t bias = c.u32();
     const auto fits = [&](uint32_t size, uint32_t exponent) {
       const uint32_t mantissa = size * 8 - 1 - exponent;
-      return head.size == size && little && plain && sign == size * 8 - 1 && offset == 0 && precision == size * 8 && e_at == mantissa && e == exponent && m_at == 0 &&
-             m == mantissa && bias == (uint32_t{1} << (exponent - 1)) - 1;
+      return head.size == size && little && plain && sign == size * 8 - 1 && offset == 0 && precision == size * 8 &&
+             e_at == mantissa && e == exponent && m_at == 0 && m == mantissa &&
+             bias == (uint32_t{1} << (exponent - 1)) - 1;
     };
     if (fits(4, 8)) return is(DType::kFloat32);
     if (fits(8, 11)) return is(DType::kFloat64);
@@ -102,7 +104,8 @@ void parse_type(Source& source, Cursor c, const std::vector<Message>& messages, 
     return is(DType::kBFloat16);
   }
   c.fail("float16, float32, float64, bfloat16, int8 to int64, uint8 to uint32 or bool, little endian",
-         head.kind <= 1 ? format("another number of {} bytes", head.size) : format("values of another kind ({})", head.kind));
+         head.kind <= 1 ? format("another number of {} bytes", head.size)
+                        : format("values of another kind ({})", head.kind));
 }
 
 std::vector<uint16_t> parse_filters(Cursor c) {
@@ -137,7 +140,8 @@ struct Chunk {
 };
 
 // Calls f for each chunk in the B-tree of them.
-void each_chunk(Source& source, const Dataset& d, uint64_t at, int parent_level, const std::function<void(const Chunk&)>& f) {
+void each_chunk(Source& source, const Dataset& d, uint64_t at, int parent_level,
+                const std::function<void(const Chunk&)>& f) {
   Cursor head(source, at, 24, "B-tree of chunks");
   head.expect("TREE");
   const int type = head.u8(), level = head.u8();
@@ -158,8 +162,10 @@ void each_chunk(Source& source, const Dataset& d, uint64_t at, int parent_level,
       continue;
     }
     for (size_t k = 0; k < rank; ++k)
-      if (chunk.begin[k] % d.chunk[k] != 0 || chunk.begin[k] >= uint64_t(d.shape[int(k)])) c.fail("a chunk that begins inside the values", format("one at {}", chunk.begin[k]));
-    if (!source.holds(chunk.at, chunk.size)) c.fail("a chunk inside the file", format("{} bytes at {}", chunk.size, chunk.at));
+      if (chunk.begin[k] % d.chunk[k] != 0 || chunk.begin[k] >= uint64_t(d.shape[int(k)]))
+        c.fail("a chunk that begins inside the values", format("one at {}", chunk.begin[k]));
+    if (!source.holds(chunk.at, chunk.size))
+      c.fail("a chunk inside the file", format("{} bytes at {}", chunk.size, chunk.at));
     f(chunk);
   }
 }
@@ -173,7 +179,9 @@ void parse_layout(Source& source, Cursor c, Dataset& d) {
   c.need(kind <= 2, "a layout of kind 0, 1 or 2", kind);
   if (needed == 0) return;
   const auto enough = [&](uint64_t most, uint64_t unit) {
-    if (needed > most || unit > most) c.fail(format("at most {} bytes of values from {} bytes stored", most, d.stored), format("{} bytes in pieces of {}", needed, unit));
+    if (needed > most || unit > most)
+      c.fail(format("at most {} bytes of values from {} bytes stored", most, d.stored),
+             format("{} bytes in pieces of {}", needed, unit));
   };
   if (kind == 0) {
     d.layout = Dataset::kCompact;
@@ -186,7 +194,8 @@ void parse_layout(Source& source, Cursor c, Dataset& d) {
     d.layout = Dataset::kContiguous;
     d.address = c.u64();
     d.stored = d.address == kNowhere ? 0 : needed;
-    if (d.address != kNowhere && !source.holds(d.address, needed)) c.fail(format("values inside the file's {} bytes", source.size()), format("{} bytes at {}", needed, d.address));
+    if (d.address != kNowhere && !source.holds(d.address, needed))
+      c.fail(format("values inside the file's {} bytes", source.size()), format("{} bytes at {}", needed, d.address));
     return enough(d.stored, needed);
   }
   c.need(version == 3, "chunks in a B-tree (a layout of version 3)", version);
@@ -211,7 +220,8 @@ void parse_layout(Source& source, Cursor c, Dataset& d) {
   };
   if (d.address != kNowhere) each_chunk(source, d, d.address, -1, count);
   const bool gzip = std::count(d.filters.begin(), d.filters.end(), kGzip) > 0;
-  if (d.stored > source.size()) c.fail(format("at most the file's {} bytes", source.size()), format("{} in its chunks", d.stored));
+  if (d.stored > source.size())
+    c.fail(format("at most the file's {} bytes", source.size()), format("{} in its chunks", d.stored));
   enough(gzip ? d.stored * kMostInflation : d.stored, chunk_bytes(d));
   c.need(found == chunks, format("{} chunks", chunks), found);
 }
@@ -220,14 +230,16 @@ void parse_layout(Source& source, Cursor c, Dataset& d) {
 void place(const Dataset& d, const Chunk& chunk, const std::byte* from, std::byte* to) {
   const int rank = d.shape.rank();
   std::array<uint64_t, Shape::kMaxRank> n{}, i{};
-  for (int k = 0; k < rank; ++k) n[size_t(k)] = std::min<uint64_t>(d.chunk[size_t(k)], uint64_t(d.shape[k]) - chunk.begin[size_t(k)]);
+  for (int k = 0; k < rank; ++k)
+    n[size_t(k)] = std::min<uint64_t>(d.chunk[size_t(k)], uint64_t(d.shape[k]) - chunk.begin[size_t(k)]);
   for (;;) {
     uint64_t source = 0, target = 0;
     for (int k = 0; k < rank; ++k) {
       source = source * d.chunk[size_t(k)] + i[size_t(k)];
       target = target * uint64_t(d.shape[k]) + chunk.begin[size_t(k)] + i[size_t(k)];
     }
-    std::memcpy(to + target * uint64_t(d.element), from + source * uint64_t(d.element), n[size_t(rank - 1)] * uint64_t(d.element));
+    std::memcpy(to + target * uint64_t(d.element), from + source * uint64_t(d.element),
+                n[size_t(rank - 1)] * uint64_t(d.element));
     int k = rank - 2;
     while (k >= 0 && ++i[size_t(k)] == n[size_t(k)]) i[size_t(k--)] = 0;
     if (k < 0) return;
@@ -241,12 +253,17 @@ void read_chunks(Source& source, const Dataset& d, std::byte* to) {
     source.read(chunk.at, values.data(), chunk.size);
     for (size_t i = d.filters.size(); i-- > 0;) {
       if (chunk.skipped >> i & 1) continue;
-      if (d.filters[i] == kShuffle) unshuffle(values, size_t(d.element));
-      else if (!inflate(values, whole)) throw source.wrong(chunk.at, "chunk", format("{} bytes compressed with gzip", whole), "something else");
+      if (d.filters[i] == kShuffle)
+        unshuffle(values, size_t(d.element));
+      else if (!inflate(values, whole))
+        throw source.wrong(chunk.at, "chunk", format("{} bytes compressed with gzip", whole), "something else");
     }
-    if (values.size() != whole) throw source.wrong(chunk.at, "chunk", format("{} bytes", whole), format("{}", values.size()));
-    if (d.shape.rank() == 0) std::memcpy(to, values.data(), values.size());
-    else place(d, chunk, values.data(), to);
+    if (values.size() != whole)
+      throw source.wrong(chunk.at, "chunk", format("{} bytes", whole), format("{}", values.size()));
+    if (d.shape.rank() == 0)
+      std::memcpy(to, values.data(), values.size());
+    else
+      place(d, chunk, values.data(), to);
   });
 }
 
@@ -261,8 +278,10 @@ void widen(const std::vector<std::byte>& raw, std::byte* to) {
 }
 
 void read_raw(Source& source, const Dataset& d, std::byte* to) {
-  if (d.layout == Dataset::kChunked) read_chunks(source, d, to);
-  else if (d.layout != Dataset::kNothing) source.read(d.address, to, uint64_t(d.shape.size()) * uint64_t(d.element));
+  if (d.layout == Dataset::kChunked)
+    read_chunks(source, d, to);
+  else if (d.layout != Dataset::kNothing)
+    source.read(d.address, to, uint64_t(d.shape.size()) * uint64_t(d.element));
 }
 }  // namespace
 
@@ -280,10 +299,14 @@ void read_values(Source& source, const Dataset& d, std::byte* to) {
   if (d.small_integer) {
     std::vector<std::byte> raw(size_t(d.shape.size()) * size_t(d.element));
     read_raw(source, d, raw.data());
-    if (d.element == 1) widen<int8_t, int32_t>(raw, to);
-    else if (d.element == 2 && d.is_signed) widen<int16_t, int32_t>(raw, to);
-    else if (d.element == 2) widen<uint16_t, int32_t>(raw, to);
-    else widen<uint32_t, int64_t>(raw, to);
+    if (d.element == 1)
+      widen<int8_t, int32_t>(raw, to);
+    else if (d.element == 2 && d.is_signed)
+      widen<int16_t, int32_t>(raw, to);
+    else if (d.element == 2)
+      widen<uint16_t, int32_t>(raw, to);
+    else
+      widen<uint32_t, int64_t>(raw, to);
     return;
   }
   read_raw(source, d, to);

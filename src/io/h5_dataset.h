@@ -1,6 +1,7 @@
-// A dataset of an HDF5 file: what it is, and its values. All that its header claims is checked against the file before a
-// value is read: the bytes of the values are in the file (gzip: could come from bytes that are), every chunk is there.
-// Memory: reading contiguous values costs nothing beside their destination; chunked ones one chunk, and one more as stored.
+// A dataset of an HDF5 file: what it is, and its values. All that its header claims is checked against the file before
+// a value is read: the bytes of the values are in the file (gzip: could come from bytes that are), every chunk is
+// there. Memory: reading contiguous values costs nothing beside their destination; chunked ones one chunk, and one more
+// as stored.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -18,12 +19,12 @@ struct Dataset {
   uint64_t stored = 0;  // bytes of it in the file
   // How it lies there.
   enum Layout { kNothing, kContiguous, kCompact, kChunked } layout = kNothing;
-  int element = 0;               // bytes of one value
-  bool small_integer = false;    // int8, int16, uint16, uint32: widened on reading
+  int element = 0;             // bytes of one value
+  bool small_integer = false;  // int8, int16, uint16, uint32: widened on reading
   bool is_signed = false;
-  uint64_t address = kNowhere;   // of the values, or of the B-tree of chunks
-  std::vector<uint32_t> chunk;   // its dimensions
-  std::vector<uint16_t> filters; // in the order they were applied
+  uint64_t address = kNowhere;    // of the values, or of the B-tree of chunks
+  std::vector<uint32_t> chunk;    // its dimensions
+  std::vector<uint16_t> filters;  // in the order they were applied
 };
 
 /// Reads the header's messages. Throws Error(kFormat) with the reason when the dataset is not one we read.

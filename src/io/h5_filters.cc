@@ -20,7 +20,10 @@ bool inflate(std::vector<std::byte>& bytes, uint64_t size) {
   if (size > bytes.size() * kMostInflation) return false;
   std::vector<std::byte> out(size_t{size});
   uLongf got = uLongf(out.size());
-  if (uncompress(reinterpret_cast<Bytef*>(out.data()), &got, reinterpret_cast<const Bytef*>(bytes.data()), uLong(bytes.size())) != Z_OK || got != size) return false;
+  if (uncompress(reinterpret_cast<Bytef*>(out.data()), &got, reinterpret_cast<const Bytef*>(bytes.data()),
+                 uLong(bytes.size())) != Z_OK ||
+      got != size)
+    return false;
   bytes.swap(out);
   return true;
 #else

@@ -1,10 +1,11 @@
-// Links of a large group since HDF5 1.8: a B-tree (version 2) of places in a "fractal heap", whose blocks double in size.
+// Links of a large group since HDF5 1.8: a B-tree (version 2) of places in a "fractal heap", whose blocks double:
 //
-//    heap offset   0      s      2s ...    w*s     w*s+s          2*w*s    2*w*s+2s        s: size of the first block
-//    row 0         | s    | s    |  ...  |                                                 w: blocks in a row
-//    row 1                                | s    | s    |  ...   |
-//    row 2                                                        | 2s     | 2s   | ...     from some row on the blocks
-//                                                                                          are tables of blocks themselves
+//    heap offset   0      s      2s ...  w*s    w*s+s        2*w*s    2*w*s+2s      s: size of the first block
+//    row 0         | s    | s    |  ...  |                                          w: blocks in a row
+//    row 1                               | s    | s    | ... |
+//    row 2                                                   | 2s     | 2s   | ...
+//
+// From some row on the blocks are such tables themselves.
 #include <bit>
 
 #include "base/format.h"
@@ -36,10 +37,13 @@ class Heap {
     root_ = c.u64();
     rows_ = c.u16();
     const auto power = [](uint64_t v) { return std::has_single_bit(v) && v <= uint64_t{1} << 40; };
-    if (!power(first_) || !power(largest_direct) || !power(width_) || largest_direct < first_ || bits == 0 || bits > 64 || rows_ > 64)
-      c.fail("a heap whose blocks double in size", format("width {}, blocks of {} to {}, {} bits, {} rows", width_, first_, largest_direct, bits, rows_));
+    if (!power(first_) || !power(largest_direct) || !power(width_) || largest_direct < first_ || bits == 0 ||
+        bits > 64 || rows_ > 64)
+      c.fail("a heap whose blocks double in size",
+             format("width {}, blocks of {} to {}, {} bits, {} rows", width_, first_, largest_direct, bits, rows_));
     offset_size_ = (bits + 7) / 8;
-    length_size_ = std::min((std::bit_width(largest_direct) - 1 + 7) / 8, (std::bit_width(uint64_t(largest)) - 1 + 7) / 8);
+    length_size_ =
+        std::min((std::bit_width(largest_direct) - 1 + 7) / 8, (std::bit_width(uint64_t(largest)) - 1 + 7) / 8);
     direct_rows_ = unsigned(std::countr_zero(largest_direct) - std::countr_zero(first_)) + 2;
   }
 
@@ -63,13 +67,15 @@ class Heap {
       table.expect("FHIB");
       at = Cursor(source_, at + head + (row * width_ + column) * 8, 8, "heap of links").u64();
       begin += row_begin + column * size;
-      const unsigned below = row < direct_rows_ ? 0 : unsigned(std::countr_zero(size) - std::countr_zero(first_ * width_)) + 1;
+      const unsigned below =
+          row < direct_rows_ ? 0 : unsigned(std::countr_zero(size) - std::countr_zero(first_ * width_)) + 1;
       id.need(below < rows, "a smaller table below", below);
       rows = below;
     }
     Cursor(source_, at, 4, "heap of links").expect("FHDB");
     const uint64_t inside = offset - begin;
-    if (inside > size || length > size - inside) id.fail(format("a link inside its block of {} bytes", size), format("{} bytes at {}", length, inside));
+    if (inside > size || length > size - inside)
+      id.fail(format("a link inside its block of {} bytes", size), format("{} bytes at {}", length, inside));
     return {source_, at + inside, length, "link"};
   }
 
@@ -96,7 +102,8 @@ class Index {
     c.skip(2);
     const uint64_t root = c.u64();
     const uint16_t records = c.u16();
-    if (record_ != 4 + heap_.id_size() || depth > 16 || node < 10u + record_) c.fail("an index of links", format("records of {}, nodes of {}, {} levels", record_, node, depth));
+    if (record_ != 4 + heap_.id_size() || depth > 16 || node < 10u + record_)
+      c.fail("an index of links", format("records of {}, nodes of {}, {} levels", record_, node, depth));
     // How wide the counts beside a child are follows from how many records could lie below it.
     uint64_t most = (node - 10) / record_;
     leaf_count_ = bytes_for(most);

@@ -49,7 +49,8 @@ class HeaderReader {
   explicit HeaderReader(Source& source) : source_(source) {}
 
   std::vector<Message> read(uint64_t address) {
-    Cursor start(source_, address, std::min<uint64_t>(source_.size() - std::min(address, source_.size()), 44), "object header");
+    Cursor start(source_, address, std::min<uint64_t>(source_.size() - std::min(address, source_.size()), 44),
+                 "object header");
     if (start.left() >= 4 && start.text(4) == "OHDR") {
       new_header(address, start);
     } else {
@@ -63,7 +64,8 @@ class HeaderReader {
         c.expect("OCHK");
         if (c.left() < 4) c.fail("a checksum", "the end");
         block(c.part(c.left() - 4, "more of an object header"));
-      } else block(c);
+      } else
+        block(c);
     }
     return std::move(messages_);
   }
@@ -143,8 +145,10 @@ class SymbolTable {
     for (int i = 0; i < used; ++i) {
       entries.skip(8);
       const uint64_t child = entries.u64();
-      if (level > 0) node(child, level);
-      else symbols(child);
+      if (level > 0)
+        node(child, level);
+      else
+        symbols(child);
     }
   }
   void symbols(uint64_t at) {
@@ -181,7 +185,7 @@ Link parse_link(Cursor c) {
   c.need(version == 1, "a link of version 1", version);
   const uint8_t flags = c.u8();
   const uint8_t kind = flags & 8 ? c.u8() : 0;
-  if (flags & 4) c.skip(8);  // creation order
+  if (flags & 4) c.skip(8);   // creation order
   if (flags & 16) c.skip(1);  // character set
   const uint64_t length = c.number(1 << (flags & 3));
   Link link{kind == 0 ? Link::kHard : kind == 1 ? Link::kSoft : Link::kExternal, c.text(length), kNowhere};

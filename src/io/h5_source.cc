@@ -21,7 +21,8 @@ Source::Source(const std::string& file) : file_(file), fd_(open(file.c_str(), O_
   const bool plain = !failed && S_ISREG(s.st_mode);
   if (!plain) {
     if (fd_ >= 0) close(fd_);
-    throw Error(Code::kFile, failed ? format("{} cannot be read: {}", file, std::strerror(failed)) : format("{} is not a plain file", file));
+    throw Error(Code::kFile, failed ? format("{} cannot be read: {}", file, std::strerror(failed))
+                                    : format("{} is not a plain file", file));
   }
   size_ = uint64_t(s.st_size);
   refill();
@@ -30,7 +31,8 @@ Source::~Source() { close(fd_); }
 
 Error Source::wrong(const std::string& expected, const std::string& found) const {
   const std::string where = object.empty() ? "the root" : object;
-  return Error(Code::kFormat, format("{} is not a weight file we can read: at {} expected {}, found {}", file_, where, expected, found))
+  return Error(Code::kFormat, format("{} is not a weight file we can read: at {} expected {}, found {}", file_, where,
+                                     expected, found))
       .with("file", file_)
       .with("where", where)
       .with("expected", expected)
@@ -38,7 +40,8 @@ Error Source::wrong(const std::string& expected, const std::string& found) const
 }
 Error Source::wrong(uint64_t at, std::string_view what, const std::string& expected, const std::string& found) const {
   const std::string where = format("byte {} ({}{}{})", at, what, object.empty() ? "" : " of ", object);
-  return Error(Code::kFormat, format("{} is not a weight file we can read: at {} expected {}, found {}", file_, where, expected, found))
+  return Error(Code::kFormat, format("{} is not a weight file we can read: at {} expected {}, found {}", file_, where,
+                                     expected, found))
       .with("file", file_)
       .with("where", where)
       .with("expected", expected)
@@ -56,7 +59,9 @@ void Source::read(uint64_t at, std::byte* to, uint64_t n) const {
 }
 
 std::shared_ptr<const std::vector<std::byte>> Source::piece(uint64_t at, uint64_t n, std::string_view what) {
-  if (!holds(at, n)) throw wrong(at, what, format("{} bytes inside the file's {}", n, size_), at == kNowhere ? "no address" : "an end beyond it");
+  if (!holds(at, n))
+    throw wrong(at, what, format("{} bytes inside the file's {}", n, size_),
+                at == kNowhere ? "no address" : "an end beyond it");
   if (n > kLargestPiece) throw wrong(at, what, format("at most {} bytes", kLargestPiece), format("{}", n));
   if (n + 8 > left_) throw wrong(at, what, "an end", "parts that point at one another in a circle");
   left_ -= n + 8;  // 8: pieces of nothing come to an end, too
@@ -65,7 +70,9 @@ std::shared_ptr<const std::vector<std::byte>> Source::piece(uint64_t at, uint64_
   return bytes;
 }
 
-void Cursor::fail(const std::string& expected, const std::string& found) const { throw source_->wrong(position(), what_, expected, found); }
+void Cursor::fail(const std::string& expected, const std::string& found) const {
+  throw source_->wrong(position(), what_, expected, found);
+}
 
 void Cursor::skip(uint64_t n) {
   if (n > left()) fail(format("{} more bytes", n), format("{}", left()));
@@ -95,7 +102,8 @@ std::string Cursor::word() {
 }
 
 void Cursor::expect(std::string_view signature) {
-  if (left() < signature.size() || text(signature.size()) != signature) fail(format("\"{}\"", signature), "something else");
+  if (left() < signature.size() || text(signature.size()) != signature)
+    fail(format("\"{}\"", signature), "something else");
 }
 
 Cursor Cursor::part(uint64_t n, std::string_view what) {

@@ -1,8 +1,8 @@
 // The bytes of an HDF5 file, and a cursor over a piece of them. Everything below (objects, groups, datasets) reads a
-// stranger's file through these two, so no wrong offset or length in it can reach memory: it ends in an Error(kFormat) with
-// file, object, byte, what was expected and what was found.
-// Memory: a piece is copied while it is looked at, at most 1 MiB; nothing is kept. All pieces of a file together may not
-// be more than eight times its size, so a file whose parts point at one another in a circle comes to an end.
+// stranger's file through these two, so no wrong offset or length in it can reach memory: it ends in an Error(kFormat)
+// with file, object, byte, what was expected and what was found. Memory: a piece is copied while it is looked at, at
+// most 1 MiB; nothing is kept. All pieces of a file together may not be more than eight times its size, so a file whose
+// parts point at one another in a circle comes to an end.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -47,7 +47,8 @@ class Source {
 
 class Cursor {
  public:
-  Cursor(Source& source, uint64_t at, uint64_t n, std::string_view what) : source_(&source), bytes_(source.piece(at, n, what)), base_(at), end_(size_t(n)), what_(what) {}
+  Cursor(Source& source, uint64_t at, uint64_t n, std::string_view what)
+      : source_(&source), bytes_(source.piece(at, n, what)), base_(at), end_(size_t(n)), what_(what) {}
 
   uint64_t number(int bytes);  // little endian, up to 8
   uint8_t u8() { return uint8_t(number(1)); }

@@ -26,12 +26,14 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 // What a stranger's file says, made fit for a terminal: short, and without control characters.
 std::string shown(std::string_view text) {
   std::string out;
-  for (unsigned char c : text.substr(0, 40)) out += c >= 0x20 && c < 0x7f ? std::string(1, char(c)) : format("\\x{:02x}", c);
+  for (unsigned char c : text.substr(0, 40))
+    out += c >= 0x20 && c < 0x7f ? std::string(1, char(c)) : format("\\x{:02x}", c);
   return out + (text.size() > 40 ? "..." : "");
 }
 
 Error wrong(const std::string& name, size_t position, const std::string& expected, const std::string& found) {
-  return Error(Code::kFormat, format("{} is not a .npy file we can read: at byte {} expected {}, found {}", name, position, expected, found))
+  return Error(Code::kFormat, format("{} is not a .npy file we can read: at byte {} expected {}, found {}", name,
+                                     position, expected, found))
       .with("file", name)
       .with("where", format("byte {}", position))
       .with("expected", expected)
@@ -41,10 +43,12 @@ Error wrong(const std::string& name, size_t position, const std::string& expecte
 // Reads the dictionary that NumPy wrote with repr(): strings, True, False, and a tuple of whole numbers.
 class Dictionary {
  public:
-  Dictionary(std::string_view text, size_t offset, const std::string& name) : text_(text), offset_(offset), name_(name) {}
+  Dictionary(std::string_view text, size_t offset, const std::string& name)
+      : text_(text), offset_(offset), name_(name) {}
 
   [[noreturn]] void fail(const std::string& expected) const {
-    throw wrong(name_, offset_ + at_, expected, at_ < text_.size() ? format("\"{}\"", shown(text_.substr(at_))) : "the end of the header");
+    throw wrong(name_, offset_ + at_, expected,
+                at_ < text_.size() ? format("\"{}\"", shown(text_.substr(at_))) : "the end of the header");
   }
   bool take(char c) {
     blanks();
@@ -117,8 +121,9 @@ DType dtype_of_descr(std::string_view descr, size_t position, const std::string&
     std::string_view kind;
     DType dtype;
   };
-  static constexpr Known kKnown[] = {{"f4", DType::kFloat32}, {"f8", DType::kFloat64}, {"f2", DType::kFloat16}, {"i4", DType::kInt32},
-                                     {"i8", DType::kInt64},   {"u1", DType::kUInt8},   {"b1", DType::kBool}};
+  static constexpr Known kKnown[] = {{"f4", DType::kFloat32}, {"f8", DType::kFloat64}, {"f2", DType::kFloat16},
+                                     {"i4", DType::kInt32},   {"i8", DType::kInt64},   {"u1", DType::kUInt8},
+                                     {"b1", DType::kBool}};
   const bool ordered = !descr.empty() && std::string_view("<>=|").find(descr[0]) != std::string_view::npos;
   const std::string_view kind = ordered ? descr.substr(1) : descr;
   for (const Known& k : kKnown) {
@@ -129,7 +134,8 @@ DType dtype_of_descr(std::string_view descr, size_t position, const std::string&
     return k.dtype;
   }
   // A name that NumPy would have written is a type we lack; anything else is a damaged file.
-  const bool plausible = kind.size() >= 1 && kind.size() <= 16 && std::string_view("iufcbSUVmMO").find(kind[0]) != std::string_view::npos &&
+  const bool plausible = kind.size() >= 1 && kind.size() <= 16 &&
+                         std::string_view("iufcbSUVmMO").find(kind[0]) != std::string_view::npos &&
                          kind.find_first_not_of("0123456789[]nsumhDWMY", 1) == std::string_view::npos;
   if (!plausible) throw wrong(name, position, "a type such as '<f4'", format("\"{}\"", shown(descr)));
   throw Error(Code::kUnsupported, format("{}: values of type {} are not supported", name, shown(descr)))
@@ -162,7 +168,9 @@ class File {
       const ssize_t n = pread(fd_, to + done, size_t(size.value - done), from.value + done);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) throw Error(Code::kFile, format("{} cannot be read: {}", name_, std::strerror(errno)));
-      if (n == 0) throw wrong(name_, size_t(from.value + done), format("{} more bytes", size.value - done), "the end: the file became shorter while it was read");
+      if (n == 0)
+        throw wrong(name_, size_t(from.value + done), format("{} more bytes", size.value - done),
+                    "the end: the file became shorter while it was read");
       done += n;
     }
   }
@@ -199,16 +207,22 @@ Tensor read_values(const File& f, const NpyHeader& h, const std::string& name, s
 
 NpyHeader parse_npy_header(std::span<const std::byte> start, Bytes file_size, const std::string& name) {
   const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
-  if (!text.starts_with(kMagic)) throw wrong(name, 0, "\"\\x93NUMPY\"", text.empty() ? "an empty file" : format("\"{}\"", shown(text.substr(0, 6))));
-  if (text.size() < 10) throw wrong(name, 6, "a version and a header length", format("the end of the file, after {} bytes", text.size()));
+  if (!text.starts_with(kMagic))
+    throw wrong(name, 0, "\"\\x93NUMPY\"", text.empty() ? "an empty file" : format("\"{}\"", shown(text.substr(0, 6))));
+  if (text.size() < 10)
+    throw wrong(name, 6, "a version and a header length", format("the end of the file, after {} bytes", text.size()));
   const auto byte = [&](size_t i) { return size_t(uint8_t(text[i])); };
   const size_t major = byte(6), minor = byte(7);
-  if (major < 1 || major > 3 || minor != 0) throw wrong(name, 6, "version 1.0, 2.0 or 3.0", format("{}.{}", major, minor));
+  if (major < 1 || major > 3 || minor != 0)
+    throw wrong(name, 6, "version 1.0, 2.0 or 3.0", format("{}.{}", major, minor));
   const size_t fixed = major == 1 ? 10 : 12;
   if (text.size() < fixed) throw wrong(name, 8, "a header length of 4 bytes", "the end of the file");
   const size_t length = major == 1 ? byte(8) | byte(9) << 8 : byte(8) | byte(9) << 8 | byte(10) << 16 | byte(11) << 24;
-  if (length > kHeaderRoom - fixed) throw wrong(name, 8, format("a header of at most {} bytes", kHeaderRoom - fixed), format("{}", length));
-  if (fixed + length > text.size()) throw wrong(name, 8, format("a header that fits into the file's {} bytes", file_size.value), format("a length of {}", length));
+  if (length > kHeaderRoom - fixed)
+    throw wrong(name, 8, format("a header of at most {} bytes", kHeaderRoom - fixed), format("{}", length));
+  if (fixed + length > text.size())
+    throw wrong(name, 8, format("a header that fits into the file's {} bytes", file_size.value),
+                format("a length of {}", length));
 
   Dictionary d(text.substr(fixed, length), fixed, name);
   NpyHeader h;
@@ -226,17 +240,21 @@ NpyHeader parse_npy_header(std::span<const std::byte> start, Bytes file_size, co
     if (key == "descr") {
       once(descr);
       if (d.take('['))
-        throw Error(Code::kUnsupported, format("{}: its values are records of several fields", name)).hint("save each field to a file of its own: np.save(file, x[\"field\"])");
+        throw Error(Code::kUnsupported, format("{}: its values are records of several fields", name))
+            .hint("save each field to a file of its own: np.save(file, x[\"field\"])");
       const size_t value_at = d.position();
       h.dtype = dtype_of_descr(d.string(), value_at, name);
     } else if (key == "fortran_order") {
       once(order);
-      if (d.take_word("True")) fortran = true;
-      else if (!d.take_word("False")) d.fail("True or False");
+      if (d.take_word("True"))
+        fortran = true;
+      else if (!d.take_word("False"))
+        d.fail("True or False");
     } else if (key == "shape") {
       once(shape);
       h.shape = d.shape();
-    } else throw wrong(name, position, "'descr', 'fortran_order' or 'shape'", format("\"{}\"", shown(key)));
+    } else
+      throw wrong(name, position, "'descr', 'fortran_order' or 'shape'", format("\"{}\"", shown(key)));
     if (d.take(',')) continue;
     d.need('}');
     break;
@@ -250,12 +268,16 @@ NpyHeader parse_npy_header(std::span<const std::byte> start, Bytes file_size, co
   bool empty = false;
   for (int64_t dim : h.shape) {
     empty |= dim == 0;
-    if (__builtin_mul_overflow(elements, std::max<int64_t>(dim, 1), &elements)) throw wrong(name, fixed, "a shape of less than 2^63 elements", to_string(h.shape));
+    if (__builtin_mul_overflow(elements, std::max<int64_t>(dim, 1), &elements))
+      throw wrong(name, fixed, "a shape of less than 2^63 elements", to_string(h.shape));
   }
-  if (__builtin_mul_overflow(elements, size_of(h.dtype).value, &bytes)) throw wrong(name, fixed, "less than 2^63 bytes of values", format("the shape {} of {}", h.shape, h.dtype));
+  if (__builtin_mul_overflow(elements, size_of(h.dtype).value, &bytes))
+    throw wrong(name, fixed, "less than 2^63 bytes of values", format("the shape {} of {}", h.shape, h.dtype));
   if (empty) bytes = 0;
   if (file_size.value - h.data_at.value != bytes)
-    throw wrong(name, size_t(h.data_at.value), format("{} bytes of values for the shape {} of {}", bytes, h.shape, h.dtype), format("{}", file_size.value - h.data_at.value));
+    throw wrong(name, size_t(h.data_at.value),
+                format("{} bytes of values for the shape {} of {}", bytes, h.shape, h.dtype),
+                format("{}", file_size.value - h.data_at.value));
 
   const auto wide = std::count_if(h.shape.begin(), h.shape.end(), [](int64_t dim) { return dim != 1; });
   if (fortran && wide > 1 && !empty)
@@ -270,7 +292,8 @@ Tensor map_npy(const std::string& file) {
   if (!aligned(h) || h.shape.size() == 0) return read_values(f, h, file, "data/npy");
   const auto size = size_t(f.size().value);
   void* base = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, f.fd(), 0);
-  if (base == MAP_FAILED) throw Error(Code::kMemory, format("{} ({}) cannot be mapped: {}", file, f.size(), std::strerror(errno)));
+  if (base == MAP_FAILED)
+    throw Error(Code::kMemory, format("{} ({}) cannot be mapped: {}", file, f.size(), std::strerror(errno)));
   std::shared_ptr<void> mapping(base, [size](void* p) { munmap(p, size); });
   Tensor t = Tensor::view(static_cast<std::byte*>(base) + h.data_at.value, h.dtype, h.shape, std::move(mapping));
   check_bools(t, h, file);
@@ -285,12 +308,17 @@ Tensor read_npy(const std::string& file, std::string account) {
 void write_npy(const std::string& file, const Tensor& tensor) {
   static constexpr const char* kDescr[] = {"<f4", "<f8", nullptr, "<f2", "<i4", "<i8", "|u1", "|b1"};
   const char* descr = kDescr[int(tensor.dtype())];
-  if (!descr) throw Error(Code::kDType, format("{}: .npy files have no {}", file, tensor.dtype())).hint("write astype(float32), which holds the same values");
-  if (!tensor.data() && tensor.bytes() > Bytes{0}) throw Error(Code::kValue, format("{}: the tensor to be written holds nothing", file));
+  if (!descr)
+    throw Error(Code::kDType, format("{}: .npy files have no {}", file, tensor.dtype()))
+        .hint("write astype(float32), which holds the same values");
+  if (!tensor.data() && tensor.bytes() > Bytes{0})
+    throw Error(Code::kValue, format("{}: the tensor to be written holds nothing", file));
   std::string shape;
   for (int64_t d : tensor.shape()) shape += format("{}, ", d);
-  if (tensor.shape().rank() > 1) shape.resize(shape.size() - 2);
-  else if (tensor.shape().rank() == 1) shape.resize(shape.size() - 1);  // "(3,)"
+  if (tensor.shape().rank() > 1)
+    shape.resize(shape.size() - 2);
+  else if (tensor.shape().rank() == 1)
+    shape.resize(shape.size() - 1);  // "(3,)"
   std::string header = format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, shape);
   header.resize((10 + header.size() + 1 + 63) / 64 * 64 - 11, ' ');
   header += '\n';

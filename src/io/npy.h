@@ -3,10 +3,11 @@
 //   "\x93NUMPY" major minor | header length (2 bytes, from version 2 on 4) | {'descr': '<f4', 'fortran_order': False,
 //   'shape': (3, 4), }  blanks \n | the values
 //
-// Memory: map_npy costs address space; its pages belong to the file and the system may take them back. read_npy costs the
-// size of the values. The header is read through a buffer of at most 64 KiB; nothing is allocated before the file's size
-// has been found to be exactly what the header says. A file that lies is refused: Error(kFormat) with file, position,
-// what was expected and what was found; a type or order we do not read: Error(kUnsupported) with the NumPy line that cures it.
+// Memory: map_npy costs address space; its pages belong to the file and the system may take them back. read_npy costs
+// the size of the values. The header is read through a buffer of at most 64 KiB; nothing is allocated before the file's
+// size has been found to be exactly what the header says. A file that lies is refused: Error(kFormat) with file,
+// position, what was expected and what was found; a type or order we do not read: Error(kUnsupported) with the NumPy
+// line that cures it.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -33,7 +34,8 @@ Tensor map_npy(const std::string& file);
 /// A copy of its own, charged to `account`.
 Tensor read_npy(const std::string& file, std::string account);
 
-/// Version 1, aligned to 64 bytes as NumPy does; whole or not at all. Throws Error(kDType) for bfloat16, which .npy lacks.
+/// Version 1, aligned to 64 bytes as NumPy does; whole or not at all. Throws Error(kDType) for bfloat16, which .npy
+/// lacks.
 void write_npy(const std::string& file, const Tensor& tensor);
 
 }  // namespace millpond::io

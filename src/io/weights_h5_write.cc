@@ -70,7 +70,7 @@ Handle string_type() {
   return t;
 }
 
-Handle float_type(size_t exponent_bits) { 
+Handle float_type(size_t exponent_bits) {
   const size_t mantissa = 15 - exponent_bits;
   Handle t(H5Tcopy(H5T_IEEE_F32LE), H5Tclose);
   H5Tset_fields(*t, 15, mantissa, exponent_bits, 0, mantissa);
@@ -90,14 +90,22 @@ Handle bool_type() {
 // How Keras's h5py stores each type.
 Handle stored_type(DType dtype) {
   switch (dtype) {
-    case DType::kFloat32: return {H5Tcopy(H5T_IEEE_F32LE), H5Tclose};
-    case DType::kFloat64: return {H5Tcopy(H5T_IEEE_F64LE), H5Tclose};
-    case DType::kFloat16: return float_type(5);
-    case DType::kInt32: return {H5Tcopy(H5T_STD_I32LE), H5Tclose};
-    case DType::kInt64: return {H5Tcopy(H5T_STD_I64LE), H5Tclose};
-    case DType::kUInt8: return {H5Tcopy(H5T_STD_U8LE), H5Tclose};
-    case DType::kBool: return bool_type();
-    case DType::kBFloat16: break;
+    case DType::kFloat32:
+      return {H5Tcopy(H5T_IEEE_F32LE), H5Tclose};
+    case DType::kFloat64:
+      return {H5Tcopy(H5T_IEEE_F64LE), H5Tclose};
+    case DType::kFloat16:
+      return float_type(5);
+    case DType::kInt32:
+      return {H5Tcopy(H5T_STD_I32LE), H5Tclose};
+    case DType::kInt64:
+      return {H5Tcopy(H5T_STD_I64LE), H5Tclose};
+    case DType::kUInt8:
+      return {H5Tcopy(H5T_STD_U8LE), H5Tclose};
+    case DType::kBool:
+      return bool_type();
+    case DType::kBFloat16:
+      break;
   }
   return {H5Tcreate(H5T_OPAQUE, 2), H5Tclose};
 }
@@ -108,7 +116,8 @@ void check_path(const std::string& path, const char* what) {
     if (at < path.size() && path[at] != '/') continue;
     const std::string part = path.substr(from, at - from);
     if (part.empty() || part == "." || part == ".." || part.find('\0') != std::string::npos)
-      throw Error(Code::kValue, format("\"{}\" is not the path of {}", path, what)).hint("write names with a / between them, such as layers/dense/vars/0");
+      throw Error(Code::kValue, format("\"{}\" is not the path of {}", path, what))
+          .hint("write names with a / between them, such as layers/dense/vars/0");
     from = at + 1;
   }
 }
@@ -119,11 +128,13 @@ void write_weights(const std::string& file, std::span<const WeightEntry> entries
   for (const WeightEntry& e : entries) {
     check_path(e.path, "a weight");
     if (!paths.insert(e.path).second) throw Error(Code::kValue, format("the weight \"{}\" was given twice", e.path));
-    if (!e.tensor.data() && e.tensor.bytes() > Bytes{0}) throw Error(Code::kValue, format("the weight \"{}\" holds nothing", e.path));
+    if (!e.tensor.data() && e.tensor.bytes() > Bytes{0})
+      throw Error(Code::kValue, format("the weight \"{}\" holds nothing", e.path));
   }
   const auto inside_another = [&](const std::string& path) {
     for (size_t at = path.find('/'); at != std::string::npos; at = path.find('/', at + 1))
-      if (paths.count(path.substr(0, at))) throw Error(Code::kValue, format("\"{}\" lies inside the weight \"{}\"", path, path.substr(0, at)));
+      if (paths.count(path.substr(0, at)))
+        throw Error(Code::kValue, format("\"{}\" lies inside the weight \"{}\"", path, path.substr(0, at)));
   };
   for (const std::string& path : paths) inside_another(path);
   std::set<std::string> groups;
@@ -138,7 +149,9 @@ void write_weights(const std::string& file, std::span<const WeightEntry> entries
   {
     const auto lock = enter();
     const auto need = [&](bool good, const std::string& what) {
-      if (!good) throw Error(Code::kFile, format("{} could not be written: {}: {}", file, what, reason())).hint("is there room on the disk?");
+      if (!good)
+        throw Error(Code::kFile, format("{} could not be written: {}: {}", file, what, reason()))
+            .hint("is there room on the disk?");
     };
     const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
     H5Pset_fapl_sec2(*access);
@@ -174,7 +187,9 @@ void write_weights(const std::string& file, std::span<const WeightEntry> entries
       // Whether it is there already is known: some weight's path goes through it.
       const auto below = paths.lower_bound(path + "/");
       const bool there = below != paths.end() && below->starts_with(path + "/");
-      const Handle g(there ? H5Gopen2(f, path.c_str(), H5P_DEFAULT) : H5Gcreate2(f, path.c_str(), *links, H5P_DEFAULT, H5P_DEFAULT), H5Gclose);
+      const Handle g(there ? H5Gopen2(f, path.c_str(), H5P_DEFAULT)
+                           : H5Gcreate2(f, path.c_str(), *links, H5P_DEFAULT, H5P_DEFAULT),
+                     H5Gclose);
       need(bool(g), path);
       label(*g, "name", n.name);
     }

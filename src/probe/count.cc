@@ -49,11 +49,13 @@ size_t early_size(const void* p) {
   return size;
 }
 
-// Two threads may do this at once: both find the same. An allocator that lacks a function (mmap64, pvalloc) leaves it null.
+// Two threads may do this at once: both find the same. An allocator that lacks a function (mmap64, pvalloc) leaves it
+// null.
 void look_up() {
   looking_up = true;
   const int error = errno;
-#define MP_HOOK(name, result, parameters, arguments) real::name = reinterpret_cast<result(*) parameters>(dlsym(RTLD_NEXT, #name));
+#define MP_HOOK(name, result, parameters, arguments) \
+  real::name = reinterpret_cast<result(*) parameters>(dlsym(RTLD_NEXT, #name));
 #include "probe/hooks.inc"
 #undef MP_HOOK
   real::malloc_usable_size = reinterpret_cast<size_t (*)(void*)>(dlsym(RTLD_NEXT, "malloc_usable_size"));
@@ -195,7 +197,9 @@ int posix_memalign(void**, size_t, size_t) { return ENOMEM; }
 void* mmap(void* at, size_t size, int protection, int flags, int fd, long offset) {
   return reinterpret_cast<void*>(syscall(SYS_mmap, at, size, protection, flags, fd, offset));
 }
-void* mmap64(void* at, size_t size, int protection, int flags, int fd, long offset) { return mmap(at, size, protection, flags, fd, offset); }
+void* mmap64(void* at, size_t size, int protection, int flags, int fd, long offset) {
+  return mmap(at, size, protection, flags, fd, offset);
+}
 int munmap(void* at, size_t size) { return int(syscall(SYS_munmap, at, size)); }
 void* mremap(void* at, size_t size, size_t new_size, int flags, void* new_at) {
   return reinterpret_cast<void*>(syscall(SYS_mremap, at, size, new_size, flags, new_at));
@@ -206,7 +210,9 @@ void* sbrk(intptr_t) { return errno = ENOMEM, kMapFailed; }
 
 // A block from before goes back to where it came from, or is moved out of there by realloc.
 template <class... T>
-bool of_early_block(T...) { return false; }
+bool of_early_block(T...) {
+  return false;
+}
 bool of_early_block(void* block) { return is_early(block); }
 bool of_early_block(void* block, size_t) { return is_early(block); }
 
@@ -230,7 +236,8 @@ CountPage* shared_page() {
   if (fd < 0) return nullptr;
   void* p = kMapFailed;
   if (syscall(SYS_ftruncate, fd, long{kCountPageBytes}) == 0)
-    p = reinterpret_cast<void*>(syscall(SYS_mmap, nullptr, size_t{kCountPageBytes}, 3 /* read, write */, 1 /* shared */, fd, 0L));
+    p = reinterpret_cast<void*>(
+        syscall(SYS_mmap, nullptr, size_t{kCountPageBytes}, 3 /* read, write */, 1 /* shared */, fd, 0L));
   syscall(SYS_close, fd);
   return p == kMapFailed ? nullptr : static_cast<CountPage*>(p);
 }
@@ -261,19 +268,20 @@ __attribute__((constructor(101))) void start() {
 
 }  // namespace
 
-static_assert(offsetof(CountPage, of) == offsetof(CountPage, heap_taken) + 4 * sizeof(CountOf), "start() walks them as one array");
+static_assert(offsetof(CountPage, of) == offsetof(CountPage, heap_taken) + 4 * sizeof(CountOf),
+              "start() walks them as one array");
 
 #define MP_VISIBLE extern "C" __attribute__((visibility("default")))
 
 MP_VISIBLE const CountPage* millpond_count_page(void) { return &counters(); }
 
-#define MP_HOOK(name, result, parameters, arguments)                                             \
-  MP_VISIBLE result name parameters noexcept {                                                   \
-    if (looking_up || of_early_block arguments) return early_on::name arguments;                 \
-    if (!__atomic_load_n(&found, __ATOMIC_ACQUIRE)) look_up();                                   \
-    if (depth) return real::name arguments;                                                      \
-    Inside inside;                                                                               \
-    return count::name arguments;                                                                \
+#define MP_HOOK(name, result, parameters, arguments)                             \
+  MP_VISIBLE result name parameters noexcept {                                   \
+    if (looking_up || of_early_block arguments) return early_on::name arguments; \
+    if (!__atomic_load_n(&found, __ATOMIC_ACQUIRE)) look_up();                   \
+    if (depth) return real::name arguments;                                      \
+    Inside inside;                                                               \
+    return count::name arguments;                                                \
   }
 #include "probe/hooks.inc"
 #undef MP_HOOK

@@ -1,12 +1,14 @@
 #include "train/stage.h"
 
+#include <emmintrin.h>
+
 #include <atomic>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <type_traits>
 
+#include "backend/cpu/stage.h"
 #include "backend/cpu/stage.h"
 #include "base/half.h"
 
@@ -33,15 +35,6 @@ To convert(From v) {
   } else return To(w);
 }
 
-// The largest exponent says whether all are finite: one pass, no branch for each element.
-bool finite(const float* x, int64_t n) {
-  int32_t most = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    const int32_t size = std::bit_cast<int32_t>(x[i]) & 0x7fffffff;
-    most = size > most ? size : most;
-  }
-  return most < 0x7f800000;
-}
 template <class To>
 bool finite(const To* x, int64_t n) {
   if constexpr (std::is_integral_v<To>) return true;
@@ -71,9 +64,7 @@ int64_t lane_rows(const Lane& lane, const Rows& rows, int64_t begin, int64_t end
     const From* x = from + rows[r] * n;
     To* y = to + r * n;
     if constexpr (std::is_same_v<From, To>) {
-      if (n >= 64) std::memcpy(y, x, size_t(n) * sizeof(To));
-      else
-        for (int64_t i = 0; i < n; ++i) y[i] = x[i];
+      std::memcpy(y, x, size_t(n) * sizeof(To));
     } else {
       for (int64_t i = 0; i < n; ++i) y[i] = convert<To>(x[i]);
     }
@@ -98,6 +89,30 @@ auto with_type(DType t, F&& f) {
   return f(bool{});
 }
 
+// Rows of a few floats: a call for each would cost more than the row. Four at a time; SSE2 is part of every x86-64.
+bool short_rows(const Lane& lane, const Rows& rows) {
+  const auto* from = reinterpret_cast<const float*>(lane.from);
+  auto* to = reinterpret_cast<float*>(lane.to);
+  const int64_t n = lane.width;
+  const __m128i exponent = _mm_set1_epi32(0x7f800000);
+  __m128i bad = _mm_setzero_si128();
+  for (int64_t r = 0; r < rows.count; ++r, to += n) {
+    const float* x = from + rows[r] * n;
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+      const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), v);
+      bad = _mm_or_si128(bad, _mm_cmpeq_epi32(_mm_and_si128(v, exponent), exponent));
+    }
+    for (; i < n; ++i) {
+      const __m128i v = _mm_castps_si128(_mm_load_ss(x + i));
+      _mm_store_ss(to + i, _mm_castsi128_ps(v));
+      bad = _mm_or_si128(bad, _mm_cmpeq_epi32(_mm_and_si128(v, exponent), exponent));
+    }
+  }
+  return _mm_movemask_epi8(bad) == 0;
+}
+
 int64_t part(const Lane& lane, const Rows& rows, int64_t begin, int64_t end) {
   if (lane.from_type == DType::kFloat32 && lane.to_type == DType::kFloat32) {
     const backend::cpu::StageRows fast{reinterpret_cast<const float*>(lane.from), reinterpret_cast<float*>(lane.to), rows.index, rows.first, lane.width};
@@ -118,6 +133,8 @@ Refusal stage(Team& team, std::span<const Lane> lanes, const Rows& rows) {
   constexpr int64_t kShared = 256 << 10;  // bytes from which waking others pays
   for (size_t l = 0; l < lanes.size(); ++l) {
     const Lane& lane = lanes[l];
+    if (lane.width <= 16 && lane.from_type == DType::kFloat32 && lane.to_type == DType::kFloat32 && lane.check != Check::kBelow && rows.count <= 1024)
+      if (short_rows(lane, rows) || lane.check == Check::kNone) continue;  // otherwise the longer way finds the row
     const int64_t row = lane.width * size_of(lane.to_type).value;
     int64_t bad;
     if (team.size() == 1 || row * rows.count < kShared || rows.count == 1) {

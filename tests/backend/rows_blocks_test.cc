@@ -15,7 +15,6 @@ using backend::cpu_backend;
 using Kind = ops::Reduce::Kind;
 
 namespace {
-const double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
 
 /// The cut depends on the work alone: one thread, two and three give the same bits.
 void check_same_bits(const graph::Operator& op, const std::vector<Tensor>& inputs) {

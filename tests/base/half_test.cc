@@ -41,8 +41,10 @@ uint16_t nearest(double d) {
 template <class H>
 void check_all_ways(double d) {
   const H direct = [&] {
-    if constexpr (std::is_same_v<H, float16>) return to_float16(d);
-    else return to_bfloat16(d);
+    if constexpr (std::is_same_v<H, float16>)
+      return to_float16(d);
+    else
+      return to_bfloat16(d);
   }();
   if (direct.bits != nearest<H>(d)) {
     CAPTURE(d);
@@ -50,8 +52,10 @@ void check_all_ways(double d) {
   }
   const auto f = float(d);
   const H from_float = [&] {
-    if constexpr (std::is_same_v<H, float16>) return to_float16(f);
-    else return to_bfloat16(f);
+    if constexpr (std::is_same_v<H, float16>)
+      return to_float16(f);
+    else
+      return to_bfloat16(f);
   }();
   if (from_float.bits != nearest<H>(double(f))) {
     CAPTURE(f);
@@ -64,13 +68,16 @@ TEST_CASE_TEMPLATE("half: every value survives the way up to float and back", H,
   for (uint32_t b = 0; b < 65536; ++b) {
     const float f = to_float(H{uint16_t(b)});
     H back{};
-    if constexpr (std::is_same_v<H, float16>) back = to_float16(f);
-    else back = to_bfloat16(f);
+    if constexpr (std::is_same_v<H, float16>)
+      back = to_float16(f);
+    else
+      back = to_bfloat16(f);
     if (std::isnan(f)) {
       // A NaN stays one, with its sign; a signalling one becomes quiet.
       CHECK(std::isnan(to_float(back)));
       CHECK((back.bits & 0x8000) == (b & 0x8000));
-    } else if (back.bits != b) CHECK(back.bits == b);
+    } else if (back.bits != b)
+      CHECK(back.bits == b);
   }
 }
 
@@ -92,11 +99,15 @@ TEST_CASE("half: known values have their known bits") {
   CHECK(std::isinf(to_float(float16{0xfc00})));
 }
 
-TEST_CASE_TEMPLATE("half: float and double round to the nearest value, ties to even, half way points and neighbours included", H, bfloat16, float16) {
+TEST_CASE_TEMPLATE(
+    "half: float and double round to the nearest value, ties to even, half way points and neighbours included", H,
+    bfloat16, float16) {
   const std::vector<double>& all = ladder<H>();
   for (size_t i = 0; i + 1 < all.size(); ++i) {
     const double mid = all[i] + (all[i + 1] - all[i]) / 2;
-    for (double d : {all[i], mid, std::nextafter(mid, 0.0), std::nextafter(mid, 1e300), double(std::nextafter(float(mid), 0.0f)), -mid}) check_all_ways<H>(d);
+    for (double d : {all[i], mid, std::nextafter(mid, 0.0), std::nextafter(mid, 1e300),
+                     double(std::nextafter(float(mid), 0.0f)), -mid})
+      check_all_ways<H>(d);
   }
   std::mt19937_64 random(1);
   for (int i = 0; i < 200000; ++i) {

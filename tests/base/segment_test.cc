@@ -18,7 +18,8 @@ using namespace millpond;
 
 namespace {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kShadow = true;  // a sanitizer's own memory beside ours; it needs address space, and handles faults itself
+constexpr bool kShadow =
+    true;  // a sanitizer's own memory beside ours; it needs address space, and handles faults itself
 #else
 constexpr bool kShadow = false;
 #endif
@@ -68,7 +69,8 @@ TEST_CASE("Segment: written from end to end, its resident bytes are its size and
     std::memset(s.data(), 1, size_t(size.value));
     CHECK(s.touched() == round_up(size, 4_KiB));
     CHECK(s.size() == round_up(size, 4_KiB));
-    if (!kShadow) CHECK((resident() - before).value < (s.size() + 256_KiB).value);  // page tables and the counter's slack apart
+    if (!kShadow)
+      CHECK((resident() - before).value < (s.size() + 256_KiB).value);  // page tables and the counter's slack apart
   }
 }
 

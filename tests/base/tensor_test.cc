@@ -92,20 +92,23 @@ TEST_CASE("Tensor: every type converts to every other, and small whole numbers a
       const Tensor t = source.astype(to);
       CHECK(t.dtype() == to);
       const bool truth = from == DType::kBool || to == DType::kBool;
-      for (int i = 0; i < 4; ++i) CHECK(t.at(i) == (truth ? double(i > 0) : std::vector<double>{0, 1, 2, 100}[size_t(i)]));
+      for (int i = 0; i < 4; ++i)
+        CHECK(t.at(i) == (truth ? double(i > 0) : std::vector<double>{0, 1, 2, 100}[size_t(i)]));
     }
 }
 
 TEST_CASE("Tensor: a float outside the range of a whole number goes to the nearest end, and NaN to zero") {
   const double inf = std::numeric_limits<double>::infinity();
-  const Tensor t = Tensor::of<double>(std::vector<double>{1e30, -1e30, inf, -inf, std::nan(""), 2147483647.0, 255.9, -0.9, 9223372036854775808.0}, {9});
+  const Tensor t = Tensor::of<double>(
+      std::vector<double>{1e30, -1e30, inf, -inf, std::nan(""), 2147483647.0, 255.9, -0.9, 9223372036854775808.0}, {9});
   const Tensor i32 = t.astype(DType::kInt32), i64 = t.astype(DType::kInt64), u8 = t.astype(DType::kUInt8);
   CHECK(std::vector<int32_t>(i32.values<int32_t>().begin(), i32.values<int32_t>().end()) ==
         std::vector<int32_t>{INT32_MAX, INT32_MIN, INT32_MAX, INT32_MIN, 0, INT32_MAX, 255, 0, INT32_MAX});
   CHECK(i64.values<int64_t>()[0] == INT64_MAX);
   CHECK(i64.values<int64_t>()[1] == INT64_MIN);
   CHECK(i64.values<int64_t>()[8] == INT64_MAX);
-  CHECK(std::vector<uint8_t>(u8.values<uint8_t>().begin(), u8.values<uint8_t>().end()) == std::vector<uint8_t>{255, 0, 255, 0, 0, 255, 255, 0, 255});
+  CHECK(std::vector<uint8_t>(u8.values<uint8_t>().begin(), u8.values<uint8_t>().end()) ==
+        std::vector<uint8_t>{255, 0, 255, 0, 0, 255, 255, 0, 255});
   const Tensor f = Tensor::of<float>(std::vector<float>{2147483648.0f, 2147483520.0f}, {2}).astype(DType::kInt32);
   CHECK(f.values<int32_t>()[0] == INT32_MAX);
   CHECK(f.values<int32_t>()[1] == 2147483520);
@@ -121,7 +124,8 @@ TEST_CASE("Tensor: between whole numbers the low bits stay, as in NumPy") {
 TEST_CASE("Tensor: a large whole number rounds once on its way to bfloat16") {
   // Half way between two bfloat16 plus one: a double cannot hold the one, so two roundings would lose it.
   const int64_t tie = (int64_t{1} << 62) + (int64_t{1} << 54);
-  const Tensor t = Tensor::of<int64_t>(std::vector<int64_t>{tie, tie + 1, -tie - 1, INT64_MIN, INT64_MAX}, {5}).astype(DType::kBFloat16);
+  const Tensor t = Tensor::of<int64_t>(std::vector<int64_t>{tie, tie + 1, -tie - 1, INT64_MIN, INT64_MAX}, {5})
+                       .astype(DType::kBFloat16);
   CHECK(t.values<bfloat16>()[0].bits == to_bfloat16(0x1p62).bits);
   CHECK(t.values<bfloat16>()[1].bits == to_bfloat16(0x1p62).bits + 1);
   CHECK(t.values<bfloat16>()[2].bits == to_bfloat16(-0x1p62).bits + 1);
@@ -139,13 +143,19 @@ TEST_CASE("Tensor: a bool that is some other byte counts as true") {
 
 TEST_CASE("Tensor: a wrong use is refused with what was asked and what there is") {
   Tensor t(DType::kFloat32, {4, 3});
-  CHECK(refusal([&] { t.values<int32_t>(); }, Code::kDType) == "a tensor of float32 was read as int32; use astype, or ask for float32");
-  CHECK(refusal([&] { t.rows(2, 5); }, Code::kShape) == "rows [2, 5) of a tensor of shape [4, 3] do not exist; it has rows [0, 4)");
-  CHECK(refusal([&] { t.rows(3, 2); }, Code::kShape) == "rows [3, 2) of a tensor of shape [4, 3] do not exist; it has rows [0, 4)");
-  CHECK(refusal([&] { Tensor(DType::kFloat32, {}).rows(0, 0); }, Code::kShape) == "rows [0, 0) of a tensor of shape [] do not exist; a scalar has no rows");
-  CHECK(refusal([&] { t.reshaped({5}); }, Code::kShape) == "a tensor of shape [4, 3] has 12 elements and cannot take the shape [5] of 5");
+  CHECK(refusal([&] { t.values<int32_t>(); }, Code::kDType) ==
+        "a tensor of float32 was read as int32; use astype, or ask for float32");
+  CHECK(refusal([&] { t.rows(2, 5); }, Code::kShape) ==
+        "rows [2, 5) of a tensor of shape [4, 3] do not exist; it has rows [0, 4)");
+  CHECK(refusal([&] { t.rows(3, 2); }, Code::kShape) ==
+        "rows [3, 2) of a tensor of shape [4, 3] do not exist; it has rows [0, 4)");
+  CHECK(refusal([&] { Tensor(DType::kFloat32, {}).rows(0, 0); }, Code::kShape) ==
+        "rows [0, 0) of a tensor of shape [] do not exist; a scalar has no rows");
+  CHECK(refusal([&] { t.reshaped({5}); }, Code::kShape) ==
+        "a tensor of shape [4, 3] has 12 elements and cannot take the shape [5] of 5");
   CHECK(refusal([&] { t.at(12); }, Code::kValue) == "element 12 of a tensor of shape [4, 3] does not exist; it has 12");
   CHECK(refusal([&] { Tensor(DType::kFloat64, {int64_t{1} << 61}); }, Code::kShape) ==
         "a tensor of shape [2305843009213693952] and type float64 has more than 2^63 bytes");
-  CHECK(refusal([&] { Tensor(DType::kFloat32, {int64_t{1} << 50}, "data/huge"); }, Code::kMemory).starts_with("4.00 PiB of address space asked for data/huge"));
+  CHECK(refusal([&] { Tensor(DType::kFloat32, {int64_t{1} << 50}, "data/huge"); }, Code::kMemory)
+            .starts_with("4.00 PiB of address space asked for data/huge"));
 }

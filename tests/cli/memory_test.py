@@ -8,42 +8,36 @@ import unittest
 from program import BUILD, PROGRAM, SANITIZED, CHECKS, millpond_json
 
 MIB = 1 << 20
-JUDGE = os.path.join(BUILD, "tests", "memory_judge")
-for name in ("bin/memory_judge", "tests/judge/memory_judge"):
-    if not os.path.exists(JUDGE) and os.path.exists(os.path.join(BUILD, name)):
-        JUDGE = os.path.join(BUILD, name)
+JUDGE = os.path.join(BUILD, "bin", "memory_judge")
 PLANTED = os.path.join(BUILD, "tests", "millpond_planted")
 FIRST_FIVE = ("tiny", "mlp_small", "mlp_large", "mlp_784", "cnn_224")
 
 
-def judged(program, *arguments, count=False, every=2, **environment):
-    """Trains under the judge: (what the judge saw, what the program said). Baseline is the judge's last look before training."""
+def judged(program, *arguments, **environment):
+    """Trains under the judge: (what the judge saw, what the program said). The program waits a moment before it takes memory."""
     with tempfile.TemporaryDirectory() as folder:
         seen, said = os.path.join(folder, "seen.json"), os.path.join(folder, "said.json")
-        done = subprocess.run([JUDGE, "--json", seen, "--every", str(every), "--start", "training begins", "--series", *([] if count else ["--no-count"]),
-                               "--", program, "train", *map(str, arguments), "--json", said],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=dict(os.environ, **environment))
+        done = subprocess.run([JUDGE, "--json", seen, "--start", "training begins", "--no-count", "--", program, "train", *map(str, arguments), "--json", said],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=dict(os.environ, MILLPOND_WAIT_MS="300", **environment))
         if done.returncode:
             raise AssertionError(done.stdout)
         with open(seen) as a, open(said) as b:
             seen, said = json.load(a), json.load(b)
     if not seen["start"]:
         raise AssertionError("the judge did not see training begin:\n" + done.stdout)
-    before = [rss for t, rss, _ in seen["series"] if t <= seen["start"]["t"]]
-    seen["baseline"] = before[-2] if len(before) > 1 else before[-1]  # the last was taken when training had begun
     return seen, said
 
 
 def unexplained_growth(seen, said):
     """Bytes that rose during training beside the plan, seen from outside."""
-    return seen["peak"]["rss"] - seen["baseline"] - said["planned_bytes"]
+    return seen["peak"]["rss"] - seen["start"]["rss"] - said["planned_bytes"]
 
 
 @unittest.skipIf(SANITIZED, "a sanitizer takes memory of its own, so resident memory says nothing about ours")
 class FromOutside(unittest.TestCase):
     def rises_by_the_plan(self, *arguments):
         seen, said = judged(PROGRAM, *arguments)
-        rise = seen["peak"]["rss"] - seen["baseline"]
+        rise = seen["peak"]["rss"] - seen["start"]["rss"]
         self.assertLess(abs(rise - said["planned_bytes"]), 0.02 * said["planned_bytes"] + 4 * MIB,
                         f"planned {said['planned_bytes'] / MIB:.1f} MiB, rose by {rise / MIB:.1f} MiB")
         return seen, said
@@ -78,9 +72,10 @@ class FromInside(unittest.TestCase):
                 self.assertEqual(len(set(run["rss_per_epoch"][1:])), 1, run["rss_per_epoch"])
 
     def test_what_is_touched_is_at_least_98_per_cent_of_the_plan_and_never_more(self):
-        for name in FIRST_FIVE:
-            with self.subTest(name):
-                run = millpond_json("train", name, "--synthetic", "--epochs", 2)
+        # On one thread: where a core is busy with something else, a second thread may never take part, nor touch its own scratch.
+        for name, threads in [(name, 1) for name in FIRST_FIVE] + [("cnn_224", 2)]:
+            with self.subTest(name, threads=threads):
+                run = millpond_json("train", name, "--synthetic", "--epochs", 2, "--threads", threads)
                 self.assertLessEqual(run["touched_bytes"], run["planned_bytes"])
                 self.assertGreaterEqual(run["touched_bytes"], 0.98 * run["planned_bytes"])
 

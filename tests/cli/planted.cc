@@ -43,7 +43,7 @@ class HidingBackend final : public Backend {
   std::unique_ptr<Kernel> make(const graph::Operator& op, const Request& request) const override {
     std::unique_ptr<Kernel> kernel = real_.make(op, request);
     const char* plant = getenv("MILLPOND_PLANT");
-    const bool chosen = op.name() == "softmax_cross_entropy_backward" || op.name() == "softmax_cross_entropy";
+    const bool chosen = op.name() == "softmax_cross_entropy";  // one call of the step
     if (!plant || !chosen) return kernel;
     return std::make_unique<Hiding>(std::move(kernel), size_t(std::strtoull(plant, nullptr, 10)));
   }

@@ -71,9 +71,14 @@ TEST_CASE("AtomicFile: two writers of one target do not meet; the last commit wi
 
 TEST_CASE("AtomicFile: a folder, a device or a folder that is not there is refused with the cure") {
   Scratch dir;
-  CHECK_THROWS_WITH_AS(AtomicFile("/dev/null"), "/dev/null is not a plain file and will not be replaced; give the name of a file", Error);
+  CHECK_THROWS_WITH_AS(AtomicFile("/dev/null"),
+                       "/dev/null is not a plain file and will not be replaced; give the name of a file", Error);
   CHECK_THROWS_AS(AtomicFile(dir.path(".")), Error);
   const std::string file = dir.path("no/such/file");
-  CHECK_THROWS_WITH_AS(AtomicFile{file}, (file + " cannot be written: No such file or directory; does the folder " + dir.path("no/such") + " exist, and may you write there?").c_str(), Error);
+  CHECK_THROWS_WITH_AS(AtomicFile{file},
+                       (file + " cannot be written: No such file or directory; does the folder " + dir.path("no/such") +
+                        " exist, and may you write there?")
+                           .c_str(),
+                       Error);
   CHECK(dir.empty());
 }

@@ -319,9 +319,7 @@ def check_hostile(folder):
 
     # The formats of other HDF5 libraries: few links, many (a heap and an index), very many (tables of blocks in the heap).
     for libver in ["earliest", "v108", "v110", "v112", "v114", "latest"]:
-        for links in [1, 8, 9, 70, 700, 7000]:
-            if links == 7000 and libver not in ("earliest", "v108", "latest"):
-                continue
+        for links in [1, 8, 9, 70, 3000] if libver in ("earliest", "v108") else [9]:
             with h5py.File(file, "w", libver=libver if libver in ("earliest", "latest") else (libver, libver)) as f:
                 g = f.create_group("layers/a/vars", track_order=libver == "v110")
                 g.attrs["name"] = "a name"

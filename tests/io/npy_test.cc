@@ -75,9 +75,11 @@ TEST_CASE("npy: what is written is read back bit by bit, in every type and rank"
   const std::string file = dir.path("b.npy");
   for (DType dtype : kAllDTypes) {
     if (dtype == DType::kBFloat16) continue;
-    for (const Shape& shape : {Shape{}, Shape{1}, Shape{0}, Shape{7}, Shape{3, 0, 2}, Shape{2, 3, 5}, Shape{1, 1, 1, 1, 1, 1, 1, 2}}) {
+    for (const Shape& shape :
+         {Shape{}, Shape{1}, Shape{0}, Shape{7}, Shape{3, 0, 2}, Shape{2, 3, 5}, Shape{1, 1, 1, 1, 1, 1, 1, 2}}) {
       Tensor t(dtype, shape);
-      for (int64_t i = 0; i < t.bytes().value; ++i) t.data()[i] = dtype == DType::kBool ? std::byte(i & 1) : std::byte(i * 7 + 1);
+      for (int64_t i = 0; i < t.bytes().value; ++i)
+        t.data()[i] = dtype == DType::kBool ? std::byte(i & 1) : std::byte(i * 7 + 1);
       write_npy(file, t);
       CHECK(std::filesystem::file_size(file) == size_t(128 + t.bytes().value));
       for (const Tensor& back : {read_npy(file, "test/npy"), map_npy(file)}) {
@@ -92,13 +94,16 @@ TEST_CASE("npy: what is written is read back bit by bit, in every type and rank"
 TEST_CASE("npy: every spelling of a header that means the same is accepted") {
   Scratch dir;
   const std::string values = raw(int64_t{5}, int64_t{6});
-  for (const char* header : {"{'descr': '<i8', 'fortran_order': False, 'shape': (2,), }", "{\"shape\":(2L,),\"descr\":\"=i8\",\"fortran_order\":False}",
-                             "{'fortran_order': True, 'shape': (2,), 'descr': 'i8'}", "{'descr':'<i8','fortran_order':True,'shape':(1,2,1)}",
-                             " {  'descr' : '<i8' , 'fortran_order' : False , 'shape' : ( 2 , ) , } \n"}) {
+  for (const char* header :
+       {"{'descr': '<i8', 'fortran_order': False, 'shape': (2,), }",
+        "{\"shape\":(2L,),\"descr\":\"=i8\",\"fortran_order\":False}",
+        "{'fortran_order': True, 'shape': (2,), 'descr': 'i8'}", "{'descr':'<i8','fortran_order':True,'shape':(1,2,1)}",
+        " {  'descr' : '<i8' , 'fortran_order' : False , 'shape' : ( 2 , ) , } \n"}) {
     CAPTURE(header);
     CHECK(read_npy(dir.put("c.npy", npy(header, values)), "test/npy").at(1) == 6);
   }
-  CHECK(read_npy(dir.put("c.npy", npy("{'descr': '|u1', 'fortran_order': False, 'shape': (), }", "\x07")), "test/npy").at(0) == 7);
+  CHECK(read_npy(dir.put("c.npy", npy("{'descr': '|u1', 'fortran_order': False, 'shape': (), }", "\x07")), "test/npy")
+            .at(0) == 7);
 }
 
 TEST_CASE("npy: a mapping outlives file name and reader, costs no memory of its own, and rows of it keep it alive") {
@@ -155,7 +160,8 @@ TEST_CASE("npy: a damaged file is refused with file, position, what was expected
       {long_header, "byte 8", "a header of at most 65524 bytes", "2130706548"},
       {past_end, "byte 8", "a header that fits into the file's 152 bytes", "a length of 2166"},
       {npy("nonsense", six), "byte 10", "'{'", ""},
-      {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)", six, 1, true), "byte 66", "'}'", "the end of the header"},
+      {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)", six, 1, true), "byte 66", "'}'",
+       "the end of the header"},
       {header("<f4", "False", "(2, 3)"), "byte 20", "a quoted string", ""},
       {header("'<f4", "False", "(2, 3)"), "", "", ""},
       {header("''", "False", "(2, 3)"), "byte 20", "a type such as '<f4'", "\"\""},
@@ -166,17 +172,25 @@ TEST_CASE("npy: a damaged file is refused with file, position, what was expected
       {header("'<f4'", "False", "(2 3)"), "byte 63", "')'", ""},
       {header("'<f4'", "False", "(1,1,1,1,1,1,1,1,1)"), "byte 77", "at most 8 dimensions", ""},
       {header("'<f4'", "False", "(99999999999999999999,)"), "byte 61", "a dimension below 2^63", ""},
-      {header("'<f4'", "False", "(4294967296, 4294967296)"), "byte 10", "a shape of less than 2^63 elements", "[4294967296, 4294967296]"},
-      {header("'<f4'", "False", "(0, 4294967296, 4294967296)"), "byte 10", "a shape of less than 2^63 elements", "[0, 4294967296, 4294967296]"},
-      {header("'<f8'", "False", "(4611686018427387904,)"), "byte 10", "less than 2^63 bytes of values", "the shape [4611686018427387904] of float64"},
-      {header("'<f4'", "False", "(1000000000, 1000)"), "byte 128", "4000000000000 bytes of values for the shape [1000000000, 1000] of float32", "24"},
+      {header("'<f4'", "False", "(4294967296, 4294967296)"), "byte 10", "a shape of less than 2^63 elements",
+       "[4294967296, 4294967296]"},
+      {header("'<f4'", "False", "(0, 4294967296, 4294967296)"), "byte 10", "a shape of less than 2^63 elements",
+       "[0, 4294967296, 4294967296]"},
+      {header("'<f8'", "False", "(4611686018427387904,)"), "byte 10", "less than 2^63 bytes of values",
+       "the shape [4611686018427387904] of float64"},
+      {header("'<f4'", "False", "(1000000000, 1000)"), "byte 128",
+       "4000000000000 bytes of values for the shape [1000000000, 1000] of float32", "24"},
       {header("'<f4'", "False", "(2, 2)"), "byte 128", "16 bytes of values for the shape [2, 2] of float32", "24"},
       {header("'<f4'", "False", "(0,)"), "byte 128", "0 bytes of values for the shape [0] of float32", "24"},
       {npy("{'descr': '<f4', 'fortran_order': False, }", six), "byte 10", "the key 'shape'", "a header without it"},
-      {npy("{'descr': '<f4', 'descr': '<f8', 'fortran_order': False, 'shape': (6,)}", six), "byte 27", "each key once", "\"descr\" again"},
-      {npy("{'descr': '<f4', 'order': False, 'shape': (6,)}", six), "byte 27", "'descr', 'fortran_order' or 'shape'", "\"order\""},
-      {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (6,)} or not", six), "byte 66", "blanks up to the end of the header", ""},
-      {npy("{'descr': '|b1', 'fortran_order': False, 'shape': (2,), }", std::string("\x01\x02")), "byte 129", "a bool, 0 or 1", "2"},
+      {npy("{'descr': '<f4', 'descr': '<f8', 'fortran_order': False, 'shape': (6,)}", six), "byte 27", "each key once",
+       "\"descr\" again"},
+      {npy("{'descr': '<f4', 'order': False, 'shape': (6,)}", six), "byte 27", "'descr', 'fortran_order' or 'shape'",
+       "\"order\""},
+      {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (6,)} or not", six), "byte 66",
+       "blanks up to the end of the header", ""},
+      {npy("{'descr': '|b1', 'fortran_order': False, 'shape': (2,), }", std::string("\x01\x02")), "byte 129",
+       "a bool, 0 or 1", "2"},
   };
   for (const Case& c : cases) {
     const std::string file = dir.put("f.npy", c.bytes);
@@ -194,7 +208,8 @@ TEST_CASE("npy: a damaged file is refused with file, position, what was expected
 TEST_CASE("npy: every prefix of a good file is refused, and so is a good file with a byte more") {
   Scratch dir;
   const std::string whole = npy(kGood, raw(1.f, 2.f, 3.f, 4.f, 5.f, 6.f));
-  for (size_t n = 0; n < whole.size(); ++n) CHECK(refusal(dir.put("g.npy", whole.substr(0, n))).code() == Code::kFormat);
+  for (size_t n = 0; n < whole.size(); ++n)
+    CHECK(refusal(dir.put("g.npy", whole.substr(0, n))).code() == Code::kFormat);
   CHECK(refusal(dir.put("g.npy", whole + "x")).code() == Code::kFormat);
 }
 
@@ -207,10 +222,14 @@ TEST_CASE("npy: an order or type we do not read is refused with the line of Pyth
   };
   CHECK(what("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }") ==
         "its values of shape [2, 3] lie in Fortran order; in Python: np.save(file, np.ascontiguousarray(x))");
-  CHECK(what("{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3), }") == "its values are big endian (>f4); in Python: np.save(file, x.astype(\"<f4\"))");
-  CHECK(what("{'descr': '<c8', 'fortran_order': False, 'shape': (3,), }").starts_with("values of type <c8 are not supported"));
-  CHECK(what("{'descr': '<U3', 'fortran_order': False, 'shape': (2,), }").starts_with("values of type <U3 are not supported"));
-  CHECK(what("{'descr': [('a', '<f4'), ('b', '<i4')], 'fortran_order': False, 'shape': (3,), }").starts_with("its values are records of several fields"));
+  CHECK(what("{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3), }") ==
+        "its values are big endian (>f4); in Python: np.save(file, x.astype(\"<f4\"))");
+  CHECK(what("{'descr': '<c8', 'fortran_order': False, 'shape': (3,), }")
+            .starts_with("values of type <c8 are not supported"));
+  CHECK(what("{'descr': '<U3', 'fortran_order': False, 'shape': (2,), }")
+            .starts_with("values of type <U3 are not supported"));
+  CHECK(what("{'descr': [('a', '<f4'), ('b', '<i4')], 'fortran_order': False, 'shape': (3,), }")
+            .starts_with("its values are records of several fields"));
 }
 
 TEST_CASE("npy: what is no plain file is refused without waiting for it") {
@@ -224,7 +243,8 @@ TEST_CASE("npy: what is no plain file is refused without waiting for it") {
 
 TEST_CASE("npy: bfloat16 is refused on writing, as is a tensor that holds nothing") {
   Scratch dir;
-  CHECK_THROWS_WITH_AS(write_npy("x.npy", Tensor(DType::kBFloat16, {2})), "x.npy: .npy files have no bfloat16; write astype(float32), which holds the same values", Error);
+  CHECK_THROWS_WITH_AS(write_npy("x.npy", Tensor(DType::kBFloat16, {2})),
+                       "x.npy: .npy files have no bfloat16; write astype(float32), which holds the same values", Error);
   CHECK_THROWS_AS(write_npy(dir.path("i.npy"), Tensor()), Error);
   CHECK(dir.empty());
 }

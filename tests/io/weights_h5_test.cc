@@ -19,11 +19,13 @@ using namespace millpond::io;
 namespace {
 Tensor filled(DType dtype, const Shape& shape) {
   Tensor t(dtype, shape);
-  for (int64_t i = 0; i < t.bytes().value; ++i) t.data()[i] = dtype == DType::kBool ? std::byte(i & 1) : std::byte(i * 11 + 3);
+  for (int64_t i = 0; i < t.bytes().value; ++i)
+    t.data()[i] = dtype == DType::kBool ? std::byte(i & 1) : std::byte(i * 11 + 3);
   return t;
 }
 bool same(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.shape() == b.shape() && std::memcmp(a.data(), b.data(), size_t(a.bytes().value)) == 0;
+  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
+         std::memcmp(a.data(), b.data(), size_t(a.bytes().value)) == 0;
 }
 template <class F>
 std::string refusal(F f, Code code) {
@@ -50,7 +52,8 @@ TEST_CASE("weights: what is written is read back bit by bit, in every type and r
   std::vector<WeightEntry> entries;
   int n = 0;
   for (DType dtype : kAllDTypes)
-    for (const Shape& shape : {Shape{}, Shape{1}, Shape{0}, Shape{7}, Shape{3, 0, 2}, Shape{2, 3, 5}, Shape{1, 1, 1, 1, 1, 1, 1, 2}})
+    for (const Shape& shape :
+         {Shape{}, Shape{1}, Shape{0}, Shape{7}, Shape{3, 0, 2}, Shape{2, 3, 5}, Shape{1, 1, 1, 1, 1, 1, 1, 2}})
       entries.push_back({"layers/dense_" + std::to_string(n++) + "/vars/0", filled(dtype, shape)});
   entries.push_back({"vars/0", filled(DType::kFloat32, {300, 300})});
   write_weights(file, entries);
@@ -71,14 +74,16 @@ TEST_CASE("weights: names of objects come back, also of objects without weights 
   const std::vector<ObjectName> names{{"layers/dense", "hidden"}, {"layers/dropout", "dröpout"}, {"", "sequential"}};
   write_weights(file, entries, names);
   const WeightsReader r(file);
-  CHECK(r.names() == std::map<std::string, std::string>{{"", "sequential"}, {"layers/dense", "hidden"}, {"layers/dropout", "dröpout"}});
+  CHECK(r.names() == std::map<std::string, std::string>{
+                         {"", "sequential"}, {"layers/dense", "hidden"}, {"layers/dropout", "dröpout"}});
   CHECK(r.entries().size() == 1);
 }
 
 TEST_CASE("weights: entries are known before a value is read, and reading one charges only that one") {
   Scratch dir;
   const std::string file = dir.path("c.weights.h5");
-  write_weights(file, std::vector<WeightEntry>{{"a", filled(DType::kFloat32, {1000, 100})}, {"b", filled(DType::kInt64, {3})}});
+  write_weights(
+      file, std::vector<WeightEntry>{{"a", filled(DType::kFloat32, {1000, 100})}, {"b", filled(DType::kInt64, {3})}});
   const WeightsReader r(file);
   CHECK(r.entries().at("a").shape == Shape{1000, 100});
   CHECK(r.entries().at("b").dtype == DType::kInt64);
@@ -103,7 +108,8 @@ TEST_CASE("weights: read_into fills memory that is there, and refuses another sh
   CHECK(same(to, value));
   Tensor shape(DType::kFloat32, {3, 4}), type(DType::kFloat64, {4, 3}), nothing;
   CHECK(refusal([&] { r.read_into("layers/dense/vars/0", shape); }, Code::kShape) ==
-        "the weight \"layers/dense/vars/0\" of " + file + " is [4, 3], but [3, 4] is asked for; is this the file of another model?");
+        "the weight \"layers/dense/vars/0\" of " + file +
+            " is [4, 3], but [3, 4] is asked for; is this the file of another model?");
   CHECK(refusal([&] { r.read_into("layers/dense/vars/0", type); }, Code::kDType) ==
         "the weight \"layers/dense/vars/0\" of " + file + " is float32, but float64 is asked for; use read and astype");
   CHECK(refusal([&] { r.read_into("layers/dense/vars/0", nothing); }, Code::kShape) != "not refused");
@@ -113,7 +119,8 @@ TEST_CASE("weights: read_into fills memory that is there, and refuses another sh
 
 TEST_CASE("weights: the same weights are the same file, byte for byte") {
   Scratch dir;
-  const std::vector<WeightEntry> entries{{"layers/dense/vars/0", filled(DType::kFloat32, {40, 30})}, {"layers/dense/vars/1", filled(DType::kBFloat16, {30})}};
+  const std::vector<WeightEntry> entries{{"layers/dense/vars/0", filled(DType::kFloat32, {40, 30})},
+                                         {"layers/dense/vars/1", filled(DType::kBFloat16, {30})}};
   const std::vector<ObjectName> names{{"layers/dense", "hidden"}};
   write_weights(dir.path("e.weights.h5"), entries, names);
   const std::string first = dir.get("e.weights.h5");
@@ -129,7 +136,9 @@ TEST_CASE("weights: a list that is no tree is refused and the old file stays") {
     return refusal([&] { write_weights(file, entries, names); }, Code::kValue);
   };
   for (const char* bad : {"", "/a", "a/", "a//b", "a/./b", "..", "a/../b"})
-    CHECK(said({{bad, t}}) == "\"" + std::string(bad) + "\" is not the path of a weight; write names with a / between them, such as layers/dense/vars/0");
+    CHECK(said({{bad, t}}) ==
+          "\"" + std::string(bad) +
+              "\" is not the path of a weight; write names with a / between them, such as layers/dense/vars/0");
   CHECK(said({{"a", t}, {"a", t}}) == "the weight \"a\" was given twice");
   CHECK(said({{"a", t}, {"a/b", t}}) == "\"a/b\" lies inside the weight \"a\"");
   CHECK(said({{"a/b/c", t}, {"a/b", t}}) == "\"a/b/c\" lies inside the weight \"a/b\"");
@@ -148,20 +157,27 @@ TEST_CASE("weights: a file without weights can be written and read") {
 
 TEST_CASE("weights: what is no HDF5 file, and every beginning of one, is refused") {
   Scratch dir;
-  CHECK(refusal([&] { WeightsReader(dir.path("absent")); }, Code::kFile).find("cannot be read: No such file") != std::string::npos);
+  CHECK(refusal([&] { WeightsReader(dir.path("absent")); }, Code::kFile).find("cannot be read: No such file") !=
+        std::string::npos);
   CHECK(refusal([&] { WeightsReader(dir.path(".")); }, Code::kFile).ends_with("is not a plain file"));
   for (const char* text : {"", "not HDF5", "\x89HDF\r\n\x1a\n"})
-    CHECK(refusal([&] { WeightsReader(dir.put("h", text)); }, Code::kFormat).find("expected an HDF5 file") != std::string::npos);
-  write_weights(dir.path("i"), std::vector<WeightEntry>{{"layers/dense/vars/0", filled(DType::kFloat32, {9})}, {"layers/dense/vars/1", filled(DType::kFloat16, {5})}});
+    CHECK(refusal([&] { WeightsReader(dir.put("h", text)); }, Code::kFormat).find("expected an HDF5 file") !=
+          std::string::npos);
+  write_weights(dir.path("i"), std::vector<WeightEntry>{{"layers/dense/vars/0", filled(DType::kFloat32, {9})},
+                                                        {"layers/dense/vars/1", filled(DType::kFloat16, {5})}});
   const std::string whole = dir.get("i");
-  for (size_t n = 0; n < whole.size(); n += 13) CHECK(refusal([&] { read_weights(dir.put("j", whole.substr(0, n)), "test/weights"); }, Code::kFormat) != "not refused");
+  for (size_t n = 0; n < whole.size(); n += 13)
+    CHECK(refusal([&] { read_weights(dir.put("j", whole.substr(0, n)), "test/weights"); }, Code::kFormat) !=
+          "not refused");
 }
 
 #ifndef __SANITIZE_ADDRESS__  // which keeps what was freed
-TEST_CASE("weights: a thousand files opened, read and closed, and fifty written, take no more memory than the first ten") {
+TEST_CASE(
+    "weights: a thousand files opened, read and closed, and fifty written, take no more memory than the first ten") {
   Scratch dir;
   std::vector<WeightEntry> entries;
-  for (int i = 0; i < 20; ++i) entries.push_back({"layers/dense_" + std::to_string(i) + "/vars/0", filled(DType::kFloat32, {10, 10})});
+  for (int i = 0; i < 20; ++i)
+    entries.push_back({"layers/dense_" + std::to_string(i) + "/vars/0", filled(DType::kFloat32, {10, 10})});
   const auto round = [&](int i) {
     if (i % 20 == 0) write_weights(dir.path("k"), entries);
     CHECK(read_weights(dir.path("k"), "test/weights").size() == entries.size());

@@ -1,7 +1,7 @@
 // weights_tool: the readers and writers of src/io as a program, for tests that run beside real Keras and NumPy.
-//   weights_tool dump FILE FOLDER   each entry as FOLDER/<path with dots>.npy (bfloat16 as float32); prints path, type, shape
-//   weights_tool copy FILE OUT      reads all, writes all
-//   weights_tool npy FILE OUT       maps a .npy file and writes it again
+//   weights_tool dump FILE FOLDER   each entry as FOLDER/<path with dots>.npy (bfloat16 as float32); prints path, type,
+//   shape weights_tool copy FILE OUT      reads all, writes all weights_tool npy FILE OUT       maps a .npy file and
+//   writes it again
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -40,7 +40,8 @@ int run(const std::string& command, const std::string& in, const std::string& ou
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4 || (std::strcmp(argv[1], "dump") && std::strcmp(argv[1], "copy") && std::strcmp(argv[1], "npy"))) return 2;
+  if (argc != 4 || (std::strcmp(argv[1], "dump") && std::strcmp(argv[1], "copy") && std::strcmp(argv[1], "npy")))
+    return 2;
   try {
     return run(argv[1], argv[2], argv[3]);
   } catch (const Error& e) {

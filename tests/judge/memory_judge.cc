@@ -1,14 +1,15 @@
 // memory_judge: what a program's memory did, seen from outside only: /proc/<pid> and the page of libmillpond_count.so.
 //
-//   memory_judge [--json FILE] [--every MS] [--start TEXT] [--series] [--no-count] -- millpond train mlp_small --json r.json
+//   memory_judge [--json FILE] [--every MS] [--start TEXT] [--end TEXT] [--series] [--no-count] -- millpond train
+//   mlp_small
 //
-// It believes nothing the program says about itself. The program's output (both streams) is passed on to standard output;
-// the moment a line of it holds TEXT (default "Epoch 1") is the start of training. Samples every 5 ms (statm, the
-// counters); the page tables themselves (smaps) at the start, every 200 ms, and in the last moment of the process, when
-// it has stopped running and its memory is still there (ptrace's stop at exit). JSON on standard error, or in FILE; all
-// amounts in bytes.
-// Exit code: the program's own; 125 when it could not be started or the arguments are wrong.
-// Memory: bounded; the series keeps at most 1024 points, each the highest of its interval.
+// It believes nothing the program says about itself. The program's output (both streams) is passed on to standard
+// output; the moment its start TEXT (default "Epoch 1") appears in it is the start of training, the end TEXT after that
+// the end (default: the end of the process, when a model may be gone already). Samples every 5 ms (statm, the
+// counters); the page tables themselves (smaps) at start and end, every 200 ms, and in the last moment of the process,
+// when it has stopped running and its memory is still there (ptrace's stop at exit). JSON on standard error, or in
+// FILE; all amounts in bytes. Exit code: the program's own; 125 when it could not be started or the arguments are
+// wrong. Memory: bounded; the series keeps at most 1024 points, each the highest of its interval.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -38,7 +39,7 @@ using nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 struct Options {
-  std::string json, start = "Epoch 1", count_library;
+  std::string json, start = "Epoch 1", end, count_library;
   double every_ms = 5;
   bool series = false, count = true;
   std::vector<char*> command;
@@ -71,7 +72,14 @@ struct Full {
   int64_t rss = 0, pss = 0, anonymous = 0, file = 0, private_dirty = 0, huge = 0, swap = 0, hwm = -1;
   std::map<std::string, int64_t> by_mapping;  // resident bytes
   ordered_json json() const {
-    return {{"t", t}, {"rss", rss}, {"anonymous", anonymous}, {"file", file}, {"pss", pss}, {"private_dirty", private_dirty}, {"huge_pages", huge}, {"swap", swap}};
+    return {{"t", t},
+            {"rss", rss},
+            {"anonymous", anonymous},
+            {"file", file},
+            {"pss", pss},
+            {"private_dirty", private_dirty},
+            {"huge_pages", huge},
+            {"swap", swap}};
   }
 };
 
@@ -82,7 +90,8 @@ class Judge {
   int run() {
     make_page();
     if (!launch()) return 125;
-    const auto period = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(options_.every_ms));
+    const auto period =
+        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(options_.every_ms));
     Clock::time_point next = Clock::now();
     while (!ended_) {
       const auto now = Clock::now();
@@ -105,7 +114,8 @@ class Judge {
  private:
   double t() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
   timespec until(Clock::time_point when) const {
-    const auto ns = std::max<int64_t>(0, std::chrono::duration_cast<std::chrono::nanoseconds>(when - Clock::now()).count());
+    const auto ns =
+        std::max<int64_t>(0, std::chrono::duration_cast<std::chrono::nanoseconds>(when - Clock::now()).count());
     return {ns / 1000000000, ns % 1000000000};
   }
   std::string proc(const char* what) const { return "/proc/" + std::to_string(pid_) + "/" + what; }
@@ -133,7 +143,8 @@ class Judge {
       dup2(out[1], 2);
       if (page_) {
         const char* before = getenv("LD_PRELOAD");
-        setenv("LD_PRELOAD", (options_.count_library + (before && *before ? std::string(":") + before : "")).c_str(), 1);
+        setenv("LD_PRELOAD", (options_.count_library + (before && *before ? std::string(":") + before : "")).c_str(),
+               1);
       }
       execvp(options_.command[0], options_.command.data());
       std::fprintf(stderr, "memory_judge: %s cannot be started: %s\n", options_.command[0], std::strerror(errno));
@@ -191,23 +202,35 @@ class Judge {
     }
     if (n <= 0) return false;
     (void)!write(1, part, size_t(n));
-    if (start_) return true;
-    line_.append(part, size_t(n));
-    if (line_.find(options_.start) != std::string::npos) {
-      counts_at_start_ = counts();  // first: the program does not wait for us
+    said_.append(part, size_t(n));
+    // First the counters: the program does not wait for us.
+    if (!start_ && appeared(options_.start)) {
+      counts_at_start_ = counts();
       take_small();
       start_ = take_full();
-      line_.clear();
-    } else if (line_.size() > options_.start.size()) {
-      line_.erase(0, line_.size() - options_.start.size());
     }
+    if (start_ && !end_ && !options_.end.empty() && appeared(options_.end)) {
+      const auto now = counts();
+      take_small();
+      end_ = take_full();
+      counts_at_end_ = now;
+    }
+    const size_t longest = std::max(options_.start.size(), options_.end.size());
+    if (said_.size() > longest) said_.erase(0, said_.size() - longest);
     return true;
+  }
+
+  bool appeared(const std::string& text) {
+    const size_t at = said_.find(text);
+    if (at != std::string::npos) said_.erase(0, at + text.size());
+    return at != std::string::npos;
   }
 
   void take_small() {
     const std::string text = slurp(proc("statm"));
     long long pages = 0, shared = 0;
-    if (std::sscanf(text.c_str(), "%*s %lld %lld", &pages, &shared) != 2 || pages == 0) return;  // not there, or no memory any more
+    if (std::sscanf(text.c_str(), "%*s %lld %lld", &pages, &shared) != 2 || pages == 0)
+      return;  // not there, or no memory any more
     const Small s{t(), pages * 4096, shared * 4096};
     ++samples_;
     if (!first_) first_ = s;
@@ -219,8 +242,10 @@ class Judge {
 
   // Twice as many samples to a point whenever there are too many points.
   void keep(const Small& s) {
-    if (in_point_++ == 0) series_.push_back(s);
-    else if (s.rss > series_.back().rss) series_.back() = s;
+    if (in_point_++ == 0)
+      series_.push_back(s);
+    else if (s.rss > series_.back().rss)
+      series_.back() = s;
     if (in_point_ >= per_point_) in_point_ = 0;
     if (series_.size() <= 1024 || in_point_) return;
     for (size_t i = 0; i < series_.size() / 2; ++i)
@@ -252,19 +277,25 @@ class Judge {
       if (colon == std::string::npos) continue;
       const std::string key = line.substr(0, colon);
       const int64_t value = std::strtoll(line.c_str() + colon + 1, nullptr, 10) * 1024;
-      if (key == "Rss") f.rss += value, f.by_mapping[name] += value;
-      else if (key == "Pss") f.pss += value;
-      else if (key == "Anonymous") f.anonymous += value;
-      else if (key == "Private_Dirty") f.private_dirty += value;
-      else if (key == "AnonHugePages") f.huge += value;
-      else if (key == "Swap") f.swap += value;
+      if (key == "Rss")
+        f.rss += value, f.by_mapping[name] += value;
+      else if (key == "Pss")
+        f.pss += value;
+      else if (key == "Anonymous")
+        f.anonymous += value;
+      else if (key == "Private_Dirty")
+        f.private_dirty += value;
+      else if (key == "AnonHugePages")
+        f.huge += value;
+      else if (key == "Swap")
+        f.swap += value;
     }
     f.file = f.rss - f.anonymous;  // copied pages of a private file mapping are anonymous memory, as the kernel counts
     f.hwm = field(slurp(proc("status")), "VmHWM");
     hwm_ = std::max(hwm_, f.hwm);
     highest_ = std::max(highest_, f.rss);
     latest_ = f;
-    counts_at_end_ = counts();
+    if (!end_) counts_at_end_ = counts();
     return f;
   }
 
@@ -305,28 +336,36 @@ class Judge {
     j["samples"] = samples_;
     j["every_ms"] = options_.every_ms;
     j["seen_at_exit"] = stopped_at_exit_;
-    // The highest of what samples saw and the kernel's own high-water mark, or failing that (no stop at exit) the number it
-    // hands out with the exit status, which may be that of the moment before exec.
+    // The highest of what samples saw and the kernel's own high-water mark, or failing that (no stop at exit) the
+    // number it hands out with the exit status, which may be that of the moment before exec.
     const int64_t peak = std::max({highest_, hwm_, stopped_at_exit_ ? 0 : maxrss_});
-    j["peak"] = {{"rss", peak}, {"sampled", highest_}, {"hwm", hwm_ < 0 ? ordered_json(nullptr) : ordered_json(hwm_)},
-                 {"maxrss", maxrss_}, {"anonymous_sampled", highest_anonymous_}};
-    j["first"] = first_ ? ordered_json{{"t", first_->t}, {"rss", first_->rss}, {"anonymous", first_->anonymous()}} : ordered_json(nullptr);
+    j["peak"] = {{"rss", peak},
+                 {"sampled", highest_},
+                 {"hwm", hwm_ < 0 ? ordered_json(nullptr) : ordered_json(hwm_)},
+                 {"maxrss", maxrss_},
+                 {"anonymous_sampled", highest_anonymous_}};
+    j["first"] = first_ ? ordered_json{{"t", first_->t}, {"rss", first_->rss}, {"anonymous", first_->anonymous()}}
+                        : ordered_json(nullptr);
     j["start"] = start_ ? start_->json() : ordered_json(nullptr);
-    j["end"] = latest_ ? latest_->json() : ordered_json(nullptr);
+    const std::optional<Full>& end = end_ ? end_ : latest_;
+    j["end"] = end ? end->json() : ordered_json(nullptr);
     j["growth"] = nullptr;
-    if (start_ && latest_) {
+    if (start_ && end) {
       ordered_json& g = j["growth"];
-      g = {{"rss", latest_->rss - start_->rss}, {"anonymous", latest_->anonymous - start_->anonymous}, {"file", latest_->file - start_->file},
+      g = {{"rss", end->rss - start_->rss},
+           {"anonymous", end->anonymous - start_->anonymous},
+           {"file", end->file - start_->file},
            {"peak_over_start", peak - start_->rss}};
       std::vector<std::pair<int64_t, std::string>> parts;
-      for (const auto& [name, bytes] : latest_->by_mapping) {
+      for (const auto& [name, bytes] : end->by_mapping) {
         const auto before = start_->by_mapping.find(name);
         const int64_t more = bytes - (before == start_->by_mapping.end() ? 0 : before->second);
         if (more) parts.emplace_back(more, name);
       }
       for (const auto& [name, bytes] : start_->by_mapping)
-        if (!latest_->by_mapping.count(name) && bytes) parts.emplace_back(-bytes, name);
-      std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return std::llabs(a.first) > std::llabs(b.first); });
+        if (!end->by_mapping.count(name) && bytes) parts.emplace_back(-bytes, name);
+      std::sort(parts.begin(), parts.end(),
+                [](const auto& a, const auto& b) { return std::llabs(a.first) > std::llabs(b.first); });
       if (parts.size() > 20) parts.resize(20);
       g["by_mapping"] = ordered_json::object();
       for (const auto& [bytes, name] : parts) g["by_mapping"][name] = bytes;
@@ -341,11 +380,13 @@ class Judge {
     // Resident bytes a quarter, a half, three quarters through the training, and at its end: flat, or not.
     j["quarters"] = nullptr;
     if (start_ && !series_.empty()) {
-      const double from = start_->t, to = series_.back().t;
+      const double from = start_->t, to = end_ ? end_->t : series_.back().t;
       j["quarters"] = ordered_json::array();
       for (int q = 0; q <= 4; ++q) {
         const double when = from + (to - from) * q / 4;
-        const auto nearest = std::min_element(series_.begin(), series_.end(), [&](const Small& a, const Small& b) { return std::abs(a.t - when) < std::abs(b.t - when); });
+        const auto nearest = std::min_element(series_.begin(), series_.end(), [&](const Small& a, const Small& b) {
+          return std::abs(a.t - when) < std::abs(b.t - when);
+        });
         j["quarters"].push_back({{"t", nearest->t}, {"rss", nearest->rss}, {"anonymous", nearest->anonymous()}});
       }
     }
@@ -354,8 +395,10 @@ class Judge {
     if (options_.series)
       for (const Small& s : series_) j["series"].push_back({s.t, s.rss, s.anonymous()});
     const std::string text = j.dump(2) + "\n";
-    if (options_.json.empty()) std::cerr << text;
-    else if (!(std::ofstream(options_.json) << text)) std::cerr << "memory_judge: " << options_.json << " cannot be written\n" << text;
+    if (options_.json.empty())
+      std::cerr << text;
+    else if (!(std::ofstream(options_.json) << text))
+      std::cerr << "memory_judge: " << options_.json << " cannot be written\n" << text;
   }
 
   Options options_;
@@ -365,12 +408,12 @@ class Judge {
   bool held_ = false, ended_ = false, stopped_at_exit_ = false;
   Clock::time_point begin_;
   double last_full_ = -1;
-  std::string line_;
+  std::string said_;  // the last of it: a text may come in two parts
   int64_t samples_ = 0, highest_ = 0, highest_anonymous_ = 0, hwm_ = -1, maxrss_ = 0;
   int in_point_ = 0, per_point_ = 1;
   std::vector<Small> series_;
   std::optional<Small> first_, last_;
-  std::optional<Full> start_, latest_;
+  std::optional<Full> start_, end_, latest_;
   std::optional<CountPage> counts_at_start_, counts_at_end_;
 };
 
@@ -384,7 +427,9 @@ std::string beside_me() {
 }
 
 int usage(const char* why) {
-  std::cerr << "memory_judge: " << why << "\nusage: memory_judge [--json FILE] [--every MS] [--start TEXT] [--series] [--no-count] -- command ...\n";
+  std::cerr << "memory_judge: " << why
+            << "\nusage: memory_judge [--json FILE] [--every MS] [--start TEXT] [--end TEXT] [--series] [--no-count] "
+               "-- command ...\n";
   return 125;
 }
 }  // namespace
@@ -400,18 +445,27 @@ int main(int argc, char** argv) {
       ++i;
       break;
     }
-    if (a == "--json" && more) o.json = argv[++i];
-    else if (a == "--every" && more) o.every_ms = std::atof(argv[++i]);
-    else if (a == "--start" && more) o.start = argv[++i];
-    else if (a == "--series") o.series = true;
-    else if (a == "--no-count") o.count = false;
-    else return usage(("\"" + a + "\" is not known").c_str());
+    if (a == "--json" && more)
+      o.json = argv[++i];
+    else if (a == "--every" && more)
+      o.every_ms = std::atof(argv[++i]);
+    else if (a == "--start" && more)
+      o.start = argv[++i];
+    else if (a == "--end" && more)
+      o.end = argv[++i];
+    else if (a == "--series")
+      o.series = true;
+    else if (a == "--no-count")
+      o.count = false;
+    else
+      return usage(("\"" + a + "\" is not known").c_str());
   }
   for (; i < argc; ++i) o.command.push_back(argv[i]);
   if (o.command.empty()) return usage("no command was given");
   if (!(o.every_ms >= 0.1)) return usage("--every must be at least 0.1 ms");
   if (o.start.empty()) return usage("--start must not be empty");
-  if (o.count && access(o.count_library.c_str(), R_OK) != 0) return usage((o.count_library + " is not there; build it, or give --no-count").c_str());
+  if (o.count && access(o.count_library.c_str(), R_OK) != 0)
+    return usage((o.count_library + " is not there; build it, or give --no-count").c_str());
   o.command.push_back(nullptr);
   return Judge(std::move(o)).run();
 }

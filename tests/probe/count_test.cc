@@ -43,7 +43,8 @@ Seen run(const char* scenario, bool preload = true) {
   REQUIRE(ftruncate(shared, kCountPageBytes) == 0);
   const auto* page = static_cast<const CountPage*>(mmap(nullptr, kCountPageBytes, PROT_READ, MAP_SHARED, shared, 0));
   const std::string name = "MILLPOND_COUNT=/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(shared);
-  const std::string library = "LD_PRELOAD=" + built("/lib/millpond/libmillpond_count.so"), program = built("/tests/count_patient");
+  const std::string library = "LD_PRELOAD=" + built("/lib/millpond/libmillpond_count.so"),
+                    program = built("/tests/count_patient");
   int in[2], out[2];
   REQUIRE(pipe2(in, O_CLOEXEC) == 0);
   REQUIRE(pipe2(out, O_CLOEXEC) == 0);
@@ -95,7 +96,8 @@ TEST_CASE("count: a thousand blocks of a hundred bytes are a thousand calls, and
   CHECK(s.given() == 1000);
   CHECK(s.taken_bytes() == 1000 * usable(100));
   CHECK(s.given_bytes() == 1000 * usable(100));
-  CHECK(s.said == "done malloc 1000 taken " + std::to_string(1000 * usable(100)) + " given " + std::to_string(1000 * usable(100)));
+  CHECK(s.said == "done malloc 1000 taken " + std::to_string(1000 * usable(100)) + " given " +
+                      std::to_string(1000 * usable(100)));
   CHECK(count_allocations(&s.after) - count_allocations(&s.before) == 1000);
 }
 

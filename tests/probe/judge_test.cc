@@ -23,7 +23,8 @@ struct Judged {
 Judged judge(const std::string& options, const std::string& command) {
   char file[] = "/tmp/millpond-judge-XXXXXX";
   close(mkstemp(file));
-  const int status = std::system((built("/bin/memory_judge") + " --json " + file + " " + options + " -- " + command + " > /dev/null").c_str());
+  const int status = std::system(
+      (built("/bin/memory_judge") + " --json " + file + " " + options + " -- " + command + " > /dev/null").c_str());
   Judged j;
   j.exit = WEXITSTATUS(status);
   std::ifstream in(file);
@@ -34,7 +35,8 @@ Judged judge(const std::string& options, const std::string& command) {
 std::string patient(const char* scenario) { return built("/tests/count_patient ") + scenario; }
 }  // namespace
 
-TEST_CASE("judge: 32 MiB taken after the start are 32 MiB of anonymous growth, to a few pages, and exactly 32 MiB mapped") {
+TEST_CASE(
+    "judge: 32 MiB taken after the start are 32 MiB of anonymous growth, to a few pages, and exactly 32 MiB mapped") {
   const Judged j = judge("--series", patient("grow 32"));
   CHECK(j.exit == 5);
   CHECK(j.json["exit"] == 5);
@@ -43,7 +45,8 @@ TEST_CASE("judge: 32 MiB taken after the start are 32 MiB of anonymous growth, t
   CHECK(g["mapped_live"] == 32 * kMiB);
   CHECK(g["allocations"] == 8);
   CHECK(g["heap_live"] == 0);
-  const int64_t anonymous = g["anonymous"], rss = g["rss"], file = g["file"], before = j.json["start"]["rss"], peak = j.json["peak"]["rss"];
+  const int64_t anonymous = g["anonymous"], rss = g["rss"], file = g["file"], before = j.json["start"]["rss"],
+                peak = j.json["peak"]["rss"];
   CHECK(anonymous >= 32 * kMiB);
   CHECK(anonymous <= 32 * kMiB + 64 * 1024);
   CHECK(rss == anonymous + file);
@@ -67,6 +70,17 @@ TEST_CASE("judge: a peak that is over long before the end is still seen") {
   CHECK(peak >= 64 * kMiB);
   CHECK(end < 16 * kMiB);
   CHECK(j.json["growth"]["mapped_live"] == 0);
+}
+
+TEST_CASE("judge: what comes after the end text is no growth of the training, but still of the peak") {
+  const Judged j = judge("--end finished", patient("grow 8 more"));
+  CHECK(j.json["growth"]["mapped_live"] == 8 * kMiB);
+  CHECK(j.json["growth"]["allocations"] == 8);
+  const int64_t anonymous = j.json["growth"]["anonymous"], end = j.json["end"]["rss"], peak = j.json["peak"]["rss"];
+  CHECK(anonymous >= 8 * kMiB);
+  CHECK(anonymous < 9 * kMiB);
+  CHECK(peak >= end + 16 * kMiB);
+  CHECK(j.json["counts"]["mapped_live"] == 24 * kMiB);
 }
 
 TEST_CASE("judge: a program that crashes is judged up to its last moment") {

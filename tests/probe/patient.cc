@@ -1,6 +1,6 @@
 // A program of known allocations: patient SCENARIO. It says "ready", waits for a byte, does what the scenario is, says
-// "done", waits for another byte and ends. Between the two it allocates exactly what the test expects, so it prints with
-// write(2) and nothing else. Its last line is the change of its own counters as it sees them itself.
+// "done", waits for another byte and ends. Between the two it allocates exactly what the test expects, so it prints
+// with write(2) and nothing else. Its last line is the change of its own counters as it sees them itself.
 #include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -70,9 +70,12 @@ void failures() {
   munmap(reinterpret_cast<void*>(1), 4096);
 }
 void libraries() {
-  block(strdup("the C library calls malloc by name"));        // 35 bytes
-  { std::string s(200, 'x'); keep = s.data(); }                // libstdc++: 201 bytes
-  block(reallocarray(nullptr, 3, 7));                          // inside: realloc of 21 bytes
+  block(strdup("the C library calls malloc by name"));  // 35 bytes
+  {
+    std::string s(200, 'x');
+    keep = s.data();
+  }                                    // libstdc++: 201 bytes
+  block(reallocarray(nullptr, 3, 7));  // inside: realloc of 21 bytes
 }
 void* thread_body(void*) {
   for (int i = 0; i < 20000; ++i) {
@@ -130,6 +133,10 @@ int main(int argc, char** argv) {
     usleep(50000);
     grow(argc > 2 ? atoi(argv[2]) : 8, 8);
     say("finished\n");
+    if (argc > 3) {  // and more, after the end of the training
+      usleep(50000);
+      grow(16, 1);
+    }
     return 5;
   }
   if (!strcmp(scenario, "spike")) {  // a peak that is gone long before the end, shorter than a sample may see
@@ -154,8 +161,9 @@ int main(int argc, char** argv) {
   const struct {
     const char* name;
     void (*run)();
-  } scenarios[] = {{"malloc_free", malloc_free}, {"every_kind", every_kind},     {"mappings", mappings},         {"failures", failures},
-                   {"libraries", libraries},     {"threads", run_threads},      {"forked_child", forked_child}, {"started_child", started_child}};
+  } scenarios[] = {{"malloc_free", malloc_free},   {"every_kind", every_kind},      {"mappings", mappings},
+                   {"failures", failures},         {"libraries", libraries},        {"threads", run_threads},
+                   {"forked_child", forked_child}, {"started_child", started_child}};
   for (const auto& s : scenarios) {
     if (strcmp(s.name, scenario)) continue;
     const CountPage* page = count_page();
@@ -168,8 +176,10 @@ int main(int argc, char** argv) {
     s.run();
     const CountPage after = *page;
     char line[200];
-    snprintf(line, sizeof line, "done malloc %ld taken %ld given %ld\n", long(after.of[kCount_malloc].calls - before.of[kCount_malloc].calls),
-             long(after.heap_taken.bytes - before.heap_taken.bytes), long(after.heap_given.bytes - before.heap_given.bytes));
+    snprintf(line, sizeof line, "done malloc %ld taken %ld given %ld\n",
+             long(after.of[kCount_malloc].calls - before.of[kCount_malloc].calls),
+             long(after.heap_taken.bytes - before.heap_taken.bytes),
+             long(after.heap_given.bytes - before.heap_given.bytes));
     say(line);
     wait_for_byte();
     return 0;

@@ -21,16 +21,19 @@ runtime::Options with(const backend::Backend& backend, int threads) {
 }  // namespace
 
 TEST_CASE("the cpu kernels train as the reference does") {
+  int which = 0;
   for (const Step& step : {mlp_step({}), mlp_step({.rows = 33, .widths = {17, 65, 40, 1}, .dropout = true}), mlp_step({.rows = 32, .widths = {100, 64, 1}}), conv_step(false), conv_step(true)}) {
     const std::vector<Tensor> slow = run_steps(step, with(backend::reference_backend(), 1), 3);
     for (int threads : {1, 2}) {
       CAPTURE(threads);
+      CAPTURE(which);
       // Adam's first steps are the sign of the gradient: a weight whose gradient is within rounding of 0 may go either way,
       // by at most the sum of three learning rates (0.03); the largest weights are near 1.
       CHECK(worst_difference(slow, run_steps(step, with(backend::cpu_backend(), threads), 3)) < 0.07);
       const std::vector<Tensor> one = run_steps(step, with(backend::cpu_backend(), threads), 1);
       CHECK(std::abs(one[0].at(0) - run_steps(step, with(backend::reference_backend(), 1), 1)[0].at(0)) < 1e-4);
     }
+    ++which;
   }
 }
 

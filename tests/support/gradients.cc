@@ -91,6 +91,8 @@ void check_gradients(const graph::Operator& op, const std::vector<Tensor>& input
   check_gradients_of(
       [&](graph::Builder& b, std::span<const Value> x) {
         const std::vector<Value> ys = b.add_all(shared, {x.begin(), x.end()});
+        // no gradient in, none out: one null for each operand
+        CHECK(op.backward(b, *ys[0].node, std::vector<Value>(ys.size())) == std::vector<Value>(x.size()));
         Value loss;
         for (size_t k = 0; k < ys.size(); ++k)
           if (is_floating(ys[k].dtype()) && (what.outputs.empty() || std::ranges::count(what.outputs, int(k)))) loss = weighted(b, loss, ys[k], 100 + k);

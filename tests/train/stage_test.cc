@@ -44,6 +44,19 @@ TEST_CASE("stage: the first refused row is found whoever stages it") {
   }
 }
 
+TEST_CASE("stage: short rows are copied and checked in every column") {
+  Team team(1);
+  for (int64_t width = 1; width <= 17; ++width)
+    for (int64_t bad = -1; bad < width; ++bad) {
+      Tensor from = uniform({5, width}, 1), to(DType::kFloat32, {3, width});
+      if (bad >= 0) from.values<float>()[size_t(3 * width + bad)] = bad % 2 ? NAN : -INFINITY;
+      const Lane lane{from.data(), DType::kFloat32, to.data(), DType::kFloat32, width, Check::kFinite, 0};
+      const uint32_t index[] = {4, 3, 0};
+      CHECK(train::stage(team, {&lane, 1}, {index, 0, 3}).at == (bad < 0 ? -1 : 1));
+      CHECK(to.at(3 * width - 1) == from.at(width - 1));
+    }
+}
+
 TEST_CASE("stage: every pair of types converts as a cast does") {
   const Tensor numbers = Tensor::of<double>(std::vector<double>{0, 1, 2, 100, 1, 0}, {3, 2});
   for (const DType from : kAllDTypes)

@@ -6,6 +6,7 @@
 #include "backend/cpu/blocks.h"
 #include "backend/cpu/conv_grid.h"
 #include "backend/cpu/slow.h"
+#include "backend/cpu/winograd_conv.h"
 
 namespace millpond::backend::cpu {
 namespace {
@@ -14,7 +15,8 @@ constexpr int64_t kSplitPixels = 256;  // fewer are not worth a partial sum
 
 class ConvolutionBackwardFilter final : public Kernel {
  public:
-  ConvolutionBackwardFilter(const ops::Conv2DBackwardFilter& op, const Request& request) : size_(op.filter.size()), threads_(request.threads) {
+  ConvolutionBackwardFilter(const ops::Conv2DBackwardFilter& op, const Request& request)
+      : size_(op.filter.size()), threads_(request.threads) {
     const Shape& x = request.inputs[0].shape;
     const Shape& dy = request.inputs[1].shape;
     grid_ = ConvGrid::forward(op.window, x, op.filter, op.groups, dy[1], dy[2]);
@@ -33,9 +35,11 @@ class ConvolutionBackwardFilter final : public Kernel {
     std::byte* const partials = a.scratch + own_ * threads_;
     if (phase == 1) {
       const int64_t from = sum_.begin(block);
-      return conv_tiles().add_up(a.output<float>(0) + from, reinterpret_cast<const float*>(partials) + from, sum_.end(block) - from, partial_ / 4, cut_.splits);
+      return conv_tiles().add_up(a.output<float>(0) + from, reinterpret_cast<const float*>(partials) + from,
+                                 sum_.end(block) - from, partial_ / 4, cut_.splits);
     }
-    const int64_t pixels = grid_.pixels(), panels = int64_t(grid_.panels().size()), split = cut_.split(block), part = cut_.panel_block(block);
+    const int64_t pixels = grid_.pixels(), panels = int64_t(grid_.panels().size()), split = cut_.split(block),
+                  part = cut_.panel_block(block);
     const int64_t from = pixels * split / cut_.splits, to = pixels * (split + 1) / cut_.splits;
     float* out = cut_.splits > 1 ? reinterpret_cast<float*>(partials + partial_ * split) : a.output<float>(0);
     if (pixels == 0) {
@@ -44,8 +48,9 @@ class ConvolutionBackwardFilter final : public Kernel {
     }
     Pixels<const float> source = source_;
     source.data = a.input<float>(0);
-    grid_.filter_gradient(panels * part / cut_.panel_blocks, panels * (part + 1) / cut_.panel_blocks, cut_.row_block(block), cut_.row_blocks, source,
-                          a.input<float>(1) + from * channels_, channels_, out, false, from, to, a.scratch + own_ * member);
+    grid_.filter_gradient(panels * part / cut_.panel_blocks, panels * (part + 1) / cut_.panel_blocks,
+                          cut_.row_block(block), cut_.row_blocks, source, a.input<float>(1) + from * channels_,
+                          channels_, out, false, from, to, a.scratch + own_ * member);
   }
 
  private:
@@ -63,6 +68,10 @@ class ConvolutionBackwardFilter final : public Kernel {
 
 std::unique_ptr<Kernel> conv2d_backward_filter(const ops::Conv2DBackwardFilter& op, const Request& request) {
   if (!all_float(request.inputs) || !all_float(request.outputs)) return slow(op, request);
+  const Shape& x = request.inputs[0].shape;
+  const Shape& dy = request.inputs[1].shape;
+  const WinogradGeometry g{x[0], x[1], x[2], x[3], dy[1], dy[2], dy[3], op.window.top, op.window.left};
+  if (winograd_gradient_pays(op.window, op.groups, g)) return winograd_filter_gradient(g, request.threads);
   return std::make_unique<ConvolutionBackwardFilter>(op, request);
 }
 

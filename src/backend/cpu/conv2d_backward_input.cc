@@ -6,12 +6,14 @@
 #include "backend/cpu/blocks.h"
 #include "backend/cpu/conv_grid.h"
 #include "backend/cpu/slow.h"
+#include "backend/cpu/winograd_conv.h"
 
 namespace millpond::backend::cpu {
 namespace {
 
 /// dx pixels with the same residues of row and column by the strides need the same taps of the filter: each pair of
-/// residues is a convolution of dy with step 1. Pixels that no tap reaches (a stride larger than the kernel) are cleared.
+/// residues is a convolution of dy with step 1. Pixels that no tap reaches (a stride larger than the kernel) are
+/// cleared.
 class ConvolutionBackwardInput final : public Kernel {
  public:
   ConvolutionBackwardInput(const ops::Conv2DBackwardInput& op, const Request& request) : threads_(request.threads) {
@@ -22,7 +24,11 @@ class ConvolutionBackwardInput final : public Kernel {
       bool empty = true;
       const size_t first = parts_.size();
       for (int64_t j = 0; j < std::min(op.window.stride_w, x[2]); ++j) {
-        Part part{ConvGrid::backward(op.window, x, request.inputs[1].shape, op.groups, dy[1], dy[2], i, j), {}, {}, (i * x[2] + j) * x[3], 0};
+        Part part{ConvGrid::backward(op.window, x, request.inputs[1].shape, op.groups, dy[1], dy[2], i, j),
+                  {},
+                  {},
+                  (i * x[2] + j) * x[3],
+                  0};
         part.out = {nullptr, x[1] * x[2] * x[3], op.window.stride_h * x[2] * x[3], op.window.stride_w * x[3]};
         if (part.grid.taps.empty()) part.clear = x[3];
         empty = empty && part.clear;
@@ -35,7 +41,8 @@ class ConvolutionBackwardInput final : public Kernel {
     }
     for (Part& part : parts_) {
       part.cut = ConvCut(part.grid);
-      if (part.clear) part.cut.panel_blocks = 1, part.cut.pixel_blocks = Runs(part.grid.pixels(), double(part.clear) * 0.1).blocks;
+      if (part.clear)
+        part.cut.panel_blocks = 1, part.cut.pixel_blocks = Runs(part.grid.pixels(), double(part.clear) * 0.1).blocks;
       blocks_ += int(part.cut.blocks());
       own_ = std::max(own_, aligned(part.grid.scratch().value));
     }
@@ -46,14 +53,17 @@ class ConvolutionBackwardInput final : public Kernel {
     const Part* part = parts_.data();
     for (; block >= part->cut.blocks(); ++part) block -= int(part->cut.blocks());
     const ConvGrid& grid = part->grid;
-    const int64_t pb = block / part->cut.panel_blocks, cb = block % part->cut.panel_blocks, panels = int64_t(grid.panels().size());
-    const int64_t from = grid.pixels() * pb / part->cut.pixel_blocks, to = grid.pixels() * (pb + 1) / part->cut.pixel_blocks;
+    const int64_t pb = block / part->cut.panel_blocks, cb = block % part->cut.panel_blocks,
+                  panels = int64_t(grid.panels().size());
+    const int64_t from = grid.pixels() * pb / part->cut.pixel_blocks,
+                  to = grid.pixels() * (pb + 1) / part->cut.pixel_blocks;
     Pixels<float> out = part->out;
     out.data = a.output<float>(0) + part->offset;
     if (part->clear) {
       for (int64_t p = from; p < to; ++p) {
         const int64_t row = p / grid.out_width;
-        std::memset(out.at(row / grid.out_height, row % grid.out_height, p % grid.out_width), 0, size_t(part->clear) * 4);
+        std::memset(out.at(row / grid.out_height, row % grid.out_height, p % grid.out_width), 0,
+                    size_t(part->clear) * 4);
       }
       return;
     }
@@ -84,6 +94,10 @@ class ConvolutionBackwardInput final : public Kernel {
 
 std::unique_ptr<Kernel> conv2d_backward_input(const ops::Conv2DBackwardInput& op, const Request& request) {
   if (!all_float(request.inputs) || !all_float(request.outputs)) return slow(op, request);
+  const Shape& dy = request.inputs[0].shape;
+  const Shape& x = op.input;
+  const WinogradGeometry g{x[0], dy[1], dy[2], dy[3], x[1], x[2], x[3], 2 - op.window.top, 2 - op.window.left};
+  if (winograd_pays(op.window, op.groups, g)) return winograd_convolution(g, true, nullptr, request.threads);
   return std::make_unique<ConvolutionBackwardInput>(op, request);
 }
 

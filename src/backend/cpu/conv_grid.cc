@@ -7,25 +7,33 @@
 namespace millpond::backend::cpu {
 namespace {
 
-constexpr int64_t kChunkRows = 1024;      // of a packed panel: 256 KiB with 64 channels, a quarter of L2
+constexpr int64_t kChunkRows = 1024;           // of a packed panel: 256 KiB with 64 channels, a quarter of L2
 constexpr int64_t kGradientBytes = 256 << 10;  // of source, beside 64 KiB of dy
 constexpr int64_t kCopyBytes = 64 << 10;
-constexpr int64_t kFewChannels = 16;      // below, a row of the filter is one tap
-constexpr int64_t kBlockPixels = 420;  // packing a filter's panel costs 12 cycles a row, using it 4 a pixel
+constexpr int64_t kFewChannels = 16;    // below, a row of the filter is one tap
+constexpr int64_t kBlockPixels = 420;   // packing a filter's panel costs 12 cycles a row, using it 4 a pixel
 constexpr double kBlockWork = 1 << 20;  // multiply-adds worth a block of their own
 // How a filter's gradient is cut, whatever the threads: the same bits with any number of them.
 constexpr int64_t kBlocks = 16, kSplits = 8;
 constexpr int64_t kPartials = 4 << 20;  // bytes of partial sums
 constexpr int64_t kRowsInBlock = 96;    // of the filter: packing dy for a block costs 12 cycles a pixel, a row 4
-constexpr int64_t kLine = 16;             // floats of a cache line
+constexpr int64_t kLine = 16;           // floats of a cache line
 
 int64_t round_line(int64_t n) { return (n + kLine - 1) / kLine * kLine; }
 
-/// Panels of equal width as far as that goes, each beginning at a multiple of 16 channels.
+bool depthwise(const Shape& x, const Shape& filter, int64_t groups) {
+  return groups > 1 && groups == x[3] && groups == filter[3];
+}
+
+}  // namespace
+
+int64_t even_blocks(int64_t blocks) { return blocks < 3 ? std::max<int64_t>(1, blocks) : (blocks + 3) / 4 * 4; }
+
 std::vector<Panel> cut_panels(int64_t groups, int64_t channels) {
   const ConvTiles& isa = conv_tiles();
   std::vector<Panel> panels;
-  const int64_t units = (channels + 15) / 16, most = int64_t(isa.vectors) * isa.lanes / 16, count = (units + most - 1) / most;
+  const int64_t units = (channels + 15) / 16, most = int64_t(isa.vectors) * isa.lanes / 16,
+                count = (units + most - 1) / most;
   for (int64_t g = 0; g < groups; ++g)
     for (int64_t p = 0; p < count; ++p) {
       const int64_t begin = units * p / count * 16, end = std::min(channels, units * (p + 1) / count * 16);
@@ -35,19 +43,18 @@ std::vector<Panel> cut_panels(int64_t groups, int64_t channels) {
   return panels;
 }
 
-bool depthwise(const Shape& x, const Shape& filter, int64_t groups) { return groups > 1 && groups == x[3] && groups == filter[3]; }
-
-}  // namespace
-
 void ConvGrid::make_each(int64_t count) {
   each = true;
   length = channels = count;
   groups = 1, source_group = filter_group = 0;
 }
 
-int64_t ConvGrid::panel_floats() const { return each ? round_line(channels) : int64_t(conv_tiles().vectors) * conv_tiles().lanes; }
+int64_t ConvGrid::panel_floats() const {
+  return each ? round_line(channels) : int64_t(conv_tiles().vectors) * conv_tiles().lanes;
+}
 
-ConvGrid ConvGrid::forward(const ops::Window& w, const Shape& x, const Shape& filter, int64_t groups, int64_t out_height, int64_t out_width) {
+ConvGrid ConvGrid::forward(const ops::Window& w, const Shape& x, const Shape& filter, int64_t groups,
+                           int64_t out_height, int64_t out_width) {
   ConvGrid g;
   const int64_t cin = filter[2], cout = filter[3];
   g.images = x[0], g.height = x[1], g.width = x[2], g.pixel = x[3];
@@ -56,10 +63,12 @@ ConvGrid ConvGrid::forward(const ops::Window& w, const Shape& x, const Shape& fi
   g.filter_k = cout, g.filter_c = 1;
   g.channels = cout / groups, g.groups = groups, g.source_group = cin, g.filter_group = cout / groups;
   if (depthwise(x, filter, groups)) g.make_each(x[3]);
-  const bool wide = !g.each && groups == 1 && cin < kFewChannels && w.dilation_w == 1 && filter[1] > 1 && filter[0] * filter[1] * cin <= kChunkRows;
+  const bool wide = !g.each && groups == 1 && cin < kFewChannels && w.dilation_w == 1 && filter[1] > 1 &&
+                    filter[0] * filter[1] * cin <= kChunkRows;
   if (wide) {
     g.length = filter[1] * cin;
-    for (int64_t p = 0; p < filter[0]; ++p) g.taps.push_back({p * w.dilation_h - w.top, -w.left, p * filter[1] * cin * cout});
+    for (int64_t p = 0; p < filter[0]; ++p)
+      g.taps.push_back({p * w.dilation_h - w.top, -w.left, p * filter[1] * cin * cout});
     g.copies = w.top || w.bottom || w.left || w.right;
     g.left = w.left, g.right = std::max<int64_t>(0, (out_width - 1) * w.stride_w + filter[1] - w.left - g.width);
   } else {
@@ -72,19 +81,21 @@ ConvGrid ConvGrid::forward(const ops::Window& w, const Shape& x, const Shape& fi
   return g;
 }
 
-ConvGrid ConvGrid::backward(const ops::Window& w, const Shape& x, const Shape& filter, int64_t groups, int64_t out_height, int64_t out_width,
-                            int64_t i, int64_t j) {
+ConvGrid ConvGrid::backward(const ops::Window& w, const Shape& x, const Shape& filter, int64_t groups,
+                            int64_t out_height, int64_t out_width, int64_t i, int64_t j) {
   ConvGrid g;
   const int64_t cin = filter[2], cout = filter[3];
   g.images = x[0], g.height = out_height, g.width = out_width, g.pixel = cout;
   g.out_height = (x[1] - i + w.stride_h - 1) / w.stride_h, g.out_width = (x[2] - j + w.stride_w - 1) / w.stride_w;
   g.filter_k = 1, g.filter_c = cout;
-  g.length = cout / groups, g.channels = cin, g.groups = groups, g.source_group = cout / groups, g.filter_group = cout / groups;
+  g.length = cout / groups, g.channels = cin, g.groups = groups, g.source_group = cout / groups,
+  g.filter_group = cout / groups;
   if (depthwise(x, filter, groups)) g.make_each(x[3]);
   for (int64_t p = 0; p < filter[0]; ++p)
     for (int64_t q = 0; q < filter[1]; ++q) {
       const int64_t row = i + w.top - p * w.dilation_h, col = j + w.left - q * w.dilation_w;
-      if (row % w.stride_h == 0 && col % w.stride_w == 0) g.taps.push_back({row / w.stride_h, col / w.stride_w, (p * filter[1] + q) * cin * cout});
+      if (row % w.stride_h == 0 && col % w.stride_w == 0)
+        g.taps.push_back({row / w.stride_h, col / w.stride_w, (p * filter[1] + q) * cin * cout});
     }
   g.finish();
   return g;
@@ -107,10 +118,13 @@ void ConvGrid::finish() {
   } else if (length > kChunkRows) {
     const int64_t parts = (length + kChunkRows - 1) / kChunkRows;
     for (int64_t t = 0; t < count; ++t)
-      for (int64_t p = 0; p < parts; ++p) chunks_.push_back({t, 1, length * p / parts, length * (p + 1) / parts - length * p / parts});
+      for (int64_t p = 0; p < parts; ++p)
+        chunks_.push_back({t, 1, length * p / parts, length * (p + 1) / parts - length * p / parts});
   } else {
-    const int64_t most = std::max<int64_t>(1, kChunkRows / std::max<int64_t>(1, length)), parts = (count + most - 1) / most;
-    for (int64_t p = 0; p < parts; ++p) chunks_.push_back({count * p / parts, count * (p + 1) / parts - count * p / parts, 0, length});
+    const int64_t most = std::max<int64_t>(1, kChunkRows / std::max<int64_t>(1, length)),
+                  parts = (count + most - 1) / most;
+    for (int64_t p = 0; p < parts; ++p)
+      chunks_.push_back({count * p / parts, count * (p + 1) / parts - count * p / parts, 0, length});
   }
   if (chunks_.empty()) chunks_.push_back({0, 0, 0, length});  // no taps: zeros are stored
   int64_t rows = 0, most_taps = 1;
@@ -126,18 +140,23 @@ void ConvGrid::finish() {
   for (const Panel& p : panels_) vectors = std::max(vectors, p.vectors);
   const int64_t most_rows = isa.max_rows[vectors], parts = (length + most_rows - 1) / most_rows;
   for (int64_t t = 0; t < (each ? 0 : count); ++t)
-    for (int64_t p = 0; p < parts; ++p) pieces_.push_back({int32_t(t), int32_t(length * (p + 1) / parts - length * p / parts), length * p / parts});
+    for (int64_t p = 0; p < parts; ++p)
+      pieces_.push_back({int32_t(t), int32_t(length * (p + 1) / parts - length * p / parts), length * p / parts});
   const int64_t apart = pixel * std::min<int64_t>(step_h, max_row_ - min_row_ + 1) * step_w;
   // Depthwise: dy and all taps of a few pixels at a time.
   gradient_pixels_ = each ? 64 : std::clamp<int64_t>(kGradientBytes / 4 / std::max<int64_t>(1, apart) / 8 * 8, 64, 256);
   zeros_at_ = 0;
   pointers_at_ = round_line(length) * 4;
-  copy_at_ = pointers_at_ + round_line(2 * std::max(most_taps * ConvTiles::kPixels, (each ? count : 2) * (gradient_pixels_ + ConvTiles::kAhead))) * 4;
-  packed_at_ = copy_at_ + (copies ? round_line(((segment_ - 1) * step_h + max_row_ - min_row_ + 1) * (left + width + right) * pixel) * 4 : 0);
+  copy_at_ = pointers_at_ + round_line(2 * std::max(most_taps * ConvTiles::kPixels,
+                                                    (each ? count : 2) * (gradient_pixels_ + ConvTiles::kAhead))) *
+                                4;
+  packed_at_ =
+      copy_at_ +
+      (copies ? round_line(((segment_ - 1) * step_h + max_row_ - min_row_ + 1) * (left + width + right) * pixel) * 4
+              : 0);
   const int64_t panel = int64_t(isa.vectors) * isa.lanes;
   scratch_ = packed_at_ + round_line(each ? count * length : rows * panel) * 4;
   filter_scratch_ = packed_at_ + gradient_pixels_ * panel * 4;
-
 }
 
 ConvGrid::Cursor ConvGrid::cursor(int64_t p) const {
@@ -153,7 +172,8 @@ inline void ConvGrid::next(Cursor& c) const {
 }
 
 /// Source rows of `rows` output rows, with zeros around them; seen as pixels of the whole source.
-Pixels<const float> ConvGrid::copy_rows(Pixels<const float> source, int64_t n, int64_t i, int64_t rows, float* to) const {
+Pixels<const float> ConvGrid::copy_rows(Pixels<const float> source, int64_t n, int64_t i, int64_t rows,
+                                        float* to) const {
   const int64_t first = i * step_h + min_row_, last = (i + rows - 1) * step_h + max_row_;
   const int64_t row = (left + width + right) * pixel;
   const float* from = source.data + n * source.image;
@@ -171,8 +191,8 @@ Pixels<const float> ConvGrid::copy_rows(Pixels<const float> source, int64_t n, i
 }
 
 /// Pointers of `count` pixels for the taps of a chunk, [tap][pixel], and where their sums go.
-inline void ConvGrid::point(const Chunk& chunk, Pixels<const float> source, const Bounds& b, Pixels<float> out, int64_t count, Cursor& c, const float** pointers,
-                            float** outs, const float* zeros) const {
+inline void ConvGrid::point(const Chunk& chunk, Pixels<const float> source, const Bounds& b, Pixels<float> out,
+                            int64_t count, Cursor& c, const float** pointers, float** outs, const float* zeros) const {
   const Tap* first = taps.data() + chunk.tap;
   for (int64_t k = 0; k < count; ++k, next(c)) {
     outs[k] = out.at(c.n, c.i, c.j);
@@ -180,7 +200,8 @@ inline void ConvGrid::point(const Chunk& chunk, Pixels<const float> source, cons
     const float* origin = source.at(c.n, y, x) + chunk.begin;
     const float** at = pointers + k;
     if (y + min_row_ >= b.top && y + max_row_ < b.bottom && x + min_col_ >= b.left && x + max_col_ < b.right) {
-      for (int64_t t = 0; t < chunk.taps; ++t, at += count) *at = origin + first[t].row * source.row + first[t].col * source.pixel;
+      for (int64_t t = 0; t < chunk.taps; ++t, at += count)
+        *at = origin + first[t].row * source.row + first[t].col * source.pixel;
     } else {
       for (int64_t t = 0; t < chunk.taps; ++t, at += count) {
         const int64_t row = y + first[t].row, col = x + first[t].col;
@@ -191,8 +212,9 @@ inline void ConvGrid::point(const Chunk& chunk, Pixels<const float> source, cons
   }
 }
 
-void ConvGrid::tiles(const Panel& panel, const Chunk& chunk, Pixels<const float> source, const Bounds& b, const float* packed, Pixels<float> out,
-                     int64_t from, int64_t to, const float** pointers, const float* zeros) const {
+void ConvGrid::tiles(const Panel& panel, const Chunk& chunk, Pixels<const float> source, const Bounds& b,
+                     const float* packed, Pixels<float> out, int64_t from, int64_t to, const float** pointers,
+                     const float* zeros) const {
   const ConvTiles& isa = conv_tiles();
   const int64_t most = each ? ConvTiles::kPixels : isa.max_pixels[panel.vectors];
   const ConvTiles::Pixels* function = each ? isa.each : isa.pixels[panel.vectors];
@@ -208,8 +230,8 @@ void ConvGrid::tiles(const Panel& panel, const Chunk& chunk, Pixels<const float>
   }
 }
 
-void ConvGrid::convolve(const Panel& panel, Pixels<const float> source, const float* filter, Pixels<float> out, int64_t from, int64_t to,
-                        std::byte* scratch) const {
+void ConvGrid::convolve(const Panel& panel, Pixels<const float> source, const float* filter, Pixels<float> out,
+                        int64_t from, int64_t to, std::byte* scratch) const {
   const ConvTiles& isa = conv_tiles();
   float* zeros = reinterpret_cast<float*>(scratch + zeros_at_);
   const float** pointers = reinterpret_cast<const float**>(scratch + pointers_at_);
@@ -221,21 +243,26 @@ void ConvGrid::convolve(const Panel& panel, Pixels<const float> source, const fl
   for (const Chunk& chunk : chunks_) {
     const float* use = packed;
     if (each) {
-      for (int64_t t = 0; t < chunk.taps; ++t) std::memcpy(packed + t * length, filter + taps[size_t(t)].filter, size_t(length) * 4);
-    } else if (filter_c == 1 && filter_k == width_of_panel && panel.channels == width_of_panel && chunk.length == length) {
+      for (int64_t t = 0; t < chunk.taps; ++t)
+        std::memcpy(packed + t * length, filter + taps[size_t(t)].filter, size_t(length) * 4);
+    } else if (filter_c == 1 && filter_k == width_of_panel && panel.channels == width_of_panel &&
+               chunk.length == length) {
       use = filter + (chunk.taps ? taps[chunk.tap].filter : 0);  // as it should be already, and taps follow each other
     } else {
       for (int64_t t = 0; t < chunk.taps; ++t) {
         const float* f = filter + taps[chunk.tap + t].filter + chunk.begin * filter_k;
         float* at = packed + t * chunk.length * width_of_panel;
-        if (filter_c == 1) isa.pack(at, f, chunk.length, filter_k, panel.vectors, panel.channels);
-        else isa.pack_transposed(at, f, chunk.length, filter_c, panel.vectors, panel.channels);
+        if (filter_c == 1)
+          isa.pack(at, f, chunk.length, filter_k, panel.vectors, panel.channels);
+        else
+          isa.pack_transposed(at, f, chunk.length, filter_c, panel.vectors, panel.channels);
       }
     }
     if (!copies) {
       Pixels<const float> s = source;
       s.data += panel.group * source_group;
-      tiles(panel, chunk, s, {0, height, 0, width - (length > pixel ? length / pixel - 1 : 0)}, use, out, from, to, pointers, zeros);
+      tiles(panel, chunk, s, {0, height, 0, width - (length > pixel ? length / pixel - 1 : 0)}, use, out, from, to,
+            pointers, zeros);
       continue;
     }
     for (int64_t p = from; p < to;) {
@@ -249,7 +276,8 @@ void ConvGrid::convolve(const Panel& panel, Pixels<const float> source, const fl
 }
 
 /// Where tap `t` of the pixels [from, to) reads.
-void ConvGrid::locate(const Tap& t, Pixels<const float> source, const Bounds& b, int64_t from, int64_t to, const float** pointers, const float* zeros) const {
+void ConvGrid::locate(const Tap& t, Pixels<const float> source, const Bounds& b, int64_t from, int64_t to,
+                      const float** pointers, const float* zeros) const {
   Cursor c = cursor(from);
   for (int64_t p = from; p < to;) {
     const int64_t n = std::min(to - p, out_width - c.j), row = c.i * step_h + t.row;
@@ -270,25 +298,31 @@ void ConvGrid::locate(const Tap& t, Pixels<const float> source, const Bounds& b,
   for (int64_t p = 0; p < ConvTiles::kAhead; ++p) pointers[to - from + p] = pointers[0];
 }
 
-void ConvGrid::gradient_each(Pixels<const float> source, const Bounds& bounds, const float* dy, float* dfilter, bool add, int64_t from, int64_t to,
-                             const float** pointers, const float* zeros) const {
+void ConvGrid::gradient_each(Pixels<const float> source, const Bounds& bounds, const float* dy, float* dfilter,
+                             bool add, int64_t from, int64_t to, const float** pointers, const float* zeros) const {
   const int64_t stride = gradient_pixels_ + ConvTiles::kAhead, count = int64_t(taps.size());
   for (int64_t t = 0; t < count; ++t) locate(taps[size_t(t)], source, bounds, from, to, pointers + t * stride, zeros);
   conv_tiles().each_filter(pointers, stride, count, to - from, dy, channels, dfilter, add);
 }
 
-void ConvGrid::filter_gradient(int64_t first, int64_t last, int64_t part, int64_t parts, Pixels<const float> source, const float* dy, int64_t dy_stride,
-                               float* dfilter, bool add, int64_t from, int64_t to, std::byte* scratch) const {
+void ConvGrid::filter_gradient(int64_t first, int64_t last, int64_t part, int64_t parts, Pixels<const float> source,
+                               const float* dy, int64_t dy_stride, float* dfilter, bool add, int64_t from, int64_t to,
+                               std::byte* scratch) const {
   const ConvTiles& isa = conv_tiles();
   float* zeros = reinterpret_cast<float*>(scratch + zeros_at_);
   const float** pointers = reinterpret_cast<const float**>(scratch + pointers_at_);
   float* copy = reinterpret_cast<float*>(scratch + copy_at_);
   float* packed = reinterpret_cast<float*>(scratch + packed_at_);
+  if (first == last) return;
   std::memset(zeros, 0, size_t(length) * 4);
   Bounds bounds{0, height, 0, width - (length > pixel ? length / pixel - 1 : 0)};
   if (copies) bounds = {INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX};
   Pixels<const float> rows = source;
-  const int64_t count_of = int64_t(pieces_.size()), piece0 = count_of * part / parts, piece1 = count_of * (part + 1) / parts;
+  const int64_t count_of = int64_t(pieces_.size()), piece0 = count_of * part / parts,
+                piece1 = count_of * (part + 1) / parts;
+  auto column = [&](int64_t k) { return panels_[size_t(k)].group * channels + panels_[size_t(k)].begin; };
+  const int64_t first_column = column(first),
+                columns = column(last - 1) + panels_[size_t(last - 1)].channels - first_column;
   int64_t copied = from;  // pixels up to here have their rows in `copy`
   for (int64_t p = from; p < to;) {
     int64_t end = std::min(to, p + gradient_pixels_);
@@ -306,17 +340,34 @@ void ConvGrid::filter_gradient(int64_t first, int64_t last, int64_t part, int64_
       p = end;
       continue;
     }
-    // While this chunk is worked on, the source of the next comes into L2: a piece reads a few channels of each pixel, a pattern
-    // that the processor's own prefetchers do not follow. (Several taps go over the same pixels, and do without.)
+    // While this chunk is worked on, source and dy of the next come into L2: a piece reads a few channels of each
+    // pixel, a pattern that the processor's own prefetchers do not follow. (Several taps go over the same source, and
+    // do without.)
     const float** next = pointers + gradient_pixels_ + ConvTiles::kAhead;
-    const int64_t next_pixels = taps.size() == 1 && !copies ? std::min(gradient_pixels_, to - end) : 0;
-    if (next_pixels > 0) locate(taps[0], source, bounds, end, end + next_pixels, next, zeros);
-    int64_t line = 0, at_pixel = 0;
-    const int64_t lines_of_pixel = (pixel + kLine - 1) / kLine, lines = next_pixels * lines_of_pixel, share = lines / std::max<int64_t>(1, piece1 - piece0) + 1;
+    const int64_t next_pixels = std::min(gradient_pixels_, to - end),
+                  next_sources = taps.size() == 1 && !copies ? next_pixels : 0;
+    if (next_sources > 0) locate(taps[0], source, bounds, end, end + next_sources, next, zeros);
+    const int64_t lines_of_source = (pixel + kLine - 1) / kLine, lines_of_dy = (columns + kLine - 1) / kLine;
+    const int64_t share = (next_sources * lines_of_source + next_pixels * lines_of_dy) /
+                              std::max<int64_t>(1, (piece1 - piece0) * (last - first)) +
+                          1;
+    int64_t line = 0, at_source = 0, at_dy = 0;
+    auto fetch_ahead = [&](int64_t count) {
+      for (; count > 0 && at_source < next_sources; --count) {
+        __builtin_prefetch(next[at_source] + line * kLine, 0, 2);
+        if (++line == lines_of_source) line = 0, ++at_source;
+      }
+      for (; count > 0 && at_dy < next_pixels; --count) {
+        __builtin_prefetch(dy + (end - from + at_dy) * dy_stride + first_column + line * kLine, 0, 2);
+        if (++line == lines_of_dy) line = 0, ++at_dy;
+      }
+    };
     for (int64_t k = first; k < last; ++k) {
       const Panel& panel = panels_[size_t(k)];
       const int64_t wide = int64_t(panel.vectors) * isa.lanes, begin = panel.group * channels + panel.begin;
-      FilterTile tile{pointers, 0, dy + (p - from) * dy_stride + begin, dy_stride, end - p, nullptr, filter_k, panel.tail, add || p > from};
+      FilterTile tile{pointers,  0,          dy + (p - from) * dy_stride + begin,
+                      dy_stride, end - p,    nullptr,
+                      filter_k,  panel.tail, add || p > from};
       if (dy_stride != wide || panel.channels != wide) {
         isa.pack(packed, tile.dy, end - p, dy_stride, panel.vectors, panel.channels);
         tile.dy = packed, tile.dy_stride = wide;
@@ -329,10 +380,7 @@ void ConvGrid::filter_gradient(int64_t first, int64_t last, int64_t part, int64_
         const Tap& tap = taps[size_t(piece.tap)];
         if (piece.tap != located) locate(tap, s, bounds, p, end, pointers, zeros);
         located = piece.tap;
-        for (int64_t l = 0; l < share && at_pixel < next_pixels; ++l) {
-          __builtin_prefetch(next[at_pixel] + line * kLine, 0, 2);
-          if (++line == lines_of_pixel) line = 0, ++at_pixel;
-        }
+        fetch_ahead(share);
         tile.offset = piece.begin;
         tile.out = dfilter + begin + tap.filter + piece.begin * filter_k;
         isa.filter[panel.vectors][piece.rows](tile);
@@ -345,18 +393,21 @@ void ConvGrid::filter_gradient(int64_t first, int64_t last, int64_t part, int64_
 ConvCut::ConvCut(const ConvGrid& grid) {
   const int64_t pixels = grid.pixels(), panels = int64_t(grid.panels().size());
   const double all = double(pixels) * double(grid.depth() * grid.channels * grid.groups);
-  pixel_blocks = std::max<int64_t>(1, (pixels + kBlockPixels - 1) / kBlockPixels);
+  pixel_blocks = even_blocks((pixels + kBlockPixels - 1) / kBlockPixels);
   const int64_t wanted = std::clamp<int64_t>(int64_t(all / kBlockWork), 1, kBlocks);
   panel_blocks = std::clamp<int64_t>((wanted + pixel_blocks - 1) / pixel_blocks, 1, std::max<int64_t>(1, panels));
 }
 
 FilterCut::FilterCut(const ConvGrid& grid, int64_t runs) {
   const int64_t size = grid.depth() * grid.channels * grid.groups, panels = int64_t(grid.panels().size());
-  splits = std::clamp<int64_t>(kPartials / std::max<int64_t>(1, size * 4), 1, std::min<int64_t>(kSplits, std::max<int64_t>(1, runs)));
+  splits = std::clamp<int64_t>(kPartials / std::max<int64_t>(1, size * 4), 1,
+                               std::min<int64_t>(kSplits, std::max<int64_t>(1, runs)));
   const int64_t wanted = std::clamp<int64_t>(int64_t(double(grid.pixels()) * double(size) / kBlockWork), 1, kBlocks);
   splits = std::min(splits, wanted);
   panel_blocks = std::clamp<int64_t>((wanted + splits - 1) / splits, 1, std::max<int64_t>(1, panels));
-  if (!grid.each) row_blocks = std::clamp<int64_t>(grid.depth() / kRowsInBlock, 1, (wanted + panel_blocks * splits - 1) / (panel_blocks * splits));
+  if (!grid.each)
+    row_blocks = std::clamp<int64_t>(grid.depth() / kRowsInBlock, 1,
+                                     (wanted + panel_blocks * splits - 1) / (panel_blocks * splits));
 }
 
 }  // namespace millpond::backend::cpu

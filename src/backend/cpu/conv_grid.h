@@ -1,9 +1,11 @@
 // ConvGrid: a convolution of any kind as sums over taps, cut into panels of output channels and runs of pixels.
 //
-//   out(n, i, j)[c] = sum over taps t, k < length of source(n, i * step_h + t.row, j * step_w + t.col)[k] * filter(t)[k][c]
+//   out(n, i, j)[c] = sum over taps t, k < length of source(n, i * step_h + t.row, j * step_w + t.col)[k] *
+//   filter(t)[k][c]
 //
 // A tap outside the source reads zeros. Forward convolution is one grid; the gradient of the input is one grid for each
-// residue of the strides, reading dy with step 1; a convolution of few channels takes a whole row of the filter as one tap
+// residue of the strides, reading dy with step 1; a convolution of few channels takes a whole row of the filter as one
+// tap
 // (`length` floats over neighbouring pixels), from rows copied with their borders.
 // Memory: scratch a thread: a packed part of the filter (at most 1,024 rows of a panel), pointers, zeros, copied rows.
 #pragma once
@@ -42,6 +44,12 @@ struct Panel {
   int vectors = 0, tail = 0;
 };
 
+/// About so many blocks, but a number that two or four threads share evenly.
+int64_t even_blocks(int64_t blocks);
+
+/// Panels of equal width as far as that goes, each beginning at a multiple of 16 channels.
+std::vector<Panel> cut_panels(int64_t groups, int64_t channels);
+
 class ConvGrid {
  public:
   // Source.
@@ -52,19 +60,21 @@ class ConvGrid {
   int64_t length = 0;  // floats read by a tap
   // Filter: (k, c) of a tap lies at k * filter_k + c * filter_c; one of the two is 1.
   int64_t filter_k = 0, filter_c = 0;
-  int64_t channels = 0;  // of a group's output
+  int64_t channels = 0;                                    // of a group's output
   int64_t groups = 1, source_group = 0, filter_group = 0;  // floats from group to group
-  // Depthwise: channel c of the output has channel c of the source alone, filters are [length], and one panel holds all.
+  // Depthwise: channel c of the output has channel c of the source alone, filters are [length], and one panel holds
+  // all.
   bool each = false;
   // Borders: when true (one group only) the source is read from rows copied with `left` and `right` columns of zeros.
   bool copies = false;
   int64_t left = 0, right = 0, pixel = 0;
 
   /// The grid of conv2d. `out_height` and `out_width` may be less than the whole output (conv_pool).
-  static ConvGrid forward(const ops::Window& w, const Shape& x, const Shape& filter, int64_t groups, int64_t out_height, int64_t out_width);
+  static ConvGrid forward(const ops::Window& w, const Shape& x, const Shape& filter, int64_t groups, int64_t out_height,
+                          int64_t out_width);
   /// The grid of the pixels of dx with row % stride_h == i, column % stride_w == j.
-  static ConvGrid backward(const ops::Window& w, const Shape& x, const Shape& filter, int64_t groups, int64_t out_height, int64_t out_width,
-                           int64_t i, int64_t j);
+  static ConvGrid backward(const ops::Window& w, const Shape& x, const Shape& filter, int64_t groups,
+                           int64_t out_height, int64_t out_width, int64_t i, int64_t j);
   /// Call when the fields are set.
   void finish();
 
@@ -77,14 +87,16 @@ class ConvGrid {
   int64_t panel_floats() const;
 
   /// One panel of the pixels [from, to).
-  void convolve(const Panel& panel, Pixels<const float> source, const float* filter, Pixels<float> out, int64_t from, int64_t to,
-                std::byte* scratch) const;
+  void convolve(const Panel& panel, Pixels<const float> source, const float* filter, Pixels<float> out, int64_t from,
+                int64_t to, std::byte* scratch) const;
 
   Bytes filter_scratch() const { return Bytes{filter_scratch_}; }
-  /// dfilter of the panels [first, last), and of each the `part`-th of `parts` shares of its pieces, summed over the pixels
-  /// [from, to); `add`: to what is there. `dy` begins at pixel `from`; `dfilter` has the layout of a whole filter (filter_k, filter_c == 1).
-  void filter_gradient(int64_t first, int64_t last, int64_t part, int64_t parts, Pixels<const float> source, const float* dy, int64_t dy_stride,
-                       float* dfilter, bool add, int64_t from, int64_t to, std::byte* scratch) const;
+  /// dfilter of the panels [first, last), and of each the `part`-th of `parts` shares of its pieces, summed over the
+  /// pixels [from, to); `add`: to what is there. `dy` begins at pixel `from`; `dfilter` has the layout of a whole
+  /// filter (filter_k, filter_c == 1).
+  void filter_gradient(int64_t first, int64_t last, int64_t part, int64_t parts, Pixels<const float> source,
+                       const float* dy, int64_t dy_stride, float* dfilter, bool add, int64_t from, int64_t to,
+                       std::byte* scratch) const;
 
  private:
   void make_each(int64_t count);
@@ -100,20 +112,22 @@ class ConvGrid {
   Cursor cursor(int64_t pixel) const;
   void next(Cursor& c) const;
   Pixels<const float> copy_rows(Pixels<const float> source, int64_t n, int64_t i, int64_t rows, float* to) const;
-  void point(const Chunk& chunk, Pixels<const float> source, const Bounds& bounds, Pixels<float> out, int64_t count, Cursor& at, const float** pointers,
-             float** outs, const float* zeros) const;
-  void gradient_each(Pixels<const float> source, const Bounds& bounds, const float* dy, float* dfilter, bool add, int64_t from, int64_t to, const float** pointers,
-                     const float* zeros) const;
-  void tiles(const Panel& panel, const Chunk& chunk, Pixels<const float> source, const Bounds& bounds, const float* packed, Pixels<float> out,
-             int64_t from, int64_t to, const float** pointers, const float* zeros) const;
-  void locate(const Tap& t, Pixels<const float> source, const Bounds& bounds, int64_t from, int64_t to, const float** pointers, const float* zeros) const;
+  void point(const Chunk& chunk, Pixels<const float> source, const Bounds& bounds, Pixels<float> out, int64_t count,
+             Cursor& at, const float** pointers, float** outs, const float* zeros) const;
+  void gradient_each(Pixels<const float> source, const Bounds& bounds, const float* dy, float* dfilter, bool add,
+                     int64_t from, int64_t to, const float** pointers, const float* zeros) const;
+  void tiles(const Panel& panel, const Chunk& chunk, Pixels<const float> source, const Bounds& bounds,
+             const float* packed, Pixels<float> out, int64_t from, int64_t to, const float** pointers,
+             const float* zeros) const;
+  void locate(const Tap& t, Pixels<const float> source, const Bounds& bounds, int64_t from, int64_t to,
+              const float** pointers, const float* zeros) const;
 
   std::vector<Panel> panels_;
   std::vector<Chunk> chunks_;
   std::vector<FilterPiece> pieces_;
   int64_t min_row_ = 0, max_row_ = 0, min_col_ = 0, max_col_ = 0;
   int64_t gradient_pixels_ = 0;  // whose dy and source stay in the cache while all pieces pass
-  int64_t segment_ = 0;  // output rows whose source rows are copied together
+  int64_t segment_ = 0;          // output rows whose source rows are copied together
   int64_t zeros_at_ = 0, pointers_at_ = 0, copy_at_ = 0, packed_at_ = 0, scratch_ = 0, filter_scratch_ = 0;
 };
 
@@ -125,9 +139,9 @@ struct ConvCut {
   int64_t blocks() const { return pixel_blocks * panel_blocks; }
 };
 
-/// How the gradient of a filter is cut into blocks. A small filter is cut by pixels: a block reads its part of the source once,
-/// and partial sums are added in order by a later phase. A large one is cut into blocks of its own elements, each summed
-/// over all pixels.
+/// How the gradient of a filter is cut into blocks. A small filter is cut by pixels: a block reads its part of the
+/// source once, and partial sums are added in order by a later phase. A large one is cut into blocks of its own
+/// elements, each summed over all pixels.
 struct FilterCut {
   FilterCut() = default;
   /// `runs`: parts that the pixels can be cut into at most.

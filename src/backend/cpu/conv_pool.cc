@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kTilePixels = 448;  // 112 KiB with 64 channels; fewer would not pay for packing the filter
 constexpr int64_t kBlocks = 16;       // wanted at least
-constexpr Bytes kStream = 32_MiB;  // pooled values larger than this leave the cache before anybody reads them
+constexpr Bytes kStream = 32_MiB;     // pooled values larger than this leave the cache before anybody reads them
 
 class WinogradPool final : public Kernel {
  public:
@@ -23,7 +23,8 @@ class WinogradPool final : public Kernel {
     images_ = x[0];
     s_.height = x[1], s_.width = x[2], s_.cin = x[3], s_.cout = pooled[3];
     s_.rows = pooled[1], s_.cols = pooled[2], s_.top = op.window.top, s_.left = op.window.left;
-    const int64_t right = std::max<int64_t>(0, 2 * s_.cols + 2 - s_.left - s_.width), below = 2 * s_.rows + 2 - s_.top - s_.height;
+    const int64_t right = std::max<int64_t>(0, 2 * s_.cols + 2 - s_.left - s_.width),
+                  below = 2 * s_.rows + 2 - s_.top - s_.height;
     if (s_.top || s_.left || right || below > 0) s_.row_floats = (s_.left + s_.width + right) * s_.cin;
     s_.stream = request.outputs[0].bytes() > kStream && s_.cout % 16 == 0;
     // About 70 cycles for a cell and vector of channels with 3 channels of input.
@@ -40,9 +41,13 @@ class WinogradPool final : public Kernel {
     if (phase == 0) return winograd_table().transform(s_, a.input<float>(1), u);
     float* lines = reinterpret_cast<float*>(a.scratch + filter_bytes_ + own_bytes_ * member);
     const int64_t n = block / runs_.blocks, cells = n * s_.rows * s_.cols;
-    winograd_table().pool(s_, a.input<float>(0) + n * s_.height * s_.width * s_.cin, u, a.input<float>(2), a.output<float>(0) + cells * s_.cout,
-                          reinterpret_cast<uint16_t*>(a.output<uint8_t>(1)) + cells * s_.vectors() * 2, runs_.begin(block % runs_.blocks),
-                          runs_.end(block % runs_.blocks), lines, lines + WinogradShape::kWork);
+    WinogradShape s = s_;
+    s.stream = s_.stream && reinterpret_cast<uintptr_t>(a.output<float>(0)) % 64 == 0;
+    winograd_table().pool(s, a.input<float>(0) + n * s_.height * s_.width * s_.cin, u, a.input<float>(2),
+                          a.output<float>(0) + cells * s_.cout,
+                          reinterpret_cast<uint16_t*>(a.output<uint8_t>(1)) + cells * s_.vectors() * 2,
+                          runs_.begin(block % runs_.blocks), runs_.end(block % runs_.blocks), lines,
+                          lines + WinogradShape::kWork);
   }
 
  private:
@@ -54,17 +59,20 @@ class WinogradPool final : public Kernel {
   int threads_;
 };
 
-/// Any kernel, strides and pool: a few rows of the convolution's output, one panel of channels wide, live in a tile in L2.
+/// Any kernel, strides and pool: a few rows of the convolution's output, one panel of channels wide, live in a tile in
+/// L2.
 class TiledPool final : public Kernel {
  public:
-  TiledPool(const ops::ConvPool& op, const Request& request) : bits_(op.winner_bits()), pool_h_(op.pool.height), pool_w_(op.pool.width), threads_(request.threads) {
+  TiledPool(const ops::ConvPool& op, const Request& request)
+      : bits_(op.winner_bits()), pool_h_(op.pool.height), pool_w_(op.pool.width), threads_(request.threads) {
     const Shape& x = request.inputs[0].shape;
     const Shape& pooled = request.outputs[0].shape;
     cols_ = pooled[2], channels_ = pooled[3], cell_rows_ = pooled[0] * pooled[1];
     grid_ = ConvGrid::forward(op.window, x, request.inputs[1].shape, 1, pooled[1] * pool_h_, cols_ * pool_w_);
     source_ = {nullptr, x[1] * x[2] * x[3], x[2] * x[3], x[3]};
     const int64_t panels = int64_t(grid_.panels().size());
-    step_ = std::clamp<int64_t>(kTilePixels / std::max<int64_t>(1, pool_h_ * grid_.out_width), 1, std::max<int64_t>(1, cell_rows_));
+    step_ = std::clamp<int64_t>(kTilePixels / std::max<int64_t>(1, pool_h_ * grid_.out_width), 1,
+                                std::max<int64_t>(1, cell_rows_));
     row_blocks_ = std::max<int64_t>(1, ceil_div(cell_rows_, step_));
     panel_blocks_ = std::clamp<int64_t>(ceil_div(kBlocks, row_blocks_), 1, std::max<int64_t>(1, panels));
     blocks_ = int(row_blocks_ * panel_blocks_);
@@ -74,20 +82,25 @@ class TiledPool final : public Kernel {
   std::span<const int> phases() const override { return {&blocks_, 1}; }
   Bytes workspace() const override { return Bytes{own_ * threads_}; }
   void run(const Arguments& a, int, int block, int member) const noexcept override {
-    const int64_t part = block % panel_blocks_, first = block / panel_blocks_ * step_, last = std::min(first + step_, cell_rows_), panels = int64_t(grid_.panels().size());
+    const int64_t part = block % panel_blocks_, first = block / panel_blocks_ * step_,
+                  last = std::min(first + step_, cell_rows_), panels = int64_t(grid_.panels().size());
     Pixels<const float> source = source_;
     source.data = a.input<float>(0);
     float* tile = reinterpret_cast<float*>(a.scratch + own_ * member);
-    const int64_t wide = int64_t(conv_tiles().vectors) * conv_tiles().lanes, from = first * pool_h_ * grid_.out_width, to = last * pool_h_ * grid_.out_width;
+    const int64_t wide = int64_t(conv_tiles().vectors) * conv_tiles().lanes, from = first * pool_h_ * grid_.out_width,
+                  to = last * pool_h_ * grid_.out_width;
     const int64_t masks = ceil_div(channels_, 16) * bits_;
     for (int64_t k = panels * part / panel_blocks_; k < panels * (part + 1) / panel_blocks_; ++k) {
       const Panel& panel = grid_.panels()[size_t(k)];
-      grid_.convolve(panel, source, a.input<float>(1), linear(tile, from, grid_.out_height, grid_.out_width, wide), from, to, a.scratch + own_ * member + tile_);
+      grid_.convolve(panel, source, a.input<float>(1), linear(tile, from, grid_.out_height, grid_.out_width, wide),
+                     from, to, a.scratch + own_ * member + tile_);
       for (int64_t r = first; r < last; ++r) {
         const int64_t cell = r * cols_;
-        pool_tile_table().pool({tile + (r - first) * pool_h_ * grid_.out_width * wide, wide, grid_.out_width * wide, pool_h_, pool_w_, bits_, cols_, panel.channels,
-                                a.output<float>(0) + cell * channels_ + panel.begin, channels_, reinterpret_cast<uint16_t*>(a.output<uint8_t>(1)) + cell * masks + panel.begin / 16 * bits_,
-                                masks, a.input<float>(2) + panel.begin, nullptr});
+        pool_tile_table().pool(
+            {tile + (r - first) * pool_h_ * grid_.out_width * wide, wide, grid_.out_width * wide, pool_h_, pool_w_,
+             bits_, cols_, panel.channels, a.output<float>(0) + cell * channels_ + panel.begin, channels_,
+             reinterpret_cast<uint16_t*>(a.output<uint8_t>(1)) + cell * masks + panel.begin / 16 * bits_, masks,
+             a.input<float>(2) + panel.begin, nullptr});
       }
     }
   }
@@ -96,15 +109,17 @@ class TiledPool final : public Kernel {
   ConvGrid grid_;
   Pixels<const float> source_;
   int bits_;
-  int64_t pool_h_, pool_w_, cols_ = 0, channels_ = 0, cell_rows_ = 0, step_ = 1, row_blocks_ = 1, panel_blocks_ = 1, tile_ = 0, own_ = 0;
+  int64_t pool_h_, pool_w_, cols_ = 0, channels_ = 0, cell_rows_ = 0, step_ = 1, row_blocks_ = 1, panel_blocks_ = 1,
+                            tile_ = 0, own_ = 0;
   int blocks_ = 1;
   int threads_;
 };
 
 bool winograd_fits(const ops::ConvPool& op, const Request& request) {
   const ops::Window& w = op.window;
-  return winograd_table().pool && w.height == 3 && w.width == 3 && w.stride_h == 1 && w.stride_w == 1 && w.dilation_h == 1 && w.dilation_w == 1 &&
-         op.pool.height == 2 && op.pool.width == 2 && request.inputs[0].shape[3] <= WinogradShape::kMaxChannels;
+  return winograd_table().pool && w.height == 3 && w.width == 3 && w.stride_h == 1 && w.stride_w == 1 &&
+         w.dilation_h == 1 && w.dilation_w == 1 && op.pool.height == 2 && op.pool.width == 2 &&
+         request.inputs[0].shape[3] <= WinogradShape::kMaxChannels;
 }
 
 }  // namespace

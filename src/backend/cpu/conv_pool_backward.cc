@@ -26,7 +26,8 @@ class PermutedPoolBackward final : public Kernel {
     images_ = x[0];
     s_.height = x[1], s_.width = x[2], s_.cin = x[3], s_.cout = pooled[3];
     s_.rows = pooled[1], s_.cols = pooled[2];
-    s_.kernel_h = w.height, s_.kernel_w = w.width, s_.stride_h = w.stride_h, s_.dilation_h = w.dilation_h, s_.dilation_w = w.dilation_w;
+    s_.kernel_h = w.height, s_.kernel_w = w.width, s_.stride_h = w.stride_h, s_.dilation_h = w.dilation_h,
+    s_.dilation_w = w.dilation_w;
     s_.top = w.top, s_.left = w.left;
     const int64_t right = std::max<int64_t>(0, 2 * s_.cols + (w.width - 1) * w.dilation_w - s_.left - s_.width);
     const int64_t below = (2 * s_.rows - 1) * w.stride_h + (w.height - 1) * w.dilation_h + 1 - s_.top - s_.height;
@@ -46,15 +47,18 @@ class PermutedPoolBackward final : public Kernel {
       const int64_t depth = s_.kernel_h * s_.kernel_w * s_.cin, wide = s_.vectors() * 16;
       const float* partials = reinterpret_cast<const float*>(a.scratch);
       for (int64_t k = 0; k <= depth; ++k)
-        conv_tiles().add_up(k < depth ? a.output<float>(0) + k * s_.cout : a.output<float>(1), partials + k * wide, s_.cout, partial_ / 4, phases_[0]);
+        conv_tiles().add_up(k < depth ? a.output<float>(0) + k * s_.cout : a.output<float>(1), partials + k * wide,
+                            s_.cout, partial_ / 4, phases_[0]);
       return;
     }
     float* sums = reinterpret_cast<float*>(a.scratch + partial_ * block);
     std::memset(sums, 0, size_t(partial_));
     const int64_t part = block / runs_.blocks, rows = block % runs_.blocks;
-    for (int64_t n = images_ * part / std::max<int64_t>(1, image_blocks_); n < images_ * (part + 1) / std::max<int64_t>(1, image_blocks_); ++n) {
+    for (int64_t n = images_ * part / std::max<int64_t>(1, image_blocks_);
+         n < images_ * (part + 1) / std::max<int64_t>(1, image_blocks_); ++n) {
       const int64_t cells = n * s_.rows * s_.cols;
-      pool_gradient_table().add(s_, a.input<float>(0) + n * s_.height * s_.width * s_.cin, reinterpret_cast<const uint16_t*>(a.input<uint8_t>(1)) + cells * s_.vectors() * 2,
+      pool_gradient_table().add(s_, a.input<float>(0) + n * s_.height * s_.width * s_.cin,
+                                reinterpret_cast<const uint16_t*>(a.input<uint8_t>(1)) + cells * s_.vectors() * 2,
                                 a.input<float>(2) + cells * s_.cout, sums, runs_.begin(int(rows)), runs_.end(int(rows)),
                                 reinterpret_cast<float*>(a.scratch + partial_ * phases_[0] + own_ * member));
     }
@@ -69,12 +73,16 @@ class PermutedPoolBackward final : public Kernel {
   int threads_;
 };
 
-/// Any kernel, strides and pool: the gradient of a few rows of the convolution's output, zeros but for the winners, is spread
-/// over a tile in L2.
+/// Any kernel, strides and pool: the gradient of a few rows of the convolution's output, zeros but for the winners, is
+/// spread over a tile in L2.
 class TiledPoolBackward final : public Kernel {
  public:
   TiledPoolBackward(const ops::ConvPoolBackward& op, const Request& request)
-      : bits_(ops::ConvPool(op.window, op.pool).winner_bits()), pool_h_(op.pool.height), pool_w_(op.pool.width), size_(op.filter.size()), threads_(request.threads) {
+      : bits_(ops::ConvPool(op.window, op.pool).winner_bits()),
+        pool_h_(op.pool.height),
+        pool_w_(op.pool.width),
+        size_(op.filter.size()),
+        threads_(request.threads) {
     const Shape& x = request.inputs[0].shape;
     const Shape& pooled = request.inputs[2].shape;
     cols_ = pooled[2], channels_ = pooled[3], cell_rows_ = pooled[0] * pooled[1];
@@ -88,7 +96,8 @@ class TiledPoolBackward final : public Kernel {
     filter_bytes_ = aligned(size_ * 4);
     partial_ = filter_bytes_ + wide_ * 4;
     const int64_t row = pool_h_ * grid_.out_width;
-    step_ = std::max<int64_t>(1, std::min(kTilePixels, kTileFloats / std::max<int64_t>(1, wide_)) / std::max<int64_t>(1, row));
+    step_ = std::max<int64_t>(
+        1, std::min(kTilePixels, kTileFloats / std::max<int64_t>(1, wide_)) / std::max<int64_t>(1, row));
     tile_ = aligned(step_ * row * wide_ * 4);
     own_ = tile_ + aligned(grid_.filter_scratch().value);
   }
@@ -98,20 +107,27 @@ class TiledPoolBackward final : public Kernel {
     std::byte* const partials = a.scratch + own_ * threads_;
     const bool direct = cut_.splits == 1;  // into dfilter
     if (phase == 1) {
-      if (block == sum_.blocks) return conv_tiles().add_up(a.output<float>(1), reinterpret_cast<const float*>(partials + filter_bytes_), channels_, partial_ / 4, cut_.splits);
+      if (block == sum_.blocks)
+        return conv_tiles().add_up(a.output<float>(1), reinterpret_cast<const float*>(partials + filter_bytes_),
+                                   channels_, partial_ / 4, cut_.splits);
       const int64_t from = sum_.begin(block);
-      if (!direct) conv_tiles().add_up(a.output<float>(0) + from, reinterpret_cast<const float*>(partials) + from, sum_.end(block) - from, partial_ / 4, cut_.splits);
+      if (!direct)
+        conv_tiles().add_up(a.output<float>(0) + from, reinterpret_cast<const float*>(partials) + from,
+                            sum_.end(block) - from, partial_ / 4, cut_.splits);
       return;
     }
-    const int64_t split = cut_.split(block), part = cut_.panel_block(block), rows = cut_.row_block(block), panels = int64_t(grid_.panels().size());
+    const int64_t split = cut_.split(block), part = cut_.panel_block(block), rows = cut_.row_block(block),
+                  panels = int64_t(grid_.panels().size());
     const int64_t first_panel = panels * part / cut_.panel_blocks, last_panel = panels * (part + 1) / cut_.panel_blocks;
     if (first_panel == last_panel) return;
-    const int64_t begin = grid_.panels()[size_t(first_panel)].begin, end = grid_.panels()[size_t(last_panel - 1)].begin + grid_.panels()[size_t(last_panel - 1)].channels;
+    const int64_t begin = grid_.panels()[size_t(first_panel)].begin,
+                  end = grid_.panels()[size_t(last_panel - 1)].begin + grid_.panels()[size_t(last_panel - 1)].channels;
     float* tile = reinterpret_cast<float*>(a.scratch + own_ * member);
     float* dfilter = direct ? a.output<float>(0) : reinterpret_cast<float*>(partials + partial_ * split);
     float* dbias = rows == 0 ? reinterpret_cast<float*>(partials + partial_ * split + filter_bytes_) : nullptr;
     if (dbias) std::memset(dbias + begin, 0, size_t(ceil_div(end - begin, 16)) * 64);
-    const int64_t masks = wide_ / 16 * bits_, from_row = cell_rows_ * split / cut_.splits, to_row = cell_rows_ * (split + 1) / cut_.splits;
+    const int64_t masks = wide_ / 16 * bits_, from_row = cell_rows_ * split / cut_.splits,
+                  to_row = cell_rows_ * (split + 1) / cut_.splits;
     if (from_row == to_row && rows == 0) clear(dfilter, begin, end);
     Pixels<const float> source = source_;
     source.data = a.input<float>(0);
@@ -120,18 +136,22 @@ class TiledPoolBackward final : public Kernel {
       const int64_t stop = std::min(r + step_, to_row);
       for (int64_t k = r; k < stop; ++k) {
         const int64_t cell = k * cols_;
-        pool_tile_table().spread({tile + (k - r) * row * wide_ + begin, wide_, grid_.out_width * wide_, pool_h_, pool_w_, bits_, cols_, end - begin,
+        pool_tile_table().spread({tile + (k - r) * row * wide_ + begin, wide_, grid_.out_width * wide_, pool_h_,
+                                  pool_w_, bits_, cols_, end - begin,
                                   const_cast<float*>(a.input<float>(2)) + cell * channels_ + begin, channels_,
-                                  const_cast<uint16_t*>(reinterpret_cast<const uint16_t*>(a.input<uint8_t>(1))) + cell * masks + begin / 16 * bits_, masks, nullptr,
-                                  dbias ? dbias + begin : nullptr});
+                                  const_cast<uint16_t*>(reinterpret_cast<const uint16_t*>(a.input<uint8_t>(1))) +
+                                      cell * masks + begin / 16 * bits_,
+                                  masks, nullptr, dbias ? dbias + begin : nullptr});
       }
-      grid_.filter_gradient(first_panel, last_panel, rows, cut_.row_blocks, source, tile, wide_, dfilter, r > from_row, r * row, stop * row, a.scratch + own_ * member + tile_);
+      grid_.filter_gradient(first_panel, last_panel, rows, cut_.row_blocks, source, tile, wide_, dfilter, r > from_row,
+                            r * row, stop * row, a.scratch + own_ * member + tile_);
     }
   }
 
  private:
   void clear(float* dfilter, int64_t begin, int64_t end) const {
-    for (int64_t k = 0; k < grid_.depth(); ++k) std::memset(dfilter + k * channels_ + begin, 0, size_t(end - begin) * 4);
+    for (int64_t k = 0; k < grid_.depth(); ++k)
+      std::memset(dfilter + k * channels_ + begin, 0, size_t(end - begin) * 4);
   }
   ConvGrid grid_;
   Pixels<const float> source_;

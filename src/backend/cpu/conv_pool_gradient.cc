@@ -24,7 +24,8 @@ struct Row {
 template <int kC, int kT, int kH>
 void taps_of_row(const Row& r) {
   V sum[kT][kC][kH], bias[kH];
-  MP_UNROLL for (int t = 0; t < kT; ++t) MP_UNROLL for (int c = 0; c < kC; ++c) MP_UNROLL for (int h = 0; h < kH; ++h) sum[t][c][h] = load(r.sums + (t * kC + c) * r.wide + 16 * h);
+  MP_UNROLL for (int t = 0; t < kT; ++t) MP_UNROLL for (int c = 0; c < kC; ++c) MP_UNROLL for (int h = 0; h < kH; ++h)
+      sum[t][c][h] = load(r.sums + (t * kC + c) * r.wide + 16 * h);
   MP_UNROLL for (int h = 0; h < kH; ++h) bias[h] = zero();
   const Tail last = tail_of(r.tail);
   const float *upper = r.upper, *lower = r.lower, *g = r.g;
@@ -41,12 +42,15 @@ void taps_of_row(const Row& r) {
       MP_UNROLL for (int c = 1; c < kC; ++c) at[h][c] = addi(at[h][0], seti(c));
     }
     MP_UNROLL for (int t = 0; t < kT; ++t) {
-      const __m256 above = _mm256_maskz_loadu_ps(pixels, upper + t * r.dilation), below = _mm256_maskz_loadu_ps(pixels, lower + t * r.dilation);
+      const __m256 above = _mm256_maskz_loadu_ps(pixels, upper + t * r.dilation),
+                   below = _mm256_maskz_loadu_ps(pixels, lower + t * r.dilation);
       const V candidates = _mm512_insertf32x8(_mm512_castps256_ps512(above), below, 1);
-      MP_UNROLL for (int c = 0; c < kC; ++c) MP_UNROLL for (int h = 0; h < kH; ++h) sum[t][c][h] = fma(d[h], _mm512_permutexvar_ps(at[h][c], candidates), sum[t][c][h]);
+      MP_UNROLL for (int c = 0; c < kC; ++c) MP_UNROLL for (int h = 0; h < kH; ++h) sum[t][c][h] =
+          fma(d[h], _mm512_permutexvar_ps(at[h][c], candidates), sum[t][c][h]);
     }
   }
-  MP_UNROLL for (int t = 0; t < kT; ++t) MP_UNROLL for (int c = 0; c < kC; ++c) MP_UNROLL for (int h = 0; h < kH; ++h) store(r.sums + (t * kC + c) * r.wide + 16 * h, sum[t][c][h]);
+  MP_UNROLL for (int t = 0; t < kT; ++t) MP_UNROLL for (int c = 0; c < kC; ++c) MP_UNROLL for (int h = 0; h < kH; ++h)
+      store(r.sums + (t * kC + c) * r.wide + 16 * h, sum[t][c][h]);
   if (r.bias) MP_UNROLL for (int h = 0; h < kH; ++h) store(r.bias + 16 * h, add(load(r.bias + 16 * h), bias[h]));
 }
 
@@ -70,8 +74,10 @@ void kernel_row(Row r, int64_t taps) {
 
 template <int kC>
 void by_vectors(const Row& r, int64_t taps, bool two) {
-  if (two) kernel_row<kC, 2>(r, taps);
-  else kernel_row<kC, 1>(r, taps);
+  if (two)
+    kernel_row<kC, 2>(r, taps);
+  else
+    kernel_row<kC, 1>(r, taps);
 }
 
 /// Row y of the image with its borders.
@@ -83,28 +89,48 @@ void copy_row(const PoolGradientShape& s, const float* image, int64_t y, float* 
   }
 }
 
-void add_rows(const PoolGradientShape& s, const float* image, const uint16_t* winners, const float* dpooled, float* sums, int64_t first, int64_t last,
-              float* ring) noexcept {
+void add_rows(const PoolGradientShape& s, const float* image, const uint16_t* winners, const float* dpooled,
+              float* sums, int64_t first, int64_t last, float* ring) noexcept {
   const int64_t vectors = s.vectors(), wide = vectors * 16, span = s.span();
   float* const bias = sums + s.kernel_h * s.kernel_w * s.cin * wide;
   int64_t copied = first * 2 * s.stride_h - s.top;
   for (int64_t r = first; r < last; ++r) {
     const int64_t y = r * 2 * s.stride_h - s.top;
     if (s.row_floats)
-      for (copied = copied > y ? copied : y; copied < y + span; ++copied) copy_row(s, image, copied, ring + (copied + s.top) % span * s.row_floats);
-    auto row_at = [&](int64_t k) { return s.row_floats ? ring + (k + s.top) % span * s.row_floats : image + k * s.width * s.cin; };
+      for (copied = copied > y ? copied : y; copied < y + span; ++copied)
+        copy_row(s, image, copied, ring + (copied + s.top) % span * s.row_floats);
+    auto row_at = [&](int64_t k) {
+      return s.row_floats ? ring + (k + s.top) % span * s.row_floats : image + k * s.width * s.cin;
+    };
     for (int64_t v = 0; v < vectors; v += 2) {
       const bool two = v + 1 < vectors;
       const int64_t end = v + (two ? 2 : 1), tail = s.cout - 16 * (end - 1) < 16 ? s.cout - 16 * (end - 1) : 16;
       for (int64_t i = 0; i < s.kernel_h; ++i) {
-        const Row row{row_at(y + i * s.dilation_h), row_at(y + i * s.dilation_h + s.stride_h), s.dilation_w * s.cin, winners + (r * s.cols * vectors + v) * 2,
-                      vectors * 2, dpooled + r * s.cols * s.cout + 16 * v, s.cout, s.cols, sums + i * s.kernel_w * s.cin * wide + 16 * v, wide,
-                      i == 0 ? bias + 16 * v : nullptr, int(tail)};
+        const Row row{row_at(y + i * s.dilation_h),
+                      row_at(y + i * s.dilation_h + s.stride_h),
+                      s.dilation_w * s.cin,
+                      winners + (r * s.cols * vectors + v) * 2,
+                      vectors * 2,
+                      dpooled + r * s.cols * s.cout + 16 * v,
+                      s.cout,
+                      s.cols,
+                      sums + i * s.kernel_w * s.cin * wide + 16 * v,
+                      wide,
+                      i == 0 ? bias + 16 * v : nullptr,
+                      int(tail)};
         switch (s.cin) {
-          case 1: by_vectors<1>(row, s.kernel_w, two); break;
-          case 2: by_vectors<2>(row, s.kernel_w, two); break;
-          case 3: by_vectors<3>(row, s.kernel_w, two); break;
-          default: by_vectors<4>(row, s.kernel_w, two); break;
+          case 1:
+            by_vectors<1>(row, s.kernel_w, two);
+            break;
+          case 2:
+            by_vectors<2>(row, s.kernel_w, two);
+            break;
+          case 3:
+            by_vectors<3>(row, s.kernel_w, two);
+            break;
+          default:
+            by_vectors<4>(row, s.kernel_w, two);
+            break;
         }
       }
     }

@@ -1,10 +1,9 @@
-// The filter's and bias's gradient of a convolution followed by a 2 x 2 max-pool, straight from the gradient of the pooled
-// values. Each lane (channel) needs the input of its own winner: `vpermps` picks it out of one register that holds the
-// candidates of all four places (2 pixels of each of 2 rows), so a tap costs one permute and one multiply-add a cell and
-// vector, a quarter of what the dense gradient of the convolution's output would cost. For 1 to 4 input channels and
-// strides of 1 along a row, on AVX-512; the table of AVX2 is empty.
-// Memory: sums [taps * channels + 1][channels of output], the last row the bias; the rows of the image under a cell where
-// the image is padded.
+// The filter's and bias's gradient of a convolution followed by a 2 x 2 max-pool, straight from the gradient of the
+// pooled values. Each lane (channel) needs the input of its own winner: `vpermps` picks it out of one register that
+// holds the candidates of all four places (2 pixels of each of 2 rows), so a tap costs one permute and one multiply-add
+// a cell and vector, a quarter of what the dense gradient of the convolution's output would cost. For 1 to 4 input
+// channels and strides of 1 along a row, on AVX-512; the table of AVX2 is empty. Memory: sums [taps * channels +
+// 1][channels of output], the last row the bias; the rows of the image under a cell where the image is padded.
 #pragma once
 #include <cstdint>
 
@@ -28,8 +27,8 @@ struct PoolGradientShape {
 
 struct PoolGradientTable {
   /// Adds rows [first, last) of cells of one image to `sums`. `ring`: span() copied rows.
-  void (*add)(const PoolGradientShape& s, const float* image, const uint16_t* winners, const float* dpooled, float* sums, int64_t first, int64_t last,
-              float* ring) noexcept;
+  void (*add)(const PoolGradientShape& s, const float* image, const uint16_t* winners, const float* dpooled,
+              float* sums, int64_t first, int64_t last, float* ring) noexcept;
 };
 MP_ISA_TABLE(PoolGradientTable, pool_gradient_table)
 

@@ -33,12 +33,15 @@ void pool(const PoolTile& t) noexcept {
       }
       MP_UNROLL for (int g = 0; g < kG; ++g) {
         const Tail tail = tail_of(t.channels - c - g * kLanes < 0 ? 0 : t.channels - c - g * kLanes);
-        store(t.pooled + cell * t.pooled_cell + c + g * kLanes, max(zero(), add(best[g], load(t.bias + c + g * kLanes, tail))), tail);
+        store(t.pooled + cell * t.pooled_cell + c + g * kLanes,
+              max(zero(), add(best[g], load(t.bias + c + g * kLanes, tail))), tail);
       }
       for (int b = 0; b < t.bits; ++b) {
         uint32_t mask = 0;  // channels that do not exist have none
-        MP_UNROLL for (int g = 0; g < kG; ++g) mask |= bits(eqi(andi(place[g], seti(1 << b)), seti(1 << b))) << (g * kLanes);
-        t.winners[cell * t.winners_cell + c / 16 * t.bits + b] = uint16_t(t.channels - c < 16 ? mask & ((1u << (t.channels - c)) - 1) : mask);
+        MP_UNROLL for (int g = 0; g < kG; ++g) mask |= bits(eqi(andi(place[g], seti(1 << b)), seti(1 << b)))
+                                                       << (g * kLanes);
+        t.winners[cell * t.winners_cell + c / 16 * t.bits + b] =
+            uint16_t(t.channels - c < 16 ? mask & ((1u << (t.channels - c)) - 1) : mask);
       }
     }
   }
@@ -50,7 +53,8 @@ void spread(const PoolTile& t) noexcept {
     for (int64_t c = 0; c < t.channels; c += 16) {
       V g[kG];
       MP_UNROLL for (int k = 0; k < kG; ++k) {
-        g[k] = load(t.pooled + cell * t.pooled_cell + c + k * kLanes, tail_of(t.channels - c - k * kLanes < 0 ? 0 : t.channels - c - k * kLanes));
+        g[k] = load(t.pooled + cell * t.pooled_cell + c + k * kLanes,
+                    tail_of(t.channels - c - k * kLanes < 0 ? 0 : t.channels - c - k * kLanes));
         if (t.dbias) store(t.dbias + c + k * kLanes, add(load(t.dbias + c + k * kLanes), g[k]));
       }
       const uint16_t* w = t.winners + cell * t.winners_cell + c / 16 * t.bits;
@@ -58,7 +62,8 @@ void spread(const PoolTile& t) noexcept {
         uint32_t mask = 0xffff;
         for (int b = 0; b < t.bits; ++b) mask &= place >> b & 1 ? w[b] : ~uint32_t(w[b]);
         float* at = first + place / t.pool_w * t.row + place % t.pool_w * t.pixel + c;
-        MP_UNROLL for (int k = 0; k < kG; ++k) store(at + k * kLanes, zero_unless(from_bits(mask >> (k * kLanes)), g[k]));
+        MP_UNROLL for (int k = 0; k < kG; ++k)
+            store(at + k * kLanes, zero_unless(from_bits(mask >> (k * kLanes)), g[k]));
       }
     }
   }

@@ -20,7 +20,8 @@ MP_INLINE void fma_from(V& acc, V a, const float* p) {
 #endif
 }
 
-/// Keeps a loaded vector in its register: left to itself GCC folds the load into every use and the load port becomes the limit.
+/// Keeps a loaded vector in its register: left to itself GCC folds the load into every use and the load port becomes
+/// the limit.
 MP_INLINE V pinned(V v) {
   asm("" : "+v"(v));
   return v;

@@ -15,11 +15,11 @@ void pixel_tile(const PixelTile& t) noexcept {
       acc[p][kNV - 1] = load(t.out[p] + kLanes * (kNV - 1), tail);
     }
   } else {
-    MP_UNROLL for (int p = 0; p < kP; ++p)
-      MP_UNROLL for (int v = 0; v < kNV; ++v) {
-        acc[p][v] = zero();
-        _mm_prefetch(reinterpret_cast<const char*>(t.out[p] + kLanes * v), _MM_HINT_T0);  // or the stores at the end wait for memory
-      }
+    MP_UNROLL for (int p = 0; p < kP; ++p) MP_UNROLL for (int v = 0; v < kNV; ++v) {
+      acc[p][v] = zero();
+      _mm_prefetch(reinterpret_cast<const char*>(t.out[p] + kLanes * v),
+                   _MM_HINT_T0);  // or the stores at the end wait for memory
+    }
   }
   const float* f = t.filter;
   const float* const* rows = t.rows;
@@ -32,8 +32,8 @@ void pixel_tile(const PixelTile& t) noexcept {
       ahead += kP;
       V a[kNV];
       MP_UNROLL for (int v = 0; v < kNV; ++v) a[v] = pinned(load(f + kLanes * v));
-      MP_UNROLL for (int p = 0; p < kP; ++p)
-        MP_UNROLL for (int v = 0; v < kNV; ++v) fma_from(acc[p][v], a[v], x[p] + k);
+      MP_UNROLL for (int p = 0; p < kP; ++p) MP_UNROLL for (int v = 0; v < kNV; ++v)
+          fma_from(acc[p][v], a[v], x[p] + k);
     }
   }
   MP_UNROLL for (int p = 0; p < kP; ++p) {
@@ -55,8 +55,7 @@ void filter_tile(const FilterTile& t) noexcept {
       acc[r][kNV - 1] = load(t.out + r * t.out_stride + kLanes * (kNV - 1), tail);
     }
   } else {
-    MP_UNROLL for (int r = 0; r < kR; ++r)
-      MP_UNROLL for (int v = 0; v < kNV; ++v) acc[r][v] = zero();
+    MP_UNROLL for (int r = 0; r < kR; ++r) MP_UNROLL for (int v = 0; v < kNV; ++v) acc[r][v] = zero();
   }
   const float* dy = t.dy;
   const float* const* end = t.x + t.pixels;
@@ -65,8 +64,7 @@ void filter_tile(const FilterTile& t) noexcept {
     _mm_prefetch(reinterpret_cast<const char*>(p[kAhead] + t.offset), _MM_HINT_T0);
     V a[kNV];
     MP_UNROLL for (int v = 0; v < kNV; ++v) a[v] = pinned(load(dy + kLanes * v));
-    MP_UNROLL for (int r = 0; r < kR; ++r)
-      MP_UNROLL for (int v = 0; v < kNV; ++v) fma_from(acc[r][v], a[v], x + r);
+    MP_UNROLL for (int r = 0; r < kR; ++r) MP_UNROLL for (int v = 0; v < kNV; ++v) fma_from(acc[r][v], a[v], x + r);
   }
   MP_UNROLL for (int r = 0; r < kR; ++r) {
     MP_UNROLL for (int v = 0; v < kNV - 1; ++v) store(t.out + r * t.out_stride + kLanes * v, acc[r][v]);
@@ -76,31 +74,35 @@ void filter_tile(const FilterTile& t) noexcept {
 
 template <int kP>
 void each_tile(const PixelTile& t) noexcept {
-  each_vector(t.length, [&](int64_t c, auto m) __attribute__((always_inline)) {
-    V acc[kP];
-    MP_UNROLL for (int p = 0; p < kP; ++p) acc[p] = t.add ? load(t.out[p] + c, m) : zero();
-    for (int64_t r = 0; r < t.runs; ++r) {
-      const V f = load(t.filter + r * t.length + c, m);
-      MP_UNROLL for (int p = 0; p < kP; ++p) acc[p] = fma(load(t.rows[r * kP + p] + c, m), f, acc[p]);
-    }
-    MP_UNROLL for (int p = 0; p < kP; ++p) store(t.out[p] + c, acc[p], m);
-  });
+  each_vector(
+      t.length, [&](int64_t c, auto m) __attribute__((always_inline)) {
+        V acc[kP];
+        MP_UNROLL for (int p = 0; p < kP; ++p) acc[p] = t.add ? load(t.out[p] + c, m) : zero();
+        for (int64_t r = 0; r < t.runs; ++r) {
+          const V f = load(t.filter + r * t.length + c, m);
+          MP_UNROLL for (int p = 0; p < kP; ++p) acc[p] = fma(load(t.rows[r * kP + p] + c, m), f, acc[p]);
+        }
+        MP_UNROLL for (int p = 0; p < kP; ++p) store(t.out[p] + c, acc[p], m);
+      });
 }
 
 template <int kR>
-MP_INLINE void each_rows(const float* const* x, int64_t stride, int64_t pixels, const float* dy, int64_t channels, float* out, bool add_to) {
-  each_vector(channels, [&](int64_t c, auto m) __attribute__((always_inline)) {
-    V acc[kR];
-    MP_UNROLL for (int r = 0; r < kR; ++r) acc[r] = add_to ? load(out + r * channels + c, m) : zero();
-    for (int64_t p = 0; p < pixels; ++p) {
-      const V d = load(dy + p * channels + c, m);
-      MP_UNROLL for (int r = 0; r < kR; ++r) acc[r] = fma(load(x[r * stride + p] + c, m), d, acc[r]);
-    }
-    MP_UNROLL for (int r = 0; r < kR; ++r) store(out + r * channels + c, acc[r], m);
-  });
+MP_INLINE void each_rows(const float* const* x, int64_t stride, int64_t pixels, const float* dy, int64_t channels,
+                         float* out, bool add_to) {
+  each_vector(
+      channels, [&](int64_t c, auto m) __attribute__((always_inline)) {
+        V acc[kR];
+        MP_UNROLL for (int r = 0; r < kR; ++r) acc[r] = add_to ? load(out + r * channels + c, m) : zero();
+        for (int64_t p = 0; p < pixels; ++p) {
+          const V d = load(dy + p * channels + c, m);
+          MP_UNROLL for (int r = 0; r < kR; ++r) acc[r] = fma(load(x[r * stride + p] + c, m), d, acc[r]);
+        }
+        MP_UNROLL for (int r = 0; r < kR; ++r) store(out + r * channels + c, acc[r], m);
+      });
 }
 
-void each_filter(const float* const* x, int64_t stride, int64_t runs, int64_t pixels, const float* dy, int64_t channels, float* out, bool add_to) noexcept {
+void each_filter(const float* const* x, int64_t stride, int64_t runs, int64_t pixels, const float* dy, int64_t channels,
+                 float* out, bool add_to) noexcept {
   int64_t r = 0;
   for (; r + 5 <= runs; r += 5) each_rows<5>(x + r * stride, stride, pixels, dy, channels, out + r * channels, add_to);
   for (; r + 3 <= runs; r += 3) each_rows<3>(x + r * stride, stride, pixels, dy, channels, out + r * channels, add_to);
@@ -110,6 +112,8 @@ void each_filter(const float* const* x, int64_t stride, int64_t runs, int64_t pi
 void pack(float* to, const float* from, int64_t rows, int64_t stride, int vectors, int64_t channels) noexcept {
   const Tail tail = tail_of(channels - kLanes * (vectors - 1));
   for (int64_t k = 0; k < rows; ++k, from += stride, to += kLanes * vectors) {
+    for (int v = 0; v < vectors; ++v)
+      _mm_prefetch(reinterpret_cast<const char*>(from + 16 * stride + kLanes * v), _MM_HINT_T0);
     for (int v = 0; v < vectors - 1; ++v) store(to + kLanes * v, load(from + kLanes * v));
     store(to + kLanes * (vectors - 1), load(from + kLanes * (vectors - 1), tail));
   }
@@ -125,7 +129,8 @@ MP_INLINE void transpose(V (&r)[16]) {
   MP_UNROLL for (int i = 0; i < 16; i += 4) {
     MP_UNROLL for (int j = 0; j < 2; ++j) {
       r[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(t[i + j]), _mm512_castps_pd(t[i + j + 2])));
-      r[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(t[i + j]), _mm512_castps_pd(t[i + j + 2])));
+      r[i + 2 * j + 1] =
+          _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(t[i + j]), _mm512_castps_pd(t[i + j + 2])));
     }
   }
   MP_UNROLL for (int i = 0; i < 4; ++i) {
@@ -149,7 +154,8 @@ MP_INLINE void transpose(V (&r)[8]) {
   MP_UNROLL for (int i = 0; i < 8; i += 4) {
     MP_UNROLL for (int j = 0; j < 2; ++j) {
       r[i + 2 * j] = _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(t[i + j]), _mm256_castps_pd(t[i + j + 2])));
-      r[i + 2 * j + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(t[i + j]), _mm256_castps_pd(t[i + j + 2])));
+      r[i + 2 * j + 1] =
+          _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(t[i + j]), _mm256_castps_pd(t[i + j + 2])));
     }
   }
   MP_UNROLL for (int i = 0; i < 4; ++i) {
@@ -160,7 +166,8 @@ MP_INLINE void transpose(V (&r)[8]) {
 }
 #endif
 
-void pack_transposed(float* to, const float* from, int64_t rows, int64_t stride, int vectors, int64_t channels) noexcept {
+void pack_transposed(float* to, const float* from, int64_t rows, int64_t stride, int vectors,
+                     int64_t channels) noexcept {
   const int64_t width = int64_t(kLanes) * vectors;
   for (int64_t k = 0; k < rows; k += kLanes) {
     const int64_t n = rows - k < kLanes ? rows - k : kLanes;
@@ -192,27 +199,50 @@ void add_up(float* to, const float* from, int64_t size, int64_t stride, int64_t 
 
 }  // namespace
 
-#define MP_PIXELS(v) \
-  { nullptr, pixel_tile<v, 1>, pixel_tile<v, 2>, pixel_tile<v, 3>, pixel_tile<v, 4>, pixel_tile<v, 5>, pixel_tile<v, 6>, MP_LAST(v) }
-#define MP_FILTER(v) \
-  { nullptr, filter_tile<v, 1>, filter_tile<v, 2>, filter_tile<v, 3>, filter_tile<v, 4>, filter_tile<v, 5>, filter_tile<v, 6>, MP_LAST_ROWS(v) }
-#define MP_EACH \
-  { nullptr, each_tile<1>, each_tile<2>, each_tile<3>, each_tile<4>, each_tile<5>, each_tile<6>, each_tile<7>, each_tile<8> }
+#define MP_PIXELS(v)                                                                                   \
+  {                                                                                                    \
+    nullptr, pixel_tile<v, 1>, pixel_tile<v, 2>, pixel_tile<v, 3>, pixel_tile<v, 4>, pixel_tile<v, 5>, \
+        pixel_tile<v, 6>, MP_LAST(v)                                                                   \
+  }
+#define MP_FILTER(v)                                                                                        \
+  {                                                                                                         \
+    nullptr, filter_tile<v, 1>, filter_tile<v, 2>, filter_tile<v, 3>, filter_tile<v, 4>, filter_tile<v, 5>, \
+        filter_tile<v, 6>, MP_LAST_ROWS(v)                                                                  \
+  }
+#define MP_EACH                                                                                                \
+  {                                                                                                            \
+    nullptr, each_tile<1>, each_tile<2>, each_tile<3>, each_tile<4>, each_tile<5>, each_tile<6>, each_tile<7>, \
+        each_tile<8>                                                                                           \
+  }
 #ifdef __AVX512F__
 // 32 registers: 4 x 7 sums and 4 vectors of filter are all of them.
 #define MP_LAST(v) pixel_tile<v, 7>, v == 4 ? nullptr : pixel_tile<v == 4 ? 1 : v, 8>
 #define MP_LAST_ROWS(v) filter_tile<v, 7>, v == 4 ? nullptr : filter_tile<v == 4 ? 1 : v, 8>
-extern const ConvTiles conv_tiles = {16, 4, {0, 8, 8, 8, 7}, {0, 8, 8, 8, 7},
+extern const ConvTiles conv_tiles = {16,
+                                     4,
+                                     {0, 8, 8, 8, 7},
+                                     {0, 8, 8, 8, 7},
                                      {{}, MP_PIXELS(1), MP_PIXELS(2), MP_PIXELS(3), MP_PIXELS(4)},
                                      {{}, MP_FILTER(1), MP_FILTER(2), MP_FILTER(3), MP_FILTER(4)},
-                                     MP_EACH, each_filter, pack, pack_transposed, add_up};
+                                     MP_EACH,
+                                     each_filter,
+                                     pack,
+                                     pack_transposed,
+                                     add_up};
 #else
 #define MP_LAST(v) nullptr, nullptr
 #define MP_LAST_ROWS(v) nullptr, nullptr
-extern const ConvTiles conv_tiles = {8, 2, {0, 6, 6, 0, 0}, {0, 6, 6, 0, 0},
+extern const ConvTiles conv_tiles = {8,
+                                     2,
+                                     {0, 6, 6, 0, 0},
+                                     {0, 6, 6, 0, 0},
                                      {{}, MP_PIXELS(1), MP_PIXELS(2), {}, {}},
                                      {{}, MP_FILTER(1), MP_FILTER(2), {}, {}},
-                                     MP_EACH, each_filter, pack, pack_transposed, add_up};
+                                     MP_EACH,
+                                     each_filter,
+                                     pack,
+                                     pack_transposed,
+                                     add_up};
 #endif
 
 }  // namespace millpond::backend::cpu::MP_ISA

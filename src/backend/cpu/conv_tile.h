@@ -1,13 +1,15 @@
-// The innermost loops of every convolution, one set for each instruction set: a few output pixels times a panel of output
-// channels stay in registers while the sum runs. They reach the rate of a matrix product for any shape, because each pixel
-// brings pointers to its own inputs: strides, borders and rows that end need no copy, only a pointer to zeros.
+// The innermost loops of every convolution, one set for each instruction set: a few output pixels times a panel of
+// output channels stay in registers while the sum runs. They reach the rate of a matrix product for any shape, because
+// each pixel brings pointers to its own inputs: strides, borders and rows that end need no copy, only a pointer to
+// zeros.
 //
-//   PixelTile   out[p][0..panel) (+)= sum over runs r and k < length of rows[r][p][k] * filter[r * length + k][0..panel)
-//   (each: a channel of output has one of input, out[p][c] (+)= sum over r of rows[r][p][c] * filter[r][c] for c < length)
-//   FilterTile  out[k][0..panel) (+)= sum over pixels p of x[p][k] * dy[p][0..panel)             for k < rows
+//   PixelTile   out[p][0..panel) (+)= sum over runs r and k < length of rows[r][p][k] * filter[r * length +
+//   k][0..panel) (each: a channel of output has one of input, out[p][c] (+)= sum over r of rows[r][p][c] * filter[r][c]
+//   for c < length) FilterTile  out[k][0..panel) (+)= sum over pixels p of x[p][k] * dy[p][0..panel)             for k
+//   < rows
 //
-// A panel is up to `vectors` vectors wide; `tail` channels of its last vector exist. Filters are packed, [k][panel], padded with
-// zeros to whole vectors, 64-byte aligned.
+// A panel is up to `vectors` vectors wide; `tail` channels of its last vector exist. Filters are packed, [k][panel],
+// padded with zeros to whole vectors, 64-byte aligned.
 #pragma once
 #include <cstdint>
 
@@ -48,9 +50,9 @@ struct ConvTiles {
   using Pixels = void (*)(const PixelTile&) noexcept;
   using Filter = void (*)(const FilterTile&) noexcept;
 
-  int lanes;                         // floats in a vector
-  int vectors;                       // most vectors in a panel
-  int max_pixels[kVectors + 1];      // most pixels beside that many vectors
+  int lanes;                     // floats in a vector
+  int vectors;                   // most vectors in a panel
+  int max_pixels[kVectors + 1];  // most pixels beside that many vectors
   int max_rows[kVectors + 1];
   Pixels pixels[kVectors + 1][kPixels + 1];  // [vectors][pixels]
   Filter filter[kVectors + 1][kRows + 1];    // [vectors][rows]
@@ -58,12 +60,14 @@ struct ConvTiles {
   // Depthwise.
   Pixels each[kPixels + 1];  // [pixels]; filter [runs][length], not packed
   /// out[r][c] (+)= sum over p of x[r * stride + p][c] * dy[p][c] for r < runs, c < channels; dy and out without gaps.
-  void (*each_filter)(const float* const* x, int64_t stride, int64_t runs, int64_t pixels, const float* dy, int64_t channels, float* out, bool add) noexcept;
+  void (*each_filter)(const float* const* x, int64_t stride, int64_t runs, int64_t pixels, const float* dy,
+                      int64_t channels, float* out, bool add) noexcept;
 
   /// to[k][0..vectors * lanes) = from[k * stride + (0..channels)], zeros behind.
   void (*pack)(float* to, const float* from, int64_t rows, int64_t stride, int vectors, int64_t channels) noexcept;
   /// to[k][c] = from[c * stride + k] for c < channels, zeros behind.
-  void (*pack_transposed)(float* to, const float* from, int64_t rows, int64_t stride, int vectors, int64_t channels) noexcept;
+  void (*pack_transposed)(float* to, const float* from, int64_t rows, int64_t stride, int vectors,
+                          int64_t channels) noexcept;
   /// to[i] = sum over s < count of from[s * stride + i], in order.
   void (*add_up)(float* to, const float* from, int64_t size, int64_t stride, int64_t count) noexcept;
 };

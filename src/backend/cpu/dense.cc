@@ -26,12 +26,16 @@ DenseKernel::DenseKernel(const ops::Rule& rule, bool bias, bool dx, const Reques
     : rule_(rule), bias_(bias), dx_(dx), rows_(request.inputs[0].shape[0]), in_(request.inputs[0].shape[1]), out_(request.inputs[1].shape[1]), threads_(request.threads) {
   state_ = (1 + rule_.slots()) * (bias ? 2 : 1);
   fixed_inputs_ = 3 + state_;
-  small_ = dense_kernels().small_update(int(rule.kind), rule.nesterov, rule.weight_decay != 0);
   const double flops = 2.0 * double(rows_) * double(in_) * double(out_) * (dx ? 2 : 1), weights = double(in_) * double(out_);
-  if (!dx && out_ > 1 && (flops < 4096 || (flops < 40000 && out_ > kNarrow))) {
+  if (out_ == 1 && flops < 200000) {
     path_ = Path::kSmall;
+    pieces_ = Pieces(in_, in_, 1, 0);
+    small_backward_ = dense_kernels_for(in_).small_backward(int(rule.kind), rule.nesterov, rule.weight_decay != 0);
+  } else if (!dx && out_ > 1 && (flops < 4096 || (flops < 40000 && out_ > kNarrow))) {
+    path_ = Path::kSmall;
+    small_update_ = dense_kernels_for(out_).small_update(int(rule.kind), rule.nesterov, rule.weight_decay != 0);
   } else if (out_ <= kNarrow) {
-    path_ = Path::kNarrow;
+    path_ = Path::kFew;
     const double bytes = double(rows_) * double(in_) * (dx ? 8 : 4) + weights * 24;
     pieces_ = Pieces(in_, kFeatureChunk, 16, flops / 60 + weights * 0.2 + bytes * 0.03);
   } else {
@@ -48,7 +52,7 @@ std::unique_ptr<Kernel> DenseKernel::make(const ops::Rule& rule, bool bias, cons
   if (!all_float(std::span(request.outputs).first(size_t(k->state_)))) return nullptr;
   bool unfinished = false;
   if (epilogue && !epilogue->empty()) {
-    if (k->path_ == Path::kNarrow && is_gate(*epilogue)) {
+    if (k->path_ != Path::kWide && is_gate(*epilogue)) {
       k->gate_ = k->fixed_inputs_;
       if (request.inputs[size_t(k->gate_)].dtype != DType::kFloat32) return nullptr;
     } else {
@@ -68,13 +72,15 @@ std::unique_ptr<Kernel> DenseKernel::make(const ops::Rule& rule, bool bias, cons
     for (const Products& p : k->products_)
       if (!p.gradient[0][0][0]) return nullptr;
     if (epilogue) k->phases_[k->phase_count_] = k->turns_.blocks, k->tasks_[k->phase_count_++] = Task::kTurn;
-  } else if (k->path_ == Path::kNarrow) {
+  } else if (k->path_ == Path::kFew) {
     k->gradient_bytes_ = aligned(narrow_backward_floats(k->out_) * 4);
     if (k->epilogue_) k->tile_bytes_ = aligned(k->rows_ * kFeatureChunk * 4);
+  } else if (k->epilogue_) {
+    k->tile_bytes_ = aligned(k->rows_ * k->in_ * 4);
   }
   k->phases_[k->phase_count_] = k->pieces_.blocks, k->tasks_[k->phase_count_++] = Task::kMain;
   if (unfinished) k->phases_[k->phase_count_] = 1, k->tasks_[k->phase_count_++] = Task::kFinish;
-  k->gradient_bytes_ = std::max(k->gradient_bytes_, aligned(k->out_ * 4));  // of the bias
+  if (k->path_ != Path::kSmall) k->gradient_bytes_ = std::max(k->gradient_bytes_, aligned(k->out_ * 4));  // of the bias
   k->shared_bytes_ = k->turned_bytes_ + (k->epilogue_ ? aligned(k->epilogue_->shared_bytes()) : 0);
   k->own_bytes_ = k->gradient_bytes_ + k->dx_bytes_ + k->tile_bytes_ + (k->epilogue_ ? k->epilogue_->own_bytes() : 0);
   return k;
@@ -119,7 +125,7 @@ DenseKernel::Own DenseKernel::own(const Arguments& a, int member) const {
 }
 
 void DenseKernel::run(const Arguments& a, int phase, int block, int member) const noexcept {
-  if (path_ == Path::kSmall) return small(a);
+  if (path_ == Path::kSmall && phase == 0) return small(a, member);
   const Own o = own(a, member);
   switch (tasks_[phase]) {
     case Task::kTurn: {
@@ -130,18 +136,24 @@ void DenseKernel::run(const Arguments& a, int phase, int block, int member) cons
     case Task::kFinish: return epilogue_->finish(call(a, o.epilogue));
     case Task::kMain: break;
   }
-  for (int piece = pieces_.first(block); piece < pieces_.first(block + 1); ++piece) path_ == Path::kNarrow ? narrow(a, piece, o) : wide(a, piece, o);
+  for (int piece = pieces_.first(block); piece < pieces_.first(block + 1); ++piece) path_ == Path::kFew ? narrow(a, piece, o) : wide(a, piece, o);
   if (bias_) update_bias(a, block, o.gradient);
 }
 
-void DenseKernel::small(const Arguments& a) const noexcept {
+void DenseKernel::small(const Arguments& a, int member) const noexcept {
   const Parameter k(a, rule_.slots(), 3, 0, 0, in_ * out_);
   float* const kernel[] = {k.weight, k.slot0, k.slot1};
+  float* bias[3];
+  if (bias_) {
+    const Parameter b(a, rule_.slots(), 4 + rule_.slots(), 1 + rule_.slots(), 0, out_);
+    bias[0] = b.weight, bias[1] = b.slot0, bias[2] = b.slot1;
+  }
   const RuleStep step = rule_.step(a.input<float>(2));
-  if (!bias_) return small_(step, a.input<float>(0), a.input<float>(1), rows_, in_, out_, kernel, nullptr);
-  const Parameter b(a, rule_.slots(), 4 + rule_.slots(), 1 + rule_.slots(), 0, out_);
-  float* const bias[] = {b.weight, b.slot0, b.slot1};
-  small_(step, a.input<float>(0), a.input<float>(1), rows_, in_, out_, kernel, bias);
+  if (small_update_) return small_update_(step, a.input<float>(0), a.input<float>(1), rows_, in_, out_, kernel, bias_ ? bias : nullptr);
+  float* dx = nullptr;
+  if (dx_) dx = epilogue_ ? own(a, member).tile : a.output<float>(state_);
+  small_backward_(step, a.input<float>(0), a.input<float>(1), rows_, in_, kernel, bias_ ? bias : nullptr, dx, gate_ < 0 ? nullptr : a.input<float>(gate_));
+  if (epilogue_) end_tile(a, 0, dx, in_, own(a, member));
 }
 
 // Every block takes its share of the columns.
@@ -174,6 +186,7 @@ void DenseKernel::narrow(const Arguments& a, int piece, const Own& o) const noex
   n.pass = rule_.pass;
   n.step = rule_.step(a.input<float>(2));
   n.scratch = o.gradient;
+  n.ahead = rows_ * in_ > (1 << 18);
   if (dx_) {
     n.dx = epilogue_ ? o.tile : a.output<float>(state_) + from;
     n.lddx = epilogue_ ? to - from : in_;

@@ -27,7 +27,7 @@ class DenseKernel final : public Kernel {
 
  private:
   DenseKernel(const ops::Rule& rule, bool bias, bool dx, const Request& request);
-  enum class Path : uint8_t { kSmall, kNarrow, kWide };
+  enum class Path : uint8_t { kSmall, kFew, kWide };
   enum class Task : uint8_t { kTurn, kMain, kFinish };
 
   struct Own {  // a thread's scratch
@@ -38,7 +38,7 @@ class DenseKernel final : public Kernel {
   };
   Own own(const Arguments& a, int member) const;
   void prepare_wide();
-  void small(const Arguments& a) const noexcept;
+  void small(const Arguments& a, int member) const noexcept;
   void narrow(const Arguments& a, int piece, const Own& own) const noexcept;
   void wide(const Arguments& a, int piece, const Own& own) const noexcept;
   void update_bias(const Arguments& a, int block, float* gradient) const noexcept;
@@ -53,7 +53,8 @@ class DenseKernel final : public Kernel {
   int threads_, state_, fixed_inputs_;
   Path path_;
   Pieces pieces_;
-  DenseKernels::SmallUpdate small_ = nullptr;
+  DenseKernels::SmallUpdate small_update_ = nullptr;
+  DenseKernels::SmallBackward small_backward_ = nullptr;  // one output
   std::unique_ptr<ExpressionKernel> epilogue_;
   int gate_ = -1;  // operand whose sign gates dx: the commonest epilogue, without a tile
   int phases_[3] = {1, 1, 1};

@@ -10,8 +10,8 @@
 namespace millpond::backend::cpu {
 
 inline PoolShape pool_shape(const ops::Window& w, const Shape& x, const Shape& y) {
-  return {x[0],     x[1],       x[2],       x[3],         y[1],         y[2],  w.height, w.width,
-          w.stride_h, w.stride_w, w.dilation_h, w.dilation_w, w.top, w.left};
+  return {x[0],    x[1],       x[2],       x[3],         y[1],         y[2],  w.height,
+          w.width, w.stride_h, w.stride_w, w.dilation_h, w.dilation_w, w.top, w.left};
 }
 
 /// `Rows` is called with (shape, arguments, image, first row, last row).
@@ -23,7 +23,9 @@ class PoolKernel final : public Kernel {
     // About 0.1 ns a float. dx is cleared before it is added to: a block of it should stay in L2.
     const int64_t images = std::max<int64_t>(1, s.images);
     runs_ = Runs(rows, row_floats * 0.1, 1, int(std::max<int64_t>(1, 256 / images)));
-    per_block_ = runs_.blocks > 1 ? 1 : std::max<int64_t>(1, int64_t(kBlockTime / std::max(1.0, row_floats * 0.1 * double(rows))));
+    per_block_ = runs_.blocks > 1
+                     ? 1
+                     : std::max<int64_t>(1, int64_t(kBlockTime / std::max(1.0, row_floats * 0.1 * double(rows))));
     blocks_ = int(std::max<int64_t>(1, ceil_div(s.images, per_block_))) * runs_.blocks;
   }
   std::span<const int> phases() const override { return {&blocks_, 1}; }

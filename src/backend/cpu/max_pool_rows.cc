@@ -11,7 +11,8 @@ struct Range {
 
 /// The k in [0, size) with 0 <= start + k * dilation < limit.
 MP_INLINE Range inside(int64_t start, int64_t dilation, int64_t size, int64_t limit) {
-  const int64_t first = start < 0 ? (-start + dilation - 1) / dilation : 0, end = start < limit ? (limit - 1 - start) / dilation + 1 : 0;
+  const int64_t first = start < 0 ? (-start + dilation - 1) / dilation : 0,
+                end = start < limit ? (limit - 1 - start) / dilation + 1 : 0;
   return {first, end < size ? end : size};
 }
 
@@ -25,21 +26,24 @@ void max_rows(const PoolShape& s, const float* x, float* y, int64_t first, int64
       const Range q = inside(v, s.dilation_w, s.size_w, s.width);
       const float* from = x + h * row + v * s.channels;
       float* to = y + (i * s.out_width + j) * s.channels;
-      each_vector(s.channels, [&](int64_t c, auto t) __attribute__((always_inline)) {
-        V best = set(-__builtin_inff()), poison = zero();  // NaN stays once it has come, and the maximum alone would forget it
-        for (int64_t a = p.first; a < p.last; ++a)
-          for (int64_t b = q.first; b < q.last; ++b) {
-            const V value = load(from + a * s.dilation_h * row + b * s.dilation_w * s.channels + c, t);
-            best = max(value, best);
-            poison = select(unordered(value, value), value, poison);
-          }
-        store(to + c, select(unordered(poison, poison), poison, best), t);
-      });
+      each_vector(
+          s.channels, [&](int64_t c, auto t) __attribute__((always_inline)) {
+            V best = set(-__builtin_inff()),
+              poison = zero();  // NaN stays once it has come, and the maximum alone would forget it
+            for (int64_t a = p.first; a < p.last; ++a)
+              for (int64_t b = q.first; b < q.last; ++b) {
+                const V value = load(from + a * s.dilation_h * row + b * s.dilation_w * s.channels + c, t);
+                best = max(value, best);
+                poison = select(unordered(value, value), value, poison);
+              }
+            store(to + c, select(unordered(poison, poison), poison, best), t);
+          });
     }
   }
 }
 
-/// Clears rows [first, last) of dx and calls f(i, rows of the window that fall on them) for each row of outputs that reaches them.
+/// Clears rows [first, last) of dx and calls f(i, rows of the window that fall on them) for each row of outputs that
+/// reaches them.
 template <class F>
 MP_INLINE void scatter_rows(const PoolShape& s, float* dx, int64_t first, int64_t last, F&& f) {
   const int64_t row = s.width * s.channels;
@@ -49,29 +53,34 @@ MP_INLINE void scatter_rows(const PoolShape& s, float* dx, int64_t first, int64_
   for (int64_t i = begin; i < (end < s.out_height ? end : s.out_height); ++i) f(i);
 }
 
-void max_gradient(const PoolShape& s, const float* x, const float* y, const float* dy, float* dx, int64_t first, int64_t last) noexcept {
+void max_gradient(const PoolShape& s, const float* x, const float* y, const float* dy, float* dx, int64_t first,
+                  int64_t last) noexcept {
   const int64_t row = s.width * s.channels;
-  scatter_rows(s, dx, first, last, [&](int64_t i) __attribute__((always_inline)) {
-    const int64_t h = i * s.stride_h - s.top;
-    const Range p = inside(h, s.dilation_h, s.size_h, s.height);
-    for (int64_t j = 0; j < s.out_width; ++j) {
-      const int64_t v = j * s.stride_w - s.left, origin = h * row + v * s.channels, out = (i * s.out_width + j) * s.channels;
-      const Range q = inside(v, s.dilation_w, s.size_w, s.width);
-      each_vector(s.channels, [&](int64_t c, auto t) __attribute__((always_inline)) {
-        const V best = load(y + out + c, t);
-        V g = load(dy + out + c, t);  // becomes 0 in the lanes whose winner has been found
-        for (int64_t a = p.first; a < p.last; ++a) {
-          const int64_t at_row = h + a * s.dilation_h;
-          for (int64_t b = q.first; b < q.last; ++b) {
-            const int64_t at = origin + a * s.dilation_h * row + b * s.dilation_w * s.channels + c;
-            const Bool here = eq(load(x + at, t), best);
-            if (at_row >= first && at_row < last) store(dx + at, add(load(dx + at, t), zero_unless(here, g)), t);
-            g = select(here, zero(), g);
-          }
+  scatter_rows(
+      s, dx, first, last, [&](int64_t i) __attribute__((always_inline)) {
+        const int64_t h = i * s.stride_h - s.top;
+        const Range p = inside(h, s.dilation_h, s.size_h, s.height);
+        for (int64_t j = 0; j < s.out_width; ++j) {
+          const int64_t v = j * s.stride_w - s.left, origin = h * row + v * s.channels,
+                        out = (i * s.out_width + j) * s.channels;
+          const Range q = inside(v, s.dilation_w, s.size_w, s.width);
+          each_vector(
+              s.channels, [&](int64_t c, auto t) __attribute__((always_inline)) {
+                const V best = load(y + out + c, t);
+                V g = load(dy + out + c, t);  // becomes 0 in the lanes whose winner has been found
+                for (int64_t a = p.first; a < p.last; ++a) {
+                  const int64_t at_row = h + a * s.dilation_h;
+                  for (int64_t b = q.first; b < q.last; ++b) {
+                    const int64_t at = origin + a * s.dilation_h * row + b * s.dilation_w * s.channels + c;
+                    const Bool here = eq(load(x + at, t), best);
+                    if (at_row >= first && at_row < last)
+                      store(dx + at, add(load(dx + at, t), zero_unless(here, g)), t);
+                    g = select(here, zero(), g);
+                  }
+                }
+              });
         }
       });
-    }
-  });
 }
 
 void average_rows(const PoolShape& s, const float* x, float* y, int64_t first, int64_t last) noexcept {
@@ -86,39 +95,44 @@ void average_rows(const PoolShape& s, const float* x, float* y, int64_t first, i
       float* to = y + (i * s.out_width + j) * s.channels;
       const int64_t members = (p.last - p.first) * (q.last - q.first);
       const V count = set(float(members > 1 ? members : 1));
-      each_vector(s.channels, [&](int64_t c, auto t) __attribute__((always_inline)) {
-        V sum = zero();
-        for (int64_t a = p.first; a < p.last; ++a)
-          for (int64_t b = q.first; b < q.last; ++b) sum = add(sum, load(from + a * s.dilation_h * row + b * s.dilation_w * s.channels + c, t));
-        store(to + c, div(sum, count), t);
-      });
+      each_vector(
+          s.channels, [&](int64_t c, auto t) __attribute__((always_inline)) {
+            V sum = zero();
+            for (int64_t a = p.first; a < p.last; ++a)
+              for (int64_t b = q.first; b < q.last; ++b)
+                sum = add(sum, load(from + a * s.dilation_h * row + b * s.dilation_w * s.channels + c, t));
+            store(to + c, div(sum, count), t);
+          });
     }
   }
 }
 
 void average_gradient(const PoolShape& s, const float* dy, float* dx, int64_t first, int64_t last) noexcept {
   const int64_t row = s.width * s.channels;
-  scatter_rows(s, dx, first, last, [&](int64_t i) __attribute__((always_inline)) {
-    const int64_t h = i * s.stride_h - s.top;
-    const Range p = inside(h, s.dilation_h, s.size_h, s.height);
-    for (int64_t j = 0; j < s.out_width; ++j) {
-      const int64_t v = j * s.stride_w - s.left, origin = h * row + v * s.channels, out = (i * s.out_width + j) * s.channels;
-      const Range q = inside(v, s.dilation_w, s.size_w, s.width);
-      const int64_t members = (p.last - p.first) * (q.last - q.first);
-      const V share = div(set(1), set(float(members > 1 ? members : 1)));
-      each_vector(s.channels, [&](int64_t c, auto t) __attribute__((always_inline)) {
-        const V g = mul(load(dy + out + c, t), share);
-        for (int64_t a = p.first; a < p.last; ++a) {
-          const int64_t at_row = h + a * s.dilation_h;
-          if (at_row < first || at_row >= last) continue;
-          for (int64_t b = q.first; b < q.last; ++b) {
-            const int64_t at = origin + a * s.dilation_h * row + b * s.dilation_w * s.channels + c;
-            store(dx + at, add(load(dx + at, t), g), t);
-          }
+  scatter_rows(
+      s, dx, first, last, [&](int64_t i) __attribute__((always_inline)) {
+        const int64_t h = i * s.stride_h - s.top;
+        const Range p = inside(h, s.dilation_h, s.size_h, s.height);
+        for (int64_t j = 0; j < s.out_width; ++j) {
+          const int64_t v = j * s.stride_w - s.left, origin = h * row + v * s.channels,
+                        out = (i * s.out_width + j) * s.channels;
+          const Range q = inside(v, s.dilation_w, s.size_w, s.width);
+          const int64_t members = (p.last - p.first) * (q.last - q.first);
+          const V share = div(set(1), set(float(members > 1 ? members : 1)));
+          each_vector(
+              s.channels, [&](int64_t c, auto t) __attribute__((always_inline)) {
+                const V g = mul(load(dy + out + c, t), share);
+                for (int64_t a = p.first; a < p.last; ++a) {
+                  const int64_t at_row = h + a * s.dilation_h;
+                  if (at_row < first || at_row >= last) continue;
+                  for (int64_t b = q.first; b < q.last; ++b) {
+                    const int64_t at = origin + a * s.dilation_h * row + b * s.dilation_w * s.channels + c;
+                    store(dx + at, add(load(dx + at, t), g), t);
+                  }
+                }
+              });
         }
       });
-    }
-  });
 }
 
 }  // namespace

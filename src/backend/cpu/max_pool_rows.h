@@ -1,4 +1,5 @@
-// Pooling of images NHWC row by row, vectorised over channels: the loops of max_pool2d, average_pool2d and their gradients.
+// Pooling of images NHWC row by row, vectorised over channels: the loops of max_pool2d, average_pool2d and their
+// gradients.
 #pragma once
 #include <cstdint>
 
@@ -11,11 +12,12 @@ struct PoolShape {
   int64_t size_h = 1, size_w = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, top = 0, left = 0;
 };
 
-/// Pointers are to the image's first element; rows of outputs are [first, last). Gradients are added to the rows [first, last)
-/// of dx, which are cleared first.
+/// Pointers are to the image's first element; rows of outputs are [first, last). Gradients are added to the rows
+/// [first, last) of dx, which are cleared first.
 struct PoolRowsTable {
   void (*max)(const PoolShape& s, const float* x, float* y, int64_t first, int64_t last) noexcept;
-  void (*max_gradient)(const PoolShape& s, const float* x, const float* y, const float* dy, float* dx, int64_t first, int64_t last) noexcept;
+  void (*max_gradient)(const PoolShape& s, const float* x, const float* y, const float* dy, float* dx, int64_t first,
+                       int64_t last) noexcept;
   void (*average)(const PoolShape& s, const float* x, float* y, int64_t first, int64_t last) noexcept;
   void (*average_gradient)(const PoolShape& s, const float* dy, float* dx, int64_t first, int64_t last) noexcept;
 };

@@ -156,41 +156,45 @@ MP_INLINE V widened(__m256 v) {
 #endif
 }
 
+/// Labels `first` and up, n <= 8 of them, brought into [0, cols); zeros after them.
+MP_INLINE __m256i eight_labels(Labels labels, int64_t first, int64_t n, int64_t cols) {
+  const __m256i top = _mm256_set1_epi32(int32_t(cols - 1));
+  if (labels.bytes == 4) {
+    const __m256i some = _mm256_cmpgt_epi32(_mm256_set1_epi32(int32_t(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    const __m256i k = _mm256_maskload_epi32(static_cast<const int32_t*>(labels.first) + first, some);
+    return _mm256_min_epi32(_mm256_max_epi32(k, _mm256_setzero_si256()), top);
+  }
+  alignas(32) int32_t k[8] = {};
+  for (int64_t i = 0; i < n; ++i) k[i] = int32_t(label_below(labels, first + i, cols));
+  return _mm256_load_si256(reinterpret_cast<const __m256i*>(k));
+}
+
 // Eight short rows (of at most K vectors) at once, in registers. They share one shift, the largest of all, which saves seven searches
 // across lanes; where a row's largest is so far below that its sum is small (or something is not a number), each row gets its own.
+// Past its end a row is -inf, and its exponential 0.
 template <int K>
 struct Eight {
   V v[8][K];
   alignas(32) float shift[8];
   __m256 total;
 
-  /// Row r of `n` at x + r * cols; past the last, the last again. Afterwards v = exp(x - shift), zero past the end of a row.
+  /// Row r of `n` at x + r * cols; past the last, the last again. Afterwards v = exp(x - shift).
   MP_INLINE void read(const float* x, int64_t n, int64_t cols, Tail t) {
-    V m = set(-FLT_MAX);
-    for (int r = 0; r < 8; ++r) {
-      const float* const row = x + (r < n ? r : n - 1) * cols;
-      for (int i = 0; i < K; ++i) {
-        v[r][i] = i < K - 1 ? load(row + i * L) : load(row + i * L, t);
-        m = max(i < K - 1 ? v[r][i] : keep_or(v[r][i], m, t), m);
-      }
-    }
-    const float top = largest(m);
+    V m[8];
+    const float* from = x;
+    for (int r = 0; r < 8; from += ++r < n ? cols : 0) m[r] = row(from, v[r], t);
+    for (int step = 4; step; step /= 2)
+      for (int r = 0; r < step; ++r) m[r] = max(m[r], m[r + step]);
+    // a NaN may hide a number here, but then it is in the sums too
+    const float top = largest(m[0]);
     _mm256_store_ps(shift, _mm256_set1_ps(top));
     V s[8];
-    for (int r = 0; r < 8; ++r) s[r] = exponentials(v[r], top, t);
+    for (int r = 0; r < 8; ++r) s[r] = exponentials(v[r], top);
     total = eight_sums(s);
     if (_mm256_movemask_ps(_mm256_cmp_ps(total, _mm256_set1_ps(1e-6f), _CMP_NGE_UQ)) == 0) return;
-    for (int r = 0; r < 8; ++r) {
-      const float* const row = x + (r < n ? r : n - 1) * cols;
-      V own = set(-FLT_MAX);
-      for (int i = 0; i < K; ++i) {
-        v[r][i] = i < K - 1 ? load(row + i * L) : load(row + i * L, t);
-        own = max(i < K - 1 ? v[r][i] : keep_or(v[r][i], own, t), own);
-      }
-      shift[r] = largest(own);
-      s[r] = exponentials(v[r], shift[r], t);
-    }
-    total = eight_sums(s);
+    Eight other;  // only this one has an address: v stays in registers
+    other.read_each(x, n, cols, t);
+    *this = other;
   }
   MP_INLINE void write(float* y, int64_t n, int64_t cols) const {
     for (int r = 0; r < 8 && r < n; ++r)
@@ -201,12 +205,30 @@ struct Eight {
   }
 
  private:
-  static MP_INLINE V exponentials(V (&row)[K], float top, Tail t) {
+  /// Each row with its own shift. Rare, and out of the way of the code that is not.
+  __attribute__((noinline, cold)) void read_each(const float* from, int64_t n, int64_t cols, Tail t) {
+    V s[8];
+    for (int r = 0; r < 8; from += ++r < n ? cols : 0) {
+      row(from, v[r], t);
+      shift[r] = largest_of(from, cols, -FLT_MAX);
+      s[r] = exponentials(v[r], shift[r]);
+    }
+    total = eight_sums(s);
+  }
+  static MP_INLINE V row(const float* x, V (&to)[K], Tail t) {
+    to[K - 1] = keep_or(load(x + (K - 1) * L, t), set(-__builtin_inff()), t);
+    V m = to[K - 1];
+    for (int i = 0; i < K - 1; ++i) {
+      to[i] = load(x + i * L);
+      m = max(m, to[i]);
+    }
+    return m;
+  }
+  static MP_INLINE V exponentials(V (&of)[K], float top) {
     V s = zero();
     for (int i = 0; i < K; ++i) {
-      row[i] = exp(sub(row[i], set(top)));
-      if (i == K - 1) row[i] = keep(row[i], t);
-      s = add(s, row[i]);
+      of[i] = exp(sub(of[i], set(top)));
+      s = i ? add(s, of[i]) : of[i];
     }
     return s;
   }
@@ -247,11 +269,12 @@ void cross_entropy_few(const float* z, Labels labels, float* loss, int64_t rows,
   const Tail t = tail(cols - (K - 1) * L);
   for (int64_t r = 0; r < rows; r += 8, z += 8 * cols) {
     const int64_t n = rows - r < 8 ? rows - r : 8;
-    alignas(64) float logit[L];
-    for (int64_t i = 0; i < 8; ++i) logit[i] = z[(i < n ? i : n - 1) * cols + label_below(labels, r + (i < n ? i : n - 1), cols)];
+    const __m256i row = _mm256_min_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(int32_t(n - 1)));
+    const __m256i at = _mm256_add_epi32(_mm256_mullo_epi32(row, _mm256_set1_epi32(int32_t(cols))), eight_labels(labels, r, n, cols));
+    const __m256 logit = _mm256_i32gather_ps(z, at, 4);
     Eight<K> e;
     e.read(z, n, cols, t);
-    const __m256 shift = _mm256_sub_ps(_mm256_load_ps(e.shift), _mm256_load_ps(logit));
+    const __m256 shift = _mm256_sub_ps(_mm256_load_ps(e.shift), logit);
     store(loss + r, add(widened(shift), log(widened(e.total))), tail(n));
   }
 }
@@ -280,13 +303,14 @@ void cross_entropy_backward_few(const float* z, Labels labels, const float* dlos
     Eight<K> e;
     e.read(z, n, cols, t);
     alignas(32) float over[8];
+    alignas(32) int32_t label_of[8];
     _mm256_store_ps(over, _mm256_div_ps(_mm256_set1_ps(1), e.total));
-    for (int64_t i = 0; i < 8; ++i) {
-      const int64_t row = r + (i < n ? i : n - 1);
-      const I label = seti(int32_t(label_below(labels, row, cols)));
+    _mm256_store_si256(reinterpret_cast<__m256i*>(label_of), eight_labels(labels, r, n, cols));
+    for (int64_t i = 0; i < n; ++i) {
+      const I label = seti(label_of[i]);
       for (int k = 0; k < K; ++k) {
         const V one = zero_unless(eqi(addi(lanes(), seti(int32_t(k * L))), label), set(1.f));
-        e.v[i][k] = mul(fms(e.v[i][k], set(over[i]), one), set(dloss[row]));
+        e.v[i][k] = mul(fms(e.v[i][k], set(over[i]), one), set(dloss[r + i]));
       }
     }
     e.write(dz, n, cols);

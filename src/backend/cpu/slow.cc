@@ -32,7 +32,6 @@ bool all_float(std::span<const TensorType> types) {
 // Operators without a fast kernel of their own yet: delete the line when the kernel's file comes.
 #define MP_SLOW(Class, name) \
   std::unique_ptr<Kernel> name(const ops::Class& op, const Request& request) { return slow(op, request); }
-MP_SLOW(MatMul, matmul)
 #undef MP_SLOW
 
 }  // namespace millpond::backend::cpu

@@ -30,7 +30,7 @@ endmacro()
 mp_cpu_sources(table.cc slow.cc isa.cc copies.cc elementwise.cc expression.cc fused.cc stage.cc step_size.cc)
 mp_cpu_isa_sources(expression_steps.cc stage_kernels.cc)
 # Products and optimisers.
-mp_cpu_sources(dense.cc optimizer_step.cc)
+mp_cpu_sources(dense.cc matmul.cc optimizer_step.cc)
 mp_cpu_isa_sources(dense_kernels.cc rule_kernels.cc)
 # Rows, channels, copies, attention.
 mp_cpu_sources(
@@ -41,5 +41,5 @@ mp_cpu_isa_sources(attention_kernels.cc channel_kernels.cc copy_kernels.cc reduc
 # Convolutions and pools.
 mp_cpu_sources(
   average_pool2d.cc average_pool2d_backward.cc conv2d.cc conv2d_backward_filter.cc conv2d_backward_input.cc conv_grid.cc
-  conv_pool.cc conv_pool_backward.cc max_pool2d.cc max_pool2d_backward.cc)
-mp_cpu_isa_sources(conv_pool_gradient.cc conv_pool_tile.cc conv_tile.cc max_pool_rows.cc winograd_pool.cc)
+  conv_pool.cc conv_pool_backward.cc max_pool2d.cc max_pool2d_backward.cc winograd_conv.cc)
+mp_cpu_isa_sources(conv_pool_gradient.cc conv_pool_tile.cc conv_tile.cc max_pool_rows.cc winograd_pool.cc winograd_tile.cc)

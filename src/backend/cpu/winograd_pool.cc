@@ -22,7 +22,8 @@ void transform(const WinogradShape& s, const float* filter, float* u) noexcept {
       const V half = set(.5f);
       MP_UNROLL for (int j = 0; j < 3; ++j) {
         const V sum = add(f[0][j], f[2][j]);
-        h[0][j] = f[0][j], h[1][j] = mul(half, add(sum, f[1][j])), h[2][j] = mul(half, sub(sum, f[1][j])), h[3][j] = neg(f[2][j]);
+        h[0][j] = f[0][j], h[1][j] = mul(half, add(sum, f[1][j])), h[2][j] = mul(half, sub(sum, f[1][j])),
+        h[3][j] = neg(f[2][j]);
       }
       float* to = u + pair_at(s, v / 2) + c * wide + v % 2 * 16;
       MP_UNROLL for (int i = 0; i < 4; ++i) {
@@ -38,8 +39,8 @@ void transform(const WinogradShape& s, const float* filter, float* u) noexcept {
 }
 
 /// The transformed input of a run of cells, as eight lines. First rows: t0 = d0 - d2, t1 = d1 + d2, t2 = d2 - d1,
-/// t3 = d1 - d3. Then columns: with c channels pixels lie c floats apart and cells 2c, so all four columns of a cell are its 2c
-/// floats of two lines, and the products below broadcast straight out of them, without a gather:
+/// t3 = d1 - d3. Then columns: with c channels pixels lie c floats apart and cells 2c, so all four columns of a cell
+/// are its 2c floats of two lines, and the products below broadcast straight out of them, without a gather:
 ///   D = t[x] - t[x + 2c]                              columns 0 (first c floats of the cell) and 3 (last c)
 ///   E = t[x + 2c] - t[x + c] in the first c: column 2; t[x] + t[x + c] in the last c: column 1
 /// Line i of D is at lines + i * kPair, of E at + kLine. `from` are four rows, `have` floats of them may be read.
@@ -49,7 +50,8 @@ MP_INLINE void rows_of(const float* const (&from)[4], int64_t x, int64_t have, V
   t[0] = sub(d0, d2), t[1] = add(d1, d2), t[2] = sub(d2, d1), t[3] = sub(d1, d3);
 }
 
-void fill_lines(const float* const (&from)[4], int64_t cin, int64_t cells, int64_t have, const uint16_t* second, float* lines) {
+void fill_lines(const float* const (&from)[4], int64_t cin, int64_t cells, int64_t have, const uint16_t* second,
+                float* lines) {
   const int64_t floats = cells * 2 * cin;
   if (cin <= 8) {  // a shift by 2c stays within two vectors: each float is loaded and each row summed once
     const I by1 = addi(lanes(), seti(int(cin))), by2 = addi(lanes(), seti(int(2 * cin)));
@@ -116,7 +118,8 @@ MP_INLINE void cells(const Cell& cell) {
     };
     products(U + cin * wide, E + cin, m1, true);
     products(U + 2 * cin * wide, E, m2, true);
-    MP_UNROLL for (int n = 0; n < kN; ++n) MP_UNROLL for (int h = 0; h < kH; ++h) s[n][h] = add(m1[n][h], m2[n][h]), d[n][h] = sub(m1[n][h], m2[n][h]);
+    MP_UNROLL for (int n = 0; n < kN; ++n) MP_UNROLL for (int h = 0; h < kH; ++h) s[n][h] = add(m1[n][h], m2[n][h]),
+                                                                                  d[n][h] = sub(m1[n][h], m2[n][h]);
     products(U, D, s, false);
     products(U + 3 * cin * wide, D + cin, d, false);
   };
@@ -130,9 +133,13 @@ MP_INLINE void cells(const Cell& cell) {
       y[1][0][n][h] = sub(s1[n][h], s2[n][h]), y[1][1][n][h] = sub(d1[n][h], d2[n][h]);
     }
     tile_row(0, s1, d1);
-    MP_UNROLL for (int n = 0; n < kN; ++n) MP_UNROLL for (int h = 0; h < kH; ++h) y[0][0][n][h] = add(y[0][0][n][h], s1[n][h]), y[0][1][n][h] = add(y[0][1][n][h], d1[n][h]);
+    MP_UNROLL for (int n = 0; n < kN; ++n) MP_UNROLL for (int h = 0; h < kH; ++h)
+        y[0][0][n][h] = add(y[0][0][n][h], s1[n][h]),
+        y[0][1][n][h] = add(y[0][1][n][h], d1[n][h]);
     tile_row(3, s1, d1);
-    MP_UNROLL for (int n = 0; n < kN; ++n) MP_UNROLL for (int h = 0; h < kH; ++h) y[1][0][n][h] = add(y[1][0][n][h], s1[n][h]), y[1][1][n][h] = add(y[1][1][n][h], d1[n][h]);
+    MP_UNROLL for (int n = 0; n < kN; ++n) MP_UNROLL for (int h = 0; h < kH; ++h)
+        y[1][0][n][h] = add(y[1][0][n][h], s1[n][h]),
+        y[1][1][n][h] = add(y[1][1][n][h], d1[n][h]);
   }
   const Tail last = tail_of(cell.tail);
   MP_UNROLL for (int n = 0; n < kN; ++n) MP_UNROLL for (int h = 0; h < kH; ++h) {
@@ -145,9 +152,12 @@ MP_INLINE void cells(const Cell& cell) {
     const V biased = add(max(lower, upper), h + 1 < kH ? load(cell.bias + 16 * h) : load(cell.bias + 16 * h, last));
     const V value = max(zero(), biased);
     float* to = cell.pooled + n * cell.cout + 16 * h;
-    if (cell.stream) stream(to, value);
-    else if (h + 1 < kH) store(to, value);
-    else store(to, value, last);
+    if (cell.stream)
+      stream(to, value);
+    else if (h + 1 < kH)
+      store(to, value);
+    else
+      store(to, value, last);
   }
 }
 
@@ -166,12 +176,14 @@ void cells_in_row(Cell cell, int64_t count) {
 
 template <int kC>
 void cells_by_vectors(const Cell& cell, int64_t count, bool two) {
-  if (two) cells_in_row<kC, 2, 2>(cell, count);
-  else cells_in_row<kC, 3, 1>(cell, count);
+  if (two)
+    cells_in_row<kC, 2, 2>(cell, count);
+  else
+    cells_in_row<kC, 3, 1>(cell, count);
 }
 
-void pool(const WinogradShape& s, const float* image, const float* u, const float* bias, float* pooled, uint16_t* winners, int64_t first, int64_t last,
-          float* lines, float* ring) noexcept {
+void pool(const WinogradShape& s, const float* image, const float* u, const float* bias, float* pooled,
+          uint16_t* winners, int64_t first, int64_t last, float* lines, float* ring) noexcept {
   const int64_t step = 2 * s.cin, row = s.width * s.cin;
   // Cells whose lines are filled together: an even number, so that at most the last of a row is alone; the lines of 3
   // channels and 64 of output are 7 KiB and stay in L1 beside the filter.
@@ -195,8 +207,10 @@ void pool(const WinogradShape& s, const float* image, const float* u, const floa
           V v = zero();
           const int64_t at = x - s.left * s.cin;  // in the image's row
           if (copied >= 0 && copied < s.height) {
-            if (at >= 0) v = at < row ? load(image + copied * row + at, tail_of(row - at)) : zero();
-            else if (at > -16) v = _mm512_maskz_loadu_ps(__mmask16(tail_of(row - at).m & ~((1u << -at) - 1)), image + copied * row + at);
+            if (at >= 0)
+              v = at < row ? load(image + copied * row + at, tail_of(row - at)) : zero();
+            else if (at > -16)
+              v = _mm512_maskz_loadu_ps(__mmask16(tail_of(row - at).m & ~((1u << -at) - 1)), image + copied * row + at);
           }
           store(to + x, v, t);
         }
@@ -213,15 +227,34 @@ void pool(const WinogradShape& s, const float* image, const float* u, const floa
       const int64_t vectors = s.vectors();
       for (int64_t v = 0; v < vectors; v += 2) {
         const bool two = v + 1 < vectors;
-        const int64_t place = r * s.cols + c, end = v + (two ? 2 : 1), tail = s.cout - 16 * (end - 1) < 16 ? s.cout - 16 * (end - 1) : 16;
-        const Cell cell{lines, u + pair_at(s, v / 2), s.cin, bias + 16 * v, pooled + place * s.cout + 16 * v, s.cout, winners + (place * vectors + v) * 2,
-                        vectors * 2, int(tail), s.stream};
+        const int64_t place = r * s.cols + c, end = v + (two ? 2 : 1),
+                      tail = s.cout - 16 * (end - 1) < 16 ? s.cout - 16 * (end - 1) : 16;
+        const Cell cell{lines,
+                        u + pair_at(s, v / 2),
+                        s.cin,
+                        bias + 16 * v,
+                        pooled + place * s.cout + 16 * v,
+                        s.cout,
+                        winners + (place * vectors + v) * 2,
+                        vectors * 2,
+                        int(tail),
+                        s.stream};
         switch (s.cin) {
-          case 1: cells_by_vectors<1>(cell, count, two); break;
-          case 2: cells_by_vectors<2>(cell, count, two); break;
-          case 3: cells_by_vectors<3>(cell, count, two); break;
-          case 4: cells_by_vectors<4>(cell, count, two); break;
-          default: cells_by_vectors<0>(cell, count, two); break;
+          case 1:
+            cells_by_vectors<1>(cell, count, two);
+            break;
+          case 2:
+            cells_by_vectors<2>(cell, count, two);
+            break;
+          case 3:
+            cells_by_vectors<3>(cell, count, two);
+            break;
+          case 4:
+            cells_by_vectors<4>(cell, count, two);
+            break;
+          default:
+            cells_by_vectors<0>(cell, count, two);
+            break;
         }
       }
     }

@@ -1,0 +1,78 @@
+// MatMulKernel: c = a b with an epilogue, in tiles.
+//
+//   wide    panels of columns x tiles of rows x chunks of the inner dimension, each a LIBXSMM product: LIBXSMM does not block for
+//           caches itself, and falls to half its speed where b leaves L2. A transposed b is turned chunk by chunk; a transposed a is
+//           LIBXSMM's own flag.
+//   few     fewer columns than a vector has lanes (or, with b transposed, fewer rows): dot products. A very long inner dimension is
+//           split into blocks whose partial results are added in order by a second phase.
+//   tiny    one call.
+// The product of a tile is made where the epilogue stores a result, or in scratch.
+// Memory: a tile and a turned chunk a thread; partial results; the epilogue's.
+#pragma once
+#include "backend/cpu/blocks.h"
+#include "backend/cpu/dense_kernels.h"
+#include "backend/cpu/expression.h"
+#include "backend/cpu/xsmm.h"
+#include "ops/matmul.h"
+
+namespace millpond::backend::cpu {
+
+class MatMulKernel final : public Kernel {
+ public:
+  /// Null: no fast path.
+  static std::unique_ptr<Kernel> make(const ops::MatMul& op, const Request& request);
+
+  std::span<const int> phases() const override { return {phases_, size_t(phase_count_)}; }
+  Bytes workspace() const override { return Bytes{shared_bytes_ + own_bytes_ * threads_}; }
+  void run(const Arguments& a, int phase, int block, int member) const noexcept override;
+
+ private:
+  enum class Path : uint8_t { kTiny, kFew, kFewSplit, kFewRows, kWide };
+  struct Own {
+    float *tile, *turned, *sums;
+    std::byte* epilogue;
+  };
+  struct Place {  // of a tile
+    int64_t batch, row, rows, col, cols;
+    int row_block, col_block;
+  };
+
+  void set_sizes(const ops::MatMul& op, const Request& request);
+  void choose_path();
+  bool prepare_wide();
+  Grid grid() const;
+  Own own(const Arguments& a, int member) const;
+  const float* a_of(const Arguments& a, int64_t batch) const { return a.input<float>(0) + offset(batch, 0); }
+  const float* b_of(const Arguments& a, int64_t batch) const { return a.input<float>(1) + offset(batch, 1); }
+  int64_t offset(int64_t batch, int operand) const;
+  Place place(int tile) const;
+  /// Where the product of a tile goes, and from row to row.
+  float* product(const Arguments& a, const Place& p, const Own& o, int64_t& ld) const;
+  void end(const Arguments& a, const Place& p, const float* product, int64_t ld, const Own& o) const noexcept;
+  void wide(const Arguments& a, const Place& p, const Own& o) const noexcept;
+  void few(const Arguments& a, const Place& p, const Own& o) const noexcept;
+  void few_rows(const Arguments& a, const Place& p, const Own& o) const noexcept;
+  void few_split(const Arguments& a, int block, const Own& o) const noexcept;
+  void join_split(const Arguments& a, const Own& o) const noexcept;
+  const float* turned_b(const float* b, int64_t from, int64_t count, const Own& o, int64_t& ld) const noexcept;
+
+  bool transpose_a_ = false, transpose_b_ = false;
+  int64_t batches_ = 1, rows_ = 0, cols_ = 0, inner_ = 0;
+  int batch_rank_ = 0;
+  int64_t batch_dims_[Shape::kMaxRank] = {}, batch_steps_[2][Shape::kMaxRank] = {};  // steps in floats
+  int threads_ = 1;
+  Path path_ = Path::kWide;
+  Ending ending_ = Ending::kNone;
+  const DenseKernels* tiny_ = nullptr;
+  std::unique_ptr<ExpressionKernel> epilogue_;
+  int direct_ = 0;  // output that the product is made in, or -1
+
+  int64_t tile_rows_ = 0, tile_cols_ = 0, chunk_ = 0;
+  int row_tiles_ = 1, col_tiles_ = 1, tiles_ = 1, blocks_ = 1;
+  Gemm products_[2][2][2][2];  // [last rows][last cols][last chunk][add]
+  int phases_[2] = {1, 1};
+  int phase_count_ = 1;
+  int64_t partial_bytes_ = 0, shared_bytes_ = 0, tile_bytes_ = 0, turned_bytes_ = 0, sums_bytes_ = 0, own_bytes_ = 0;
+};
+
+}  // namespace millpond::backend::cpu
