@@ -59,12 +59,13 @@ def check(work, results):
             continue
         if not loss[-1] < loss[0]:
             wrong.append(f"{who}: the loss does not fall: {loss[0]:.4f} to {loss[-1]:.4f}")
-        keras = [r["loss_per_epoch"][0] for peer in ("keras-tf", "keras-jax") for r in results.get(peer, [])]
+        # On TensorFlow, because on JAX Keras clips the probabilities, which hides large losses.
+        keras = [r["loss_per_epoch"][0] for r in results.get("keras-tf", [])]
         if keras:
             # The first weights differ. Where a few large steps make most of the first epoch's loss, it varies by more.
-            slack = 3.0 if work.classes > 2 and len(work.shape) == 3 else 1.1
+            slack = 3.0 if len(work.shape) == 3 else 1.1
             if not min(keras) / slack <= loss[0] <= max(keras) * slack:
-                wrong.append(f"{who}: first epoch's loss {loss[0]:.4f}, with Keras {min(keras):.4f} to {max(keras):.4f}")
+                wrong.append(f"{who}: first epoch's loss {loss[0]:.4f}, with Keras {keras[0]:.4f}")
     return wrong
 
 

@@ -77,8 +77,33 @@ def weights_h5():
     put("external_link_latest", lambda f: f.__setitem__("a", h5py.ExternalLink("b.h5", "/c")), "latest")
 
 
+def keras_config():
+    os.environ["KERAS_BACKEND"] = "jax"
+    import keras
+    from keras import layers as L
+
+    out = folder("keras_config")
+
+    def put(name, model):
+        with open(f"{out}/{name}.json", "w") as f:
+            f.write(model.to_json())
+
+    put("dense", keras.Sequential([keras.Input((4,)), L.Dense(3, "relu"), L.Dropout(0.5), L.Dense(1, "sigmoid")]))
+    put("images", keras.Sequential([keras.Input((9, 8, 2)), L.Conv2D(4, 3, padding="same", groups=2), L.BatchNormalization(), L.ReLU(6.0), L.MaxPooling2D(), L.AveragePooling2D(2, 1),
+                                    L.ZeroPadding2D(((1, 0), (0, 2))), L.GlobalAveragePooling2D(), L.Reshape((2, -1)), L.Flatten(), L.Dense(2, "softmax")]))
+    x, y = keras.Input((5,), dtype="int32"), keras.Input((5, 6))
+    z = L.Embedding(7, 6)(x)
+    z = L.Add()([z, L.MultiHeadAttention(2, 3)(z, y, use_causal_mask=True)])
+    z = L.Concatenate()([L.LayerNormalization()(z), y])
+    put("functional", keras.Model([x, y], [L.Dense(2)(z), L.Softmax()(L.Activation("tanh")(z))]))
+    inner = keras.Sequential([keras.Input((3,)), L.Dense(3)])
+    a = keras.Input((3,))
+    put("nested", keras.Model(a, inner(inner(a))))
+
+
 npy()
 weights_h5()
+keras_config()
 for path, _, files in os.walk(HERE):
     for f in sorted(files):
         print(os.path.getsize(os.path.join(path, f)), os.path.join(path, f))

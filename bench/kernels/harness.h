@@ -134,6 +134,9 @@ class Call {
       if (o) std::memset(o->data(), 0xff, o->bytes());
     std::memset(scratch_->data(), 0xff, scratch_->bytes());
   }
+  /// Operands and results of other calls.
+  void bind_in(int i, void* p) { ins_[size_t(i)] = p; }
+  void bind_out(int i, void* p) { outs_[size_t(i)] = p; }
   Kernel& kernel() { return *kernel_; }
   const Arguments& arguments() const { return arguments_; }
   const std::vector<TensorType>& outputs() const { return outputs_; }

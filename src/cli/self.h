@@ -19,8 +19,8 @@ Bytes resident_now();
 /// The most that ever was resident, by the kernel's counter (VmHWM).
 Bytes resident_peak();
 
-/// Maps the program's code whole, about 6 MiB: pages of a file otherwise become resident when a branch is first taken, be it in
-/// step 6,000, and would look like growth.
+/// Maps the code of the C and mathematics libraries whole, about 2 MiB: pages of a file otherwise become resident when a branch is
+/// first taken, be it in step 6,000, and would look like growth.
 void settle_code();
 
 struct Counted {

@@ -96,10 +96,7 @@ struct BinaryCrossentropyImpl final : LossImpl {
     Value loss;
     if (z) {
       if (z.shape() != p.shape()) z = ops::reshape(b, z, p.shape());
-      // log(1 + e^z) - z y, with (z + |z|) / 2 for max(z, 0): equal bits, and its gradient at 0 is right as well.
-      const Value size = ops::abs(b, z);
-      const Value positive = ops::multiply(b, ops::add(b, z, size), 0.5);
-      loss = ops::add(b, ops::subtract(b, positive, ops::multiply(b, z, y)), ops::log1p(b, ops::exp(b, ops::negate(b, size))));
+      loss = ops::sigmoid_cross_entropy(b, z, y);
     } else {
       p = clip(b, p, kEpsilon, 1 - kEpsilon);
       loss = ops::negate(b, ops::add(b, ops::multiply(b, y, ops::log(b, p)), ops::multiply(b, one_minus(b, y), ops::log(b, one_minus(b, p)))));

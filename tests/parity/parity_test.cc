@@ -116,15 +116,38 @@ std::vector<Tensor> gradients_of(Model& model, const Case& c) {
   return copies;
 }
 
+/// Whole epochs in the same order from the same weights: the curves stay together, and the network has learnt.
+void compare_curve(Model& model, const Case& c, const Arrays& x, const Arrays& y) {
+  const Json& fit = c.json["fit"];
+  const History h = model.fit(x, y, {.batch_size = fit["batch_size"], .epochs = fit["epochs"], .verbose = 0, .validation_split = fit["validation_split"], .shuffle = false});
+  for (const auto& [name, values] : c.json["history"].items())
+    for (size_t e = 0; e < values.size(); ++e) {
+      INFO(name, " of epoch ", e);
+      // A sample at the border may fall to the other side: one in a validation set of 64.
+      if (name.ends_with("accuracy")) CHECK(std::abs(h[name][e] - values[e].get<double>()) <= 1.01 / 64);
+      else CHECK(h[name][e] == doctest::Approx(values[e].get<double>()).epsilon(1e-2));
+    }
+  CHECK(h["val_accuracy"].back() >= 0.95);
+}
+
 void compare(const Case& c) {
   // Both sum in float32 in their own order: n terms differ by about sqrt(n) roundings of 6e-8, and the longest sum here has
   // some thousands. A training step adds the error of the step before, so ten of them get ten times as much.
   constexpr double kOnce = 1e-5, kTenTimes = 1e-4;
   Model model = model_from_json(read(c.folder / "model.json"));
-  const int outputs = c.json["outputs"], weights = c.json["weights"], trainable = c.json["trainable"];
+  const int outputs = c.json["outputs"], weights = c.json["weights"], trainable = c.json.value("trainable", 0);
   REQUIRE(int(model.get_weights().size()) == weights);
   model.set_weights(c.load("w", weights));
   const Arrays x(c.load("x", c.json["inputs"])), y(c.load("y", outputs));
+
+  // Weight files, both ways: Keras's own holds the same, and what we write Keras reads (read_weights.py).
+  const auto from_keras = [&] {
+    Model fresh = model_from_json(read(c.folder / "model.json"));
+    fresh.load_weights((c.folder / "keras.weights.h5").string());
+    return fresh.get_weights();
+  }();
+  for (int i = 0; i < weights; ++i) CHECK_MESSAGE(difference(from_keras[size_t(i)], model.get_weights()[size_t(i)]) == 0, "keras.weights.h5, weight ", i);
+  model.save_weights((c.folder / "ours.weights.h5").string());
 
   const Arrays predicted = model.predict(x, {.batch_size = 1000});
   const auto out = c.load("out", outputs);
@@ -139,6 +162,7 @@ void compare(const Case& c) {
   }
   const Optimizer optimizer = optimizer_of(c.json["optimizer"]);
   model.compile({.optimizer = optimizer, .loss = losses, .metrics = MetricList::each_output(metrics)});
+  if (c.json.contains("fit")) return compare_curve(model, c, x, y);
   const Results evaluated = model.evaluate(x, y, {.batch_size = 1000, .verbose = 0});
   for (const auto& [name, value] : c.json["evaluated"].items()) {
     INFO(name);

@@ -265,9 +265,8 @@ void narrow_reduce(const float* acc, int64_t count, float* c) {
 
 // --- tiny sizes ---
 
-template <Ending ending>
-void tiny_product(const float* a, const float* b, float* c, int64_t m, int64_t k, int64_t n, const float* bias) {
-  const Tail across = tail(n);
+template <Ending ending, class M>
+MP_INLINE void tiny_rows(const float* a, const float* b, float* c, int64_t m, int64_t k, int64_t n, const float* bias, M across) {
   const V start = ending == Ending::kNone ? zero() : load(bias, across);
   auto end = [](V v) { return ending == Ending::kBiasRelu ? max(v, zero()) : v; };
   int64_t i = 0;
@@ -285,6 +284,12 @@ void tiny_product(const float* a, const float* b, float* c, int64_t m, int64_t k
     for (int64_t j = 0; j < k; ++j) s = fma(set(a[i * k + j]), load(b + j * n, across), s);
     store(c + i * n, end(s), across);
   }
+}
+
+template <Ending ending>
+void tiny_product(const float* a, const float* b, float* c, int64_t m, int64_t k, int64_t n, const float* bias) {
+  if (n == kLanes) tiny_rows<ending>(a, b, c, m, k, n, bias, All{});
+  else tiny_rows<ending>(a, b, c, m, k, n, bias, tail(n));
 }
 
 template <int kind, bool nesterov, bool decay>

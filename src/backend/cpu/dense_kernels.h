@@ -65,6 +65,6 @@ MP_ISA_TABLE(DenseKernels, dense_kernels)
 
 /// For rows of n elements that are few: on AVX-512, half a vector with a mask is slower than a whole one of AVX2, above all where
 /// it is written and soon read again.
-inline const DenseKernels& dense_kernels_for(int64_t n) { return n % 16 > 0 && n % 16 <= 8 && n < 64 ? avx2::dense_kernels : dense_kernels(); }
+inline const DenseKernels& dense_kernels_for(int64_t n) { return n % 16 == 8 && n < 64 ? avx2::dense_kernels : dense_kernels(); }
 
 }  // namespace millpond::backend::cpu

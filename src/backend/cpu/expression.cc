@@ -599,14 +599,16 @@ std::byte* ExpressionKernel::base(const External& e, const ExpressionCall& call,
   return reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(call.product) - uintptr_t((t.row * call.product_ld + t.col) * 4));
 }
 
-void ExpressionKernel::tile(const ExpressionCall& call, Tile t) const noexcept {
-  if (tiny_function_ && t.rows * t.cols == grid_.cols) return tiny_function_(tiny_.data(), {call.in, call.out, call.product, grid_.cols});
-  if (turned_) t = {t.col, t.cols, t.row, t.rows, t.col_block, t.row_block, t.first, t.last};
+void ExpressionKernel::tile(const ExpressionCall& call, const Tile& tile) const noexcept {
+  if (tiny_function_ && tile.rows * tile.cols == grid_.cols) return tiny_function_(tiny_.data(), {call.in, call.out, call.product, grid_.cols});
+  const Tile turned{tile.col, tile.cols, tile.row, tile.rows, tile.col_block, tile.row_block, tile.first, tile.last};
+  const Tile& t = turned_ ? turned : tile;
   Ref refs[kMaxRefs];
   std::byte* bases[kMaxExternals];
   uint64_t keys[kMaxKeys];
   Chunk c;
-  const int64_t step_cols = std::min(t.cols, chunk_), step_rows = t.cols == 0 ? 1 : std::max<int64_t>(1, std::min(t.rows, chunk_ / std::max<int64_t>(1, step_cols)));
+  int64_t step_rows = t.rows, step_cols = t.cols;
+  if (step_rows * step_cols > chunk_) step_cols = std::min(step_cols, chunk_), step_rows = chunk_ / step_cols;
 
   const size_t externals = externals_.size();
   for (size_t i = 0; i < externals; ++i) {
@@ -628,9 +630,10 @@ void ExpressionKernel::tile(const ExpressionCall& call, Tile t) const noexcept {
   const Step* const steps = steps_.data();
   const Step* from = steps;
   const Step* const end = steps + steps_.size();
-  for (int64_t row = t.row; row < t.row + t.rows; row += step_rows)
-    for (int64_t col = t.col; col < t.col + t.cols; col += step_cols) {
-      const int64_t rows = std::min(step_rows, t.row + t.rows - row), cols = std::min(step_cols, t.col + t.cols - col);
+  const int64_t last_row = t.row + t.rows, last_col = t.col + t.cols;
+  for (int64_t row = t.row; row < last_row; row += step_rows)
+    for (int64_t col = t.col; col < last_col; col += step_cols) {
+      const int64_t rows = std::min(step_rows, last_row - row), cols = std::min(step_cols, last_col - col);
       for (size_t i = 0; i < externals; ++i) {
         const External& e = externals_[i];
         const int64_t row_bytes = e.kind == External::Kind::kProduct ? (turned_ ? 0 : call.product_ld * 4) : e.row_bytes;

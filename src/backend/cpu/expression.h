@@ -49,7 +49,7 @@ class ExpressionKernel {
   int64_t shared_bytes() const { return shared_bytes_; }
   /// Sums are left for finish() after all tiles.
   bool unfinished() const { return unfinished_; }
-  void tile(const ExpressionCall& call, Tile t) const noexcept;
+  void tile(const ExpressionCall& call, const Tile& tile) const noexcept;
   void finish(const ExpressionCall& call) const noexcept;
 
   /// Only full and scalar operands, and no sums by row or column: rows and columns may be seen as one row.

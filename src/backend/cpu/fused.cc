@@ -12,6 +12,7 @@ class FusedKernel final : public Kernel {
   FusedKernel(std::unique_ptr<ExpressionKernel> body, Runs rows, Runs cols, int threads)
       : body_(std::move(body)), rows_(rows), cols_(cols), shared_(aligned(body_->shared_bytes())), own_(body_->own_bytes()) {
     workspace_ = Bytes{shared_ + own_ * threads};
+    whole_ = {0, rows.count, 0, cols.count};
     phases_[0] = rows.blocks * cols.blocks;
     phase_count_ = body_->unfinished() ? 2 : 1;
   }
@@ -20,6 +21,7 @@ class FusedKernel final : public Kernel {
   void run(const Arguments& a, int phase, int block, int member) const noexcept override {
     const ExpressionCall call{a.in, a.out, a.scratch + shared_ + own_ * member, a.scratch};
     if (phase == 1) return body_->finish(call);
+    if (phases_[0] == 1) return body_->tile(call, whole_);
     const int r = block / cols_.blocks, c = block % cols_.blocks;
     const int64_t row = rows_.begin(r), col = cols_.begin(c);
     body_->tile(call, {row, rows_.end(r) - row, col, cols_.end(c) - col, r, c});
@@ -30,6 +32,7 @@ class FusedKernel final : public Kernel {
   Runs rows_, cols_;
   int64_t shared_, own_;
   Bytes workspace_;
+  Tile whole_;
   int phases_[2] = {1, 1};
   int phase_count_ = 1;
 };

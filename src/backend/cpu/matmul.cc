@@ -131,7 +131,7 @@ std::unique_ptr<Kernel> MatMulKernel::make(const ops::MatMul& op, const Request&
   switch (k->path_) {
     case Path::kTiny:
       // the few elements of a vector: columns, or rows where there is one column
-      k->tiny_ = &dense_kernels_for(k->cols_ > 1 ? k->cols_ : k->rows_ <= 8 ? std::max(k->rows_, k->inner_) : 16);
+      k->tiny_ = &dense_kernels_for(k->cols_ > 1 ? k->cols_ : k->rows_ <= 8 && k->inner_ <= 8 ? 8 : 16);
       k->tile_bytes_ = k->direct_ < 0 ? tile : 0; break;
     case Path::kFew:
     case Path::kFewSplit:
