@@ -6,5 +6,5 @@ show() {
   printf '\n$ millpond %s\n' "$*"
   build/bin/millpond "$@"
 }
-show plan mlp_small --batch 32
-show train mlp_small --synthetic --epochs 5
+show plan cnn_224 --batch 32
+show train cnn_224 --synthetic --epochs 3 --steps-per-epoch 6

@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
     int kind;  // 0 update, 1 backward, 2 backward with gate
   };
   const Layer layers[] = {{"tiny 1", 8, 4, 8, 0},           {"tiny 2", 8, 8, 1, 2},           {"mlp_small 1", 32, 100, 64, 0},  {"mlp_small 2", 32, 64, 1, 2}, {"mlp_large 1", 64, 200, 512, 0}, {"mlp_large 2", 64, 512, 256, 2},
-                          {"mlp_large 3", 64, 256, 1, 2},   {"mlp_784 1", 128, 784, 512, 0},  {"mlp_784 2", 128, 512, 512, 2},  {"mlp_784 3", 128, 512, 10, 2}, {"cnn dense", 32, 394272, 10, 2}, {"cnn update only", 32, 394272, 10, 0}};
+                          {"mlp_large 3", 64, 256, 1, 2},   {"mlp_784 1", 128, 784, 512, 0},  {"mlp_784 2", 128, 512, 512, 2},  {"mlp_784 3", 128, 512, 10, 2}, {"gpt2 mlp", 256, 768, 3072, 2}, {"gpt2 mlp 2", 256, 3072, 768, 2}, {"big batch", 1024, 512, 512, 2}, {"cnn dense", 32, 394272, 10, 2}, {"cnn update only", 32, 394272, 10, 0}};
   for (const Layer& l : layers) {
     for (int threads : {1, 2}) {
       if (threads == 2 && l.rows < 64 && l.in < 1000) continue;

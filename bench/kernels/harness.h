@@ -1,6 +1,7 @@
 // For the micro-benchmarks and checks of kernels: operands with guard bytes, a run of any kernel by any number of threads, the
 // reference beside it, least time of many runs.
 #pragma once
+#include <sched.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -167,6 +168,17 @@ class Call {
   Arguments arguments_;
 };
 
+/// One processor for each member: on a busy machine both may otherwise share one for long.
+inline void pin(int member) {
+  thread_local int at = -1;
+  if (at == member) return;
+  at = member;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(member, &set);
+  sched_setaffinity(0, sizeof set, &set);
+}
+
 /// Runs kernels one after the other by all members of a team, blocks claimed from counters: what runtime::Program does.
 class Stage {
  public:
@@ -183,6 +195,7 @@ class Stage {
     if (counters_.size() != steps_.size()) counters_ = std::vector<Counter>(steps_.size());
     for (auto& c : counters_) c.next.store(0, std::memory_order_relaxed), c.done.store(0, std::memory_order_relaxed);
     team.run([&](int m) {
+      pin(m);
       for (size_t i = 0; i < steps_.size(); ++i) {
         auto& s = steps_[i];
         auto& c = counters_[i];

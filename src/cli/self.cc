@@ -7,15 +7,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "base/format.h"
 #include "millpond/error.h"
 #include "probe/count.h"
+#include "train/programs.h"
 
 namespace millpond::cli {
 namespace {
@@ -75,6 +78,8 @@ Bytes resident_peak() {
   return Bytes{std::max<int64_t>(0, kib_after(read_small("/proc/self/status", text), "\nVmHWM:")) << 10};
 }
 
+namespace {
+
 void settle_code() {
   // Our own code is all used in the first epoch; the C library's branches (a float that is almost zero, a thread that has to wait)
   // are not.
@@ -93,6 +98,26 @@ void settle_code() {
     }
     line = end + 1;
   }
+}
+
+void settle_stacks(int threads) {
+  Team& team = train::team_of(threads);
+  std::vector<std::atomic<bool>> came(static_cast<size_t>(threads));
+  const auto all = [&] { return std::ranges::all_of(came, [](const auto& c) { return c.load(); }); };
+  for (const double begin = now(CLOCK_MONOTONIC); !all() && now(CLOCK_MONOTONIC) - begin < 1;)
+    team.run([&](int member) {
+      volatile char stack[64 << 10];
+      for (size_t i = 0; i < sizeof stack; i += 4096) stack[i] = 0;
+      came[static_cast<size_t>(member)] = true;
+      for (const double since = now(CLOCK_MONOTONIC); !all() && now(CLOCK_MONOTONIC) - since < 1e-3;) {}
+    });
+}
+
+}  // namespace
+
+void settle(int threads) {
+  settle_code();
+  settle_stacks(threads);
 }
 
 std::optional<Counted> counted_now() {

@@ -19,9 +19,10 @@ Bytes resident_now();
 /// The most that ever was resident, by the kernel's counter (VmHWM).
 Bytes resident_peak();
 
-/// Maps the code of the C and mathematics libraries whole, about 2 MiB: pages of a file otherwise become resident when a branch is
-/// first taken, be it in step 6,000, and would look like growth.
-void settle_code();
+/// Makes resident beforehand what would otherwise become so at some later step and look like growth: the code of the C and
+/// mathematics libraries (about 2 MiB; a branch may be first taken in step 6,000), and 64 KiB of each thread's stack (on a busy
+/// machine a thread may begin late).
+void settle(int threads);
 
 struct Counted {
   uint64_t allocations = 0;  // calls that take memory

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/format.h"
+#include "base/team.h"
 #include "cli/command.h"
 #include "cli/measure.h"
 #include "cli/memory.h"
@@ -108,7 +109,7 @@ int run(const Arguments& a, char** argv) {
   if (a.count) restart_counting(argv);
   if (a.data.empty() && !a.synthetic)
     throw Error(Code::kUsage, "there is nothing to train on").hint("give --data X.npy Y.npy, or --synthetic for made-up data");
-  settle_code();
+  settle(a.threads > 0 ? a.threads : usable_threads());
   set_random_seed(a.seed);
   OpenedModel opened = open_model(a.choice);
   const Builtin* b = opened.builtin;

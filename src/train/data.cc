@@ -1,4 +1,5 @@
 // A user's arrays: checked against the model once, then staged batch by batch.
+#include <cfloat>
 #include <cmath>
 
 #include "base/format.h"
@@ -79,7 +80,7 @@ namespace {
   int64_t column = 0;
   for (; column < width; ++column) {
     value = t.at(row * width + column);
-    if (below ? !(value > -1 && std::trunc(value) < double(feed.limit)) : !std::isfinite(value)) break;
+    if (below ? !(value > -1 && std::trunc(value) < double(feed.limit)) : !std::isfinite(value) || std::abs(value) > FLT_MAX) break;
   }
   const std::string where = width == 1 ? "" : format(", value {}", column);
   if (below) {
@@ -87,7 +88,7 @@ namespace {
                                      feed.label ? "the output" : "the layer", feed.limit_of, feed.limit, feed.label ? "classes" : "rows", feed.limit - 1))
         .with("layer", feed.limit_of);
   }
-  throw Error(Code::kValue, format("row {} of {}{} is {}", row, feed.name, where, std::isnan(value) ? "NaN" : "infinite"))
+  throw Error(Code::kValue, format("row {} of {}{} is {}", row, feed.name, where, std::isnan(value) ? "NaN" : std::isinf(value) ? "infinite" : format("too large for {}", feed.type.dtype)))
       .hint("clean the data, or train with check_inputs off");
 }
 

@@ -75,6 +75,9 @@ class Fit {
     Order order(data_.samples, o_.shuffle);
     const Interrupt interrupt;
     model_.stop = false;
+    history_.epoch.reserve(size_t(o_.epochs));
+    history_.seconds.reserve(size_t(o_.epochs));
+    history_.train_seconds.reserve(size_t(o_.epochs));
     hooks.each([](Callback& c) { c.on_train_begin({}); });
     for (int epoch = o_.initial_epoch; epoch < o_.epochs && !model_.stop && !history_.interrupted; ++epoch) {
       const auto start = Clock::now();
@@ -139,10 +142,12 @@ class Fit {
 
   // Programs may have gone or moved when somebody else's code has run.
   void refresh() {
+    if (full_ && model_.programs.uses() == seen_) return;
     full_ = &model_.program(Kind::kTrain, batch_, threads_, data_.labels);
     last_ = last_batch_ == batch_ ? full_ : &model_.program(Kind::kTrain, last_batch_, threads_, data_.labels);
     connect(*full_, data_, o_.check_inputs);
     if (last_ != full_) connect(*last_, data_, o_.check_inputs);
+    seen_ = model_.programs.uses();
   }
 
   // The steps of one epoch; returns how many were taken.
@@ -192,7 +197,10 @@ class Fit {
     history_.epoch.push_back(epoch);
     for (const Logs::Entry& e : logs) {
       auto it = std::ranges::find(history_.history, e.name, [](const auto& h) { return std::string_view(h.first); });
-      if (it == history_.history.end()) it = history_.history.insert(it, {std::string(e.name), {}});
+      if (it == history_.history.end()) {
+        it = history_.history.insert(it, {std::string(e.name), {}});
+        it->second.reserve(size_t(o_.epochs));  // so that an epoch takes no memory either
+      }
       it->second.push_back(e.value);
     }
   }
@@ -208,6 +216,7 @@ class Fit {
   int64_t at_ = 0;  // the first sample, in the order, of the next batch
   bool ran_out_ = false;
   Ready *full_ = nullptr, *last_ = nullptr;
+  uint64_t seen_ = 0;  // uses of the model's programs when full_ and last_ were looked up
   std::optional<Means> means_;
   std::vector<std::string> names_;
   std::vector<Logs::Entry> entries_;

@@ -63,6 +63,7 @@ Ready& Programs::get(const ProgramKey& key, const std::function<Traced()>& make,
 }
 
 void Programs::clear() {
+  ++clock_;
   ready_.clear();
   arena_ = Segment();
 }

@@ -50,6 +50,9 @@ class Programs {
   const Segment& arena() const { return arena_; }
   std::vector<const Ready*> all() const;
 
+  /// How often a program was asked for: as long as it is the same, every Ready& is where it was.
+  uint64_t uses() const { return clock_; }
+
  private:
   std::string account_;
   std::vector<std::unique_ptr<Ready>> ready_;

@@ -68,7 +68,10 @@ int64_t lane_rows(const Lane& lane, const Rows& rows, int64_t begin, int64_t end
     } else {
       for (int64_t i = 0; i < n; ++i) y[i] = convert<To>(x[i]);
     }
-    if (lane.check == Check::kFinite ? finite(y, n) : lane.check != Check::kBelow || below(y, n, lane.limit)) continue;
+    bool good = true;
+    if (lane.check == Check::kFinite) good = finite(y, n) && (std::is_same_v<From, To> || finite(x, n));  // NaN has no integer to become
+    if (lane.check == Check::kBelow) good = below(y, n, lane.limit);
+    if (good) continue;
     if (bad < 0) bad = r;
   }
   return bad;

@@ -27,7 +27,7 @@ TensorType type(Shape shape, DType dtype = DType::kFloat32);
 std::string refusal_of(const graph::Operator& op, const std::vector<TensorType>& types);
 
 struct Run {
-  int threads = 1;   // blocks are dealt to that many real threads, last block first when more than one
+  int threads = 1;   // more than one: real threads, each taking the last block that is left
   int overlap = -1;  // which of memory().may_overwrite to use; -1: none
 };
 /// Runs one operator. Outputs, scratch and operands lie between guard bytes and begin as garbage; operands must come out
@@ -53,8 +53,9 @@ inline Tolerance ulps(double k) { return {Tolerance::Kind::kUlps, k, 0}; }
 inline Tolerance terms(double n) { return {Tolerance::Kind::kTerms, n, 0}; }
 inline Tolerance scale(double k, double least = 0) { return {Tolerance::Kind::kScale, k, least}; }
 
-/// The fast kernel, on 1, 2 and 3 threads and with every allowed overlap, agrees with its twin; the bits do not depend on
-/// threads or overlap. `only`: the outputs to compare; empty: all.
+/// The fast kernel, on 1, 2 and 3 threads and with every allowed overlap, agrees with its twin. A second run on as many threads,
+/// with other threads running other blocks, and a run with an overlap give the same bits. `only`: the outputs to compare;
+/// empty: all.
 void check_twin(const backend::Backend& fast, const graph::Operator& op, const std::vector<Tensor>& inputs, Tolerance tolerance,
                 std::vector<int> only = {});
 

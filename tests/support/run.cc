@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <thread>
 
@@ -38,10 +39,10 @@ void run(const backend::Kernel& kernel, const backend::Arguments& a, int threads
   const std::span<const int> phases = kernel.phases();
   for (int phase = 0; phase < int(phases.size()); ++phase) {
     std::vector<std::thread> team;
+    std::atomic<int> left{phases[phase]};
     for (int member = 0; member < threads; ++member)
       team.emplace_back([&, member] {
-        for (int block = phases[phase] - 1; block >= 0; --block)
-          if (block % threads == member) kernel.run(a, phase, block, member);
+        for (int block = --left; block >= 0; block = --left) kernel.run(a, phase, block, member);
       });
     for (std::thread& t : team) t.join();
   }

@@ -55,6 +55,17 @@ TEST_CASE("bad input: NaN and infinity are named with row and column, unless the
   CHECK(std::isnan(model.fit(x, classes({8}, 3, 1), {.verbose = 0, .check_inputs = false})["loss"][0]));
 }
 
+TEST_CASE("bad input: NaN for an input of integers, and a number too large for float32, are refused as well") {
+  Sequential model{Input({1}, DType::kInt32, "in"), Dense(1)};
+  model.compile("sgd", "mse");
+  Tensor x = uniform({4, 1}, 1);
+  x.values<float>()[2] = NAN;
+  CHECK(refusal(model, x, uniform({4, 1}, 1)).starts_with("row 2 of x0 is NaN"));
+  Tensor big = uniform({8, 4}, 1).astype(DType::kFloat64);
+  big.values<double>()[5] = 1e300;
+  CHECK(refusal(classifier(), big, classes({8}, 3, 1)).starts_with("row 1 of x0, value 1 is too large for float32"));
+}
+
 TEST_CASE("bad input: good batches before a bad one have trained, the bad one has not") {
   Sequential model = classifier();
   Tensor x = uniform({8, 4}, 1);

@@ -20,6 +20,18 @@ struct Row {
   int tail;     // channels of the last vector
 };
 
+/// Two pixels of a row in the lower half of a register, the two below them in the upper.
+template <int kC, bool kMasked>
+MP_INLINE V two_rows(const float* above, const float* below) {
+  if constexpr (kMasked) {
+    constexpr __mmask8 kPixels = __mmask8((1u << (2 * kC)) - 1);
+    return _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_maskz_loadu_ps(kPixels, above)),
+                              _mm256_maskz_loadu_ps(kPixels, below), 1);
+  } else {
+    return _mm512_mask_loadu_ps(_mm512_castps256_ps512(_mm256_loadu_ps(above)), 0xff00, below - 8);
+  }
+}
+
 /// kT taps beside each other times kC channels times kH vectors of sums stay in registers for a row of cells.
 template <int kC, int kT, int kH>
 void taps_of_row(const Row& r) {
@@ -30,8 +42,7 @@ void taps_of_row(const Row& r) {
   const Tail last = tail_of(r.tail);
   const float *upper = r.upper, *lower = r.lower, *g = r.g;
   const uint16_t* w = r.winners;
-  const __mmask8 pixels = __mmask8((1u << (2 * kC)) - 1);
-  for (int64_t cell = 0; cell < r.cols; ++cell, upper += 2 * kC, lower += 2 * kC, g += r.cout, w += r.masks) {
+  auto one_cell = [&]<bool kMasked>() __attribute__((always_inline)) {
     V d[kH];
     I at[kH][kC];  // lane in the register of candidates: 8 for the lower row, kC for the right pixel, the channel
     MP_UNROLL for (int h = 0; h < kH; ++h) {
@@ -42,13 +53,17 @@ void taps_of_row(const Row& r) {
       MP_UNROLL for (int c = 1; c < kC; ++c) at[h][c] = addi(at[h][0], seti(c));
     }
     MP_UNROLL for (int t = 0; t < kT; ++t) {
-      const __m256 above = _mm256_maskz_loadu_ps(pixels, upper + t * r.dilation),
-                   below = _mm256_maskz_loadu_ps(pixels, lower + t * r.dilation);
-      const V candidates = _mm512_insertf32x8(_mm512_castps256_ps512(above), below, 1);
+      const V candidates = two_rows<kC, kMasked>(upper + t * r.dilation, lower + t * r.dilation);
       MP_UNROLL for (int c = 0; c < kC; ++c) MP_UNROLL for (int h = 0; h < kH; ++h) sum[t][c][h] =
           fma(d[h], _mm512_permutexvar_ps(at[h][c], candidates), sum[t][c][h]);
     }
-  }
+    upper += 2 * kC, lower += 2 * kC, g += r.cout, w += r.masks;
+  };
+  constexpr int64_t kCareful =
+      (8 - 2 * kC + 2 * kC - 1) / (2 * kC);  // cells at the end of a row that 8 floats go beyond
+  int64_t cell = 0;
+  for (; cell < r.cols - kCareful; ++cell) one_cell.template operator()<false>();
+  for (; cell < r.cols; ++cell) one_cell.template operator()<true>();
   MP_UNROLL for (int t = 0; t < kT; ++t) MP_UNROLL for (int c = 0; c < kC; ++c) MP_UNROLL for (int h = 0; h < kH; ++h)
       store(r.sums + (t * kC + c) * r.wide + 16 * h, sum[t][c][h]);
   if (r.bias) MP_UNROLL for (int h = 0; h < kH; ++h) store(r.bias + 16 * h, add(load(r.bias + 16 * h), bias[h]));

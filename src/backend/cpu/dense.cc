@@ -41,7 +41,7 @@ DenseKernel::DenseKernel(const ops::Rule& rule, bool bias, bool dx, const Reques
   } else {
     path_ = Path::kWide;
     const int64_t most = std::clamp<int64_t>(dx ? 16384 / std::max<int64_t>(1, rows_) : 64, 16, 48);
-    pieces_ = Pieces(in_, std::min(most, std::max<int64_t>(8, kTileFloats / std::min<int64_t>(out_, 256))), 1, flops / 100 + weights * 0.3);
+    pieces_ = Pieces(in_, std::min(most, std::max<int64_t>(8, kTileFloats / std::min<int64_t>(out_, 256))), dx && in_ % 16 == 0 && in_ >= 128 ? 16 : 1, flops / 100 + weights * 0.3);
   }
 }
 
@@ -96,7 +96,9 @@ void DenseKernel::prepare_wide() {
     turned_bytes_ = aligned(out_ * rows_ * 4);
     dx_bytes_ = aligned(pieces_.size * rows_ * 4);
     if (epilogue_) tile_bytes_ = dx_bytes_;
-    turns_ = Runs(out_, double(rows_) * 0.12, 16);
+    // a few microseconds, but everyone waits for it
+    const bool shared = double(rows_) * double(out_) > 32768;
+    turns_ = Runs(out_, shared ? 4 * kBlockTime / double(out_) : 0, 16);
   }
   auto last = [](int64_t n, int64_t size) { return n - (ceil_div(n, size) - 1) * size; };
   for (int p = 0; p < 2; ++p) {
