@@ -192,23 +192,26 @@ class Stage {
         for (int b = 0; b < s.blocks; ++b) s.kernel->run(s.arguments, s.phase, b, 0);
       return;
     }
-    if (counters_.size() != steps_.size()) counters_ = std::vector<Counter>(steps_.size());
-    for (auto& c : counters_) c.next.store(0, std::memory_order_relaxed), c.done.store(0, std::memory_order_relaxed);
+    const size_t members = size_t(team.size());
+    if (claims_.size() != steps_.size() * members) claims_ = std::vector<Claim>(steps_.size() * members), done_ = std::vector<Done>(steps_.size());
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      done_[i].blocks.store(0, std::memory_order_relaxed);
+      for (size_t m = 0; m < members; ++m) {
+        claims_[i * members + m].next.store(int(size_t(steps_[i].blocks) * m / members), std::memory_order_relaxed);
+        claims_[i * members + m].end = int(size_t(steps_[i].blocks) * (m + 1) / members);
+      }
+    }
     team.run([&](int m) {
       pin(m);
       for (size_t i = 0; i < steps_.size(); ++i) {
-        auto& s = steps_[i];
-        auto& c = counters_[i];
-        // own half first: a static start, then whatever is left
+        const Step& s = steps_[i];
         int mine = 0;
-        for (;;) {
-          const int b = c.next.fetch_add(1, std::memory_order_relaxed);
-          if (b >= s.blocks) break;
-          s.kernel->run(s.arguments, s.phase, b, m);
-          ++mine;
+        for (size_t k = 0; k < members; ++k) {  // own share first, then what others have left
+          Claim& c = claims_[i * members + (size_t(m) + k) % members];
+          for (int b; c.next.load(std::memory_order_relaxed) < c.end && (b = c.next.fetch_add(1, std::memory_order_relaxed)) < c.end; ++mine) s.kernel->run(s.arguments, s.phase, b, m);
         }
-        if (mine) c.done.fetch_add(mine, std::memory_order_acq_rel);
-        while (c.done.load(std::memory_order_acquire) < s.blocks) __builtin_ia32_pause();
+        if (mine) done_[i].blocks.fetch_add(mine, std::memory_order_acq_rel);
+        while (done_[i].blocks.load(std::memory_order_acquire) < s.blocks) __builtin_ia32_pause();
       }
     });
   }
@@ -219,12 +222,16 @@ class Stage {
     Arguments arguments;
     int phase, blocks;
   };
-  struct alignas(64) Counter {
+  struct alignas(64) Claim {
     std::atomic<int> next{0};
-    alignas(64) std::atomic<int> done{0};
+    int end = 0;
+  };
+  struct alignas(64) Done {
+    std::atomic<int> blocks{0};
   };
   std::vector<Step> steps_;
-  std::vector<Counter> counters_;
+  std::vector<Claim> claims_;
+  std::vector<Done> done_;
 };
 
 /// Least seconds of one run.

@@ -99,17 +99,28 @@ int main(int argc, char** argv) {
       Team team(threads);
       const double time = least([&] { n.stage.run(team); }, argc > 2 ? std::atof(argv[2]) : 1, threads == 1);
       std::printf("%-10s %d thread%s %10.3f us a step", w.name, threads, threads > 1 ? "s" : " ", time * 1e6);
-      if (threads == 1) {
+      {
         double sum = 0;
         std::string text;
         for (size_t i = 0; i < n.calls.size(); ++i) {
-          const double t = least([&] { n.calls[i]->run(); }, 0.2);
+          Stage alone;
+          alone.add(*n.calls[i]);
+          const double t = least([&] { alone.run(team); }, 0.2, threads == 1);
           char buffer[64];
           std::snprintf(buffer, sizeof buffer, ", %s %.3f", n.names[i].c_str(), t * 1e6);
           text += buffer;
           sum += t;
         }
         std::printf(" (calls alone %.3f%s)", sum * 1e6, text.c_str());
+      }
+      if (threads == 2 && argc > 3) {  // pairs of calls, to see what the one costs the other
+        for (size_t i = 0; i < n.calls.size(); ++i)
+          for (size_t j = i + 1; j < n.calls.size(); ++j) {
+            Stage one, two, pair;
+            one.add(*n.calls[i]), two.add(*n.calls[j]), pair.add(*n.calls[i]), pair.add(*n.calls[j]);
+            const double a = least([&] { one.run(team); }, 0.1, false), b = least([&] { two.run(team); }, 0.1, false), c = least([&] { pair.run(team); }, 0.1, false);
+            if (c * 1e6 > 20) std::printf("\n  %s + %s: %.1f + %.1f, together %.1f", n.names[i].c_str(), n.names[j].c_str(), a * 1e6, b * 1e6, c * 1e6);
+          }
       }
       std::printf("\n");
     }
