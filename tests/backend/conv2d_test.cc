@@ -50,6 +50,13 @@ std::vector<Case> cases() {
       make({2, 6, 7, 12}, 3, 3, 12, same({2, 6, 7, 12}, 3), 12),
       make({1, 6, 5, 3}, 2, 4, 6, {.stride_h = 2, .top = 1, .left = 3, .right = 1}, 3),
       make({1, 30, 40, 32}, 3, 3, 64),
+      // Channels that end in half a vector; windows that stick out of the image, some on both sides.
+      make({2, 5, 6, 18}, 7, 7, 20, same({2, 5, 6, 18}, 7)),
+      make({2, 3, 4, 5}, 7, 6, 11, {.top = 4, .bottom = 4, .left = 3, .right = 5}),
+      make({2, 11, 9, 24}, 6, 6, 19, same({2, 11, 9, 24}, 6)),
+      make({3, 9, 12, 12}, 6, 6, 41),
+      make({2, 13, 15, 3}, 5, 5, 9, same({2, 13, 15, 3}, 5, 2)),
+      make({2, 9, 11, 51}, 2, 2, 52, same({2, 9, 11, 51}, 2)),
   };
 }
 Shape out(const Case& c) { return ops::Conv2D(c.window, c.groups).infer(std::vector{type(c.x), type(c.filter())})[0].shape; }

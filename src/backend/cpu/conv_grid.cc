@@ -92,7 +92,7 @@ ConvGrid ConvGrid::backward(const ops::Window& w, const Shape& x, const Shape& f
   g.filter_group = cout / groups;
   if (depthwise(x, filter, groups)) g.make_each(x[3]);
   for (int64_t p = 0; p < filter[0]; ++p)
-    for (int64_t q = 0; q < filter[1]; ++q) {
+    for (int64_t q = filter[1]; q-- > 0;) {  // columns ascend: neighbours are one run
       const int64_t row = i + w.top - p * w.dilation_h, col = j + w.left - q * w.dilation_w;
       if (row % w.stride_h == 0 && col % w.stride_w == 0)
         g.taps.push_back({row / w.stride_h, col / w.stride_w, (p * filter[1] + q) * cin * cout});
@@ -104,15 +104,12 @@ ConvGrid ConvGrid::backward(const ops::Window& w, const Shape& x, const Shape& f
 void ConvGrid::finish() {
   const ConvTiles& isa = conv_tiles();
   panels_ = each ? std::vector<Panel>{{0, 0, channels, 0, 0}} : cut_panels(groups, channels);
-  if (!taps.empty()) {
-    min_row_ = min_col_ = INT64_MAX, max_row_ = max_col_ = INT64_MIN;
-    for (const Tap& t : taps) {
-      min_row_ = std::min(min_row_, t.row), max_row_ = std::max(max_row_, t.row);
-      min_col_ = std::min(min_col_, t.col), max_col_ = std::max(max_col_, t.col);
-    }
-  }
-  // A part of the filter that stays in the cache while the pixels pass: whole taps, or a part of one.
   const int64_t count = int64_t(taps.size());
+  if (count) {
+    min_row_ = INT64_MAX, max_row_ = INT64_MIN;
+    for (const Tap& t : taps) min_row_ = std::min(min_row_, t.row), max_row_ = std::max(max_row_, t.row);
+  }
+  // A part of the filter that stays in the cache while the pixels pass: whole rows of taps, taps, or a part of one.
   if (each) {
     chunks_.push_back({0, count, 0, length});
   } else if (length > kChunkRows) {
@@ -121,14 +118,23 @@ void ConvGrid::finish() {
       for (int64_t p = 0; p < parts; ++p)
         chunks_.push_back({t, 1, length * p / parts, length * (p + 1) / parts - length * p / parts});
   } else {
-    const int64_t most = std::max<int64_t>(1, kChunkRows / std::max<int64_t>(1, length)),
-                  parts = (count + most - 1) / most;
+    int64_t together = 1;
+    while (together < count && taps[size_t(together)].row == taps[0].row) ++together;
+    if (count % together || together * length > kChunkRows) together = 1;
+    const int64_t units = count / together,
+                  most = std::max<int64_t>(1, kChunkRows / std::max<int64_t>(1, together * length)),
+                  parts = (units + most - 1) / most;
     for (int64_t p = 0; p < parts; ++p)
-      chunks_.push_back({count * p / parts, count * (p + 1) / parts - count * p / parts, 0, length});
+      chunks_.push_back(
+          {units * p / parts * together, (units * (p + 1) / parts - units * p / parts) * together, 0, length});
   }
   if (chunks_.empty()) chunks_.push_back({0, 0, 0, length});  // no taps: zeros are stored
-  int64_t rows = 0, most_taps = 1;
-  for (const Chunk& c : chunks_) rows = std::max(rows, c.taps * c.length), most_taps = std::max(most_taps, c.taps);
+  int64_t rows = 0, longest = length;
+  for (Chunk& c : chunks_) {
+    make_runs(c);
+    rows = std::max(rows, c.taps * c.length), most_runs_ = std::max(most_runs_, c.runs);
+    if (c.runs) longest = std::max(longest, runs_[size_t(c.run)].count * c.column);
+  }
 
   if (copies) {
     const int64_t row = (left + width + right) * pixel, span = max_row_ - min_row_ + 1;
@@ -145,30 +151,37 @@ void ConvGrid::finish() {
   const int64_t apart = pixel * std::min<int64_t>(step_h, max_row_ - min_row_ + 1) * step_w;
   // Depthwise: dy and all taps of a few pixels at a time.
   gradient_pixels_ = each ? 64 : std::clamp<int64_t>(kGradientBytes / 4 / std::max<int64_t>(1, apart) / 8 * 8, 64, 256);
-  zeros_at_ = 0;
-  pointers_at_ = round_line(length) * 4;
-  copy_at_ = pointers_at_ + round_line(2 * std::max(most_taps * ConvTiles::kPixels,
-                                                    (each ? count : 2) * (gradient_pixels_ + ConvTiles::kAhead))) *
-                                4;
-  packed_at_ =
+  const int64_t panel = int64_t(isa.vectors) * isa.lanes;
+  pointers_at_ = round_line(longest) * 4;  // behind zeros
+  packed_at_ = pointers_at_ + round_line(2 * most_runs_ * (ConvTiles::kPixels + 4)) * 4;
+  scratch_ = packed_at_ + round_line(each ? count * length : rows * panel) * 4;
+  copy_at_ = pointers_at_ + round_line(2 * (each ? count : 2) * (gradient_pixels_ + ConvTiles::kAhead)) * 4;
+  packed_dy_at_ =
       copy_at_ +
       (copies ? round_line(((segment_ - 1) * step_h + max_row_ - min_row_ + 1) * (left + width + right) * pixel) * 4
               : 0);
-  const int64_t panel = int64_t(isa.vectors) * isa.lanes;
-  scratch_ = packed_at_ + round_line(each ? count * length : rows * panel) * 4;
-  filter_scratch_ = packed_at_ + gradient_pixels_ * panel * 4;
+  filter_scratch_ = packed_dy_at_ + gradient_pixels_ * panel * 4;
+}
+
+/// Taps of a row whose pixels follow each other become one run, if that makes all runs of the chunk alike.
+void ConvGrid::make_runs(Chunk& chunk) {
+  const Tap* first = taps.data() + chunk.tap;
+  int64_t together = 1;
+  while (together < chunk.taps && first[together].row == first[0].row) ++together;
+  bool join = !each && length == pixel && chunk.length == length && chunk.taps % together == 0;
+  for (int64_t t = 0; t < chunk.taps; ++t)
+    join = join && first[t].row == first[t - t % together].row && first[t].col == first[0].col + t % together;
+  if (!join) together = 1;
+  const bool wide = length > pixel && chunk.length == length && !each;  // a tap is a row of the filter
+  chunk.column = wide ? pixel : chunk.length;
+  chunk.run = int64_t(runs_.size()), chunk.runs = chunk.taps / together;
+  for (int64_t t = 0; t < chunk.taps; t += together)
+    runs_.push_back({first[t].row, first[t].col, wide ? length / pixel : together, t * chunk.length});
 }
 
 ConvGrid::Cursor ConvGrid::cursor(int64_t p) const {
   const int64_t r = p / out_width;
   return {r / out_height, r % out_height, p % out_width};
-}
-
-inline void ConvGrid::next(Cursor& c) const {
-  if (++c.j == out_width) {
-    c.j = 0;
-    if (++c.i == out_height) c.i = 0, ++c.n;
-  }
 }
 
 /// Source rows of `rows` output rows, with zeros around them; seen as pixels of the whole source.
@@ -190,54 +203,102 @@ Pixels<const float> ConvGrid::copy_rows(Pixels<const float> source, int64_t n, i
   return {to + left * pixel - first * row, 0, row, pixel};
 }
 
-/// Pointers of `count` pixels for the taps of a chunk, [tap][pixel], and where their sums go.
-inline void ConvGrid::point(const Chunk& chunk, Pixels<const float> source, const Bounds& b, Pixels<float> out,
-                            int64_t count, Cursor& c, const float** pointers, float** outs, const float* zeros) const {
-  const Tap* first = taps.data() + chunk.tap;
-  for (int64_t k = 0; k < count; ++k, next(c)) {
-    outs[k] = out.at(c.n, c.i, c.j);
-    const int64_t y = c.i * step_h, x = c.j * step_w;
-    const float* origin = source.at(c.n, y, x) + chunk.begin;
-    const float** at = pointers + k;
-    if (y + min_row_ >= b.top && y + max_row_ < b.bottom && x + min_col_ >= b.left && x + max_col_ < b.right) {
-      for (int64_t t = 0; t < chunk.taps; ++t, at += count)
-        *at = origin + first[t].row * source.row + first[t].col * source.pixel;
+/// The pixels of [from, to) in the columns [first, last), which all have the same taps inside the source.
+void ConvGrid::columns(const Panel& panel, const Chunk& chunk, Pixels<const float> source, const float* packed,
+                       Pixels<float> out, int64_t from, int64_t to, int64_t first, int64_t last,
+                       const Work& work) const {
+  const int64_t across = last - first;
+  auto before = [&](int64_t p) {
+    return p / out_width * across + std::clamp<int64_t>(p % out_width - first, 0, across);
+  };
+  const int64_t begin = before(from), end = before(to);
+  if (begin == end) return;
+  const ConvTiles& isa = conv_tiles();
+  const int64_t most = each ? ConvTiles::kPixels : isa.max_pixels[panel.vectors],
+                width_of_panel = each ? 1 : int64_t(panel.vectors) * isa.lanes;
+  const ConvTiles::Pixels* function = each ? isa.each : isa.pixels[panel.vectors];
+
+  float* outs[ConvTiles::kPixels];
+  const float* origins[ConvTiles::kPixels];
+  int64_t ys[ConvTiles::kPixels];
+  PixelTile tile{work.pointers, 0, chunk.length, work.kept, outs, 0, panel.tail, chunk.tap > 0 || chunk.begin > 0};
+  int64_t runs = 0;
+  for (int64_t r = 0; r < chunk.runs; ++r) {
+    const Run& run = runs_[size_t(chunk.run + r)];
+    const int64_t a = std::max(run.col, -first * step_w), b = std::min(run.col + run.count, width - first * step_w);
+    if (a >= b) continue;
+    tile.length = (b - a) * chunk.column;
+    work.filters[runs] = packed + (run.at + (a - run.col) * chunk.column) * width_of_panel;
+    work.rows[runs] = run.row;
+    work.offsets[runs++] = run.row * source.row + a * source.pixel + chunk.begin;
+  }
+  Cursor c = {begin / across / out_height, begin / across % out_height, first + begin % across};
+  for (int64_t p = begin; p < end;) {
+    const int64_t rest = end - p, n = rest <= most ? rest : rest < 2 * most ? (rest + 1) / 2 : most;
+    for (int64_t k = 0; k < n; ++k) {
+      outs[k] = out.at(c.n, c.i, c.j);
+      ys[k] = c.i * step_h;
+      origins[k] = source.at(c.n, ys[k], c.j * step_w);
+      if (++c.j < last) continue;
+      c.j = first;
+      if (++c.i == out_height) c.i = 0, ++c.n;
+    }
+    const auto [top, bottom] = std::minmax_element(ys, ys + n);
+    const float** at = work.pointers;
+    if (*top + min_row_ >= 0 && *bottom + max_row_ < height) {
+      for (int64_t r = 0; r < runs; ++r, at += n)
+        for (int64_t k = 0; k < n; ++k) at[k] = origins[k] + work.offsets[r];
+      tile.runs = runs, tile.filters = work.filters;
     } else {
-      for (int64_t t = 0; t < chunk.taps; ++t, at += count) {
-        const int64_t row = y + first[t].row, col = x + first[t].col;
-        const bool inside = row >= b.top && row < b.bottom && col >= b.left && col < b.right;
-        *at = inside ? origin + first[t].row * source.row + first[t].col * source.pixel : zeros;
+      tile.runs = 0, tile.filters = work.kept;
+      for (int64_t r = 0; r < runs; ++r) {
+        bool any = false;
+        for (int64_t k = 0; k < n; ++k) {
+          const bool inside = uint64_t(ys[k] + work.rows[r]) < uint64_t(height);
+          at[k] = inside ? origins[k] + work.offsets[r] : work.zeros;
+          any |= inside;
+        }
+        if (any) work.kept[tile.runs++] = work.filters[r], at += n;
       }
     }
-  }
-}
-
-void ConvGrid::tiles(const Panel& panel, const Chunk& chunk, Pixels<const float> source, const Bounds& b,
-                     const float* packed, Pixels<float> out, int64_t from, int64_t to, const float** pointers,
-                     const float* zeros) const {
-  const ConvTiles& isa = conv_tiles();
-  const int64_t most = each ? ConvTiles::kPixels : isa.max_pixels[panel.vectors];
-  const ConvTiles::Pixels* function = each ? isa.each : isa.pixels[panel.vectors];
-  float* outs[ConvTiles::kPixels];
-  PixelTile tile{pointers, chunk.taps, chunk.length, packed, outs, 0, panel.tail, chunk.tap > 0 || chunk.begin > 0};
-  Cursor c = cursor(from);
-  for (int64_t p = from; p < to;) {
-    const int64_t rest = to - p, n = rest <= most ? rest : rest < 2 * most ? (rest + 1) / 2 : most;
-    point(chunk, source, b, out, n, c, pointers, outs, zeros);
     tile.ahead = step_w == 1 ? n * source.pixel : 0;
     function[n](tile);
     p += n;
   }
 }
 
+void ConvGrid::tiles(const Panel& panel, const Chunk& chunk, Pixels<const float> source, const float* packed,
+                     Pixels<float> out, int64_t from, int64_t to, const Work& work) const {
+  // Columns with all of their taps inside lie in [inner, outer).
+  int64_t inner = 0, outer = out_width;
+  for (int64_t r = chunk.run; r < chunk.run + chunk.runs; ++r) {
+    const Run& run = runs_[size_t(r)];
+    inner = std::max(inner, (std::max<int64_t>(0, -run.col) + step_w - 1) / step_w);
+    const int64_t last = width - run.col - run.count;  // column of the source
+    outer = std::min(outer, last < 0 ? 0 : last / step_w + 1);
+  }
+  inner = std::min(inner, out_width), outer = std::max(inner, outer);
+  auto some = [&](int64_t first, int64_t last) {
+    columns(panel, chunk, source, packed, out, from, to, first, last, work);
+  };
+  for (int64_t j = 0; j < inner; ++j) some(j, j + 1);
+  if (inner < outer) some(inner, outer);
+  for (int64_t j = outer; j < out_width; ++j) some(j, j + 1);
+}
+
 void ConvGrid::convolve(const Panel& panel, Pixels<const float> source, const float* filter, Pixels<float> out,
                         int64_t from, int64_t to, std::byte* scratch) const {
   const ConvTiles& isa = conv_tiles();
-  float* zeros = reinterpret_cast<float*>(scratch + zeros_at_);
-  const float** pointers = reinterpret_cast<const float**>(scratch + pointers_at_);
-  float* copy = reinterpret_cast<float*>(scratch + copy_at_);
+  std::memset(scratch, 0, size_t(pointers_at_));
+  const float** arrays = reinterpret_cast<const float**>(scratch + pointers_at_) + most_runs_ * ConvTiles::kPixels;
+  int64_t* numbers = reinterpret_cast<int64_t*>(arrays + 2 * most_runs_);
+  const Work work{reinterpret_cast<const float*>(scratch),
+                  arrays - most_runs_ * ConvTiles::kPixels,
+                  arrays,
+                  arrays + most_runs_,
+                  numbers,
+                  numbers + most_runs_};
   float* packed = reinterpret_cast<float*>(scratch + packed_at_);
-  std::memset(zeros, 0, size_t(length) * 4);
   const int64_t width_of_panel = int64_t(panel.vectors) * isa.lanes;
   filter += panel.group * filter_group + panel.begin * filter_c;
   for (const Chunk& chunk : chunks_) {
@@ -258,20 +319,9 @@ void ConvGrid::convolve(const Panel& panel, Pixels<const float> source, const fl
           isa.pack_transposed(at, f, chunk.length, filter_c, panel.vectors, panel.channels);
       }
     }
-    if (!copies) {
-      Pixels<const float> s = source;
-      s.data += panel.group * source_group;
-      tiles(panel, chunk, s, {0, height, 0, width - (length > pixel ? length / pixel - 1 : 0)}, use, out, from, to,
-            pointers, zeros);
-      continue;
-    }
-    for (int64_t p = from; p < to;) {
-      const Cursor c = cursor(p);
-      const int64_t rows = std::min(segment_, out_height - c.i), end = std::min(to, p - c.j + rows * out_width);
-      const Pixels<const float> s = copy_rows(source, c.n, c.i, rows, copy);
-      tiles(panel, chunk, s, {INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX}, use, out, p, end, pointers, zeros);
-      p = end;
-    }
+    Pixels<const float> s = source;
+    s.data += panel.group * source_group;
+    tiles(panel, chunk, s, use, out, from, to, work);
   }
 }
 
@@ -309,10 +359,10 @@ void ConvGrid::filter_gradient(int64_t first, int64_t last, int64_t part, int64_
                                const float* dy, int64_t dy_stride, float* dfilter, bool add, int64_t from, int64_t to,
                                std::byte* scratch) const {
   const ConvTiles& isa = conv_tiles();
-  float* zeros = reinterpret_cast<float*>(scratch + zeros_at_);
+  float* zeros = reinterpret_cast<float*>(scratch);
   const float** pointers = reinterpret_cast<const float**>(scratch + pointers_at_);
   float* copy = reinterpret_cast<float*>(scratch + copy_at_);
-  float* packed = reinterpret_cast<float*>(scratch + packed_at_);
+  float* packed = reinterpret_cast<float*>(scratch + packed_dy_at_);
   if (first == last) return;
   std::memset(zeros, 0, size_t(length) * 4);
   Bounds bounds{0, height, 0, width - (length > pixel ? length / pixel - 1 : 0)};

@@ -3,10 +3,11 @@
 //   out(n, i, j)[c] = sum over taps t, k < length of source(n, i * step_h + t.row, j * step_w + t.col)[k] *
 //   filter(t)[k][c]
 //
-// A tap outside the source reads zeros. Forward convolution is one grid; the gradient of the input is one grid for each
-// residue of the strides, reading dy with step 1; a convolution of few channels takes a whole row of the filter as one
-// tap
-// (`length` floats over neighbouring pixels), from rows copied with their borders.
+// A tap outside the source counts nothing. Forward convolution is one grid; the gradient of the input is one grid for
+// each residue of the strides, reading dy with step 1. Neighbouring taps of a row are read as one run; columns at the
+// border, where a run is shorter, are done one by one, and runs above and below the image are left out.
+// The filter's gradient of few channels takes a whole row of the filter as one tap (`length` floats over neighbouring
+// pixels), from rows copied with their borders.
 // Memory: scratch a thread: a packed part of the filter (at most 1,024 rows of a panel), pointers, zeros, copied rows.
 #pragma once
 #include <cstddef>
@@ -65,7 +66,8 @@ class ConvGrid {
   // Depthwise: channel c of the output has channel c of the source alone, filters are [length], and one panel holds
   // all.
   bool each = false;
-  // Borders: when true (one group only) the source is read from rows copied with `left` and `right` columns of zeros.
+  // Borders: when true (one group only) filter_gradient reads the source from rows copied with `left` and `right`
+  // columns of zeros.
   bool copies = false;
   int64_t left = 0, right = 0, pixel = 0;
 
@@ -100,8 +102,14 @@ class ConvGrid {
 
  private:
   void make_each(int64_t count);
+  /// Neighbouring taps of one row, read as one: `count` columns from `col` on.
+  struct Run {
+    int64_t row, col, count;
+    int64_t at;  // where its filter begins in a packed chunk, in rows
+  };
   struct Chunk {
     int64_t tap = 0, taps = 0, begin = 0, length = 0;
+    int64_t run = 0, runs = 0, column = 0;  // floats of a run's column
   };
   struct Bounds {  // of the source pixels that exist
     int64_t top, bottom, left, right;
@@ -109,26 +117,34 @@ class ConvGrid {
   struct Cursor {
     int64_t n, i, j;
   };
+  /// What convolve needs in scratch; arrays with an element for each run.
+  struct Work {
+    const float* zeros;
+    const float** pointers;  // [runs][pixels]
+    const float **filters, **kept;
+    int64_t *rows, *offsets;
+  };
   Cursor cursor(int64_t pixel) const;
-  void next(Cursor& c) const;
+  void make_runs(Chunk& chunk);
   Pixels<const float> copy_rows(Pixels<const float> source, int64_t n, int64_t i, int64_t rows, float* to) const;
-  void point(const Chunk& chunk, Pixels<const float> source, const Bounds& bounds, Pixels<float> out, int64_t count,
-             Cursor& at, const float** pointers, float** outs, const float* zeros) const;
   void gradient_each(Pixels<const float> source, const Bounds& bounds, const float* dy, float* dfilter, bool add,
                      int64_t from, int64_t to, const float** pointers, const float* zeros) const;
-  void tiles(const Panel& panel, const Chunk& chunk, Pixels<const float> source, const Bounds& bounds,
-             const float* packed, Pixels<float> out, int64_t from, int64_t to, const float** pointers,
-             const float* zeros) const;
+  void tiles(const Panel& panel, const Chunk& chunk, Pixels<const float> source, const float* packed, Pixels<float> out,
+             int64_t from, int64_t to, const Work& work) const;
+  void columns(const Panel& panel, const Chunk& chunk, Pixels<const float> source, const float* packed,
+               Pixels<float> out, int64_t from, int64_t to, int64_t first, int64_t last, const Work& work) const;
   void locate(const Tap& t, Pixels<const float> source, const Bounds& bounds, int64_t from, int64_t to,
               const float** pointers, const float* zeros) const;
 
   std::vector<Panel> panels_;
   std::vector<Chunk> chunks_;
+  std::vector<Run> runs_;
   std::vector<FilterPiece> pieces_;
-  int64_t min_row_ = 0, max_row_ = 0, min_col_ = 0, max_col_ = 0;
+  int64_t min_row_ = 0, max_row_ = 0;
+  int64_t most_runs_ = 1;        // of a chunk
   int64_t gradient_pixels_ = 0;  // whose dy and source stay in the cache while all pieces pass
   int64_t segment_ = 0;          // output rows whose source rows are copied together
-  int64_t zeros_at_ = 0, pointers_at_ = 0, copy_at_ = 0, packed_at_ = 0, scratch_ = 0, filter_scratch_ = 0;
+  int64_t pointers_at_ = 0, copy_at_ = 0, packed_at_ = 0, scratch_ = 0, packed_dy_at_ = 0, filter_scratch_ = 0;
 };
 
 /// How a convolution is cut into blocks of pixels and panels. Every element is summed the same way in any of them.

@@ -20,14 +20,46 @@ MP_INLINE void fma_from(V& acc, V a, const float* p) {
 #endif
 }
 
+#ifdef __AVX512F__
+/// Half a vector. It costs half as much, so a panel's last vector is one when it has no more channels than that.
+using Half = __m256;
+struct HalfTail {
+  __mmask8 m;
+};
+MP_INLINE Half load(const float* p, HalfTail t) { return _mm256_maskz_loadu_ps(t.m, p); }
+MP_INLINE void store(float* p, Half v, HalfTail t) { _mm256_mask_storeu_ps(p, t.m, v); }
+MP_INLINE void fma_from(Half& acc, Half a, const float* p) {
+  asm("vfmadd231ps %2%{1to8%}, %1, %0" : "+v"(acc) : "v"(a), "m"(*p));
+}
+#endif
+
 /// Keeps a loaded vector in its register: left to itself GCC folds the load into every use and the load port becomes
 /// the limit.
-MP_INLINE V pinned(V v) {
+template <class T>
+MP_INLINE T pinned(T v) {
   asm("" : "+v"(v));
   return v;
 }
 
 /// The first n lanes, 0 <= n; every lane from kLanes on.
 MP_INLINE Tail tail_of(int64_t n) { return tail(n < kLanes ? n : kLanes); }
+
+/// The last vector of a panel: its type, and how its channels are touched.
+struct WholeLast {
+  using Type = V;
+  static Tail tail(int64_t n) { return tail_of(n); }
+  static V zero() { return MP_ISA::zero(); }
+  static V load(const float* p) { return MP_ISA::load(p); }
+};
+#ifdef __AVX512F__
+struct HalfLast {
+  using Type = Half;
+  static HalfTail tail(int64_t n) { return {__mmask8(_bzhi_u32(0xff, unsigned(n)))}; }
+  static Half zero() { return _mm256_setzero_ps(); }
+  static Half load(const float* p) { return _mm256_loadu_ps(p); }
+};
+#else
+using HalfLast = WholeLast;  // half of 8 lanes costs as much as all
+#endif
 
 }  // namespace millpond::backend::cpu::MP_ISA

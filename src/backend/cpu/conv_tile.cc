@@ -5,71 +5,103 @@
 namespace millpond::backend::cpu::MP_ISA {
 namespace {
 
-template <int kNV, int kP>
-void pixel_tile(const PixelTile& t) noexcept {
-  const Tail tail = tail_of(t.tail);
-  V acc[kP][kNV];
-  if (t.add) {
-    MP_UNROLL for (int p = 0; p < kP; ++p) {
-      MP_UNROLL for (int v = 0; v < kNV - 1; ++v) acc[p][v] = load(t.out[p] + kLanes * v);
-      acc[p][kNV - 1] = load(t.out[p] + kLanes * (kNV - 1), tail);
-    }
-  } else {
-    MP_UNROLL for (int p = 0; p < kP; ++p) MP_UNROLL for (int v = 0; v < kNV; ++v) {
-      acc[p][v] = zero();
-      _mm_prefetch(reinterpret_cast<const char*>(t.out[p] + kLanes * v),
-                   _MM_HINT_T0);  // or the stores at the end wait for memory
+/// Sums of kNV - 1 whole vectors and the last one, for a few pixels or rows.
+template <class Last, int kNV, int kCount>
+struct Sums {
+  static constexpr int kWhole = kNV - 1;
+  V whole[kCount][kWhole > 0 ? kWhole : 1];
+  typename Last::Type last[kCount];
+
+  MP_INLINE void clear() {
+    MP_UNROLL for (int i = 0; i < kCount; ++i) {
+      MP_UNROLL for (int v = 0; v < kWhole; ++v) whole[i][v] = zero();
+      last[i] = Last::zero();
     }
   }
-  const float* f = t.filter;
+  template <class T, class At>
+  MP_INLINE void load_from(T tail, At&& at) {
+    MP_UNROLL for (int i = 0; i < kCount; ++i) {
+      MP_UNROLL for (int v = 0; v < kWhole; ++v) whole[i][v] = load(at(i) + kLanes * v);
+      last[i] = load(at(i) + kLanes * kWhole, tail);
+    }
+  }
+  template <class T, class At>
+  MP_INLINE void store_to(T tail, At&& at) const {
+    MP_UNROLL for (int i = 0; i < kCount; ++i) {
+      MP_UNROLL for (int v = 0; v < kWhole; ++v) store(at(i) + kLanes * v, whole[i][v]);
+      store(at(i) + kLanes * kWhole, last[i], tail);
+    }
+  }
+  /// Adds the vectors at f times *x(i).
+  template <class X>
+  MP_INLINE void add(const float* f, X&& x) {
+    V a[kWhole > 0 ? kWhole : 1];
+    MP_UNROLL for (int v = 0; v < kWhole; ++v) a[v] = pinned(load(f + kLanes * v));
+    const typename Last::Type b = pinned(Last::load(f + kLanes * kWhole));
+    MP_UNROLL for (int i = 0; i < kCount; ++i) {
+      MP_UNROLL for (int v = 0; v < kWhole; ++v) fma_from(whole[i][v], a[v], x(i));
+      fma_from(last[i], b, x(i));
+    }
+  }
+};
+
+template <class Last, int kNV, int kP>
+MP_INLINE void add_pixels(const PixelTile& t) {
+  const auto tail = Last::tail(t.tail);
+  const auto out = [&](int p) __attribute__((always_inline)) { return t.out[p]; };
+  Sums<Last, kNV, kP> sums;
+  if (t.add) {
+    sums.load_from(tail, out);
+  } else {
+    sums.clear();
+    MP_UNROLL for (int p = 0; p < kP; ++p) MP_UNROLL for (int v = 0; v < kNV; ++v)
+        _mm_prefetch(reinterpret_cast<const char*>(t.out[p] + kLanes * v),
+                     _MM_HINT_T0);  // or the stores at the end wait for memory
+  }
   const float* const* rows = t.rows;
   for (int64_t r = 0; r < t.runs; ++r, rows += kP) {
     const float* x[kP];
     MP_UNROLL for (int p = 0; p < kP; ++p) x[p] = rows[p] + t.length;
     const float* ahead = rows[0] + t.ahead;
+    const float* f = t.filters[r];
     for (int64_t k = -t.length; k < 0; ++k, f += kLanes * kNV) {
       _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T0);
       ahead += kP;
-      V a[kNV];
-      MP_UNROLL for (int v = 0; v < kNV; ++v) a[v] = pinned(load(f + kLanes * v));
-      MP_UNROLL for (int p = 0; p < kP; ++p) MP_UNROLL for (int v = 0; v < kNV; ++v)
-          fma_from(acc[p][v], a[v], x[p] + k);
+      sums.add(
+          f, [&](int p) __attribute__((always_inline)) { return x[p] + k; });
     }
   }
-  MP_UNROLL for (int p = 0; p < kP; ++p) {
-    MP_UNROLL for (int v = 0; v < kNV - 1; ++v) store(t.out[p] + kLanes * v, acc[p][v]);
-    store(t.out[p] + kLanes * (kNV - 1), acc[p][kNV - 1], tail);
-  }
+  sums.store_to(tail, out);
+}
+
+template <int kNV, int kP>
+void pixel_tile(const PixelTile& t) noexcept {
+  t.tail <= kLanes / 2 ? add_pixels<HalfLast, kNV, kP>(t) : add_pixels<WholeLast, kNV, kP>(t);
 }
 
 // Pixels of wide images lie far apart, and no prefetcher of the processor follows pointers.
 constexpr int kAhead = ConvTiles::kAhead;
 
-template <int kNV, int kR>
-void filter_tile(const FilterTile& t) noexcept {
-  const Tail tail = tail_of(t.tail);
-  V acc[kR][kNV];
-  if (t.add) {
-    MP_UNROLL for (int r = 0; r < kR; ++r) {
-      MP_UNROLL for (int v = 0; v < kNV - 1; ++v) acc[r][v] = load(t.out + r * t.out_stride + kLanes * v);
-      acc[r][kNV - 1] = load(t.out + r * t.out_stride + kLanes * (kNV - 1), tail);
-    }
-  } else {
-    MP_UNROLL for (int r = 0; r < kR; ++r) MP_UNROLL for (int v = 0; v < kNV; ++v) acc[r][v] = zero();
-  }
+template <class Last, int kNV, int kR>
+MP_INLINE void add_rows(const FilterTile& t) {
+  const auto tail = Last::tail(t.tail);
+  const auto out = [&](int r) __attribute__((always_inline)) { return t.out + r * t.out_stride; };
+  Sums<Last, kNV, kR> sums;
+  t.add ? sums.load_from(tail, out) : sums.clear();
   const float* dy = t.dy;
   const float* const* end = t.x + t.pixels;
   for (const float* const* p = t.x; p != end; ++p, dy += t.dy_stride) {
     const float* x = *p + t.offset;
     _mm_prefetch(reinterpret_cast<const char*>(p[kAhead] + t.offset), _MM_HINT_T0);
-    V a[kNV];
-    MP_UNROLL for (int v = 0; v < kNV; ++v) a[v] = pinned(load(dy + kLanes * v));
-    MP_UNROLL for (int r = 0; r < kR; ++r) MP_UNROLL for (int v = 0; v < kNV; ++v) fma_from(acc[r][v], a[v], x + r);
+    sums.add(
+        dy, [&](int r) __attribute__((always_inline)) { return x + r; });
   }
-  MP_UNROLL for (int r = 0; r < kR; ++r) {
-    MP_UNROLL for (int v = 0; v < kNV - 1; ++v) store(t.out + r * t.out_stride + kLanes * v, acc[r][v]);
-    store(t.out + r * t.out_stride + kLanes * (kNV - 1), acc[r][kNV - 1], tail);
-  }
+  sums.store_to(tail, out);
+}
+
+template <int kNV, int kR>
+void filter_tile(const FilterTile& t) noexcept {
+  t.tail <= kLanes / 2 ? add_rows<HalfLast, kNV, kR>(t) : add_rows<WholeLast, kNV, kR>(t);
 }
 
 template <int kP>
@@ -79,7 +111,7 @@ void each_tile(const PixelTile& t) noexcept {
         V acc[kP];
         MP_UNROLL for (int p = 0; p < kP; ++p) acc[p] = t.add ? load(t.out[p] + c, m) : zero();
         for (int64_t r = 0; r < t.runs; ++r) {
-          const V f = load(t.filter + r * t.length + c, m);
+          const V f = load(t.filters[r] + c, m);
           MP_UNROLL for (int p = 0; p < kP; ++p) acc[p] = fma(load(t.rows[r * kP + p] + c, m), f, acc[p]);
         }
         MP_UNROLL for (int p = 0; p < kP; ++p) store(t.out[p] + c, acc[p], m);

@@ -3,10 +3,10 @@
 // each pixel brings pointers to its own inputs: strides, borders and rows that end need no copy, only a pointer to
 // zeros.
 //
-//   PixelTile   out[p][0..panel) (+)= sum over runs r and k < length of rows[r][p][k] * filter[r * length +
-//   k][0..panel) (each: a channel of output has one of input, out[p][c] (+)= sum over r of rows[r][p][c] * filter[r][c]
-//   for c < length) FilterTile  out[k][0..panel) (+)= sum over pixels p of x[p][k] * dy[p][0..panel)             for k
-//   < rows
+//   PixelTile   out[p][0..panel) (+)= sum over runs r and k < length of rows[r][p][k] * filters[r][k][0..panel)
+//               (each: a channel of output has one of input,
+//               out[p][c] (+)= sum over r of rows[r][p][c] * filters[r][c] for c < length)
+//   FilterTile  out[k][0..panel) (+)= sum over pixels p of x[p][k] * dy[p][0..panel) for k < rows
 //
 // A panel is up to `vectors` vectors wide; `tail` channels of its last vector exist. Filters are packed, [k][panel],
 // padded with zeros to whole vectors, 64-byte aligned.
@@ -20,9 +20,9 @@ namespace millpond::backend::cpu {
 struct PixelTile {
   const float* const* rows;  // [runs][pixels]
   int64_t runs, length;
-  const float* filter;
-  float* const* out;  // [pixels]
-  int64_t ahead;      // floats from the first pixel's run to that of the next tile: its source is prefetched
+  const float* const* filters;  // [runs]
+  float* const* out;            // [pixels]
+  int64_t ahead;                // floats from the first pixel's run to that of the next tile: its source is prefetched
   int tail;
   bool add;  // to what is there
 };
@@ -58,7 +58,7 @@ struct ConvTiles {
   Filter filter[kVectors + 1][kRows + 1];    // [vectors][rows]
 
   // Depthwise.
-  Pixels each[kPixels + 1];  // [pixels]; filter [runs][length], not packed
+  Pixels each[kPixels + 1];  // [pixels]; filters not packed
   /// out[r][c] (+)= sum over p of x[r * stride + p][c] * dy[p][c] for r < runs, c < channels; dy and out without gaps.
   void (*each_filter)(const float* const* x, int64_t stride, int64_t runs, int64_t pixels, const float* dy,
                       int64_t channels, float* out, bool add) noexcept;

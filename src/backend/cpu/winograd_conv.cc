@@ -147,7 +147,7 @@ class WinogradConvolution final : public Kernel {
       for (int64_t t = 0; t < tiles;) {
         const int64_t rest = tiles - t, n = rest <= most ? rest : rest < 2 * most ? (rest + 1) / 2 : most;
         for (int64_t k = 0; k < n; ++k) rows[k] = v + (t + k) * g_.depth, outs[k] = m + (t + k) * wide;
-        isa.pixels[panel.vectors][n]({rows, 1, g_.depth, u, outs, n * g_.depth, isa.lanes, false});
+        isa.pixels[panel.vectors][n]({rows, 1, g_.depth, &u, outs, n * g_.depth, panel.tail, false});
         t += n;
       }
   }
@@ -269,7 +269,7 @@ class WinogradFilterGradient final : public Kernel {
                                       kGradientTiles * wide);
       }
       for (int64_t j = 0; j < 4; ++j) {
-        FilterTile tile{pointers, 0, w + j * kGradientTiles * wide, wide, count, nullptr, width_, isa.lanes, add};
+        FilterTile tile{pointers, 0, w + j * kGradientTiles * wide, wide, count, nullptr, width_, panel.tail, add};
         float* out = sums + (4 * i + j) * g_.depth * width_ + panel.begin;
         for (const FilterPiece& piece : pieces_) {
           tile.offset = j * plane + piece.begin;
