@@ -32,6 +32,17 @@ TEST_CASE("cpu matmul: long and large products") {
   check_twin(cpu_backend(), ops::MatMul(true, false), {random({300, 129}, 1), random({300, 257}, 2)}, terms(300));
   check_twin(cpu_backend(), ops::MatMul(false, true), {random({33, 515}, 1), random({127, 515}, 2)}, terms(515));
   check_twin(cpu_backend(), ops::MatMul(), {random({1, 5000}, 1), random({5000, 1}, 2)}, terms(5000));
+  check_twin(cpu_backend(), ops::MatMul(), {random({33, 300}, 1), random({300, 643}, 2)}, terms(300));  // b is copied
+}
+
+TEST_CASE("cpu matmul: a long inner dimension is split") {
+  for (int64_t cols : {32, 50, 64, 131})
+    for (int64_t inner : {2048, 2500})
+      for (bool ending : {false, true}) {
+        std::vector<Tensor> operands{random({19, inner}, 1), random({inner, cols}, 2)};
+        if (ending) operands.push_back(random({cols}, 3));
+        check_twin(cpu_backend(), ops::MatMul(false, false, ending ? kBiasRelu : Expression{}), operands, terms(double(inner) + 1));
+      }
 }
 
 TEST_CASE("cpu matmul: leading dimensions broadcast") {

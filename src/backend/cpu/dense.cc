@@ -9,7 +9,8 @@
 namespace millpond::backend::cpu {
 namespace {
 
-constexpr int64_t kTileFloats = 8192;  // of gradient: 32 KiB
+constexpr int64_t kTileFloats = 32768;  // of gradient: 128 KiB of L2
+constexpr int64_t kFetchedFloats = 1 << 18;  // weights that L2 does not hold
 constexpr int64_t kChunk = 384;        // inner elements of a product at a time
 constexpr int64_t kBatch = 128;        // rows of dx^T's columns at a time
 
@@ -40,8 +41,9 @@ DenseKernel::DenseKernel(const ops::Rule& rule, bool bias, bool dx, const Reques
     pieces_ = Pieces(in_, kFeatureChunk, 16, flops / 60 + weights * 0.2 + bytes * 0.03);
   } else {
     path_ = Path::kWide;
-    const int64_t most = std::clamp<int64_t>(dx ? 16384 / std::max<int64_t>(1, rows_) : 64, 16, 48);
-    pieces_ = Pieces(in_, std::min(most, std::max<int64_t>(8, kTileFloats / std::min<int64_t>(out_, 256))), dx && in_ % 16 == 0 && in_ >= 128 ? 16 : 1, flops / 100 + weights * 0.3);
+    // Whole rows of the weights, so that weights and slots are one stream each: in panels of columns the rule runs at a third of its speed where they come from memory.
+    const int64_t most = std::clamp<int64_t>(kTileFloats / out_, 8, dx ? std::clamp<int64_t>(16384 / rows_, 16, 48) : 64);
+    pieces_ = Pieces(in_, most, dx && in_ % 16 == 0 && in_ >= 128 ? 16 : 1, flops / 100 + weights * 0.3);
   }
 }
 
@@ -87,7 +89,7 @@ std::unique_ptr<Kernel> DenseKernel::make(const ops::Rule& rule, bool bias, cons
 }
 
 void DenseKernel::prepare_wide() {
-  panel_ = even(out_, std::max<int64_t>(64, kTileFloats / pieces_.size / 16 * 16), 16);
+  panel_ = even(out_, std::max<int64_t>(64, kTileFloats / pieces_.size), 16);
   row_chunk_ = even(rows_, kChunk, 1);
   out_chunk_ = even(out_, kChunk, 16);
   batch_ = even(rows_, kBatch, 16);
@@ -205,6 +207,8 @@ void DenseKernel::wide(const Arguments& a, int piece, const Own& o) const noexce
   const Parameter p(a, rule_.slots(), 3, 0, from * out_, (from + features) * out_);
   if (dx_) {
     const float* turned = reinterpret_cast<const float*>(a.scratch);
+    // the product reads many rows at once, which no processor foresees
+    if (in_ * out_ >= kFetchedFloats) dense_kernels().fetch(p.weight, features * out_);
     for (int64_t r = 0; r < rows_; r += batch_)
       for (int64_t c = 0; c < out_; c += out_chunk_)
         products.input[r + batch_ > rows_][c + out_chunk_ > out_][c > 0](p.weight + c, turned + c * rows_ + r, o.dx + r);

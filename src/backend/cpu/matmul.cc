@@ -13,6 +13,9 @@ using ops::Function;
 
 // Inner elements at a time: a panel of 128 columns is then 192 KiB of L2. Up to kUncut, all at once is as good.
 constexpr int64_t kChunk = 384, kUncut = 512;
+// A copied b: at least a few rows of a must pay for it; the copy stays in L2.
+constexpr int64_t kCopiedChunk = 128, kCopiedCols = 320, kCopiedMostRows = 128, kCopiedLeastFloats = 1 << 15;
+constexpr int64_t kParts = 8;      // of a long inner dimension
 constexpr int64_t kFewGroup = 32;  // rows whose sums are kept while b is turned chunk by chunk
 
 int64_t even(int64_t n, int64_t most, int64_t unit) { return std::min(n, round_up(ceil_div(n, ceil_div(n, most)), unit)); }
@@ -91,9 +94,18 @@ void MatMulKernel::choose_path() {
     path_ = Path::kWide;
     const double time = flops / 100;
     wanted = time > 12e3 ? std::min<int64_t>(kMaxBlocks, round_up(int64_t(time / kBlockTime) + 1, 4)) : 1;
-    chunk_ = inner_ <= kUncut ? inner_ : even(inner_, kChunk, 16);
-    tile_cols_ = even(cols_, cols_ >= 1024 ? 128 : 64, 16);
+    copied_ = !transpose_b_ && cols_ % 16 != 0 && rows_ <= kCopiedMostRows && inner_ * cols_ >= kCopiedLeastFloats;
+    chunk_ = copied_ ? even(inner_, kCopiedChunk, 16) : inner_ <= kUncut ? inner_ : even(inner_, kChunk, 16);
+    tile_cols_ = even(cols_, copied_ ? kCopiedCols : cols_ >= 1024 ? 128 : 64, 16);
     tile_rows_ = even(rows_, 256, 1);
+    if (batches_ == 1 && wanted >= 4 && rows_ * cols_ <= 32768 && inner_ >= 16 * kCopiedChunk && inner_ >= 8 * cols_) {
+      path_ = Path::kWideSplit;
+      tile_rows_ = rows_, tile_cols_ = even(cols_, copied_ ? 2 * kCopiedCols : 64, 16);
+      chunk_ = std::min(chunk_, kCopiedChunk);
+      blocks_ = int(std::min<int64_t>(kParts, ceil_div(inner_, chunk_)));
+      row_tiles_ = 1, col_tiles_ = int(ceil_div(cols_, tile_cols_)), tiles_ = col_tiles_;
+      return;
+    }
     // more tiles for balance, while a panel still serves enough rows
     while (ceil_div(rows_, tile_rows_) * ceil_div(cols_, tile_cols_) * batches_ < wanted && tile_rows_ > 64) tile_rows_ = even(rows_, ceil_div(tile_rows_, 2), 1);
   }
@@ -103,7 +115,7 @@ void MatMulKernel::choose_path() {
 }
 
 Grid MatMulKernel::grid() const {
-  if (path_ == Path::kFewSplit) return {rows_, cols_};
+  if (path_ == Path::kFewSplit || path_ == Path::kWideSplit) return {rows_, cols_};
   return {batches_ * rows_, cols_, int(batches_) * row_tiles_, col_tiles_};
 }
 
@@ -144,21 +156,24 @@ std::unique_ptr<Kernel> MatMulKernel::make(const ops::MatMul& op, const Request&
       k->tile_bytes_ = k->direct_ < 0 ? tile : 0;
       k->sums_bytes_ = tile;
       break;
+    case Path::kWideSplit:
     case Path::kWide:
-      k->tile_bytes_ = k->direct_ < 0 ? tile : 0;
-      if (k->transpose_b_) k->turned_bytes_ = aligned(k->tile_cols_ * k->chunk_ * 4);
+      if (k->path_ == Path::kWideSplit) k->partial_bytes_ = aligned(k->blocks_ * k->rows_ * k->cols_ * 4);
+      if (k->direct_ < 0) k->tile_bytes_ = k->path_ == Path::kWideSplit ? aligned(k->rows_ * k->cols_ * 4) : tile;
+      if (k->transpose_b_ || k->copied_) k->turned_bytes_ = aligned(round_up(k->tile_cols_, 16) * k->chunk_ * 4);
       if (!k->prepare_wide()) return nullptr;
       break;
   }
   k->phases_[0] = k->blocks_;
-  if (unfinished || k->path_ == Path::kFewSplit) k->phase_count_ = 2;
+  if (unfinished || k->path_ == Path::kFewSplit || k->path_ == Path::kWideSplit) k->phase_count_ = 2;
   k->shared_bytes_ = k->partial_bytes_ + (k->epilogue_ ? aligned(k->epilogue_->shared_bytes()) : 0);
   k->own_bytes_ = k->tile_bytes_ + k->turned_bytes_ + k->sums_bytes_ + (k->epilogue_ ? k->epilogue_->own_bytes() : 0);
   return k;
 }
 
 bool MatMulKernel::prepare_wide() {
-  const int64_t lda = transpose_a_ ? rows_ : inner_, ldb = transpose_b_ ? tile_cols_ : cols_, ldc = direct_ < 0 ? tile_cols_ : cols_;
+  const int64_t lda = transpose_a_ ? rows_ : inner_, ldb = transpose_b_ || copied_ ? round_up(tile_cols_, 16) : cols_;
+  const int64_t ldc = path_ == Path::kWide && direct_ < 0 ? tile_cols_ : cols_;
   for (int i = 0; i < 2; ++i)
     for (int j = 0; j < 2; ++j)
       for (int c = 0; c < 2; ++c)
@@ -219,11 +234,12 @@ void MatMulKernel::run(const Arguments& a, int phase, int block, int member) con
   }
   const Own o = own(a, member);
   if (phase == 1) {
-    if (path_ == Path::kFewSplit) join_split(a, o);
+    if (path_ == Path::kFewSplit || path_ == Path::kWideSplit) join_split(a, o);
     else epilogue_->finish({a.in + 1, a.out, o.epilogue, a.scratch + partial_bytes_});
     return;
   }
   if (path_ == Path::kFewSplit) return few_split(a, block, o);
+  if (path_ == Path::kWideSplit) return split(a, block, o);
   const int first = int(int64_t(tiles_) * block / blocks_), end_tile = int(int64_t(tiles_) * (block + 1) / blocks_);
   for (int t = first; t < end_tile; ++t) {
     const Place p = place(t);
@@ -233,22 +249,35 @@ void MatMulKernel::run(const Arguments& a, int phase, int block, int member) con
   }
 }
 
-void MatMulKernel::wide(const Arguments& a, const Place& p, const Own& o) const noexcept {
+void MatMulKernel::multiply(const Arguments& a, const Place& p, int64_t from, int64_t to, float* c, const Own& o) const noexcept {
   const float* x = a_of(a, p.batch) + (transpose_a_ ? p.row : p.row * inner_);
   const float* y = b_of(a, p.batch) + (transpose_b_ ? p.col * inner_ : p.col);
+  const int64_t ld = round_up(tile_cols_, 16);
+  const auto& products = products_[p.rows != tile_rows_][p.cols != tile_cols_];
+  for (int64_t k = from; k < to; k += chunk_) {
+    const int64_t count = std::min(chunk_, to - k);
+    const float* part = y + (transpose_b_ ? k : k * cols_);
+    if (transpose_b_) dense_kernels().turn(part, inner_, o.turned, ld, p.cols, count);
+    if (copied_) dense_kernels().copy_rows(part, cols_, o.turned, ld, count, p.cols);
+    products[count != chunk_][k > from](x + (transpose_a_ ? k * rows_ : k), transpose_b_ || copied_ ? o.turned : part, c);
+  }
+}
+
+void MatMulKernel::wide(const Arguments& a, const Place& p, const Own& o) const noexcept {
   int64_t ld;
   float* c = product(a, p, o, ld);
-  const auto& products = products_[p.rows != tile_rows_][p.cols != tile_cols_];
-  for (int64_t k = 0; k < inner_; k += chunk_) {
-    const int64_t count = std::min(chunk_, inner_ - k);
-    const float* part = y + (transpose_b_ ? k : k * cols_);
-    if (transpose_b_) {
-      dense_kernels().turn(part, inner_, o.turned, tile_cols_, p.cols, count);
-      part = o.turned;
-    }
-    products[count != chunk_][k > 0](x + (transpose_a_ ? k * rows_ : k), part, c);
-  }
+  multiply(a, p, 0, inner_, c, o);
   end(a, p, c, ld, o);
+}
+
+// Chunks [first, last) of the inner dimension, for all columns.
+void MatMulKernel::split(const Arguments& a, int block, const Own& o) const noexcept {
+  const int64_t chunks = ceil_div(inner_, chunk_), from = chunks * block / blocks_ * chunk_, to = std::min(inner_, chunks * (block + 1) / blocks_ * chunk_);
+  float* c = reinterpret_cast<float*>(a.scratch) + block * rows_ * cols_;
+  for (int t = 0; t < tiles_; ++t) {
+    const Place p = place(t);
+    multiply(a, p, from, to, c + p.col, o);
+  }
 }
 
 // Columns of b as rows: where they lie like that already, themselves.

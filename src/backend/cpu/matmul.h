@@ -1,8 +1,10 @@
 // MatMulKernel: c = a b with an epilogue, in tiles.
 //
 //   wide    panels of columns x tiles of rows x chunks of the inner dimension, each a LIBXSMM product: LIBXSMM does not block for
-//           caches itself, and falls to half its speed where b leaves L2. A transposed b is turned chunk by chunk; a transposed a is
-//           LIBXSMM's own flag.
+//           caches itself, and falls to half its speed where b leaves L2. A transposed b is turned chunk by chunk; so is copied one whose
+//           rows are not whole vectors, when few rows of a share it: loads across cache lines from memory cost more. A transposed a is
+//           LIBXSMM's own flag. A long inner dimension with few tiles is split into parts whose results are added in order by a
+//           second phase.
 //   few     fewer columns than a vector has lanes (or, with b transposed, fewer rows): dot products. A very long inner dimension is
 //           split into blocks whose partial results are added in order by a second phase.
 //   tiny    one call.
@@ -27,7 +29,7 @@ class MatMulKernel final : public Kernel {
   void run(const Arguments& a, int phase, int block, int member) const noexcept override;
 
  private:
-  enum class Path : uint8_t { kTiny, kFew, kFewSplit, kFewRows, kWide };
+  enum class Path : uint8_t { kTiny, kFew, kFewSplit, kFewRows, kWide, kWideSplit };
   struct Own {
     float *tile, *turned, *sums;
     std::byte* epilogue;
@@ -54,9 +56,13 @@ class MatMulKernel final : public Kernel {
   void few_rows(const Arguments& a, const Place& p, const Own& o) const noexcept;
   void few_split(const Arguments& a, int block, const Own& o) const noexcept;
   void join_split(const Arguments& a, const Own& o) const noexcept;
+  void split(const Arguments& a, int block, const Own& o) const noexcept;
+  /// c = or += a b over inner elements [from, to)
+  void multiply(const Arguments& a, const Place& p, int64_t from, int64_t to, float* c, const Own& o) const noexcept;
   const float* turned_b(const float* b, int64_t from, int64_t count, const Own& o, int64_t& ld) const noexcept;
 
   bool transpose_a_ = false, transpose_b_ = false;
+  bool copied_ = false;  // chunks of b, into rows of whole vectors
   int64_t batches_ = 1, rows_ = 0, cols_ = 0, inner_ = 0;
   int batch_rank_ = 0;
   int64_t batch_dims_[Shape::kMaxRank] = {}, batch_steps_[2][Shape::kMaxRank] = {};  // steps in floats
