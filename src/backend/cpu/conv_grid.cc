@@ -9,10 +9,11 @@ namespace {
 
 constexpr int64_t kChunkRows = 1024;           // of a packed panel: 256 KiB with 64 channels, a quarter of L2
 constexpr int64_t kGradientBytes = 256 << 10;  // of source, beside 64 KiB of dy
-constexpr int64_t kCopyBytes = 64 << 10;
-constexpr int64_t kFewChannels = 16;    // below, a row of the filter is one tap
-constexpr int64_t kBlockPixels = 420;   // packing a filter's panel costs 12 cycles a row, using it 4 a pixel
-constexpr double kBlockWork = 1 << 20;  // multiply-adds worth a block of their own
+constexpr int64_t kCopyBytes = 128 << 10;
+constexpr int64_t kCopyRows = 4;             // of output, which pay for copying those around them
+constexpr int64_t kTurnedBytes = 256 << 10;  // of turned sums
+constexpr int64_t kBlockPixels = 420;        // packing a filter's panel costs 12 cycles a row, using it 4 a pixel
+constexpr double kBlockWork = 1 << 20;       // multiply-adds worth a block of their own
 // How a filter's gradient is cut, whatever the threads: the same bits with any number of them.
 constexpr int64_t kBlocks = 16, kSplits = 8;
 constexpr int64_t kPartials = 4 << 20;  // bytes of partial sums
@@ -63,20 +64,10 @@ ConvGrid ConvGrid::forward(const ops::Window& w, const Shape& x, const Shape& fi
   g.filter_k = cout, g.filter_c = 1;
   g.channels = cout / groups, g.groups = groups, g.source_group = cin, g.filter_group = cout / groups;
   if (depthwise(x, filter, groups)) g.make_each(x[3]);
-  const bool wide = !g.each && groups == 1 && cin < kFewChannels && w.dilation_w == 1 && filter[1] > 1 &&
-                    filter[0] * filter[1] * cin <= kChunkRows;
-  if (wide) {
-    g.length = filter[1] * cin;
-    for (int64_t p = 0; p < filter[0]; ++p)
-      g.taps.push_back({p * w.dilation_h - w.top, -w.left, p * filter[1] * cin * cout});
-    g.copies = w.top || w.bottom || w.left || w.right;
-    g.left = w.left, g.right = std::max<int64_t>(0, (out_width - 1) * w.stride_w + filter[1] - w.left - g.width);
-  } else {
-    if (!g.each) g.length = cin;
-    for (int64_t p = 0; p < filter[0]; ++p)
-      for (int64_t q = 0; q < filter[1]; ++q)
-        g.taps.push_back({p * w.dilation_h - w.top, q * w.dilation_w - w.left, (p * filter[1] + q) * cin * cout});
-  }
+  if (!g.each) g.length = cin;
+  for (int64_t p = 0; p < filter[0]; ++p)
+    for (int64_t q = 0; q < filter[1]; ++q)
+      g.taps.push_back({p * w.dilation_h - w.top, q * w.dilation_w - w.left, (p * filter[1] + q) * cin * cout});
   g.finish();
   return g;
 }
@@ -133,50 +124,81 @@ void ConvGrid::finish() {
   for (Chunk& c : chunks_) {
     make_runs(c);
     rows = std::max(rows, c.taps * c.length), most_runs_ = std::max(most_runs_, c.runs);
-    if (c.runs) longest = std::max(longest, runs_[size_t(c.run)].count * c.column);
+    if (c.runs) longest = std::max(longest, runs_[size_t(c.run)].count * c.length);
   }
 
-  if (copies) {
-    const int64_t row = (left + width + right) * pixel, span = max_row_ - min_row_ + 1;
-    segment_ = std::clamp<int64_t>((kCopyBytes / 4 / row - span) / step_h + 1, 1, out_height);
-  } else {
-    segment_ = out_height;
-  }
-  int vectors = 1;
-  for (const Panel& p : panels_) vectors = std::max(vectors, p.vectors);
-  const int64_t most_rows = isa.max_rows[vectors], parts = (length + most_rows - 1) / most_rows;
-  for (int64_t t = 0; t < (each ? 0 : count); ++t)
-    for (int64_t p = 0; p < parts; ++p)
-      pieces_.push_back({int32_t(t), int32_t(length * (p + 1) / parts - length * p / parts), length * p / parts});
+  make_lines();
   const int64_t apart = pixel * std::min<int64_t>(step_h, max_row_ - min_row_ + 1) * step_w;
   // Depthwise: dy and all taps of a few pixels at a time.
   gradient_pixels_ = each ? 64 : std::clamp<int64_t>(kGradientBytes / 4 / std::max<int64_t>(1, apart) / 8 * 8, 64, 256);
   const int64_t panel = int64_t(isa.vectors) * isa.lanes;
-  pointers_at_ = round_line(longest) * 4;  // behind zeros
+  pointers_at_ = round_line(std::max(longest, line_length_)) * 4;  // behind zeros
   packed_at_ = pointers_at_ + round_line(2 * most_runs_ * (ConvTiles::kPixels + 4)) * 4;
   scratch_ = packed_at_ + round_line(each ? count * length : rows * panel) * 4;
   copy_at_ = pointers_at_ + round_line(2 * (each ? count : 2) * (gradient_pixels_ + ConvTiles::kAhead)) * 4;
   packed_dy_at_ =
       copy_at_ +
-      (copies ? round_line(((segment_ - 1) * step_h + max_row_ - min_row_ + 1) * (left + width + right) * pixel) * 4
-              : 0);
-  filter_scratch_ = packed_dy_at_ + gradient_pixels_ * panel * 4;
+      (copies_ ? round_line(((segment_ - 1) * step_h + max_row_ - min_row_ + 1) * (left_ + width + right_) * pixel) * 4
+               : 0);
+  sums_at_ = packed_dy_at_ + (turned_ ? 0 : gradient_pixels_ * panel * 4);
+  filter_scratch_ = sums_at_ + (turned_ ? int64_t(pieces_.size()) * channels * panel * 4 : 0);
 }
 
-/// Taps of a row whose pixels follow each other become one run, if that makes all runs of the chunk alike.
+/// How many taps from `tap` on are a row of neighbouring pixels, if all `count` are made of such rows; otherwise 1.
+int64_t ConvGrid::neighbours(int64_t tap, int64_t count) const {
+  if (each || length != pixel) return 1;
+  const Tap* first = taps.data() + tap;
+  int64_t n = 1;
+  while (n < count && first[n].row == first[0].row) ++n;
+  if (count % n) return 1;
+  for (int64_t t = 0; t < count; ++t)
+    if (first[t].row != first[t - t % n].row || first[t].col != first[0].col + t % n) return 1;
+  return n;
+}
+
+void ConvGrid::make_lines() {
+  const ConvTiles& isa = conv_tiles();
+  const int64_t count = int64_t(taps.size());
+  int64_t n = neighbours(0, count);
+  segment_ = out_height;
+  if (n > 1) {
+    left_ = std::max<int64_t>(0, -taps[0].col);
+    right_ = std::max<int64_t>(0, (out_width - 1) * step_w + taps[0].col + n - width);
+    copies_ = left_ || right_ || min_row_ < 0 || (out_height - 1) * step_h + max_row_ >= height;
+  }
+  if (copies_) {
+    const int64_t row = (left_ + width + right_) * pixel, span = max_row_ - min_row_ + 1;
+    segment_ = std::min((kCopyBytes / 4 / row - span) / step_h + 1, out_height);
+    if (segment_ < std::min(kCopyRows, out_height)) n = 1, copies_ = false;
+  }
+  line_length_ = n * length;
+  for (int64_t t = 0; t < (each ? 0 : count); t += n) lines_.push_back(taps[size_t(t)]);
+  auto lanes = [](int64_t floats) { return (floats + 7) / 8 * 8; };  // halves of vectors
+  line_panels_ = cut_panels(1, line_length_);
+  turned_ = groups == 1 && !each &&
+            1.06 * double(lanes(line_length_) * channels) < double(line_length_ * lanes(channels)) &&
+            int64_t(lines_.size() * line_panels_.size()) * channels * isa.vectors * isa.lanes * 4 <= kTurnedBytes;
+  int vectors = 1;
+  for (const Panel& p : panels_) vectors = std::max(vectors, p.vectors);
+  const int64_t most = isa.max_rows[vectors], parts = (line_length_ + most - 1) / most;
+  for (int32_t t = 0; t < int32_t(lines_.size()); ++t) {
+    if (turned_)
+      for (size_t k = 0; k < line_panels_.size(); ++k) pieces_.push_back({t, int32_t(k), line_panels_[k].begin});
+    else
+      for (int64_t p = 0; p < parts; ++p) {
+        const int64_t begin = line_length_ * p / parts;
+        pieces_.push_back({t, int32_t(line_length_ * (p + 1) / parts - begin), begin});
+      }
+  }
+}
+
 void ConvGrid::make_runs(Chunk& chunk) {
-  const Tap* first = taps.data() + chunk.tap;
-  int64_t together = 1;
-  while (together < chunk.taps && first[together].row == first[0].row) ++together;
-  bool join = !each && length == pixel && chunk.length == length && chunk.taps % together == 0;
-  for (int64_t t = 0; t < chunk.taps; ++t)
-    join = join && first[t].row == first[t - t % together].row && first[t].col == first[0].col + t % together;
-  if (!join) together = 1;
-  const bool wide = length > pixel && chunk.length == length && !each;  // a tap is a row of the filter
-  chunk.column = wide ? pixel : chunk.length;
-  chunk.run = int64_t(runs_.size()), chunk.runs = chunk.taps / together;
-  for (int64_t t = 0; t < chunk.taps; t += together)
-    runs_.push_back({first[t].row, first[t].col, wide ? length / pixel : together, t * chunk.length});
+  const int64_t n = chunk.length == length ? neighbours(chunk.tap, chunk.taps) : 1;
+  chunk.run = int64_t(runs_.size()), chunk.runs = chunk.taps / n;
+  for (int64_t t = 0; t < chunk.taps; t += n) {
+    const Tap& tap = taps[size_t(chunk.tap + t)];
+    runs_.push_back({tap.row, tap.col, n, t * chunk.length});
+  }
 }
 
 ConvGrid::Cursor ConvGrid::cursor(int64_t p) const {
@@ -188,7 +210,7 @@ ConvGrid::Cursor ConvGrid::cursor(int64_t p) const {
 Pixels<const float> ConvGrid::copy_rows(Pixels<const float> source, int64_t n, int64_t i, int64_t rows,
                                         float* to) const {
   const int64_t first = i * step_h + min_row_, last = (i + rows - 1) * step_h + max_row_;
-  const int64_t row = (left + width + right) * pixel;
+  const int64_t row = (left_ + width + right_) * pixel;
   const float* from = source.data + n * source.image;
   float* p = to;
   for (int64_t y = first; y <= last; ++y, p += row) {
@@ -196,11 +218,11 @@ Pixels<const float> ConvGrid::copy_rows(Pixels<const float> source, int64_t n, i
       std::memset(p, 0, size_t(row) * 4);
       continue;
     }
-    std::memset(p, 0, size_t(left * pixel) * 4);
-    std::memcpy(p + left * pixel, from + y * source.row, size_t(width * pixel) * 4);
-    std::memset(p + (left + width) * pixel, 0, size_t(right * pixel) * 4);
+    std::memset(p, 0, size_t(left_ * pixel) * 4);
+    std::memcpy(p + left_ * pixel, from + y * source.row, size_t(width * pixel) * 4);
+    std::memset(p + (left_ + width) * pixel, 0, size_t(right_ * pixel) * 4);
   }
-  return {to + left * pixel - first * row, 0, row, pixel};
+  return {to + left_ * pixel - first * row, 0, row, pixel};
 }
 
 /// The pixels of [from, to) in the columns [first, last), which all have the same taps inside the source.
@@ -227,8 +249,8 @@ void ConvGrid::columns(const Panel& panel, const Chunk& chunk, Pixels<const floa
     const Run& run = runs_[size_t(chunk.run + r)];
     const int64_t a = std::max(run.col, -first * step_w), b = std::min(run.col + run.count, width - first * step_w);
     if (a >= b) continue;
-    tile.length = (b - a) * chunk.column;
-    work.filters[runs] = packed + (run.at + (a - run.col) * chunk.column) * width_of_panel;
+    tile.length = (b - a) * chunk.length;
+    work.filters[runs] = packed + (run.at + (a - run.col) * chunk.length) * width_of_panel;
     work.rows[runs] = run.row;
     work.offsets[runs++] = run.row * source.row + a * source.pixel + chunk.begin;
   }
@@ -364,19 +386,21 @@ void ConvGrid::filter_gradient(int64_t first, int64_t last, int64_t part, int64_
   float* copy = reinterpret_cast<float*>(scratch + copy_at_);
   float* packed = reinterpret_cast<float*>(scratch + packed_dy_at_);
   if (first == last) return;
-  std::memset(zeros, 0, size_t(length) * 4);
-  Bounds bounds{0, height, 0, width - (length > pixel ? length / pixel - 1 : 0)};
-  if (copies) bounds = {INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX};
+  std::memset(zeros, 0, size_t(pointers_at_));
+  Bounds bounds{0, height, 0, width - (line_length_ > pixel ? line_length_ / pixel - 1 : 0)};
+  if (copies_) bounds = {INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX};
   Pixels<const float> rows = source;
   const int64_t count_of = int64_t(pieces_.size()), piece0 = count_of * part / parts,
                 piece1 = count_of * (part + 1) / parts;
   auto column = [&](int64_t k) { return panels_[size_t(k)].group * channels + panels_[size_t(k)].begin; };
   const int64_t first_column = column(first),
                 columns = column(last - 1) + panels_[size_t(last - 1)].channels - first_column;
-  int64_t copied = from;  // pixels up to here have their rows in `copy`
+  float* sums = reinterpret_cast<float*>(scratch + sums_at_);
+  const int64_t wide = int64_t(isa.vectors) * isa.lanes;  // of a row of turned sums
+  int64_t copied = from;                                  // pixels up to here have their rows in `copy`
   for (int64_t p = from; p < to;) {
     int64_t end = std::min(to, p + gradient_pixels_);
-    if (copies) {
+    if (copies_) {
       if (p == copied) {
         const Cursor c = cursor(p);
         const int64_t count = std::min(segment_, out_height - c.i);
@@ -394,49 +418,92 @@ void ConvGrid::filter_gradient(int64_t first, int64_t last, int64_t part, int64_
     // pixel, a pattern that the processor's own prefetchers do not follow. (Several taps go over the same source, and
     // do without.)
     const float** next = pointers + gradient_pixels_ + ConvTiles::kAhead;
-    const int64_t next_pixels = std::min(gradient_pixels_, to - end),
-                  next_sources = taps.size() == 1 && !copies ? next_pixels : 0;
+    const int64_t next_pixels = std::min(gradient_pixels_, to - end), next_sources = taps.size() == 1 ? next_pixels : 0;
     if (next_sources > 0) locate(taps[0], source, bounds, end, end + next_sources, next, zeros);
     const int64_t lines_of_source = (pixel + kLine - 1) / kLine, lines_of_dy = (columns + kLine - 1) / kLine;
     const int64_t share = (next_sources * lines_of_source + next_pixels * lines_of_dy) /
-                              std::max<int64_t>(1, (piece1 - piece0) * (last - first)) +
+                              std::max<int64_t>(1, (piece1 - piece0) * (turned_ ? 1 : last - first)) +
                           1;
-    int64_t line = 0, at_source = 0, at_dy = 0;
+    int64_t at_line = 0, at_source = 0, at_dy = 0;
     auto fetch_ahead = [&](int64_t count) {
       for (; count > 0 && at_source < next_sources; --count) {
-        __builtin_prefetch(next[at_source] + line * kLine, 0, 2);
-        if (++line == lines_of_source) line = 0, ++at_source;
+        __builtin_prefetch(next[at_source] + at_line * kLine, 0, 2);
+        if (++at_line == lines_of_source) at_line = 0, ++at_source;
       }
       for (; count > 0 && at_dy < next_pixels; --count) {
-        __builtin_prefetch(dy + (end - from + at_dy) * dy_stride + first_column + line * kLine, 0, 2);
-        if (++line == lines_of_dy) line = 0, ++at_dy;
+        __builtin_prefetch(dy + (end - from + at_dy) * dy_stride + first_column + at_line * kLine, 0, 2);
+        if (++at_line == lines_of_dy) at_line = 0, ++at_dy;
       }
     };
+    // Of an image's pixels those whose line is inside it.
+    const int64_t at = p % (out_height * out_width);
+    auto rows_inside = [&](const Tap& line, FilterTile& tile) {
+      int64_t skip = 0, stop = end - p;
+      if (at + stop <= out_height * out_width) {
+        const int64_t above = std::max<int64_t>(0, (step_h - 1 - line.row) / step_h),
+                      below = height > line.row ? (height - 1 - line.row) / step_h + 1 : 0;
+        stop = std::clamp<int64_t>(below * out_width - at, 0, stop),
+        skip = std::clamp<int64_t>(above * out_width - at, 0, stop);
+      }
+      tile.x += skip, tile.dy += skip * tile.dy_stride, tile.pixels = stop - skip;
+    };
+    if (turned_) {
+      int located = -1;
+      for (int64_t i = piece0; i < piece1; ++i) {
+        const FilterPiece& piece = pieces_[size_t(i)];
+        const Panel& panel = line_panels_[size_t(piece.rows)];
+        const Tap& line = lines_[size_t(piece.tap)];
+        if (piece.tap != located) locate(line, rows, bounds, p, end, pointers, zeros);
+        located = piece.tap;
+        fetch_ahead(share);
+        FilterTile tile{pointers,  piece.begin, dy + (p - from) * dy_stride + first_column,
+                        dy_stride, 0,           nullptr,
+                        wide,      panel.tail,  p > from};
+        rows_inside(line, tile);
+        const float* dy_of_tile = tile.dy;
+        const int64_t most = isa.max_rows[panel.vectors], groups_of_rows = (columns + most - 1) / most;
+        for (int64_t g = 0; g < groups_of_rows; ++g) {
+          const int64_t c = columns * g / groups_of_rows;
+          tile.dy = dy_of_tile + c, tile.out = sums + ((i - piece0) * columns + c) * wide;
+          isa.turned[panel.vectors][columns * (g + 1) / groups_of_rows - c](tile);
+        }
+      }
+      p = end;
+      continue;
+    }
     for (int64_t k = first; k < last; ++k) {
       const Panel& panel = panels_[size_t(k)];
-      const int64_t wide = int64_t(panel.vectors) * isa.lanes, begin = panel.group * channels + panel.begin;
+      const int64_t packed_wide = int64_t(panel.vectors) * isa.lanes, begin = panel.group * channels + panel.begin;
       FilterTile tile{pointers,  0,          dy + (p - from) * dy_stride + begin,
                       dy_stride, end - p,    nullptr,
                       filter_k,  panel.tail, add || p > from};
-      if (dy_stride != wide || panel.channels != wide) {
+      if (dy_stride != packed_wide || panel.channels != packed_wide) {
         isa.pack(packed, tile.dy, end - p, dy_stride, panel.vectors, panel.channels);
-        tile.dy = packed, tile.dy_stride = wide;
+        tile.dy = packed, tile.dy_stride = packed_wide;
       }
       Pixels<const float> s = rows;
       s.data += panel.group * source_group;
       int located = -1;
       for (int64_t i = piece0; i < piece1; ++i) {
         const FilterPiece& piece = pieces_[size_t(i)];
-        const Tap& tap = taps[size_t(piece.tap)];
-        if (piece.tap != located) locate(tap, s, bounds, p, end, pointers, zeros);
+        const Tap& line = lines_[size_t(piece.tap)];
+        if (piece.tap != located) locate(line, s, bounds, p, end, pointers, zeros);
         located = piece.tap;
         fetch_ahead(share);
-        tile.offset = piece.begin;
-        tile.out = dfilter + begin + tap.filter + piece.begin * filter_k;
-        isa.filter[panel.vectors][piece.rows](tile);
+        FilterTile t = tile;
+        rows_inside(line, t);
+        t.offset = piece.begin;
+        t.out = dfilter + begin + line.filter + piece.begin * filter_k;
+        isa.filter[panel.vectors][piece.rows](t);
       }
     }
     p = end;
+  }
+  if (!turned_) return;
+  for (int64_t i = piece0; i < piece1; ++i) {
+    const FilterPiece& piece = pieces_[size_t(i)];
+    isa.unturn(dfilter + first_column + lines_[size_t(piece.tap)].filter + piece.begin * filter_k, filter_k,
+               sums + (i - piece0) * columns * wide, wide, line_panels_[size_t(piece.rows)].channels, columns, add);
   }
 }
 

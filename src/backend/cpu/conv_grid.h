@@ -6,9 +6,10 @@
 // A tap outside the source counts nothing. Forward convolution is one grid; the gradient of the input is one grid for
 // each residue of the strides, reading dy with step 1. Neighbouring taps of a row are read as one run; columns at the
 // border, where a run is shorter, are done one by one, and runs above and below the image are left out.
-// The filter's gradient of few channels takes a whole row of the filter as one tap (`length` floats over neighbouring
-// pixels), from rows copied with their borders.
-// Memory: scratch a thread: a packed part of the filter (at most 1,024 rows of a panel), pointers, zeros, copied rows.
+// The filter's gradient takes such runs as they are, from rows copied with their borders, and puts into vectors either
+// the channels of dy or the floats of a run (turned): whatever leaves fewer lanes empty.
+// Memory: scratch a thread: a packed part of the filter (at most 1,024 rows of a panel), pointers, zeros, copied rows,
+// turned sums.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -66,10 +67,7 @@ class ConvGrid {
   // Depthwise: channel c of the output has channel c of the source alone, filters are [length], and one panel holds
   // all.
   bool each = false;
-  // Borders: when true (one group only) filter_gradient reads the source from rows copied with `left` and `right`
-  // columns of zeros.
-  bool copies = false;
-  int64_t left = 0, right = 0, pixel = 0;
+  int64_t pixel = 0;  // floats from one pixel of the source to the next
 
   /// The grid of conv2d. `out_height` and `out_width` may be less than the whole output (conv_pool).
   static ConvGrid forward(const ops::Window& w, const Shape& x, const Shape& filter, int64_t groups, int64_t out_height,
@@ -109,7 +107,7 @@ class ConvGrid {
   };
   struct Chunk {
     int64_t tap = 0, taps = 0, begin = 0, length = 0;
-    int64_t run = 0, runs = 0, column = 0;  // floats of a run's column
+    int64_t run = 0, runs = 0;
   };
   struct Bounds {  // of the source pixels that exist
     int64_t top, bottom, left, right;
@@ -125,6 +123,8 @@ class ConvGrid {
     int64_t *rows, *offsets;
   };
   Cursor cursor(int64_t pixel) const;
+  int64_t neighbours(int64_t tap, int64_t count) const;
+  void make_lines();
   void make_runs(Chunk& chunk);
   Pixels<const float> copy_rows(Pixels<const float> source, int64_t n, int64_t i, int64_t rows, float* to) const;
   void gradient_each(Pixels<const float> source, const Bounds& bounds, const float* dy, float* dfilter, bool add,
@@ -139,12 +139,20 @@ class ConvGrid {
   std::vector<Panel> panels_;
   std::vector<Chunk> chunks_;
   std::vector<Run> runs_;
-  std::vector<FilterPiece> pieces_;
   int64_t min_row_ = 0, max_row_ = 0;
-  int64_t most_runs_ = 1;        // of a chunk
+  int64_t most_runs_ = 1;  // of a chunk
+  // The filter's gradient.
+  std::vector<Tap> lines_;  // runs of neighbouring taps
+  int64_t line_length_ = 0;
+  bool turned_ = false;
+  std::vector<Panel> line_panels_;   // of a line, when turned
+  std::vector<FilterPiece> pieces_;  // tap: a line; turned: rows is one of line_panels_
+  bool copies_ = false;              // the source is read from rows copied with `left_` and `right_` columns of zeros
+  int64_t left_ = 0, right_ = 0;
   int64_t gradient_pixels_ = 0;  // whose dy and source stay in the cache while all pieces pass
   int64_t segment_ = 0;          // output rows whose source rows are copied together
-  int64_t pointers_at_ = 0, copy_at_ = 0, packed_at_ = 0, scratch_ = 0, packed_dy_at_ = 0, filter_scratch_ = 0;
+  int64_t pointers_at_ = 0, copy_at_ = 0, packed_at_ = 0, scratch_ = 0, packed_dy_at_ = 0, sums_at_ = 0,
+          filter_scratch_ = 0;
 };
 
 /// How a convolution is cut into blocks of pixels and panels. Every element is summed the same way in any of them.

@@ -32,12 +32,12 @@ struct Sums {
       store(at(i) + kLanes * kWhole, last[i], tail);
     }
   }
-  /// Adds the vectors at f times *x(i).
+  /// Adds the vectors at f, of which `end` is the last, times *x(i).
   template <class X>
-  MP_INLINE void add(const float* f, X&& x) {
+  MP_INLINE void add(const float* f, typename Last::Type end, X&& x) {
     V a[kWhole > 0 ? kWhole : 1];
     MP_UNROLL for (int v = 0; v < kWhole; ++v) a[v] = pinned(load(f + kLanes * v));
-    const typename Last::Type b = pinned(Last::load(f + kLanes * kWhole));
+    const typename Last::Type b = pinned(end);
     MP_UNROLL for (int i = 0; i < kCount; ++i) {
       MP_UNROLL for (int v = 0; v < kWhole; ++v) fma_from(whole[i][v], a[v], x(i));
       fma_from(last[i], b, x(i));
@@ -68,7 +68,7 @@ MP_INLINE void add_pixels(const PixelTile& t) {
       _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T0);
       ahead += kP;
       sums.add(
-          f, [&](int p) __attribute__((always_inline)) { return x[p] + k; });
+          f, Last::load(f + kLanes * (kNV - 1)), [&](int p) __attribute__((always_inline)) { return x[p] + k; });
     }
   }
   sums.store_to(tail, out);
@@ -94,7 +94,7 @@ MP_INLINE void add_rows(const FilterTile& t) {
     const float* x = *p + t.offset;
     _mm_prefetch(reinterpret_cast<const char*>(p[kAhead] + t.offset), _MM_HINT_T0);
     sums.add(
-        dy, [&](int r) __attribute__((always_inline)) { return x + r; });
+        dy, Last::load(dy + kLanes * (kNV - 1)), [&](int r) __attribute__((always_inline)) { return x + r; });
   }
   sums.store_to(tail, out);
 }
@@ -102,6 +102,28 @@ MP_INLINE void add_rows(const FilterTile& t) {
 template <int kNV, int kR>
 void filter_tile(const FilterTile& t) noexcept {
   t.tail <= kLanes / 2 ? add_rows<HalfLast, kNV, kR>(t) : add_rows<WholeLast, kNV, kR>(t);
+}
+
+template <class Last, int kNV, int kR>
+MP_INLINE void add_turned(const FilterTile& t) {
+  const auto tail = Last::tail(t.tail);
+  const auto out = [&](int r) __attribute__((always_inline)) { return t.out + r * t.out_stride; };
+  Sums<Last, kNV, kR> sums;
+  t.add ? sums.load_from(tail, out) : sums.clear();
+  const float* dy = t.dy;
+  const float* const* end = t.x + t.pixels;
+  for (const float* const* p = t.x; p != end; ++p, dy += t.dy_stride) {
+    const float* x = *p + t.offset;
+    _mm_prefetch(reinterpret_cast<const char*>(p[kAhead] + t.offset), _MM_HINT_T0);
+    sums.add(
+        x, load(x + kLanes * (kNV - 1), tail), [&](int r) __attribute__((always_inline)) { return dy + r; });
+  }
+  sums.store_to(tail, out);
+}
+
+template <int kNV, int kR>
+void turned_tile(const FilterTile& t) noexcept {
+  t.tail <= kLanes / 2 ? add_turned<HalfLast, kNV, kR>(t) : add_turned<WholeLast, kNV, kR>(t);
 }
 
 template <int kP>
@@ -220,6 +242,22 @@ void pack_transposed(float* to, const float* from, int64_t rows, int64_t stride,
   }
 }
 
+void unturn(float* to, int64_t to_stride, const float* from, int64_t from_stride, int64_t rows, int64_t channels,
+            bool add_to) noexcept {
+  for (int64_t k = 0; k < rows; k += kLanes)
+    for (int64_t c = 0; c < channels; c += kLanes) {
+      const int64_t n = rows - k < kLanes ? rows - k : kLanes, m = channels - c < kLanes ? channels - c : kLanes;
+      const Tail rest = tail(n), tail_to = tail(m);
+      V r[kLanes];
+      for (int i = 0; i < kLanes; ++i) r[i] = i < m ? load(from + (c + i) * from_stride + k, rest) : zero();
+      transpose(r);
+      for (int64_t i = 0; i < n; ++i) {
+        float* at = to + (k + i) * to_stride + c;
+        store(at, add_to ? add(load(at, tail_to), r[i]) : r[i], tail_to);
+      }
+    }
+}
+
 void add_up(float* to, const float* from, int64_t size, int64_t stride, int64_t count) noexcept {
   for (int64_t i = 0; i < size; i += kLanes) {
     const Tail tail = tail_of(size - i);
@@ -241,6 +279,11 @@ void add_up(float* to, const float* from, int64_t size, int64_t stride, int64_t 
     nullptr, filter_tile<v, 1>, filter_tile<v, 2>, filter_tile<v, 3>, filter_tile<v, 4>, filter_tile<v, 5>, \
         filter_tile<v, 6>, MP_LAST_ROWS(v)                                                                  \
   }
+#define MP_TURNED(v)                                                                                        \
+  {                                                                                                         \
+    nullptr, turned_tile<v, 1>, turned_tile<v, 2>, turned_tile<v, 3>, turned_tile<v, 4>, turned_tile<v, 5>, \
+        turned_tile<v, 6>, MP_LAST_TURNED(v)                                                                \
+  }
 #define MP_EACH                                                                                                \
   {                                                                                                            \
     nullptr, each_tile<1>, each_tile<2>, each_tile<3>, each_tile<4>, each_tile<5>, each_tile<6>, each_tile<7>, \
@@ -250,30 +293,36 @@ void add_up(float* to, const float* from, int64_t size, int64_t stride, int64_t 
 // 32 registers: 4 x 7 sums and 4 vectors of filter are all of them.
 #define MP_LAST(v) pixel_tile<v, 7>, v == 4 ? nullptr : pixel_tile<v == 4 ? 1 : v, 8>
 #define MP_LAST_ROWS(v) filter_tile<v, 7>, v == 4 ? nullptr : filter_tile<v == 4 ? 1 : v, 8>
+#define MP_LAST_TURNED(v) turned_tile<v, 7>, v == 4 ? nullptr : turned_tile<v == 4 ? 1 : v, 8>
 extern const ConvTiles conv_tiles = {16,
                                      4,
                                      {0, 8, 8, 8, 7},
                                      {0, 8, 8, 8, 7},
                                      {{}, MP_PIXELS(1), MP_PIXELS(2), MP_PIXELS(3), MP_PIXELS(4)},
                                      {{}, MP_FILTER(1), MP_FILTER(2), MP_FILTER(3), MP_FILTER(4)},
+                                     {{}, MP_TURNED(1), MP_TURNED(2), MP_TURNED(3), MP_TURNED(4)},
                                      MP_EACH,
                                      each_filter,
                                      pack,
                                      pack_transposed,
+                                     unturn,
                                      add_up};
 #else
 #define MP_LAST(v) nullptr, nullptr
 #define MP_LAST_ROWS(v) nullptr, nullptr
+#define MP_LAST_TURNED(v) nullptr, nullptr
 extern const ConvTiles conv_tiles = {8,
                                      2,
                                      {0, 6, 6, 0, 0},
                                      {0, 6, 6, 0, 0},
                                      {{}, MP_PIXELS(1), MP_PIXELS(2), {}, {}},
                                      {{}, MP_FILTER(1), MP_FILTER(2), {}, {}},
+                                     {{}, MP_TURNED(1), MP_TURNED(2), {}, {}},
                                      MP_EACH,
                                      each_filter,
                                      pack,
                                      pack_transposed,
+                                     unturn,
                                      add_up};
 #endif
 

@@ -7,6 +7,7 @@
 //               (each: a channel of output has one of input,
 //               out[p][c] (+)= sum over r of rows[r][p][c] * filters[r][c] for c < length)
 //   FilterTile  out[k][0..panel) (+)= sum over pixels p of x[p][k] * dy[p][0..panel) for k < rows
+//               (turned: out[k][0..panel) (+)= sum over pixels p of x[p][0..panel) * dy[p][k])
 //
 // A panel is up to `vectors` vectors wide; `tail` channels of its last vector exist. Filters are packed, [k][panel],
 // padded with zeros to whole vectors, 64-byte aligned.
@@ -56,6 +57,7 @@ struct ConvTiles {
   int max_rows[kVectors + 1];
   Pixels pixels[kVectors + 1][kPixels + 1];  // [vectors][pixels]
   Filter filter[kVectors + 1][kRows + 1];    // [vectors][rows]
+  Filter turned[kVectors + 1][kRows + 1];
 
   // Depthwise.
   Pixels each[kPixels + 1];  // [pixels]; filters not packed
@@ -68,6 +70,9 @@ struct ConvTiles {
   /// to[k][c] = from[c * stride + k] for c < channels, zeros behind.
   void (*pack_transposed)(float* to, const float* from, int64_t rows, int64_t stride, int vectors,
                           int64_t channels) noexcept;
+  /// to[k * to_stride + c] (+)= from[c * from_stride + k] for k < rows, c < channels.
+  void (*unturn)(float* to, int64_t to_stride, const float* from, int64_t from_stride, int64_t rows, int64_t channels,
+                 bool add) noexcept;
   /// to[i] = sum over s < count of from[s * stride + i], in order.
   void (*add_up)(float* to, const float* from, int64_t size, int64_t stride, int64_t count) noexcept;
 };
