@@ -11,6 +11,7 @@ constexpr int64_t kChunkRows = 1024;           // of a packed panel: 256 KiB wit
 constexpr int64_t kGradientBytes = 256 << 10;  // of source, beside 64 KiB of dy
 constexpr int64_t kCopyBytes = 128 << 10;
 constexpr int64_t kCopyRows = 4;             // of output, which pay for copying those around them
+constexpr int64_t kNearPixels = 128;         // floats from pixel to pixel of dy: further apart, a panel of it is packed
 constexpr int64_t kTurnedBytes = 256 << 10;  // of turned sums
 constexpr int64_t kBlockPixels = 420;        // packing a filter's panel costs 12 cycles a row, using it 4 a pixel
 constexpr double kBlockWork = 1 << 20;       // multiply-adds worth a block of their own
@@ -477,7 +478,7 @@ void ConvGrid::filter_gradient(int64_t first, int64_t last, int64_t part, int64_
       FilterTile tile{pointers,  0,          dy + (p - from) * dy_stride + begin,
                       dy_stride, end - p,    nullptr,
                       filter_k,  panel.tail, add || p > from};
-      if (dy_stride != packed_wide || panel.channels != packed_wide) {
+      if (dy_stride > kNearPixels) {
         isa.pack(packed, tile.dy, end - p, dy_stride, panel.vectors, panel.channels);
         tile.dy = packed, tile.dy_stride = packed_wide;
       }

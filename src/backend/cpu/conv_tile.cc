@@ -94,7 +94,7 @@ MP_INLINE void add_rows(const FilterTile& t) {
     const float* x = *p + t.offset;
     _mm_prefetch(reinterpret_cast<const char*>(p[kAhead] + t.offset), _MM_HINT_T0);
     sums.add(
-        dy, Last::load(dy + kLanes * (kNV - 1)), [&](int r) __attribute__((always_inline)) { return x + r; });
+        dy, load(dy + kLanes * (kNV - 1), tail), [&](int r) __attribute__((always_inline)) { return x + r; });
   }
   sums.store_to(tail, out);
 }
