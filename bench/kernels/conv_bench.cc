@@ -151,6 +151,7 @@ int check(int64_t cases, uint64_t seed) {
     if (p.rows() > 0 && p.cols() > 0) {
       tasks.push_back(conv_pool(p, 2));
       tasks.push_back(conv_pool_backward(p, 2));
+      tasks.push_back(conv_pool_backward_input(p, 2));
     }
     Spec w = s;
     w.groups = 1, w.win.height = std::max(w.win.height, w.win.top + 1), w.cout = w.cin;
@@ -224,6 +225,7 @@ int main(int argc, char** argv) {
         second{conv("mnist 13x13x32", 64, 13, 32, 64, 3, 1, false), 2, 2};
     report(conv_pool(mnist, g_threads), team), report(conv_pool_backward(mnist, g_threads), team);
     report(conv_pool(second, g_threads), team), report(conv_pool_backward(second, g_threads), team);
+    report(conv_pool_backward_input(second, g_threads), team);
   }
   double ms[3] = {}, flops = 0;
   for (const auto& [s, times] : resnet50(8)) {

@@ -327,6 +327,21 @@ inline Task conv_pool(const PoolSpec& s, int threads) {
   return t;
 }
 
+/// Random winners, all of them places that exist.
+inline void choose_winners(const PoolSpec& s, Buffer& winners) {
+  const ops::ConvPool before(s.conv.win, s.pool());
+  uint8_t* w = static_cast<uint8_t*>(winners.data());
+  const int64_t bytes = before.winner_bytes(s.conv.cout), cells = s.conv.n * s.rows() * s.cols();
+  std::memset(w, 0, size_t(cells * bytes));
+  for (int64_t cell = 0; cell < cells; ++cell)
+    for (int64_t c = 0; c < s.conv.cout; ++c) {
+      const int64_t place = g_random.below(s.ph * s.pw);
+      for (int b = 0; b < before.winner_bits(); ++b)
+        if (place >> b & 1)
+          w[cell * bytes + c / 16 * 2 * before.winner_bits() + 2 * b + c % 16 / 8] |= uint8_t(1 << (c % 8));
+    }
+}
+
 inline Task conv_pool_backward(const PoolSpec& s, int threads) {
   const ops::ConvPool before(s.conv.win, s.pool());
   const Shape pooled{s.conv.n, s.rows(), s.cols(), s.conv.cout};
@@ -337,17 +352,7 @@ inline Task conv_pool_backward(const PoolSpec& s, int threads) {
                  floats(s.conv.x()), {DType::kUInt8, pooled.with(3, before.winner_bytes(s.conv.cout))}, floats(pooled)},
              threads),
          {}};
-  // Random winners, all of them places that exist.
-  uint8_t* w = static_cast<uint8_t*>(t.call->ins[1]->data());
-  std::memset(w, 0, size_t(t.call->in[1].bytes().value));
-  const int64_t bytes = before.winner_bytes(s.conv.cout);
-  for (int64_t cell = 0; cell < pooled.size() / s.conv.cout; ++cell)
-    for (int64_t c = 0; c < s.conv.cout; ++c) {
-      const int64_t place = g_random.below(s.ph * s.pw);
-      for (int b = 0; b < before.winner_bits(); ++b)
-        if (place >> b & 1)
-          w[cell * bytes + c / 16 * 2 * before.winner_bits() + 2 * b + c % 16 / 8] |= uint8_t(1 << (c % 8));
-    }
+  choose_winners(s, *t.call->ins[1]);
   t.check = [s, before](const Call& c, int64_t count) {
     auto gradient = [&](int64_t k, bool bias) {
       const int64_t o = k % s.conv.cout, ch = k / s.conv.cout % s.conv.cin,
@@ -374,6 +379,42 @@ inline Task conv_pool_backward(const PoolSpec& s, int threads) {
     return text.empty() ? compare("dbias", c.outs[1]->f(), c.outs[1]->floats(), count,
                                   [&](int64_t k) { return gradient(k, true); })
                         : text;
+  };
+  return t;
+}
+
+inline Task conv_pool_backward_input(const PoolSpec& s, int threads) {
+  const ops::ConvPool before(s.conv.win, s.pool());
+  const Shape pooled{s.conv.n, s.rows(), s.cols(), s.conv.cout};
+  Task t{
+      s.conv.name + " conv_pool_backward_input",
+      std::make_unique<Call>(std::make_unique<ops::ConvPoolBackwardInput>(s.conv.win, s.pool(), s.conv.x()),
+                             std::vector<TensorType>{floats(pooled),
+                                                     floats(s.conv.filter()),
+                                                     {DType::kUInt8, pooled.with(3, before.winner_bytes(s.conv.cout))}},
+                             threads),
+      {}};
+  choose_winners(s, *t.call->ins[2]);
+  t.check = [s, before](const Call& c, int64_t count) {
+    return compare("dx", c.outs[0]->f(), c.outs[0]->floats(), count, [&](int64_t k) {
+      const Spec& v = s.conv;
+      const int64_t n = k / (v.h * v.w * v.cin), y = k / (v.w * v.cin) % v.h, x = k / v.cin % v.w, ch = k % v.cin;
+      Sum sum;
+      for (int64_t p = 0; p < v.win.height; ++p)
+        for (int64_t q = 0; q < v.win.width; ++q) {
+          const int64_t a = y + v.win.top - p * v.win.dilation_h, b = x + v.win.left - q * v.win.dilation_w;
+          if (a < 0 || b < 0 || a % v.win.stride_h || b % v.win.stride_w) continue;
+          const int64_t i = a / v.win.stride_h, j = b / v.win.stride_w;
+          if (i / s.ph >= s.rows() || j / s.pw >= s.cols()) continue;
+          const int64_t cell = (n * s.rows() + i / s.ph) * s.cols() + j / s.pw, place = i % s.ph * s.pw + j % s.pw;
+          for (int64_t o = 0; o < v.cout; ++o)
+            if (winner(before, static_cast<const uint8_t*>(c.ins[2]->data()), cell, v.cout, o) == place)
+              sum.add(c.ins[0]->f()[cell * v.cout + o],
+                      c.ins[1]->f()[((p * v.win.width + q) * v.cin + ch) * v.cout + o]);
+        }
+      sum.size += sum.size > 0;  // the transform of a Winograd tile mixes neighbours in
+      return sum;
+    });
   };
   return t;
 }

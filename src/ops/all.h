@@ -17,6 +17,7 @@
 #include "ops/conv2d_backward_input.h"
 #include "ops/conv_pool.h"
 #include "ops/conv_pool_backward.h"
+#include "ops/conv_pool_backward_input.h"
 #include "ops/dense_backward.h"
 #include "ops/dense_update.h"
 #include "ops/dropout.h"

@@ -7,6 +7,7 @@
 #include "ops/conv2d_backward_input.h"
 #include "ops/conv_pool.h"
 #include "ops/conv_pool_backward.h"
+#include "ops/conv_pool_backward_input.h"
 #include "support/operators.h"
 
 namespace millpond::test {
@@ -57,6 +58,13 @@ std::vector<Case> cases() {
       make({3, 9, 12, 12}, 6, 6, 41),
       make({2, 13, 15, 3}, 5, 5, 9, same({2, 13, 15, 3}, 5, 2)),
       make({2, 9, 11, 51}, 2, 2, 52, same({2, 9, 11, 51}, 2)),
+      // Deep and small: blocks go over several images.
+      make({5, 13, 15, 19}, 3, 3, 35, same({5, 13, 15, 19}, 3)),
+      make({7, 7, 6, 40}, 3, 3, 70, same({7, 7, 6, 40}, 3)),
+      make({3, 11, 13, 20}, 5, 5, 37, same({3, 11, 13, 20}, 5)),
+      make({6, 9, 8, 24}, 4, 2, 33),
+      make({2, 17, 16, 18}, 5, 5, 20, same({2, 17, 16, 18}, 5, 2)),
+      make({2, 12, 13, 17}, 3, 3, 19, {.stride_h = 3, .stride_w = 2, .top = 1}),
   };
 }
 Shape out(const Case& c) { return ops::Conv2D(c.window, c.groups).infer(std::vector{type(c.x), type(c.filter())})[0].shape; }
@@ -82,7 +90,7 @@ TEST_CASE("cpu conv2d_backward_filter: agrees with the reference") {
     check_twin(cpu_backend(), ops::Conv2DBackwardFilter(c.window, c.groups, c.filter()), {random(c.x, 1), random(out(c), 2)}, terms(double(out(c)[0] * out(c)[1] * out(c)[2])));
 }
 
-TEST_CASE("cpu conv_pool: pooled values agree, and its winners are places of a largest value") {
+TEST_CASE("cpu conv_pool: pooled values and gradients agree, and its winners are places of a largest value") {
   for (const Window& pool : {Window{.height = 2, .width = 2, .stride_h = 2, .stride_w = 2}, Window{.height = 3, .width = 2, .stride_h = 3, .stride_w = 2}, Window{}})
     for (const Case& c : cases()) {
       if (c.groups > 1 || out(c)[1] < pool.height || out(c)[2] < pool.width) continue;
@@ -120,6 +128,7 @@ TEST_CASE("cpu conv_pool: pooled values agree, and its winners are places of a l
 
       const Tensor dpooled = random(cells, 4);
       check_twin(cpu_backend(), ops::ConvPoolBackward(c.window, pool, c.filter()), {in[0], fast[1], dpooled}, terms(double(cells[0] * cells[1] * cells[2])));
+      check_twin(cpu_backend(), ops::ConvPoolBackwardInput(c.window, pool, c.x), {dpooled, in[1], fast[1]}, terms(double(c.height * c.width * c.out)));
     }
 }
 

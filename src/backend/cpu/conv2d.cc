@@ -92,7 +92,7 @@ std::unique_ptr<Kernel> conv2d(const ops::Conv2D& op, const Request& request) {
     epilogue = ExpressionKernel::make(op.epilogue, operands, request.outputs, blocks, true);
     if (!epilogue) return slow(op, request);
   }
-  if (winograd) return winograd_convolution(g, false, std::move(epilogue), request.threads);
+  if (winograd) return winograd_convolution(g, false, std::move(epilogue), {}, request.threads);
   return std::make_unique<Convolution>(std::move(grid), x, y[3], std::move(epilogue), request.threads);
 }
 

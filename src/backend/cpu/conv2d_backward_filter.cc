@@ -71,7 +71,7 @@ std::unique_ptr<Kernel> conv2d_backward_filter(const ops::Conv2DBackwardFilter& 
   const Shape& x = request.inputs[0].shape;
   const Shape& dy = request.inputs[1].shape;
   const WinogradGeometry g{x[0], x[1], x[2], x[3], dy[1], dy[2], dy[3], op.window.top, op.window.left};
-  if (winograd_gradient_pays(op.window, op.groups, g)) return winograd_filter_gradient(g, request.threads);
+  if (winograd_gradient_pays(op.window, op.groups, g)) return winograd_filter_gradient(g, {}, request.threads);
   return std::make_unique<ConvolutionBackwardFilter>(op, request);
 }
 

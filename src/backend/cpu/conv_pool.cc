@@ -4,8 +4,9 @@
 
 #include "backend/cpu/blocks.h"
 #include "backend/cpu/conv_grid.h"
-#include "backend/cpu/conv_pool_tile.h"
+#include "backend/cpu/pool_rows.h"
 #include "backend/cpu/slow.h"
+#include "backend/cpu/winograd_conv.h"
 #include "backend/cpu/winograd_pool.h"
 
 namespace millpond::backend::cpu {
@@ -64,19 +65,18 @@ class WinogradPool final : public Kernel {
 class TiledPool final : public Kernel {
  public:
   TiledPool(const ops::ConvPool& op, const Request& request)
-      : bits_(op.winner_bits()), pool_h_(op.pool.height), pool_w_(op.pool.width), threads_(request.threads) {
+      : pool_(op.pool, request.outputs[0].shape), threads_(request.threads) {
     const Shape& x = request.inputs[0].shape;
-    const Shape& pooled = request.outputs[0].shape;
-    cols_ = pooled[2], channels_ = pooled[3], cell_rows_ = pooled[0] * pooled[1];
-    grid_ = ConvGrid::forward(op.window, x, request.inputs[1].shape, 1, pooled[1] * pool_h_, cols_ * pool_w_);
+    cell_rows_ = x[0] * pool_.rows;
+    grid_ = ConvGrid::forward(op.window, x, request.inputs[1].shape, 1, pool_.height(), pool_.width());
     source_ = {nullptr, x[1] * x[2] * x[3], x[2] * x[3], x[3]};
+    row_ = pool_.pool_h * pool_.width();
     const int64_t panels = int64_t(grid_.panels().size());
-    step_ = std::clamp<int64_t>(kTilePixels / std::max<int64_t>(1, pool_h_ * grid_.out_width), 1,
-                                std::max<int64_t>(1, cell_rows_));
+    step_ = std::clamp<int64_t>(kTilePixels / std::max<int64_t>(1, row_), 1, std::max<int64_t>(1, cell_rows_));
     row_blocks_ = std::max<int64_t>(1, ceil_div(cell_rows_, step_));
     panel_blocks_ = std::clamp<int64_t>(ceil_div(kBlocks, row_blocks_), 1, std::max<int64_t>(1, panels));
     blocks_ = int(row_blocks_ * panel_blocks_);
-    tile_ = aligned(step_ * pool_h_ * grid_.out_width * conv_tiles().vectors * conv_tiles().lanes * 4);
+    tile_ = aligned(step_ * row_ * grid_.panel_floats() * 4);
     own_ = tile_ + aligned(grid_.scratch().value);
   }
   std::span<const int> phases() const override { return {&blocks_, 1}; }
@@ -87,30 +87,22 @@ class TiledPool final : public Kernel {
     Pixels<const float> source = source_;
     source.data = a.input<float>(0);
     float* tile = reinterpret_cast<float*>(a.scratch + own_ * member);
-    const int64_t wide = int64_t(conv_tiles().vectors) * conv_tiles().lanes, from = first * pool_h_ * grid_.out_width,
-                  to = last * pool_h_ * grid_.out_width;
-    const int64_t masks = ceil_div(channels_, 16) * bits_;
+    const int64_t wide = grid_.panel_floats(), from = first * row_;
     for (int64_t k = panels * part / panel_blocks_; k < panels * (part + 1) / panel_blocks_; ++k) {
       const Panel& panel = grid_.panels()[size_t(k)];
       grid_.convolve(panel, source, a.input<float>(1), linear(tile, from, grid_.out_height, grid_.out_width, wide),
-                     from, to, a.scratch + own_ * member + tile_);
-      for (int64_t r = first; r < last; ++r) {
-        const int64_t cell = r * cols_;
-        pool_tile_table().pool(
-            {tile + (r - first) * pool_h_ * grid_.out_width * wide, wide, grid_.out_width * wide, pool_h_, pool_w_,
-             bits_, cols_, panel.channels, a.output<float>(0) + cell * channels_ + panel.begin, channels_,
-             reinterpret_cast<uint16_t*>(a.output<uint8_t>(1)) + cell * masks + panel.begin / 16 * bits_, masks,
-             a.input<float>(2) + panel.begin, nullptr});
-      }
+                     from, last * row_, a.scratch + own_ * member + tile_);
+      pool_.pool(tile, wide, first, last, panel.begin, panel.channels, a.input<float>(2), a.output<float>(0),
+                 a.output<uint8_t>(1));
     }
   }
 
  private:
   ConvGrid grid_;
   Pixels<const float> source_;
-  int bits_;
-  int64_t pool_h_, pool_w_, cols_ = 0, channels_ = 0, cell_rows_ = 0, step_ = 1, row_blocks_ = 1, panel_blocks_ = 1,
-                            tile_ = 0, own_ = 0;
+  PoolRows pool_;
+  int64_t row_ = 0;  // pixels of a row of cells
+  int64_t cell_rows_ = 0, step_ = 1, row_blocks_ = 1, panel_blocks_ = 1, tile_ = 0, own_ = 0;
   int blocks_ = 1;
   int threads_;
 };
@@ -127,6 +119,11 @@ bool winograd_fits(const ops::ConvPool& op, const Request& request) {
 std::unique_ptr<Kernel> conv_pool(const ops::ConvPool& op, const Request& request) {
   if (!all_float(request.inputs)) return slow(op, request);
   if (winograd_fits(op, request)) return std::make_unique<WinogradPool>(op, request);
+  const PoolRows pool(op.pool, request.outputs[0].shape);
+  const Shape& x = request.inputs[0].shape;
+  const WinogradGeometry g{x[0],         x[1],          x[2],          x[3],           pool.height(),
+                           pool.width(), pool.channels, op.window.top, op.window.left, winograd_unit(pool.pool_h)};
+  if (winograd_pays(op.window, 1, g)) return winograd_convolution(g, false, nullptr, pool, request.threads);
   return std::make_unique<TiledPool>(op, request);
 }
 

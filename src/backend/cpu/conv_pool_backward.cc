@@ -8,8 +8,9 @@
 #include "backend/cpu/conv_pool_gradient.h"
 #include "backend/cpu/conv_pool_tile.h"
 #include "backend/cpu/conv_tile.h"
+#include "backend/cpu/pool_rows.h"
 #include "backend/cpu/slow.h"
-#include "ops/conv_pool.h"
+#include "backend/cpu/winograd_conv.h"
 
 namespace millpond::backend::cpu {
 namespace {
@@ -78,27 +79,21 @@ class PermutedPoolBackward final : public Kernel {
 class TiledPoolBackward final : public Kernel {
  public:
   TiledPoolBackward(const ops::ConvPoolBackward& op, const Request& request)
-      : bits_(ops::ConvPool(op.window, op.pool).winner_bits()),
-        pool_h_(op.pool.height),
-        pool_w_(op.pool.width),
-        size_(op.filter.size()),
-        threads_(request.threads) {
+      : pool_(op.pool, request.inputs[2].shape), size_(op.filter.size()), threads_(request.threads) {
     const Shape& x = request.inputs[0].shape;
-    const Shape& pooled = request.inputs[2].shape;
-    cols_ = pooled[2], channels_ = pooled[3], cell_rows_ = pooled[0] * pooled[1];
-    grid_ = ConvGrid::forward(op.window, x, op.filter, 1, pooled[1] * pool_h_, cols_ * pool_w_);
+    cell_rows_ = x[0] * pool_.rows;
+    grid_ = ConvGrid::forward(op.window, x, op.filter, 1, pool_.height(), pool_.width());
     source_ = {nullptr, x[1] * x[2] * x[3], x[2] * x[3], x[3]};
     cut_ = FilterCut(grid_, cell_rows_);
     phases_[0] = int(cut_.blocks());
     sum_ = Runs(size_, double(cut_.splits) * 0.2, 16);
     phases_[1] = sum_.blocks + 1;
-    wide_ = ceil_div(channels_, 16) * 16;
     filter_bytes_ = aligned(size_ * 4);
-    partial_ = filter_bytes_ + wide_ * 4;
-    const int64_t row = pool_h_ * grid_.out_width;
+    partial_ = filter_bytes_ + aligned(pool_.channels * 4);
+    row_ = pool_.pool_h * pool_.width();
     step_ = std::max<int64_t>(
-        1, std::min(kTilePixels, kTileFloats / std::max<int64_t>(1, wide_)) / std::max<int64_t>(1, row));
-    tile_ = aligned(step_ * row * wide_ * 4);
+        1, std::min(kTilePixels, kTileFloats / std::max<int64_t>(1, pool_.channels)) / std::max<int64_t>(1, row_));
+    tile_ = aligned(step_ * row_ * pool_.channels * 4);
     own_ = tile_ + aligned(grid_.filter_scratch().value);
   }
   std::span<const int> phases() const override { return phases_; }
@@ -109,7 +104,7 @@ class TiledPoolBackward final : public Kernel {
     if (phase == 1) {
       if (block == sum_.blocks)
         return conv_tiles().add_up(a.output<float>(1), reinterpret_cast<const float*>(partials + filter_bytes_),
-                                   channels_, partial_ / 4, cut_.splits);
+                                   pool_.channels, partial_ / 4, cut_.splits);
       const int64_t from = sum_.begin(block);
       if (!direct)
         conv_tiles().add_up(a.output<float>(0) + from, reinterpret_cast<const float*>(partials) + from,
@@ -125,38 +120,36 @@ class TiledPoolBackward final : public Kernel {
     float* tile = reinterpret_cast<float*>(a.scratch + own_ * member);
     float* dfilter = direct ? a.output<float>(0) : reinterpret_cast<float*>(partials + partial_ * split);
     float* dbias = rows == 0 ? reinterpret_cast<float*>(partials + partial_ * split + filter_bytes_) : nullptr;
-    if (dbias) std::memset(dbias + begin, 0, size_t(ceil_div(end - begin, 16)) * 64);
-    const int64_t masks = wide_ / 16 * bits_, from_row = cell_rows_ * split / cut_.splits,
-                  to_row = cell_rows_ * (split + 1) / cut_.splits;
+    if (dbias) std::memset(dbias + begin, 0, size_t(end - begin) * 4);
+    const int64_t from_row = cell_rows_ * split / cut_.splits, to_row = cell_rows_ * (split + 1) / cut_.splits;
     if (from_row == to_row && rows == 0) clear(dfilter, begin, end);
     Pixels<const float> source = source_;
     source.data = a.input<float>(0);
-    const int64_t row = pool_h_ * grid_.out_width;
+    const float* dpooled = a.input<float>(2);
+    const int64_t line = pool_.width() * pool_.channels;
     for (int64_t r = from_row; r < to_row; r += step_) {
-      const int64_t stop = std::min(r + step_, to_row);
-      for (int64_t k = r; k < stop; ++k) {
-        const int64_t cell = k * cols_;
-        pool_tile_table().spread({tile + (k - r) * row * wide_ + begin, wide_, grid_.out_width * wide_, pool_h_,
-                                  pool_w_, bits_, cols_, end - begin,
-                                  const_cast<float*>(a.input<float>(2)) + cell * channels_ + begin, channels_,
-                                  const_cast<uint16_t*>(reinterpret_cast<const uint16_t*>(a.input<uint8_t>(1))) +
-                                      cell * masks + begin / 16 * bits_,
-                                  masks, nullptr, dbias ? dbias + begin : nullptr});
-      }
-      grid_.filter_gradient(first_panel, last_panel, rows, cut_.row_blocks, source, tile, wide_, dfilter, r > from_row,
-                            r * row, stop * row, a.scratch + own_ * member + tile_);
+      const int64_t stop = std::min(r + step_, to_row), first = r * pool_.pool_h;
+      for (int64_t y = first; y < stop * pool_.pool_h; ++y)
+        pool_.spread(tile + (y - first) * line + begin, pool_.channels, y, 0, pool_.cols, begin, end - begin, dpooled,
+                     a.input<uint8_t>(1));
+      if (dbias)
+        pool_tile_table().add_rows(dbias + begin, dpooled + r * pool_.cols * pool_.channels + begin, pool_.channels,
+                                   (stop - r) * pool_.cols, end - begin);
+      grid_.filter_gradient(first_panel, last_panel, rows, cut_.row_blocks, source, tile, pool_.channels, dfilter,
+                            r > from_row, r * row_, stop * row_, a.scratch + own_ * member + tile_);
     }
   }
 
  private:
   void clear(float* dfilter, int64_t begin, int64_t end) const {
     for (int64_t k = 0; k < grid_.depth(); ++k)
-      std::memset(dfilter + k * channels_ + begin, 0, size_t(end - begin) * 4);
+      std::memset(dfilter + k * pool_.channels + begin, 0, size_t(end - begin) * 4);
   }
   ConvGrid grid_;
   Pixels<const float> source_;
-  int bits_;
-  int64_t pool_h_, pool_w_, size_, cols_ = 0, channels_ = 0, cell_rows_ = 0, step_ = 1, wide_ = 0;
+  PoolRows pool_;
+  int64_t size_, cell_rows_ = 0, step_ = 1;
+  int64_t row_ = 0;  // pixels of a row of cells
   FilterCut cut_;
   Runs sum_;
   int phases_[2] = {1, 1};
@@ -174,6 +167,11 @@ bool permutes(const ops::ConvPoolBackward& op, const Request& request) {
 std::unique_ptr<Kernel> conv_pool_backward(const ops::ConvPoolBackward& op, const Request& request) {
   if (!all_float(request.outputs)) return slow(op, request);
   if (permutes(op, request)) return std::make_unique<PermutedPoolBackward>(op, request);
+  const PoolRows pool(op.pool, request.inputs[2].shape);
+  const Shape& x = request.inputs[0].shape;
+  const WinogradGeometry g{x[0],         x[1],          x[2],          x[3],          pool.height(),
+                           pool.width(), pool.channels, op.window.top, op.window.left};
+  if (winograd_gradient_pays(op.window, 1, g)) return winograd_filter_gradient(g, pool, request.threads);
   return std::make_unique<TiledPoolBackward>(op, request);
 }
 

@@ -41,5 +41,5 @@ mp_cpu_isa_sources(attention_kernels.cc channel_kernels.cc copy_kernels.cc reduc
 # Convolutions and pools.
 mp_cpu_sources(
   average_pool2d.cc average_pool2d_backward.cc conv2d.cc conv2d_backward_filter.cc conv2d_backward_input.cc conv_grid.cc
-  conv_pool.cc conv_pool_backward.cc max_pool2d.cc max_pool2d_backward.cc winograd_conv.cc)
+  conv_pool.cc conv_pool_backward.cc conv_pool_backward_input.cc pool_rows.cc max_pool2d.cc max_pool2d_backward.cc winograd_conv.cc)
 mp_cpu_isa_sources(conv_pool_gradient.cc conv_pool_tile.cc conv_tile.cc max_pool_rows.cc winograd_pool.cc winograd_tile.cc)
