@@ -1,7 +1,6 @@
 // Convolution, bias, relu and max-pool become one node that never stores the convolution's output. Forward keeps the pooled
-// value and who won; backward goes from the pooled gradient straight into the gradients of filter and bias, because
+// value and who won; backward goes from the pooled gradient straight into the gradients of filter, bias and input, because
 //   gate(max_pool2d_backward(r, p, dp), r) = max_pool2d_backward(r, p, gate(dp, p)):  the winner's value is the pooled value.
-// Where the gradient of the convolution's input is wanted too, the full gradient is needed and nothing is fused (yet).
 #include <algorithm>
 
 #include "ops/conv2d.h"
@@ -9,6 +8,7 @@
 #include "ops/conv2d_backward_input.h"
 #include "ops/conv_pool.h"
 #include "ops/conv_pool_backward.h"
+#include "ops/conv_pool_backward_input.h"
 #include "ops/max_pool2d.h"
 #include "ops/max_pool2d_backward.h"
 #include "ops/reduce.h"
@@ -31,8 +31,9 @@ bool tiles(const ops::Window& pool) {
 struct Backward {
   Node* gate = nullptr;    // gate(max_pool2d_backward, r)
   Value dpooled;
-  Node* filter = nullptr;
+  Node* filter = nullptr;  // readers of the gate
   Node* bias = nullptr;
+  Node* input = nullptr;
 };
 
 // Readers of relu's output r beside the pool: the pool's backward and relu's gate. False: somebody else reads it too.
@@ -49,10 +50,11 @@ bool match_backward(const graph::Uses& uses, Value r, Node* pool, Backward& foun
   found.dpooled = unpool->inputs[2];
   for (const graph::Uses::Use& u : uses.of(found.gate->output())) {
     if (as<ops::Conv2DBackwardFilter>(u.node) && u.operand == 1) found.filter = u.node;
+    else if (as<ops::Conv2DBackwardInput>(u.node) && u.operand == 0) found.input = u.node;
     else if (const auto* sum = as<ops::Reduce>(u.node); sum && sum->kind == ops::Reduce::Kind::kSum && sum->axes == std::vector<int>{0, 1, 2}) found.bias = u.node;
     else return false;
   }
-  return found.filter != nullptr;
+  return true;
 }
 
 }  // namespace
@@ -67,15 +69,20 @@ void conv_pool(graph::Graph& graph) {
     const Value r = pool->inputs[0];
     if (!is(r, Function::k_relu)) continue;
     const graph::Uses uses(graph);
-    const Value a = r.node->inputs[0];
-    if (uses.only_reader(a) != r.node || !is(a, Function::k_add)) continue;
-    const int side = as<ops::Conv2D>(a.node->inputs[0]) ? 0 : 1;
-    const Value c = a.node->inputs[side], bias = a.node->inputs[1 - side];
+    Node* reader = r.node;
+    Value c = r.node->inputs[0], bias;
+    if (is(c, Function::k_add)) {
+      if (uses.only_reader(c) != reader) continue;
+      reader = c.node;
+      const int side = as<ops::Conv2D>(reader->inputs[0]) ? 0 : 1;
+      c = reader->inputs[side], bias = reader->inputs[1 - side];
+    }
     const auto* conv = as<ops::Conv2D>(c);
-    if (!conv || conv->groups != 1 || !conv->epilogue.empty() || uses.only_reader(c) != a.node || c.dtype() != DType::kFloat32) continue;
-    if (bias.shape() != Shape{c.shape().back()}) continue;
+    if (!conv || conv->groups != 1 || !conv->epilogue.empty() || uses.only_reader(c) != reader || c.dtype() != DType::kFloat32) continue;
+    if (bias && bias.shape() != Shape{c.shape().back()}) continue;
     Backward back;
     if (!match_backward(uses, r, pool, back)) continue;
+    if (!bias) bias = b.constant(Tensor(DType::kFloat32, {c.shape().back()}));
 
     const Value x = c.node->inputs[0], filter = c.node->inputs[1];
     std::vector<Value> forward;
@@ -83,12 +90,23 @@ void conv_pool(graph::Graph& graph) {
       const graph::Builder::Scope scope(b, *c.node);
       forward = b.add_all(std::make_shared<ops::ConvPool>(conv->window, pooling->window), {x, filter, bias});
     }
+    Value dp;
+    if (back.gate) {
+      const graph::Builder::Scope scope(b, *back.gate);
+      dp = ops::binary(b, Function::k_gate, back.dpooled, forward[0]);
+    }
+    if (back.input) {
+      const graph::Builder::Scope scope(b, *back.input);
+      graph.replace(back.input->output(), b.add(std::make_shared<ops::ConvPoolBackwardInput>(conv->window, pooling->window, x.shape()), {dp, filter, forward[1]}));
+    }
     if (back.filter) {
       const graph::Builder::Scope scope(b, *back.filter);
-      const Value dp = ops::binary(b, Function::k_gate, back.dpooled, forward[0]);
       const std::vector<Value> grads = b.add_all(std::make_shared<ops::ConvPoolBackward>(conv->window, pooling->window, filter.shape()), {x, forward[1], dp});
       graph.replace(back.filter->output(), grads[0]);
       if (back.bias) graph.replace(back.bias->output(), grads[1]);
+    } else if (back.bias) {  // the filter is frozen
+      const graph::Builder::Scope scope(b, *back.bias);
+      graph.replace(back.bias->output(), b.add(back.bias->op, {dp}));
     }
     graph.replace(pool->output(), forward[0]);
   }

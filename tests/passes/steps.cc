@@ -112,18 +112,18 @@ Step mlp_step(const StepOptions& o) {
   return step;
 }
 
-Step conv_step(bool deep) {
+Step conv_step(bool deep, int64_t scale, const std::string& optimizer) {
   Step step;
   Maker m(step);
   Builder& b = m.b;
   const int64_t n = 3, classes = 4;
-  Value h = m.input("x0", DType::kFloat32, {n, 11, 13, 3});
+  Value h = m.input("x0", DType::kFloat32, {n, 11 * scale, 13 * scale, 3});
   const Value y = m.input("y0", DType::kInt32, {n}, classes);
   for (int i = 0; i <= int(deep); ++i) {
     const std::string layer = "conv_" + std::to_string(i);
     const Builder::Scope scope(b, layer, Phase::kForward);
-    const int64_t in = h.shape().back(), out = 5 + 12 * i;
-    const Value k = m.weight(layer + "/kernel", {3, 3, in, out}, 0.3);
+    const int64_t in = h.shape().back(), out = (5 + 12 * i) * scale;
+    const Value k = m.weight(layer + "/kernel", {3, 3, in, out}, 0.3 / double(scale));
     h = ops::add(b, ops::conv2d(b, h, k, {}), m.weight(layer + "/bias", {out}, 0.1));
     h = ops::max_pool2d(b, ops::relu(b, h), {.height = 2, .width = 2, .stride_h = 2, .stride_w = 2});
   }
@@ -138,7 +138,7 @@ Step conv_step(bool deep) {
     const Builder::Scope scope(b, "loss", Phase::kLoss);
     loss = ops::mean(b, ops::softmax_cross_entropy(b, h, y));
   }
-  m.train(loss, "adam");
+  m.train(loss, optimizer);
   return step;
 }
 

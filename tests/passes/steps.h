@@ -26,8 +26,9 @@ struct StepOptions {
 /// Dense layers with relu between, sigmoid cross-entropy, accuracy, an optimiser.
 Step mlp_step(const StepOptions& options);
 
-/// Convolution, relu, max-pool (and once more when `deep`), flatten, dense, softmax cross-entropy, Adam.
-Step conv_step(bool deep);
+/// Convolution, relu, max-pool (and once more when `deep`), flatten, dense, softmax cross-entropy. `scale`: of the image's sides and
+/// the number of channels.
+Step conv_step(bool deep, int64_t scale = 1, const std::string& optimizer = "adam");
 
 /// What is left after `steps` steps: all outputs, then all variables.
 std::vector<Tensor> run_steps(const Step& step, const runtime::Options& options, int steps);

@@ -68,6 +68,20 @@ TEST_CASE("plan: what training takes is what was planned") {
   CHECK(within_a_page(held("slots") - slots, p.slots));
 }
 
+TEST_CASE("plan: two blocks of convolution, relu and max-pool keep pooled values and winners, never what was pooled") {
+  Sequential model{Input({40, 40, 3}), Conv2D(32, {3, 3}, relu, {.padding = "same"}), MaxPooling2D({2, 2}), Conv2D(48, {3, 3}, relu, {.padding = "same"}), MaxPooling2D({2, 2}), Flatten(), Dense(10, softmax)};
+  model.compile("sgd", "sparse_categorical_crossentropy");
+  const int64_t batch = 8, data = 40 * 40 * 3 * 4, first = 20 * 20 * 32 * 4, second = 10 * 10 * 48 * 4;  // bytes of an image, pooled
+  const auto arena = [&](bool passes) { return model.plan({.batch = batch, .evaluate = false, .largest_batch = false, .passes = passes, .backend = "null"}).arena.value; };
+  // The peak is the gradient of the second block's input: beside it live the data, both blocks' pooled values (of the second the
+  // gradient has taken the place), two bits a value for the winners, and gradients of a filter and a few hundred values.
+  const int64_t peak = batch * (data + 2 * first + second + (first + second) / 16), small = 3 * 3 * 32 * 48 * 4 + 8192;
+  CHECK(arena(true) >= peak);
+  CHECK(arena(true) <= peak + small);
+  // As written relu's output, four times what is pooled, is kept for both, and a gradient is as large.
+  CHECK(arena(false) >= batch * 4 * (first + second + first));
+}
+
 TEST_CASE("plan: the largest batch fits and the next size of batch does not") {
   Sequential model{Input({1000}), Dense(1000, relu), Dense(10)};
   model.compile("sgd", "mse");
