@@ -25,7 +25,7 @@ struct Tail {
   __mmask16 m;
 };
 
-MP_INLINE Tail tail(int64_t n) { return {__mmask16(_bzhi_u32(0xffff, unsigned(n)))}; }
+MP_INLINE Tail tail(int64_t n) { return {__mmask16(_bzhi_u32(0xffff, unsigned(n < kLanes ? n : kLanes)))}; }  // bzhi reads 8 bits of n
 MP_INLINE V zero() { return _mm512_setzero_ps(); }
 MP_INLINE V set(float x) { return _mm512_set1_ps(x); }
 MP_INLINE I seti(int32_t x) { return _mm512_set1_epi32(x); }
