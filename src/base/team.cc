@@ -44,8 +44,14 @@ void Spin::wait() {
   else sched_yield();
 }
 
+[[gnu::noinline]] void touch_stack() {
+  volatile char stack[64 << 10];
+  for (size_t i = 0; i < sizeof stack; i += 4096) stack[i] = 0;
+}
+
 Team::Team(int size) : size_(std::max(1, size)) {
   for (int i = 1; i < size_; ++i) threads_.emplace_back([this, i] { serve(i); });
+  for (Spin spin; started_.load(std::memory_order_acquire) < size_;) spin.wait();
 }
 
 Team::~Team() {
@@ -70,6 +76,8 @@ void Team::end() {
 }
 
 void Team::serve(int member) {
+  touch_stack();
+  started_.fetch_add(1, std::memory_order_release);
   uint32_t seen = 0;
   for (;;) {
     for (uint32_t n = 0; round_.load(std::memory_order_acquire) == seen && n < kSpins; ++n) _mm_pause();

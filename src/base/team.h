@@ -1,5 +1,7 @@
 // Team: the threads that run a program together. There is one for each size in a process; kernels and data share it.
-// Threads are made on first use, spin for about 50 us when out of work, then park in the operating system.
+// Threads are made with the team, spin for about 50 us when out of work, then park in the operating system.
+// Memory: 64 KiB of stack for each thread, taken at once: on a busy machine a thread may get its first work late, and pages that
+// become resident only then would look like growth.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -12,8 +14,12 @@ namespace millpond {
 /// Processors this process may really use: its affinity, cut by the cgroup's quota, at least 1.
 int usable_threads();
 
+/// Makes 64 KiB of the caller's stack resident, more than any kernel needs.
+void touch_stack();
+
 class Team {
  public:
+  /// Returns when every thread has started and touched its stack.
   explicit Team(int size);
   ~Team();
   Team(const Team&) = delete;
@@ -47,6 +53,7 @@ class Team {
   alignas(64) std::atomic<uint64_t> gate_{0};
   alignas(64) std::atomic<uint32_t> round_{0};
   alignas(64) std::atomic<uint32_t> parked_{0};
+  std::atomic<int> started_{1};
   std::atomic<bool> stop_{false};
 };
 

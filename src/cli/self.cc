@@ -7,13 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
-#include <vector>
 
 #include "base/format.h"
 #include "millpond/error.h"
@@ -100,24 +98,12 @@ void settle_code() {
   }
 }
 
-void settle_stacks(int threads) {
-  Team& team = train::team_of(threads);
-  std::vector<std::atomic<bool>> came(static_cast<size_t>(threads));
-  const auto all = [&] { return std::ranges::all_of(came, [](const auto& c) { return c.load(); }); };
-  for (const double begin = now(CLOCK_MONOTONIC); !all() && now(CLOCK_MONOTONIC) - begin < 1;)
-    team.run([&](int member) {
-      volatile char stack[64 << 10];
-      for (size_t i = 0; i < sizeof stack; i += 4096) stack[i] = 0;
-      came[static_cast<size_t>(member)] = true;
-      for (const double since = now(CLOCK_MONOTONIC); !all() && now(CLOCK_MONOTONIC) - since < 1e-3;) {}
-    });
-}
-
 }  // namespace
 
 void settle(int threads) {
   settle_code();
-  settle_stacks(threads);
+  touch_stack();
+  train::team_of(threads);
 }
 
 std::optional<Counted> counted_now() {

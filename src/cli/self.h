@@ -20,8 +20,7 @@ Bytes resident_now();
 Bytes resident_peak();
 
 /// Makes resident beforehand what would otherwise become so at some later step and look like growth: the code of the C and
-/// mathematics libraries (about 2 MiB; a branch may be first taken in step 6,000), and 64 KiB of each thread's stack (on a busy
-/// machine a thread may begin late).
+/// mathematics libraries (about 2 MiB; a branch may be first taken in step 6,000), and 64 KiB of each thread's stack.
 void settle(int threads);
 
 struct Counted {
