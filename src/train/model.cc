@@ -71,6 +71,7 @@ Ready& ModelImpl::program(Kind kind, int64_t batch, int threads, const std::vect
       [&](const Ready& made, Bytes more) {
         refuse_if_too_large(*this, made, more);
         place_state(kind);
+        runtime::place(made.program.variables(), "slots");  // a layer called as if training counts without an optimizer too
       });
 }
 

@@ -205,3 +205,14 @@ TEST_CASE("fit: the learning rate can be changed between steps, and steps are co
   other.compile(sgd, "mse");
   CHECK(message_of([&] { other.train_on_batch(x, y); }).starts_with("the optimizer \"sgd\" already trains other weights"));
 }
+
+TEST_CASE("predict: a layer called as if training drops values, in a model that was never compiled") {
+  const Input in({1000});
+  Model model({in}, {Dropout(0.25)(in, {.training = true})});
+  Tensor ones(DType::kFloat32, {1, 1000});
+  std::ranges::fill(ones.values<float>(), 1.f);
+  const Tensor out = model.predict(ones);
+  int64_t dropped = 0;
+  for (const float v : out.values<float>()) dropped += v == 0;
+  CHECK(std::abs(double(dropped) - 250) < 5 * std::sqrt(1000 * 0.25 * 0.75));  // five sigmas of a binomial distribution
+}
