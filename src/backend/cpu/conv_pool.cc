@@ -76,7 +76,8 @@ class TiledPool final : public Kernel {
     row_blocks_ = std::max<int64_t>(1, ceil_div(cell_rows_, step_));
     panel_blocks_ = std::clamp<int64_t>(ceil_div(kBlocks, row_blocks_), 1, std::max<int64_t>(1, panels));
     blocks_ = int(row_blocks_ * panel_blocks_);
-    tile_ = aligned(step_ * row_ * grid_.panel_floats() * 4);
+    for (const Panel& p : grid_.panels()) wide_ = std::max(wide_, round_up(p.channels, 16));
+    tile_ = aligned(step_ * row_ * wide_ * 4);
     own_ = tile_ + aligned(grid_.scratch().value);
   }
   std::span<const int> phases() const override { return {&blocks_, 1}; }
@@ -87,12 +88,12 @@ class TiledPool final : public Kernel {
     Pixels<const float> source = source_;
     source.data = a.input<float>(0);
     float* tile = reinterpret_cast<float*>(a.scratch + own_ * member);
-    const int64_t wide = grid_.panel_floats(), from = first * row_;
+    const int64_t from = first * row_;
     for (int64_t k = panels * part / panel_blocks_; k < panels * (part + 1) / panel_blocks_; ++k) {
       const Panel& panel = grid_.panels()[size_t(k)];
-      grid_.convolve(panel, source, a.input<float>(1), linear(tile, from, grid_.out_height, grid_.out_width, wide),
+      grid_.convolve(panel, source, a.input<float>(1), linear(tile, from, grid_.out_height, grid_.out_width, wide_),
                      from, last * row_, a.scratch + own_ * member + tile_);
-      pool_.pool(tile, wide, first, last, panel.begin, panel.channels, a.input<float>(2), a.output<float>(0),
+      pool_.pool(tile, wide_, first, last, panel.begin, panel.channels, a.input<float>(2), a.output<float>(0),
                  a.output<uint8_t>(1));
     }
   }
@@ -101,7 +102,8 @@ class TiledPool final : public Kernel {
   ConvGrid grid_;
   Pixels<const float> source_;
   PoolRows pool_;
-  int64_t row_ = 0;  // pixels of a row of cells
+  int64_t row_ = 0;   // pixels of a row of cells
+  int64_t wide_ = 0;  // floats of a pixel in the tile
   int64_t cell_rows_ = 0, step_ = 1, row_blocks_ = 1, panel_blocks_ = 1, tile_ = 0, own_ = 0;
   int blocks_ = 1;
   int threads_;

@@ -84,15 +84,15 @@ class TiledPoolBackward final : public Kernel {
     cell_rows_ = x[0] * pool_.rows;
     grid_ = ConvGrid::forward(op.window, x, op.filter, 1, pool_.height(), pool_.width());
     source_ = {nullptr, x[1] * x[2] * x[3], x[2] * x[3], x[3]};
-    cut_ = FilterCut(grid_, cell_rows_);
+    row_ = pool_.pool_h * pool_.width();
+    const int64_t pixels = std::min(kTilePixels, kTileFloats / std::max<int64_t>(1, pool_.channels));
+    step_ = std::clamp<int64_t>(pixels / std::max<int64_t>(1, row_), 1, std::max<int64_t>(1, cell_rows_));
+    cut_ = FilterCut(grid_, cell_rows_ / step_);
     phases_[0] = int(cut_.blocks());
     sum_ = Runs(size_, double(cut_.splits) * 0.2, 16);
     phases_[1] = sum_.blocks + 1;
-    filter_bytes_ = aligned(size_ * 4);
+    filter_bytes_ = cut_.splits > 1 ? aligned(size_ * 4) : 0;
     partial_ = filter_bytes_ + aligned(pool_.channels * 4);
-    row_ = pool_.pool_h * pool_.width();
-    step_ = std::max<int64_t>(
-        1, std::min(kTilePixels, kTileFloats / std::max<int64_t>(1, pool_.channels)) / std::max<int64_t>(1, row_));
     tile_ = aligned(step_ * row_ * pool_.channels * 4);
     own_ = tile_ + aligned(grid_.filter_scratch().value);
   }
