@@ -14,5 +14,6 @@
 #include "millpond/model.h"
 #include "millpond/optimizers.h"
 #include "millpond/random.h"
+#include "millpond/run_record.h"
 #include "millpond/shape.h"
 #include "millpond/tensor.h"

@@ -2,69 +2,34 @@
 
 #include <algorithm>
 
-#include "train/model.h"
+#include "train/places.h"
 
 namespace millpond::cli {
 namespace {
 
-struct Range {
-  std::string account;
-  const std::byte* begin;
-  Bytes size;
-};
-
-// Everything of the model that has a place, account by account. The arena is one: what lies in it changes during a step.
-std::vector<Range> model_ranges(const Model& model) {
-  std::vector<Range> ranges;
-  const auto add = [&](const runtime::Variable& v) {
-    if (v.placed()) ranges.push_back({v.account(), v.data(), v.type().bytes()});
-  };
-  train::ModelImpl& impl = *model.impl();
-  if (!impl.network) return ranges;
-  for (const nn::Weight& w : impl.weights()) add(w->variable);
-  add(impl.counter);
-  if (impl.compiled)
-    for (const runtime::Variable* v : impl.compiled->optimizer.impl()->variables()) add(*v);
-  Bytes arena;
-  for (const train::Ready* r : impl.programs.all()) {
-    arena = std::max(arena, r->program.arena_bytes());
-    for (const auto& n : r->program.graph().nodes())
-      if (n->role == graph::Role::kConstant) ranges.push_back({"constants", n->constant.data(), n->constant.bytes()});
-  }
-  if (const Segment& segment = impl.programs.arena()) ranges.push_back({"arena", segment.data(), std::min(arena, segment.size())});
-  return ranges;
-}
-
+using train::Place;
 constexpr Bytes kAlignment{64};  // of variables in their segment
 
 }  // namespace
 
 ledger::Snapshot charged(const Model& model, const ModelData& data) {
   ledger::Ledger ledger;
-  const auto charge = [&](const std::string& account, const std::byte* begin, Bytes size) {
-    if (size.value == 0) return;
-    try {
-      ledger.charge(account, begin, size);
-    } catch (const Error&) {  // a layer's name that is no account's
-      ledger.charge(account.substr(0, account.find('/')) + "/other", begin, size);
-    }
-  };
-  for (const Range& r : model_ranges(model)) charge(r.account, r.begin, r.size);
+  for (const Place& p : train::places_of(*model.impl())) train::charge(ledger, p);
   for (const Arrays* arrays : {&data.x, &data.y})
-    for (const Tensor& t : *arrays) charge(data.account, t.data(), t.bytes());
+    for (const Tensor& t : *arrays) train::charge(ledger, {data.account, t.data(), t.bytes()});
   return ledger.snapshot();
 }
 
 Bytes touched(const Model& model) {
-  std::vector<Range> ranges = model_ranges(model);
-  std::ranges::sort(ranges, {}, &Range::begin);
+  std::vector<Place> places = train::places_of(*model.impl());
+  std::ranges::sort(places, {}, &Place::begin);
   Bytes sum;
-  for (size_t i = 0; i < ranges.size();) {
+  for (size_t i = 0; i < places.size();) {
     // Variables placed together lie one after the other, each filled up to a line of cache.
-    const auto end_of = [](const Range& r) { return r.begin + (r.account == "constants" ? r.size : round_up(r.size, kAlignment)).value; };
-    const std::byte* const begin = ranges[i].begin;
-    const std::byte* end = end_of(ranges[i]);
-    for (++i; i < ranges.size() && ranges[i].begin <= end; ++i) end = std::max(end, end_of(ranges[i]));
+    const auto end_of = [](const Place& r) { return r.begin + (r.account == "constants" ? r.size : round_up(r.size, kAlignment)).value; };
+    const std::byte* const begin = places[i].begin;
+    const std::byte* end = end_of(places[i]);
+    for (++i; i < places.size() && places[i].begin <= end; ++i) end = std::max(end, end_of(places[i]));
     sum += resident_in(begin, Bytes{end - begin});
   }
   return sum;

@@ -16,7 +16,6 @@
 #include "cli/memory.h"
 #include "cli/models.h"
 #include "cli/report.h"
-#include "cli/run_record.h"
 #include "cli/self.h"
 #include "millpond/millpond.h"
 
@@ -126,7 +125,7 @@ int run(const Arguments& a, char** argv) {
   Measure measure(epochs);
   std::vector<CallbackRef> callbacks{measure};
   std::optional<RunRecord> record;
-  if (!a.run.empty()) callbacks.emplace_back(record.emplace(a.run, opened, data, plan));
+  if (!a.run.empty()) callbacks.emplace_back(record.emplace(a.run));
   const ledger::Explanation before = ledger::explain(charged(opened.model, data), ledger::observe(charged(opened.model, data)));
   if (!quiet) {  // the last line before memory is taken: whoever watches from outside takes it for the start
     std::printf("%lld samples, batch %lld, %d epoch%s; training begins at %s resident\n", static_cast<long long>(data.samples()), static_cast<long long>(batch), epochs,
@@ -146,7 +145,6 @@ int run(const Arguments& a, char** argv) {
   Outcome o{.plan = plan, .history = std::move(history), .measure = measure, .touched = touched(opened.model),
             .rss_peak = std::max({resident_peak(), measure.rss_start, resident_now()}), .explanation = ledger::explain(now, ledger::observe(now)), .growth = {}};
   o.growth = ledger::growth(before, o.explanation);
-  if (record) record->finish(o.history.interrupted ? "interrupted" : "ended");
   if (!a.save.empty()) opened.model.save_weights(a.save);
   if (!quiet) {
     print_closing(o);

@@ -67,14 +67,19 @@ class Fit {
     steps_ = o.steps_per_epoch > 0 ? o.steps_per_epoch : batches_;
     last_batch_ = data_.samples - (batches_ - 1) * batch_;
     validation_batch_ = o.validation_batch_size > 0 ? o.validation_batch_size : o.batch_size;
+    model_.training = &data_;
+    model_.validation = validation_ ? &*validation_ : nullptr;
   }
+  ~Fit() { model_.training = model_.validation = nullptr; }
+  Fit(const Fit&) = delete;
+  Fit& operator=(const Fit&) = delete;
 
   History run(Model& handle) {
     prepare();
     const Hooks hooks(o_.callbacks, &handle, {.epochs = o_.epochs, .steps = steps_, .batch_size = batch_, .verbose = o_.verbose});
     Order order(data_.samples, o_.shuffle);
     const Interrupt interrupt;
-    model_.stop = false;
+    model_.stop = model_.interrupted = false;
     history_.epoch.reserve(size_t(o_.epochs));
     history_.seconds.reserve(size_t(o_.epochs));
     history_.train_seconds.reserve(size_t(o_.epochs));
@@ -90,7 +95,7 @@ class Fit {
       const int64_t taken = train(order, hooks, interrupt);
       history_.train_seconds.push_back(since(steps_start));
       history_.steps += taken;
-      history_.interrupted = interrupt.asked();
+      history_.interrupted = model_.interrupted = interrupt.asked();
       means_->read(entries_);
       const size_t shown = validate(epoch, interrupt);
       const Logs logs = first_entries(shown);

@@ -271,6 +271,17 @@ runtime::Options options_for(const PlanOptions& o) {
 }
 
 }  // namespace
+
+MemoryPlan plan_of_programs(const ModelImpl& model) {
+  MemoryPlan plan;
+  plan.model = model.name;
+  plan.optimizer = model.compiled ? model.compiled->optimizer.name() : "";
+  add_variables(plan, model.built(), model.compiled ? model.compiled->optimizer.impl().get() : nullptr, &model.counter);
+  for (const Ready* r : model.programs.all()) add_program(plan, r->program, r->key.kind, r->key.batch);
+  finish(plan);
+  return plan;
+}
+
 }  // namespace train
 
 MemoryPlan Model::plan(const PlanOptions& o) const {

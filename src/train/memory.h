@@ -9,6 +9,8 @@ namespace millpond::train {
 void add_program(MemoryPlan& plan, const runtime::Program& program, Kind kind, int64_t batch);
 /// Weights and slots.
 void add_variables(MemoryPlan& plan, const nn::Network& net, OptimizerImpl* optimizer, const runtime::Variable* counter);
+/// What the model takes with the programs it has made so far.
+MemoryPlan plan_of_programs(const ModelImpl& model);
 
 /// Throws Error(kMemory) when `more` bytes of arena and what has no place yet do not fit into the memory that is free.
 void refuse_if_too_large(ModelImpl& model, const Ready& made, Bytes more);

@@ -12,6 +12,8 @@
 
 namespace millpond::train {
 
+struct Data;
+
 struct ModelImpl {
   explicit ModelImpl(std::shared_ptr<nn::Network> net);
   ModelImpl(std::vector<Layer> layers, std::string name);  // a Sequential, perhaps without an input yet
@@ -24,6 +26,9 @@ struct ModelImpl {
   runtime::Variable counter;             // counts training steps, for dropout
   Programs programs;
   bool stop = false;
+  bool interrupted = false;              // the last fit, by Ctrl-C
+  const Data* training = nullptr;        // borrowed while fit runs: its arrays
+  const Data* validation = nullptr;
 
   /// Throws Error(kUsage) when nothing says what a sample looks like.
   const nn::Network& built() const;

@@ -1,0 +1,50 @@
+#include "train/places.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+
+namespace millpond::train {
+
+std::vector<Place> places_of(const ModelImpl& model) {
+  std::vector<Place> places;
+  const auto add = [&](const runtime::Variable& v) {
+    if (v.placed()) places.push_back({v.account(), v.data(), v.type().bytes()});
+  };
+  if (!model.network) return places;
+  for (const nn::Weight& w : model.weights()) add(w->variable);
+  add(model.counter);
+  if (model.compiled)
+    for (const runtime::Variable* v : model.compiled->optimizer.impl()->variables()) add(*v);
+  Bytes arena;
+  for (const Ready* r : model.programs.all()) {
+    arena = std::max(arena, r->program.arena_bytes());
+    for (const auto& n : r->program.graph().nodes())
+      if (n->role == graph::Role::kConstant) places.push_back({"constants", n->constant.data(), n->constant.bytes()});
+  }
+  if (const Segment& segment = model.programs.arena()) places.push_back({"arena", segment.data(), std::min(arena, segment.size())});
+  return places;
+}
+
+std::vector<Place> places_of_data(const ModelImpl& model) {
+  std::vector<Place> places;
+  const auto add = [&](const char* prefix, const Arrays& arrays) {
+    for (size_t i = 0; i < arrays.size(); ++i)
+      if (std::ranges::find(places, arrays[i].data(), &Place::begin) == places.end())  // validating with what it learns from
+        places.push_back({format("data/{}{}", prefix, i), arrays[i].data(), arrays[i].bytes()});
+  };
+  if (model.training) add("x", model.training->x), add("y", model.training->y);
+  if (model.validation) add("val_x", model.validation->x), add("val_y", model.validation->y);
+  return places;
+}
+
+void charge(ledger::Ledger& ledger, const Place& place) {
+  if (place.size.value == 0) return;
+  try {
+    ledger.charge(place.account, place.begin, place.size);
+  } catch (const Error&) {
+    ledger.charge(place.account.substr(0, place.account.find('/')) + "/other", place.begin, place.size);
+  }
+}
+
+}  // namespace millpond::train
