@@ -1,6 +1,7 @@
-// The order of calls with the smallest peak: tries the order by rank, a depth-first one, and a greedy one that frees most and
-// takes least, and keeps the best. Sizes are those of values; what the plan puts in place later only makes them smaller.
+// The order of calls with the smallest peak: tries the order by rank, an eager one, and a greedy one that frees most and
+// takes least, each also with calls put off until they are wanted, and keeps the best. Sizes are those of values; what the plan puts in place later only makes them smaller.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <queue>
 #include <unordered_map>
@@ -65,21 +66,31 @@ Problem describe(const graph::Graph& graph) {
   return p;
 }
 
-int64_t peak(const Problem& p, const std::vector<int>& order) {
+// The peak; between equals, all that is alive summed over the calls: the peak of the plan may lie elsewhere, since what goes in place
+// counts twice here.
+struct Cost {
+  int64_t most = 0;
+  double sum = 0;
+  auto operator<=>(const Cost&) const = default;
+};
+
+Cost cost(const Problem& p, const std::vector<int>& order) {
   std::vector<int> left = p.readers;
-  int64_t live = 0, most = 0;
+  Cost c;
+  int64_t live = 0;
   for (size_t i = 0; i < p.nodes.size(); ++i)  // inputs are filled before the first call
     if (p.nodes[i]->role == Role::kInput) live += p.size[p.makes[i][0]];
   for (int i : order) {
     if (p.nodes[i]->role == Role::kInput) continue;
     for (int b : p.makes[i]) live += p.size[b];
-    most = std::max(most, live);
+    c.most = std::max(c.most, live);
+    c.sum += double(live);
     for (int b : p.makes[i])
       if (left[b] == 0) live -= p.size[b];
     for (int b : p.reads[i])
       if (--left[b] == 0) live -= p.size[b];
   }
-  return most;
+  return c;
 }
 
 // Always the node that, among the ready ones, leaves the fewest bytes alive; by rank between equals.
@@ -147,16 +158,45 @@ std::vector<int> eager(const Problem& p) {
   return order;
 }
 
+// The same order, but a call waits until just before its first reader where that saves more bytes times calls than it costs: its
+// operands may have to live longer.
+std::vector<int> late(const Problem& p, const std::vector<int>& order) {
+  std::vector<double> place(order.size());  // between the whole numbers: before the node that has the next one
+  std::vector<std::vector<int>> readers(p.size.size());
+  for (size_t k = 0; k < order.size(); ++k) {
+    place[order[k]] = double(k);
+    for (int b : p.reads[order[k]]) readers[b].push_back(order[k]);
+  }
+  for (size_t k = order.size(); k-- > 0;) {
+    const int i = order[k];
+    if (p.nodes[i]->role != Role::kOperator || p.after[i].empty()) continue;
+    double wanted = std::numeric_limits<double>::max();
+    for (int j : p.after[i]) wanted = std::min(wanted, place[j]);
+    double saved = 0;
+    for (int b : p.makes[i]) saved += double(p.size[b]) * (wanted - place[i]);
+    for (int b : p.reads[i]) {
+      double end = place[i];
+      for (int j : readers[b])
+        if (j != i) end = std::max(end, place[j]);
+      saved -= double(p.size[b]) * std::max(0.0, wanted - end);
+    }
+    if (saved > 0) place[i] = std::nextafter(wanted, 0.0);
+  }
+  std::vector<int> result = order;
+  std::ranges::stable_sort(result, {}, [&](int i) { return place[i]; });
+  return result;
+}
+
 }  // namespace
 
 void order(graph::Graph& graph) {
   const Problem p = describe(graph);
   std::vector<int> best(p.nodes.size());
   for (size_t i = 0; i < best.size(); ++i) best[i] = int(i);
-  int64_t least = peak(p, best);
-  for (const auto& candidate : {eager(p), greedy(p)}) {
+  Cost least = cost(p, best);
+  for (const auto& candidate : {eager(p), greedy(p), late(p, best), late(p, eager(p)), late(p, greedy(p))}) {
     MP_ASSERT(candidate.size() == best.size());
-    if (const int64_t bytes = peak(p, candidate); bytes < least) best = candidate, least = bytes;
+    if (const Cost c = cost(p, candidate); c < least) best = candidate, least = c;
   }
   std::vector<Node*> nodes;
   for (size_t i = 0; i < best.size(); ++i) nodes.push_back(p.nodes[best[i]]), nodes.back()->rank = int(i) + 1;  // sort() keeps it

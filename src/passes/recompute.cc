@@ -5,11 +5,15 @@
 //              │       ╲       ╲                      read by backward: several of them
 //              kept     ╲ (kept) ╲ (kept)             roots: what the cluster reads from outside (z; b is a variable and costs nothing)
 //    backward  z ── add b ── square ── … ── dz        now: only roots are kept, the chain runs again inside backward's fused pass
+//
+// And nothing is kept in two orders: where backward reads both a value and its transpose, only the transpose is kept and turned back.
+// (Attention's result is wanted by heads for its own gradient, and by tokens for that of the projection behind it.)
 #include <algorithm>
 #include <map>
 #include <set>
 #include <unordered_map>
 
+#include "ops/transpose.h"
 #include "passes/chain.h"
 #include "passes/match.h"
 #include "passes/passes.h"
@@ -28,6 +32,48 @@ Key key(Value v) { return {v.node, v.output}; }
 bool forward(const Node& n) { return n.role == graph::Role::kOperator && n.phase == Phase::kForward; }
 bool cheap(const Node& n) { return forward(n) && !n.types.empty() && fits_chain(n, n.types[0].shape); }
 bool costs(Value v) { return v.node->role == graph::Role::kOperator; }
+
+// Kept whatever we do: read in backward by something that is not element-wise, looked at from outside, or made by one of those.
+bool kept(const graph::Uses& uses, Value v) {
+  for (const graph::Uses::Use& u : uses.of(v)) {
+    if (!u.node) return true;
+    if (u.node->phase == Phase::kForward) {
+      // a view in forward carries its readers with it
+      if (u.node->op->memory().view && kept(uses, u.node->output())) return true;
+    } else if (!fits_chain(*u.node, u.node->types[0].shape)) {
+      return true;
+    }
+  }
+  return false;
+}
+bool later(const graph::Uses::Use& u) { return u.node && u.node->phase != Phase::kForward; }
+bool read_later(const graph::Uses& uses, Value v) { return std::ranges::any_of(uses.of(v), later); }
+
+void turn_back(graph::Graph& graph) {
+  graph::Builder b(graph);
+  const size_t count = graph.nodes().size();
+  for (size_t i = 0; i < count; ++i) {
+    Node* n = graph.nodes()[i].get();
+    const auto* turn = as<ops::Transpose>(n);
+    if (!turn || !forward(*n) || !forward(*n->inputs[0].node) || n->inputs[0].node->op->memory().view) continue;
+    const graph::Uses uses(graph);
+    const Value v = n->inputs[0];
+    if (!read_later(uses, v) || !kept(uses, n->output())) continue;
+    const bool by_others = std::ranges::any_of(uses.of(v), [&](const graph::Uses::Use& u) { return !u.node || (u.node != n && !later(u) && u.node->op->memory().view); });
+    if (by_others) continue;  // kept in this order in any case
+    std::vector<int> back(turn->order.size());
+    for (size_t k = 0; k < back.size(); ++k) back[size_t(turn->order[k])] = int(k);
+    Node like = *n;
+    like.phase = Phase::kBackward;
+    like.rank = 0;
+    for (const graph::Uses::Use& u : uses.of(v))
+      if (later(u)) like.rank = like.rank ? std::min(like.rank, u.node->rank) : u.node->rank;
+    const graph::Builder::Scope scope(b, like);
+    const Value again = ops::transpose(b, n->output(), back);
+    for (const graph::Uses::Use& u : uses.of(v))
+      if (later(u)) u.node->inputs[u.operand] = again;
+  }
+}
 
 class Recompute {
  public:
@@ -57,27 +103,10 @@ class Recompute {
     return r == n ? r : cluster_[n] = find(r);
   }
 
-  // Kept whatever we do: read in backward by something that is not element-wise, looked at from outside, or made by one of those.
-  bool kept(Value v) const {
-    for (const graph::Uses::Use& u : uses_.of(v)) {
-      if (!u.node) return true;
-      if (u.node->phase == Phase::kForward) {
-        // a view in forward carries its readers with it
-        if (u.node->op->memory().view && kept(u.node->output())) return true;
-      } else if (!fits_chain(*u.node, u.node->types[0].shape)) {
-        return true;
-      }
-    }
-    return false;
-  }
-  bool read_later(Value v) const {
-    return std::ranges::any_of(uses_.of(v), [](const graph::Uses::Use& u) { return u.node && u.node->phase != Phase::kForward; });
-  }
-
   void consider(const std::vector<Node*>& members) {
     std::vector<Value> wanted;  // by backward, and not kept otherwise
     for (Node* n : members)
-      if (const Value v = n->output(); read_later(v) && !kept(v)) wanted.push_back(v);
+      if (const Value v = n->output(); read_later(uses_, v) && !kept(uses_, v)) wanted.push_back(v);
     if (wanted.empty()) return;
     // What would have to be run again, and from where.
     std::set<Key> again, roots;
@@ -88,7 +117,7 @@ class Recompute {
       todo.pop_back();
       for (Value x : v.node->inputs) {
         if (!costs(x)) continue;
-        if (cluster_.count(x.node) && !kept(x)) {
+        if (cluster_.count(x.node) && !kept(uses_, x)) {
           if (again.insert(key(x)).second) todo.push_back(x);
         } else {
           roots.insert(key(x));
@@ -100,7 +129,7 @@ class Recompute {
     for (Value v : wanted) keep += size(key(v));
     for (Key k : roots) {
       const Value v{const_cast<Node*>(k.first), k.second};
-      if (!kept(v) && !read_later(v)) root += size(k);
+      if (!kept(uses_, v) && !read_later(uses_, v)) root += size(k);
     }
     if (root >= keep) return;
 
@@ -133,6 +162,9 @@ class Recompute {
 
 }  // namespace
 
-void recompute(graph::Graph& graph) { Recompute(graph).run(); }
+void recompute(graph::Graph& graph) {
+  turn_back(graph);
+  Recompute(graph).run();
+}
 
 }  // namespace millpond::passes

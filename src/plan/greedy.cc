@@ -95,15 +95,23 @@ std::vector<int64_t> place(const Items& items, const std::vector<int>& order, Fi
 }
 
 Order order_by(const Items& items, int which) {
-  static constexpr std::array<std::string_view, kOrders> kNames = {"size", "section total", "duration", "area",
-                                                                   "conflicts"};
+  static constexpr std::array<std::string_view, kOrders> kNames = {"size",      "section total", "duration", "area",
+                                                                   "conflicts", "stack",         "peak"};
   const size_t n = items.list.size();
   std::vector<double> key(n);
-  if (which == 1) {
+  if (which == 1 || which == 5) {
     const SectionTotals totals(items);
     for (size_t i = 0; i < n; ++i) key[i] = double(totals.most(items.list[i].first, items.list[i].last));
   } else if (which == 4) {
     key = conflicts(items);
+  } else if (which == 6) {
+    int peak = 0;
+    lower_bound(items, &peak);
+    for (size_t i = 0; i < n; ++i) {
+      const Item& item = items.list[i];
+      const bool there = item.first <= peak && peak <= item.last;
+      key[i] = there ? 1e18 + 1e6 * item.duration() : double(item.size);  // 1e18: more than any size
+    }
   } else {
     for (size_t i = 0; i < n; ++i) {
       const double size = double(items.list[i].size), duration = items.list[i].duration();
@@ -116,6 +124,7 @@ Order order_by(const Items& items, int which) {
   std::ranges::sort(order.items, [&](int a, int b) {
     const Item &x = items.list[a], &y = items.list[b];
     if (key[a] != key[b]) return key[a] > key[b];
+    if (which == 5 && x.last != y.last) return x.last > y.last;
     if (x.duration() != y.duration()) return x.duration() > y.duration();
     if (x.size != y.size) return x.size > y.size;
     return x.first != y.first ? x.first < y.first : a < b;

@@ -41,6 +41,7 @@ TEST_CASE("each pass alone, and all together, leave what a step computes as it w
   steps.emplace_back("mlp with momentum", mlp_step({.optimizer = "momentum"}));
   steps.emplace_back("convolution", conv_step(false));
   steps.emplace_back("two convolutions", conv_step(true));
+  steps.emplace_back("attention", attention_step());
   for (const auto& [name, step] : steps) {
     CAPTURE(name);
     const std::vector<Tensor> plain = run_steps(step, on_reference(passes::Options::none()), 3);
@@ -102,6 +103,16 @@ TEST_CASE("a gelu keeps its operand and its result, and backward makes the rest 
   without.recompute = false;
   runtime::Options lean = on_reference({}), fat = on_reference(without);
   CHECK(runtime::Program("lean", step.graph.clone(), lean).arena_bytes() < runtime::Program("fat", step.graph.clone(), fat).arena_bytes());
+}
+
+TEST_CASE("what backward reads in two orders is kept in one") {
+  const Step step = attention_step();
+  const graph::Graph g = after_passes(step);
+  INFO(to_string(g));
+  const graph::Uses uses(g);
+  for (const auto& n : g.nodes())
+    if (n->role == graph::Role::kOperator && n->op->name() == "attention")
+      for (const graph::Uses::Use& u : uses.of(n->output())) CHECK((u.node && u.node->phase == graph::Phase::kForward));
 }
 
 TEST_CASE("scores, causal mask and softmax between two products become attention, without the score matrix") {

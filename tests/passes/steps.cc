@@ -142,6 +142,33 @@ Step conv_step(bool deep, int64_t scale, const std::string& optimizer) {
   return step;
 }
 
+Step attention_step() {
+  Step step;
+  Maker m(step);
+  Builder& b = m.b;
+  const int64_t tokens = 6, heads = 2, width = 3, wide = heads * width, classes = 4;
+  const Value x = m.input("x0", DType::kFloat32, {tokens, wide});
+  const Value y = m.input("y0", DType::kInt32, {tokens}, classes);
+  Value h;
+  {
+    const Builder::Scope scope(b, "attention", Phase::kForward);
+    std::vector<Value> by_head;
+    for (const char* name : {"query", "key", "value"}) {
+      const Value projected = ops::matmul(b, x, m.weight(name, {wide, wide}, 0.4));
+      by_head.push_back(ops::transpose(b, ops::reshape(b, projected, {1, tokens, heads, width}), {0, 2, 1, 3}));
+    }
+    const Value attended = ops::attention(b, by_head[0], by_head[1], by_head[2], true, 0.5)[0];
+    h = ops::matmul(b, ops::reshape(b, ops::transpose(b, attended, {0, 2, 1, 3}), {tokens, wide}), m.weight("projection", {wide, classes}, 0.4));
+  }
+  Value loss;
+  {
+    const Builder::Scope scope(b, "loss", Phase::kLoss);
+    loss = ops::mean(b, ops::softmax_cross_entropy(b, h, y));
+  }
+  m.train(loss, "adam");
+  return step;
+}
+
 std::vector<Tensor> run_steps(const Step& step, const runtime::Options& options, int steps) {
   // The step's variables are its initial values: each run works on its own.
   std::vector<std::unique_ptr<runtime::Variable>> own;

@@ -30,6 +30,9 @@ Step mlp_step(const StepOptions& options);
 /// the number of channels.
 Step conv_step(bool deep, int64_t scale = 1, const std::string& optimizer = "adam");
 
+/// Causal attention of two heads between projections, softmax cross-entropy.
+Step attention_step();
+
 /// What is left after `steps` steps: all outputs, then all variables.
 std::vector<Tensor> run_steps(const Step& step, const runtime::Options& options, int steps);
 
