@@ -256,19 +256,29 @@ void ConvGrid::columns(const Panel& panel, const Chunk& chunk, Pixels<const floa
     work.offsets[runs++] = run.row * source.row + a * source.pixel + chunk.begin;
   }
   Cursor c = {begin / across / out_height, begin / across % out_height, first + begin % across};
+  int64_t y = 0;
+  float* to_pixel = nullptr;
+  const float* origin = nullptr;
+  bool whole_row = false;  // no run of this row is above or below the source
+  auto place = [&] {
+    y = c.i * step_h, to_pixel = out.at(c.n, c.i, c.j), origin = source.at(c.n, y, c.j * step_w);
+    whole_row = y + min_row_ >= 0 && y + max_row_ < height;
+  };
+  place();
   for (int64_t p = begin; p < end;) {
     const int64_t rest = end - p, n = rest <= most ? rest : rest < 2 * most ? (rest + 1) / 2 : most;
+    bool whole = true;
     for (int64_t k = 0; k < n; ++k) {
-      outs[k] = out.at(c.n, c.i, c.j);
-      ys[k] = c.i * step_h;
-      origins[k] = source.at(c.n, ys[k], c.j * step_w);
+      outs[k] = to_pixel, origins[k] = origin, ys[k] = y;
+      whole &= whole_row;
+      to_pixel += out.pixel, origin += step_w * source.pixel;
       if (++c.j < last) continue;
       c.j = first;
       if (++c.i == out_height) c.i = 0, ++c.n;
+      place();
     }
-    const auto [top, bottom] = std::minmax_element(ys, ys + n);
     const float** at = work.pointers;
-    if (*top + min_row_ >= 0 && *bottom + max_row_ < height) {
+    if (whole) {
       for (int64_t r = 0; r < runs; ++r, at += n)
         for (int64_t k = 0; k < n; ++k) at[k] = origins[k] + work.offsets[r];
       tile.runs = runs, tile.filters = work.filters;
