@@ -108,7 +108,7 @@ void materialize(std::span<const Weight> weights) {
     fresh.push_back(w);
   }
   runtime::place(variables, "weights");
-  for (const Weight& w : fresh) initialize(w->variable.value(), w->initializer, w->seed);
+  for (const Weight& w : fresh) initialize(w->matrix ? w->variable.value().reshaped(*w->matrix) : w->variable.value(), w->initializer, w->seed);
 }
 
 Value as_float(CallContext& c, Value x) { return is_floating(x.dtype()) ? x : ops::cast(c.builder(), x, DType::kFloat32); }

@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "graph/builder.h"
@@ -36,6 +37,7 @@ struct WeightState {
   Initializer initializer;
   uint64_t seed = 0;  // drawn when the weight was made, so that the order of making, not of use, decides
   runtime::Variable variable;
+  std::optional<Shape> matrix = {};  // [inputs, outputs] as an initializer counts them, where the shape does not tell
 
   /// "query/kernel"
   std::string path() const { return group.empty() ? name : group + "/" + name; }
@@ -98,6 +100,8 @@ struct LayerImpl {
   virtual Value call(CallContext& c, std::span<const Value> inputs) = 0;
   /// Layers inside this one that are layers of their own (a model used as a layer).
   virtual std::vector<std::shared_ptr<LayerImpl>> children() const { return {}; }
+  /// Attribute and name of layers that Keras keeps inside this one and that have no weights: a weight file has a group for each.
+  std::vector<std::pair<std::string, std::string>> without_weights;
 
   /// Trainable ones first; those of children behind.
   std::vector<Weight> weights() const;

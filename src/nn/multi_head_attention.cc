@@ -40,13 +40,14 @@ struct MultiHeadAttentionImpl final : LayerImpl {
     const auto project = [&](const char* group, Shape kernel, Shape bias) {
       Projection p;
       p.kernel = add_weight("kernel", kernel, o.kernel_initializer, true, group);
+      p.kernel->matrix = Shape{kernel.size() / bias.size(), bias.size()};
       if (o.use_bias) p.bias = add_weight("bias", bias, o.bias_initializer, true, group);
       return p;
     };
     query = project("query", {x[0].shape.back(), heads, key_dim}, {heads, key_dim});
     key = project("key", {key_of(x).shape.back(), heads, key_dim}, {heads, key_dim});
     value = project("value", {x[1].shape.back(), heads, value_dim}, {heads, value_dim});
-    automatic_name("Softmax"), automatic_name("Dropout");  // Keras has them inside, and they take a name each
+    without_weights = {{"_softmax", automatic_name("Softmax")}, {"_dropout_layer", automatic_name("Dropout")}};
     const int64_t out = o.output_shape.value_or(x[0].shape.back());
     output = project("attention_output", {heads, value_dim, out}, {out});
   }

@@ -29,6 +29,7 @@ void collect(const nn::Network& net, const std::string& at, std::vector<Entry>& 
       continue;
     }
     names.push_back({path, l->name});
+    for (const auto& [part, name] : l->without_weights) names.push_back({path + "/" + part, name});
     std::map<std::string, int> count;
     for (const nn::Weight& w : l->weights()) {
       const std::string owner = w->group.empty() ? path : path + "/" + attribute(w->group);

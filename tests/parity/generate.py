@@ -1,9 +1,12 @@
 """Writes what Keras (TensorFlow) computes, for the C++ runner to compare with: one folder a case with the model's JSON,
 case.json and .npy files (weights, inputs, labels, outputs, gradients, weights after ten steps). Nothing of it is committed.
 
-usage: generate.py FOLDER [--seed N] [--only TEXT]
+usage: generate.py FOLDER [--only TEXT]
+
+Every case draws its shapes and options from a stream of its own, made of the seed and the case's name: one case alone is the
+same as among all. MILLPOND_PARITY_SEED=N gives other draws (default 1).
 """
-import argparse, json, os, pathlib, shutil, sys
+import argparse, json, os, pathlib, shutil, subprocess, sys, zlib
 os.environ["KERAS_BACKEND"] = "tensorflow"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
@@ -11,265 +14,472 @@ import logging, numpy as np
 logging.getLogger("tensorflow").setLevel(logging.ERROR)
 
 STEPS = 10
+SEED = int(os.environ.get("MILLPOND_PARITY_SEED", 1))
+WORKERS = 2  # most of the time goes into Keras's own Python
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
+    parser.add_argument("--part", type=int, help="this worker's number")
     options = parser.parse_args()
+    names = [name for name in CASES if options.only in name]
+    if options.part is not None:
+        return work(options.folder, names[options.part::WORKERS])
     stamp = options.folder / "stamp"
-    want = f"{options.seed} {options.only} {pathlib.Path(__file__).stat().st_mtime_ns}"
+    want = f"{SEED} {options.only} {pathlib.Path(__file__).stat().st_mtime_ns}"
     if stamp.exists() and stamp.read_text() == want:
         print("parity: cases are there already")
         return
-    import keras, tensorflow as tf
     shutil.rmtree(options.folder, ignore_errors=True)
     options.folder.mkdir(parents=True)
-    names = []
-    for name, make in cases(options.seed):
-        if options.only in name:
-            keras.utils.clear_session()
-            write(options.folder / name, make, np.random.default_rng([options.seed, len(names)]))
-            names.append(name)
-            if sys.stdout.isatty():
-                print(f"\rparity: {len(names)} cases, {name:<40}", end="", flush=True)
+    workers = [subprocess.Popen([sys.executable, *sys.argv, "--part", str(i)]) for i in range(WORKERS)]
+    if any([w.wait() for w in workers]):
+        sys.exit("parity: Keras could not make every case, see above")
     stamp.write_text(want)
-    print(f"\rparity: {len(names)} cases from Keras {keras.__version__} on TensorFlow {tf.__version__} in {options.folder}")
+    print(f"parity: {len(names)} cases from seed {SEED} in {options.folder}")
 
 
-def write(folder, make, r):
+def work(folder, names):
     import keras, tensorflow as tf
-    model, xs, ys, compiled = make(r)
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    for name in names:
+        keras.utils.clear_session()
+        d = Draw(name)
+        keras.utils.set_random_seed(d.n(0, 2**31))
+        try:
+            write(folder / name, d, *CASES[name](d))
+        except Exception as e:
+            e.add_note(f"in case {name}, seed {SEED}")
+            raise
+
+
+class Draw:
+    """The random choices of one case."""
+    def __init__(self, name):
+        self.r = np.random.default_rng([SEED, zlib.crc32(name.encode())])
+
+    def pick(self, *choices):
+        return choices[int(self.r.integers(len(choices)))]
+
+    def n(self, low, high):
+        return int(self.r.integers(low, high + 1))
+
+    def real(self, low, high):
+        return float(self.r.uniform(low, high))
+
+    def normal(self, shape):
+        return self.r.normal(0, 1, shape).astype("float32")
+
+    def shape(self, ranks=(1, 3), sizes=(1, 6)):
+        """Of one sample."""
+        return tuple(self.n(*sizes) for _ in range(self.n(*ranks)))
+
+
+def write(folder, d, model, xs, ys, compiled):
+    import keras, tensorflow as tf
     folder.mkdir()
+    save = lambda name, a: np.save(folder / name, np.ascontiguousarray(a))
+    one = lambda a: a[0] if len(a) == 1 else list(a)
+    (folder / "model.json").write_text(model.to_json())
+    finish = lambda **facts: (folder / "case.json").write_text(json.dumps(dict(compiled, inputs=len(xs), outputs=len(ys), weights=len(model.weights), **facts), indent=1))
+    for i, x in enumerate(xs): save(f"x{i}", x)
+    for i, y in enumerate(ys): save(f"y{i}", y)
+    if "statistics" in compiled:  # drawn by Keras: first weights, or outputs while training
+        drawn = model.get_weights() if compiled["statistics"] == "weights" else [model(one(xs), training=True).numpy()]
+        for i, s in enumerate(drawn): save(f"s{i}", s)
+        return finish(drawn=len(drawn))
     for w in model.weights:
         into = int(np.prod(w.shape[:-1])) if len(w.shape) > 1 else 4
-        v = r.normal(0, into ** -0.5, w.shape).astype("float32")
+        v = d.r.normal(0, into ** -0.5, w.shape).astype("float32")
         if "variance" in w.path or "gamma" in w.path:
             v = np.abs(v) + 0.5
         w.assign(v)
-    save = lambda name, a: np.save(folder / name, np.ascontiguousarray(a))
-    (folder / "model.json").write_text(model.to_json())
-    for i, x in enumerate(xs): save(f"x{i}", x)
-    for i, y in enumerate(ys): save(f"y{i}", y)
-    for i, w in enumerate(model.get_weights()): save(f"w{i}", w)
+    before = model.get_weights()
+    for i, w in enumerate(before): save(f"w{i}", w)
     model.save_weights(folder / "keras.weights.h5")
-    one = lambda a: a[0] if len(a) == 1 else list(a)
     out = model.predict(one(xs), batch_size=len(xs[0]), verbose=0)
     outs = out if isinstance(out, list) else [out]
     for i, o in enumerate(outs): save(f"out{i}", o)
 
     optimizer = getattr(keras.optimizers, compiled["optimizer"]["class"])(**compiled["optimizer"]["options"])
     losses = [getattr(keras.losses, l["class"])(**l["options"]) for l in compiled["losses"]]
-    metrics = compiled.get("metrics", [[] for _ in outs])
-    model.compile(optimizer, one(losses), metrics=metrics[0] if len(outs) == 1 else metrics, jit_compile=False)
+    metrics = compiled.setdefault("metrics", [[] for _ in outs])
+    model.compile(optimizer, one(losses), metrics=one(metrics), jit_compile=False)
+    if "fit" in compiled:  # whole epochs in a fixed order instead of ten steps
+        return finish(history=model.fit(one(xs), one(ys), shuffle=False, verbose=0, **compiled["fit"]).history)
+
+    evaluated = model.evaluate(one(xs), one(ys), batch_size=len(xs[0]), verbose=0, return_dict=True)
+    variables = [] if compiled.get("inference") else model.trainable_variables
 
     @tf.function
     def gradients(x, y):
         with tf.GradientTape() as tape:
             loss = model.compute_loss(x, y, model(x, training=True))
-        return loss, tape.gradient(loss, [v.value for v in model.trainable_variables])
+        return loss, tape.gradient(loss, [v.value for v in variables])
 
-    before = model.get_weights()
-    X, Y = one([tf.constant(x) for x in xs]), one([tf.constant(y) for y in ys])
-    if model.trainable_variables:
-        loss, grads = gradients(X, Y)
-        for i, g in enumerate(grads): save(f"g{i}", np.zeros(model.trainable_variables[i].shape, "float32") if g is None else tf.convert_to_tensor(g).numpy())
-    model.set_weights(before)  # moving averages have moved
-    evaluated = model.evaluate(one(xs), one(ys), batch_size=len(xs[0]), verbose=0, return_dict=True)
-    if "fit" in compiled:  # whole epochs in a fixed order instead of ten steps
-        history = model.fit(one(xs), one(ys), shuffle=False, verbose=0, **compiled["fit"]).history
-        (folder / "case.json").write_text(json.dumps(dict(compiled, metrics=metrics, inputs=len(xs), outputs=len(outs), weights=len(before), history=history), indent=1))
-        return
+    if variables:
+        _, grads = gradients(one([tf.constant(x) for x in xs]), one([tf.constant(y) for y in ys]))
+        for i, g in enumerate(grads): save(f"g{i}", np.zeros(variables[i].shape, "float32") if g is None else tf.convert_to_tensor(g).numpy())
+        model.set_weights(before)  # moving averages have moved
     curve = []
-    for _ in range(STEPS if model.trainable_variables else 0):
+    for _ in range(STEPS if variables else 0):
         curve.append(float(model.train_on_batch(one(xs), one(ys), return_dict=True)["loss"]))
         model.reset_metrics()
     for i, w in enumerate(model.get_weights()): save(f"t{i}", w)
-    case = dict(compiled, metrics=metrics, inputs=len(xs), outputs=len(outs), weights=len(before), trainable=len(model.trainable_variables),
-                names=[w.path for w in model.weights], curve=curve, evaluated={k: float(v) for k, v in evaluated.items()})
-    (folder / "case.json").write_text(json.dumps(case, indent=1))
+    finish(trainable=len(variables), names=[w.path for w in model.weights], curve=curve, evaluated={k: float(v) for k, v in evaluated.items()})
 
 
-# ---- what is drawn: shapes and options of every layer, loss and optimizer
+# ---- the cases: what each layer, loss and optimizer is tried with
 
-MSE = [{"class": "MeanSquaredError", "options": {}}]
-SGD = {"class": "SGD", "options": {"learning_rate": 0.01}}
+CASES = {}  # name: a function from Draw to model, inputs, labels and what it is compiled with
+MSE = {"class": "MeanSquaredError", "options": {}}
+SPARSE = {"class": "SparseCategoricalCrossentropy", "options": {}}
 
 
-def cases(seed):
-    import keras
-    from keras import layers as L
-    draw = np.random.default_rng(seed)
-    pick = lambda *a: a[int(draw.integers(len(a)))]
-    n = lambda low, high: int(draw.integers(low, high + 1))
-    normal = lambda r, shape: r.normal(0, 1, shape).astype("float32")
+def sgd(rate=0.01):
+    return {"class": "SGD", "options": {"learning_rate": rate}}
 
-    def regression(build, shapes, batch=None, dtype="float32", inputs=None, rate=0.01, floor=0.0):
-        """The layers between inputs and output, and labels of the output's shape. `floor`: gradients below it are what is left of
-        larger terms that cancel (a bias before a batch normalization), so they are compared in its units."""
-        batch = batch or n(1, 7)
-        def make(r):
-            xs = [keras.Input(s, dtype=dtype) for s in shapes]
-            y = build(xs[0] if len(xs) == 1 else xs)
-            model = keras.Model(xs, y)
-            data = [inputs(r, (batch, *s)) if inputs else normal(r, (batch, *s)) for s in shapes]
-            return model, data, [normal(r, (batch, *y.shape[1:]))], {"losses": MSE, "optimizer": {"class": "SGD", "options": {"learning_rate": rate}}, "floor": floor}
-        return make
 
-    activations = ["linear", "relu", "relu6", "leaky_relu", "elu", "selu", "sigmoid", "hard_sigmoid", "tanh", "softmax", "softplus", "softsign", "silu", "gelu", "exponential"]
-    for i in range(5):
-        shape = pick((n(1, 40),), (n(1, 40),), (n(1, 5), n(1, 20)), (n(1, 3), n(1, 4), n(1, 9)))
-        o = dict(units=n(1, 70), activation=pick(None, "relu", "sigmoid", "softmax", "gelu"), use_bias=pick(True, True, False))
-        yield f"dense_{i}", regression(lambda x, o=o: L.Dense(**o)(x), [shape])
-    for a in activations:
-        yield f"activation_{a}", regression(lambda x, a=a: L.Activation(a)(L.Dense(6)(x)), [(n(2, 9),)], batch=5)
-    for i in range(10):
-        groups = pick(1, 1, 1, 2, 3)
-        dilation = pick(1, 1, 1, (2, 1), 2)
-        o = dict(filters=groups * n(1, 20), kernel_size=(n(1, 5), n(1, 5)), padding=pick("valid", "same"), strides=(n(1, 3), n(1, 3)) if dilation == 1 else 1,
-                 dilation_rate=dilation, groups=groups, activation=pick(None, "relu"), use_bias=pick(True, False))
-        shape = (n(9, 20), n(9, 20), groups * n(1, 8))
-        yield f"conv2d_{i}", regression(lambda x, o=o: L.Conv2D(**o)(x), [shape], batch=n(1, 3))
-    for i in range(3):  # the fused path: convolution, relu, pooling, dense
-        f, k, p = n(3, 33), pick(1, 3, 5), pick(2, 3)
-        yield f"conv_pool_{i}", regression(lambda x, f=f, k=k, p=p: L.Dense(3)(L.Flatten()(L.MaxPooling2D(p)(L.Conv2D(f, k, activation="relu")(x)))), [(n(10, 17), n(10, 17), pick(1, 3, 4))], batch=n(1, 4), rate=1e-3)
-    for kind in ("MaxPooling2D", "AveragePooling2D"):
-        for i in range(4):
-            o = dict(pool_size=(n(1, 3), n(1, 4)), strides=pick(None, 1, (2, 3)), padding=pick("valid", "same"))
-            yield f"{kind.lower()}_{i}", regression(lambda x, o=o, kind=kind: getattr(L, kind)(**o)(L.Conv2D(n(1, 5), 1)(x)), [(n(5, 12), n(5, 12), n(1, 4))], batch=n(1, 3))
-    for keep in (False, True):
-        yield f"global_average_{keep}", regression(lambda x, k=keep: L.GlobalAveragePooling2D(keepdims=k)(L.Conv2D(3, 2)(x)), [(n(3, 7), n(3, 7), 2)])
-    yield "zero_padding", regression(lambda x: L.Conv2D(3, 3)(L.ZeroPadding2D(((1, 2), (3, 0)))(L.Dense(2)(x))), [(5, 4, 3)])
-    yield "reshape", regression(lambda x: L.Dense(3)(L.Reshape((-1, 4))(L.Dense(8)(x))), [(3, 5)])
-    for i in range(4):
-        axis = pick(-1, -1, 1)
-        shape = pick((n(2, 9),), (n(2, 5), n(2, 6)), (n(2, 4), n(2, 4), n(1, 9)))
-        o = dict(axis=axis, momentum=pick(.99, .9, .5), epsilon=pick(1e-3, 1e-5), center=pick(True, False), scale=pick(True, False))
-        yield f"batch_normalization_{i}", regression(lambda x, o=o: L.BatchNormalization(**o)(L.Dense(n(2, 5))(x)), [shape], batch=n(4, 9), floor=1.0)
-    for i in range(5):
-        shape = pick((n(2, 9),), (n(2, 5), n(2, 6)), (n(2, 4), n(2, 4), n(2, 9)))
-        axis = pick(-1, 1, list(range(1, len(shape) + 1)))
-        o = dict(axis=axis, epsilon=pick(1e-3, 1e-5), center=pick(True, False), scale=pick(True, False))
-        yield f"layer_normalization_{i}", regression(lambda x, o=o: L.LayerNormalization(**o)(L.Dense(n(2, 5))(x)), [shape], floor=1.0)
-    for i, o in enumerate((dict(), dict(max_value=1.0), dict(negative_slope=0.1), dict(threshold=0.5, negative_slope=0.2, max_value=2.0))):
-        yield f"re_lu_{i}", regression(lambda x, o=o: L.ReLU(**o)(L.Dense(9)(x)), [(7,)])
-    yield "softmax_axis", regression(lambda x: L.Softmax(axis=1)(L.Dense(3)(x)), [(4, 5)])
-    for i in range(3):
-        count, width = n(3, 30), n(1, 20)
-        yield f"embedding_{i}", regression(lambda x, c=count, w=width: L.Dense(2)(L.Embedding(c, w)(x)), [pick((n(1, 6),), (2, 3))], dtype=pick("int32", "float32"),
-                                           inputs=lambda r, s, c=count: r.integers(0, c, s).astype("int32"))
-    # Not key_dim 1: with as many heads as positions Keras 3.15.1 on TensorFlow adds a bias [heads, 1] along the positions
-    # (its add takes it for the bias of a channels-first image).
-    for i in range(7):
-        o = dict(num_heads=n(1, 4), key_dim=n(2, 9), value_dim=pick(None, n(2, 6)), use_bias=pick(True, False), output_shape=pick(None, n(1, 9)))
-        causal, width, t = pick(True, False), n(1, 12), n(1, 9)
-        yield f"attention_{i}", regression(lambda x, o=o, c=causal: (lambda q: L.MultiHeadAttention(**o)(q, q, use_causal_mask=c))(L.Dense(n(2, 8))(x)), [(t, width)], batch=n(1, 4))
-    for i in range(3):
-        o = dict(num_heads=n(1, 3), key_dim=n(2, 7))
-        causal, t, s = pick(True, False), n(2, 6), n(2, 6)
-        yield f"attention_cross_{i}", regression(lambda x, o=o, c=causal: L.MultiHeadAttention(**o)(x[0], x[1], use_causal_mask=c), [(t, n(1, 8)), (s, n(1, 8))], batch=n(1, 4))
-    yield "attention_key", regression(lambda x: L.MultiHeadAttention(2, 3)(x[0], x[1], x[2]), [(4, 5), (6, 3), (6, 7)])
-    yield "add", regression(lambda x: L.Add()([L.Dense(4)(x[0]), L.Dense(4)(x[1]), x[0]]), [(5, 4), (5, 3)])
-    yield "add_broadcast", regression(lambda x: L.Add()([L.Dense(4)(x[0]), L.Dense(4)(x[1])]), [(5, 4), (3,)])
-    for axis in (-1, 1):
-        yield f"concatenate_{axis}", regression(lambda x, a=axis: L.Concatenate(axis=a)([L.Dense(4)(x[0]), L.Dense(4)(x[1])]), [(5, 4), (5, 3)])
+def case(name, *each):
+    """Registers a function of (Draw, value) once for each of the values, or of (Draw) once."""
+    def register(f):
+        if not each:
+            CASES[name] = f
+        for v in each:
+            CASES[f"{name}_{v}"] = lambda d, v=v: f(d, v)
+        return f
+    return register
 
-    def shared(x):
-        d = L.Dense(6, "tanh")
-        return L.Dense(1)(L.Concatenate()([d(x), d(L.Dense(5)(x))]))
-    yield "shared_layer", regression(shared, [(5,)])
-    def residual(x):
-        y = L.Dense(8, "relu")(x)
+
+def lazily(module):
+    class Lazy:  # `import keras` takes seconds, which the parent process need not spend
+        def __getattr__(self, name):
+            import importlib
+            return getattr(importlib.import_module(module), name)
+    return Lazy()
+
+
+K, L = lazily("keras"), lazily("keras.layers")
+
+
+def regression(d, build, *shapes, batch=None, dtype="float32", below=0, rate=0.01, floor=0.0, **more):
+    """A model of the layers that `build` puts between the inputs and the output, and labels of the output's shape. `below`: inputs are
+    whole numbers below it. `floor`: gradients under it are what is left of larger terms that cancel (a bias before a batch
+    normalization), so they are compared in its units."""
+    batch = batch or d.n(1, 7)
+    xs = [K.Input(s, dtype=dtype) for s in shapes]
+    y = build(*xs)
+    data = [d.r.integers(0, below, (batch, *s)).astype("int32") if below else d.normal((batch, *s)) for s in shapes]
+    return K.Model(xs, y), data, [d.normal((batch, *y.shape[1:]))], {"losses": [MSE], "optimizer": sgd(rate), "floor": floor, **more}
+
+
+def mixed(d, x):
+    """A layer in front, so that the gradient of the next one's input is seen; sometimes none."""
+    return d.pick(x, L.Dense(d.n(1, 8))(x))
+
+
+@case("dense", *range(8))
+def dense(d, _):
+    o = dict(units=d.n(1, 70), activation=d.pick(None, "relu", "sigmoid", "softmax", "gelu"), use_bias=d.pick(True, True, False))
+    return regression(d, lambda x: L.Dense(**o)(mixed(d, x)), d.pick((d.n(1, 40),), d.shape((2, 3))))
+
+@case("activation", "linear", "relu", "relu6", "leaky_relu", "elu", "selu", "sigmoid", "hard_sigmoid", "tanh", "softmax", "softplus", "softsign", "silu", "gelu", "exponential")
+def activation(d, kind):
+    inside = d.pick(True, False)  # of the layer, or a layer
+    return regression(d, lambda x: L.Dense(d.n(2, 40), kind)(x) if inside else L.Activation(kind)(L.Dense(d.n(2, 40))(x)), d.shape(sizes=(2, 6)))
+
+@case("re_lu", *range(4))
+def re_lu(d, _):
+    o = dict(max_value=d.pick(None, 1.0, 2.5), negative_slope=d.pick(0.0, 0.1, 0.3), threshold=d.pick(0.0, 0.5))
+    return regression(d, lambda x: L.ReLU(**o)(L.Dense(d.n(1, 30))(x)), d.shape())
+
+@case("softmax", *range(2))
+def softmax(d, _):
+    shape = d.shape((1, 3), (2, 6))
+    return regression(d, lambda x: L.Softmax(axis=d.pick(-1, d.n(1, len(shape))))(L.Dense(d.n(2, 5))(x)), shape)
+
+@case("conv2d", *range(14))
+def conv2d(d, _):
+    groups, dilation = d.pick(1, 1, 1, 2, 3), d.pick(1, 1, 1, (2, 1), (1, 3), 2)
+    o = dict(filters=groups * d.n(1, 20), kernel_size=(d.n(1, 5), d.n(1, 5)), padding=d.pick("valid", "same"), strides=(d.n(1, 3), d.n(1, 3)) if dilation == 1 else 1,
+             dilation_rate=dilation, groups=groups, activation=d.pick(None, "relu", "tanh"), use_bias=d.pick(True, False))
+    channels, first = groups * d.n(1, 8), d.pick(True, False)
+    return regression(d, lambda x: L.Conv2D(**o)(L.Dense(channels)(x) if first else x), (d.n(13, 20), d.n(13, 20), d.n(1, 4) if first else channels), batch=d.n(1, 3))
+
+@case("conv_pool", *range(4))
+def conv_pool(d, _):
+    """Becomes one operator: convolution, ReLU, pooling."""
+    f, k, p = d.n(3, 33), d.pick(1, 3, 5), d.pick(2, 3)
+    return regression(d, lambda x: L.Dense(3)(L.Flatten()(L.MaxPooling2D(p)(L.Conv2D(f, k, activation="relu")(x)))), (d.n(10, 17), d.n(10, 17), d.pick(1, 3, 4)), batch=d.n(1, 4), rate=1e-3)
+
+def pooling(d, kind):
+    o = dict(pool_size=(d.n(1, 3), d.n(1, 4)), strides=d.pick(None, 1, (2, 3)), padding=d.pick("valid", "same"))
+    return regression(d, lambda x: getattr(L, kind)(**o)(L.Conv2D(d.n(1, 5), 1)(x)), (d.n(5, 12), d.n(5, 12), d.n(1, 4)), batch=d.n(1, 3))
+case("max_pooling2d", *range(4))(lambda d, _: pooling(d, "MaxPooling2D"))
+case("average_pooling2d", *range(4))(lambda d, _: pooling(d, "AveragePooling2D"))
+
+@case("global_average_pooling2d", *range(3))
+def global_average(d, _):
+    return regression(d, lambda x: L.GlobalAveragePooling2D(keepdims=d.pick(True, False))(L.Conv2D(d.n(1, 9), 2)(x)), (d.n(3, 9), d.n(3, 9), d.n(1, 4)))
+
+@case("zero_padding2d", *range(3))
+def zero_padding(d, _):
+    padding = d.pick(d.n(0, 3), (d.n(0, 3), d.n(0, 3)), ((d.n(0, 3), d.n(0, 3)), (d.n(0, 3), d.n(0, 3))))
+    return regression(d, lambda x: L.Conv2D(d.n(1, 5), d.n(1, 3))(L.ZeroPadding2D(padding)(L.Dense(d.n(1, 4))(x))), (d.n(3, 8), d.n(3, 8), d.n(1, 4)))
+
+@case("flatten", *range(2))
+def flatten(d, _):
+    return regression(d, lambda x: L.Dense(d.n(1, 9))(L.Flatten()(mixed(d, x))), d.shape())
+
+@case("reshape", *range(3))
+def reshape(d, _):
+    a, b, c = d.n(1, 5), d.n(1, 5), d.n(1, 5)
+    target = d.pick((a * b * c,), (-1, a), (c, a, -1), (b, 1, a * c))
+    return regression(d, lambda x: L.Dense(d.n(1, 9))(L.Reshape(target)(L.Dense(c)(x))), (a, b, d.n(1, 4)))
+
+@case("dropout", *range(2))
+def dropout_off(d, _):
+    return regression(d, lambda x: L.Dense(d.n(1, 9))(L.Dropout(0.0)(L.Dense(d.n(1, 30))(x))), d.shape())
+
+@case("dropout_inference", *range(2))
+def dropout_inference(d, _):
+    return regression(d, lambda x: L.Dense(d.n(1, 9))(L.Dropout(d.real(0.1, 0.9))(L.Dense(d.n(1, 30))(x))), d.shape(), inference=True)
+
+@case("batch_normalization", *range(6))
+def batch_normalization(d, _):
+    o = dict(axis=d.pick(-1, -1, 1), momentum=d.pick(.99, .9, .5), epsilon=d.pick(1e-3, 1e-5), center=d.pick(True, False), scale=d.pick(True, False))
+    return regression(d, lambda x: L.BatchNormalization(**o)(L.Dense(d.n(2, 5))(x)), d.shape(sizes=(2, 6)), batch=d.n(4, 9), floor=1.0)
+
+@case("layer_normalization", *range(6))
+def layer_normalization(d, _):
+    shape = d.shape(sizes=(2, 6))
+    o = dict(axis=d.pick(-1, 1, list(range(1, len(shape) + 1))), epsilon=d.pick(1e-3, 1e-5), center=d.pick(True, False), scale=d.pick(True, False))
+    return regression(d, lambda x: L.LayerNormalization(**o)(L.Dense(d.n(2, 5))(x)), shape, floor=1.0)
+
+@case("embedding", *range(4))
+def embedding(d, _):
+    count = d.n(3, 30)
+    return regression(d, lambda x: L.Dense(d.n(1, 4))(L.Embedding(count, d.n(1, 20))(x)), d.shape((1, 2)), dtype=d.pick("int32", "float32"), below=count)
+
+# Not key_dim 1: with as many heads as positions Keras 3.15.1 on TensorFlow adds a bias [heads, 1] along the positions
+# (its add takes it for the bias of a channels-first image).
+@case("attention", *[f"{kind}_{i}" for kind in ("causal", "full") for i in range(4)])
+def attention(d, kind):
+    o = dict(num_heads=d.n(1, 4), key_dim=d.n(2, 9), value_dim=d.pick(None, d.n(2, 6)), use_bias=d.pick(True, False), output_shape=d.pick(None, d.n(1, 9)))
+    def build(x):
+        q = L.Dense(d.n(2, 8))(x)
+        return L.MultiHeadAttention(**o)(q, q, use_causal_mask=kind.startswith("causal"))
+    return regression(d, build, (d.n(1, 9), d.n(1, 12)), batch=d.n(1, 4))
+
+@case("attention_cross", *range(3))
+def attention_cross(d, _):
+    o = dict(num_heads=d.n(1, 3), key_dim=d.n(2, 7))
+    return regression(d, lambda q, v: L.MultiHeadAttention(**o)(q, v, use_causal_mask=d.pick(True, False)), (d.n(2, 6), d.n(1, 8)), (d.n(2, 6), d.n(1, 8)), batch=d.n(1, 4))
+
+@case("attention_key")
+def attention_key(d):
+    source = d.n(2, 6)
+    return regression(d, lambda q, v, k: L.MultiHeadAttention(d.n(1, 3), d.n(2, 5))(q, v, k), (d.n(2, 6), d.n(1, 8)), (source, d.n(1, 8)), (source, d.n(1, 8)))
+
+@case("add", *range(2))
+def add(d, _):
+    rows, width = d.n(1, 6), d.n(1, 9)
+    return regression(d, lambda a, b: L.Add()([L.Dense(width)(a), L.Dense(width)(b), a]), (rows, width), (rows, d.n(1, 6)))
+
+@case("add_broadcast")
+def add_broadcast(d):
+    width = d.n(1, 9)
+    return regression(d, lambda a, b: L.Add()([L.Dense(width)(a), L.Dense(width)(b)]), (d.n(2, 6), d.n(1, 6)), (d.n(1, 6),))
+
+@case("concatenate", *range(3))
+def concatenate(d, _):
+    axis, rows, width = d.pick(-1, 1, 2), d.n(1, 6), d.n(1, 9)
+    return regression(d, lambda a, b: L.Concatenate(axis=axis)([L.Dense(width)(a), L.Dense(d.n(1, 9) if axis != 1 else width)(b)]),
+                      (rows, d.n(1, 6)), (d.n(1, 6) if axis == 1 else rows, d.n(1, 6)))
+
+@case("shared_layer")
+def shared_layer(d):
+    inner = d.n(1, 7)
+    def build(x):
+        shared = L.Dense(d.n(1, 9), "tanh")
+        return L.Dense(1)(L.Concatenate()([shared(x), shared(L.Dense(inner)(x))]))
+    return regression(d, build, (inner,))
+
+@case("residual")
+def residual(d):
+    width = d.n(2, 10)
+    def build(x):
+        y = L.Dense(width, "relu")(x)
         for _ in range(3):
-            z = L.BatchNormalization()(L.Dense(8)(y))
+            z = L.BatchNormalization()(L.Dense(width)(y))
             y = L.Activation("relu")(L.Add()([y, z]))
         return L.Dense(2)(y)
-    yield "residual", regression(residual, [(6,)], batch=8, floor=1.0)
-    def transformer(x):
-        y = L.Embedding(11, 8)(x)
+    return regression(d, build, (d.n(2, 8),), batch=8, floor=1.0)
+
+@case("transformer")
+def transformer(d):
+    words, heads, key = d.n(3, 20), d.n(1, 3), d.n(2, 5)
+    def build(x):
+        y = L.Embedding(words, heads * key)(x)
         for _ in range(2):
             z = L.LayerNormalization()(y)
-            y = L.Add()([y, L.MultiHeadAttention(2, 4)(z, z, use_causal_mask=True)])
-            y = L.Add()([y, L.Dense(8)(L.Dense(16, "gelu")(L.LayerNormalization()(y)))])
+            y = L.Add()([y, L.MultiHeadAttention(heads, key)(z, z, use_causal_mask=True)])
+            y = L.Add()([y, L.Dense(heads * key)(L.Dense(16, "gelu")(L.LayerNormalization()(y)))])
         return L.Dense(3)(y)
-    yield "transformer", regression(transformer, [(5,)], dtype="int32", inputs=lambda r, s: r.integers(0, 11, s).astype("int32"), batch=3)
-    def sequential(r):
-        model = keras.Sequential([keras.Input((12, 11, 2)), L.Conv2D(6, 3, activation="relu"), L.MaxPooling2D(), L.Conv2D(4, 2), L.BatchNormalization(), L.Activation("relu"), L.Flatten(), L.Dense(5, "softmax")])
-        return model, [normal(r, (6, 12, 11, 2))], [r.integers(0, 5, 6).astype("int32")], {"losses": [{"class": "SparseCategoricalCrossentropy", "options": {}}], "optimizer": SGD, "metrics": [["accuracy"]]}
-    yield "sequential", sequential
+    return regression(d, build, (d.n(2, 7),), dtype="int32", below=words, batch=3)
 
-    def stripes(r):
-        """Images of stripes along or across, under noise: a small convolutional net learns to tell them apart."""
-        count, side = 320, 12
-        x = r.random((count, side, side, 1), dtype="float32")
-        y = r.integers(0, 2, count).astype("int32")
-        for i in range(count):
-            at = (np.arange(side) % 3 == r.integers(3)).astype("float32") * 0.7
-            x[i, :, :, 0] += at[:, None] if y[i] else at[None, :]
-        model = keras.Sequential([keras.Input((side, side, 1)), L.Conv2D(8, 3, activation="relu"), L.MaxPooling2D(), L.Flatten(), L.Dense(2, "softmax")])
-        return model, [x], [y], {"losses": [{"class": "SparseCategoricalCrossentropy", "options": {}}], "optimizer": {"class": "Adam", "options": {"learning_rate": 0.005}},
-                                 "metrics": [["accuracy"]], "fit": {"epochs": 12, "batch_size": 24, "validation_split": 0.2}}
-    yield "learns_stripes", stripes
+@case("functional")
+def functional(d):
+    """For weight files: layers that hold layers, statistics that are not trained, two branches, names of one's own."""
+    words = d.n(3, 20)
+    def build(x):
+        y = L.Embedding(words, 6, name="words")(x)
+        z = L.MultiHeadAttention(2, 3, name="look")(y, y)
+        a = L.BatchNormalization()(L.Dense(5)(z))
+        b = L.BatchNormalization(name="second")(L.Dense(5, name="aside")(y))
+        return L.Dense(2)(L.Concatenate()([L.Activation("relu")(a), b]))
+    return regression(d, build, (d.n(3, 7),), dtype="int32", below=words, batch=6, floor=1.0)
 
-    # Losses: every one, from logits and from probabilities, with awkward label shapes.
-    def loss_case(name, options, activation, units, label, metrics, extra=()):
-        def make(r):
-            batch = n(3, 9)
-            x = keras.Input((*extra, 6))
-            y = L.Dense(units, activation)(L.Dense(7, "tanh")(x))
-            # Keras on TensorFlow remembers the logits of any softmax or sigmoid and uses them in any crossentropy, sigmoid's for
-            # a softmax and the other way round. We take such a prediction for the probabilities it is; ReLU makes Keras forget.
-            if (activation, name[:6]) in (("softmax", "Binary"), ("sigmoid", "Catego"), ("sigmoid", "Sparse")):
-                y = L.ReLU()(y)
-            model = keras.Model(x, y)
-            return model, [normal(r, (batch, *extra, 6))], [label(r, (batch, *extra))], {"losses": [{"class": name, "options": options}], "optimizer": SGD, "metrics": [metrics]}
-        return make
-    binary = lambda k: lambda r, s: r.integers(0, 2, (*s, k)).astype("float32")
-    flat_binary = lambda r, s: r.integers(0, 2, s).astype("float32")
-    one_hot = lambda k: lambda r, s: np.eye(k, dtype="float32")[r.integers(0, k, s)]
-    sparse = lambda k: lambda r, s: r.integers(0, k, s).astype("int32")
-    sparse_1 = lambda k: lambda r, s: r.integers(0, k, (*s, 1)).astype("int64")
-    real = lambda k: lambda r, s: normal(r, (*s, k))
-    for i, (name, o, a, units, label, metrics, extra) in enumerate([
-            ("MeanSquaredError", {}, None, 3, real(3), ["mae", "mse"], ()),
-            ("MeanSquaredError", {}, None, 1, lambda r, s: normal(r, s), ["mae"], ()),
-            ("MeanAbsoluteError", {}, "tanh", 4, real(4), ["mse"], (5,)),
-            ("BinaryCrossentropy", {}, "sigmoid", 1, binary(1), ["accuracy"], ()),
-            ("BinaryCrossentropy", {}, "sigmoid", 1, flat_binary, ["accuracy"], ()),
-            ("BinaryCrossentropy", {"label_smoothing": 0.2}, "sigmoid", 4, binary(4), ["binary_accuracy"], ()),
-            ("BinaryCrossentropy", {"from_logits": True}, None, 3, binary(3), [], ()),
-            ("BinaryCrossentropy", {}, "softmax", 3, binary(3), [], ()),
-            ("CategoricalCrossentropy", {}, "softmax", 5, one_hot(5), ["accuracy"], ()),
-            ("CategoricalCrossentropy", {"label_smoothing": 0.1}, "softmax", 5, one_hot(5), ["categorical_accuracy"], (3,)),
-            ("CategoricalCrossentropy", {"from_logits": True}, None, 4, one_hot(4), ["accuracy"], ()),
-            ("CategoricalCrossentropy", {}, "sigmoid", 4, one_hot(4), [], ()),
-            ("SparseCategoricalCrossentropy", {}, "softmax", 6, sparse(6), ["accuracy"], ()),
-            ("SparseCategoricalCrossentropy", {}, "softmax", 6, sparse_1(6), ["sparse_categorical_accuracy"], ()),
-            ("SparseCategoricalCrossentropy", {}, "softmax", 6, sparse(6), ["accuracy"], (4,)),
-            ("SparseCategoricalCrossentropy", {"from_logits": True}, None, 7, sparse(7), ["accuracy"], ()),
-            ("SparseCategoricalCrossentropy", {}, "sigmoid", 3, sparse(3), [], ())]):
-        yield f"loss_{i}_{name}", loss_case(name, o, a, units, label, metrics, extra)
-    def two_outputs(r):
-        x = keras.Input((6,), name="a"); z = L.Dense(5, "relu")(x)
-        model = keras.Model([x], [L.Dense(3, "softmax", name="kind")(z), L.Dense(1, name="size")(z)])
-        return model, [normal(r, (7, 6))], [r.integers(0, 3, 7).astype("int32"), normal(r, (7, 1))], {
-            "losses": [{"class": "SparseCategoricalCrossentropy", "options": {}}, MSE[0]], "optimizer": SGD, "metrics": [["accuracy"], ["mae"]]}
-    yield "two_outputs", two_outputs
+@case("sequential")
+def sequential(d):
+    side, classes = d.n(9, 14), d.n(2, 7)
+    model = K.Sequential([K.Input((side, side + 1, 2)), L.Conv2D(6, 3, activation="relu"), L.MaxPooling2D(), L.Conv2D(4, 2), L.BatchNormalization(), L.Activation("relu"), L.Flatten(), L.Dense(classes, "softmax")])
+    return model, [d.normal((6, side, side + 1, 2))], [d.r.integers(0, classes, 6).astype("int32")], {"losses": [SPARSE], "optimizer": sgd(), "metrics": [["accuracy"]], "floor": 1.0}
 
-    # Optimizers on one small network.
-    def optimizer_case(kind, options):
-        def make(r):
-            x = keras.Input((8,))
-            model = keras.Model(x, L.Dense(2)(L.Dense(9, "tanh")(x)))
-            return model, [normal(r, (6, 8))], [normal(r, (6, 2))], {"losses": MSE, "optimizer": {"class": kind, "options": options}}
-        return make
-    for i, (kind, o) in enumerate([
-            ("SGD", {}), ("SGD", {"learning_rate": 0.05}), ("SGD", {"learning_rate": 0.02, "momentum": 0.9}), ("SGD", {"learning_rate": 0.02, "momentum": 0.7, "nesterov": True}),
-            ("SGD", {"learning_rate": 0.02, "weight_decay": 0.1}), ("Adam", {}), ("Adam", {"learning_rate": 0.01, "beta_1": 0.8, "beta_2": 0.95, "epsilon": 1e-4}), ("Adam", {"weight_decay": 0.01}),
-            ("AdamW", {}), ("AdamW", {"learning_rate": 0.02, "weight_decay": 0.05})]):
-        yield f"optimizer_{i}_{kind}", optimizer_case(kind, o)
+@case("two_outputs")
+def two_outputs(d):
+    x = K.Input((6,), name="a")
+    z = L.Dense(5, "relu")(x)
+    model = K.Model([x], [L.Dense(3, "softmax", name="kind")(z), L.Dense(1, name="size")(z)])
+    return model, [d.normal((7, 6))], [d.r.integers(0, 3, 7).astype("int32"), d.normal((7, 1))], {"losses": [SPARSE, MSE], "optimizer": sgd(), "metrics": [["accuracy"], ["mae"]]}
+
+@case("learns_stripes")
+def learns_stripes(d):
+    """Images of stripes along or across, under noise: a small convolutional net learns to tell them apart."""
+    count, side = 320, 12
+    x = d.r.random((count, side, side, 1), dtype="float32")
+    y = d.r.integers(0, 2, count).astype("int32")
+    for i in range(count):
+        at = (np.arange(side) % 3 == d.n(0, 2)).astype("float32") * 0.7
+        x[i, :, :, 0] += at[:, None] if y[i] else at[None, :]
+    model = K.Sequential([K.Input((side, side, 1)), L.Conv2D(8, 3, activation="relu"), L.MaxPooling2D(), L.Flatten(), L.Dense(2, "softmax")])
+    return model, [x], [y], {"losses": [SPARSE], "optimizer": {"class": "Adam", "options": {"learning_rate": 0.005}},
+                             "metrics": [["accuracy"]], "fit": {"epochs": 12, "batch_size": 24, "validation_split": 0.2}, "learns": 0.95}
+
+
+# ---- losses: every one, from logits and from probabilities, with awkward label shapes
+
+LABELS = {
+    "real": lambda d, s, k: d.normal((*s, k)),
+    "real, flat": lambda d, s, k: d.normal(s),
+    "binary": lambda d, s, k: d.r.integers(0, 2, (*s, k)).astype("float32"),
+    "binary, flat": lambda d, s, k: d.r.integers(0, 2, s).astype("float32"),
+    "one hot": lambda d, s, k: np.eye(k, dtype="float32")[d.r.integers(0, k, s)],
+    "class": lambda d, s, k: d.r.integers(0, k, s).astype("int32"),
+    "class, a column": lambda d, s, k: d.r.integers(0, k, (*s, 1)).astype("int64"),
+}
+
+def loss_case(d, kind, options, activation, labels, metrics, units=None):
+    k, extra = units or d.n(2, 9), d.pick((), (d.n(1, 5),)) if "flat" not in labels and "column" not in labels else ()
+    shape, width = (d.n(3, 9), *extra), d.n(1, 8)
+    x = K.Input((*extra, width))
+    y = L.Dense(k, activation)(L.Dense(7, "tanh")(x))
+    # Keras on TensorFlow remembers the logits of any softmax or sigmoid and uses them in any crossentropy, sigmoid's for
+    # a softmax and the other way round. We take such a prediction for the probabilities it is; ReLU makes Keras forget.
+    if (activation, kind[:6]) in (("softmax", "Binary"), ("sigmoid", "Catego"), ("sigmoid", "Sparse")):
+        y = L.ReLU()(y)
+    return K.Model(x, y), [d.normal((*shape, width))], [LABELS[labels](d, shape, k)], {
+        "losses": [{"class": kind, "options": options(d)}], "optimizer": sgd(), "metrics": [metrics]}
+
+plain, from_logits, smoothed = lambda d: {}, lambda d: {"from_logits": True}, lambda d: {"label_smoothing": d.real(0.05, 0.4)}
+smoothed_logits = lambda d: {**from_logits(d), **smoothed(d)}
+for i, row in enumerate([
+        ("MeanSquaredError", plain, None, "real", ["mae", "mse"]),
+        ("MeanSquaredError", plain, None, "real, flat", ["mae"], 1),
+        ("MeanAbsoluteError", plain, "tanh", "real", ["mse"]),
+        ("MeanAbsoluteError", plain, None, "real, flat", ["mse"], 1),
+        ("BinaryCrossentropy", plain, "sigmoid", "binary", ["accuracy"], 1),
+        ("BinaryCrossentropy", plain, "sigmoid", "binary, flat", ["accuracy"], 1),
+        ("BinaryCrossentropy", smoothed, "sigmoid", "binary", ["binary_accuracy"]),
+        ("BinaryCrossentropy", from_logits, None, "binary", []),
+        ("BinaryCrossentropy", smoothed_logits, None, "binary", ["binary_accuracy"]),
+        ("BinaryCrossentropy", plain, "softmax", "binary", []),
+        ("CategoricalCrossentropy", plain, "softmax", "one hot", ["accuracy"]),
+        ("CategoricalCrossentropy", smoothed, "softmax", "one hot", ["categorical_accuracy"]),
+        ("CategoricalCrossentropy", from_logits, None, "one hot", ["accuracy"]),
+        ("CategoricalCrossentropy", smoothed_logits, None, "one hot", ["categorical_accuracy"]),
+        ("CategoricalCrossentropy", plain, "sigmoid", "one hot", []),
+        ("SparseCategoricalCrossentropy", plain, "softmax", "class", ["accuracy"]),
+        ("SparseCategoricalCrossentropy", plain, "softmax", "class, a column", ["sparse_categorical_accuracy"]),
+        ("SparseCategoricalCrossentropy", from_logits, None, "class", ["accuracy"]),
+        ("SparseCategoricalCrossentropy", plain, "sigmoid", "class", [])]):
+    case(f"loss_{i}_{row[0]}")(lambda d, row=row: loss_case(d, *row))
+
+
+# ---- optimizers on one small network: their defaults, then drawn options
+
+OPTIMIZERS = {
+    "sgd": ("SGD", lambda d: {}),
+    "sgd_rate": ("SGD", lambda d: {"learning_rate": d.real(0.01, 0.1)}),
+    "sgd_momentum": ("SGD", lambda d: {"learning_rate": d.real(0.005, 0.03), "momentum": d.real(0.5, 0.95)}),
+    "sgd_nesterov": ("SGD", lambda d: {"learning_rate": d.real(0.005, 0.03), "momentum": d.real(0.5, 0.95), "nesterov": True}),
+    "sgd_decay": ("SGD", lambda d: {"learning_rate": 0.02, "momentum": d.pick(0.0, 0.9), "weight_decay": d.real(0.01, 0.2)}),
+    "adam": ("Adam", lambda d: {}),
+    "adam_betas": ("Adam", lambda d: {"learning_rate": d.real(0.001, 0.02), "beta_1": d.real(0.5, 0.95), "beta_2": d.real(0.9, 0.9999), "epsilon": d.pick(1e-4, 1e-6)}),
+    "adam_decay": ("Adam", lambda d: {"weight_decay": d.real(0.001, 0.1)}),
+    "adamw": ("AdamW", lambda d: {}),
+    "adamw_decay": ("AdamW", lambda d: {"learning_rate": d.real(0.001, 0.02), "weight_decay": d.real(0.001, 0.1)}),
+    "adamw_betas": ("AdamW", lambda d: {"learning_rate": d.real(0.001, 0.02), "beta_1": d.real(0.5, 0.95), "beta_2": d.real(0.9, 0.9999), "epsilon": d.pick(1e-4, 1e-6)}),
+}
+
+@case("optimizer", *OPTIMIZERS)
+def optimizer(d, name):
+    kind, options = OPTIMIZERS[name]
+    width, batch, out = d.n(1, 12), d.n(1, 9), d.n(1, 4)
+    x = K.Input((width,))
+    return K.Model(x, L.Dense(out)(L.Dense(d.n(2, 40), "tanh")(x))), [d.normal((batch, width))], [d.normal((batch, out))], {
+        "losses": [MSE], "optimizer": {"class": kind, "options": options(d)}}
+
+
+# ---- what is drawn anew each time can agree in distribution only: first weights, and what dropout keeps
+
+INITIALIZERS = {
+    "RandomUniform": lambda d: {"minval": d.real(-0.5, -0.1), "maxval": d.real(0.1, 0.5)},
+    "RandomNormal": lambda d: {"mean": d.real(-1, 1), "stddev": d.real(0.01, 1)},
+    "TruncatedNormal": lambda d: {"mean": d.real(-1, 1), "stddev": d.real(0.01, 1)},
+    "VarianceScaling": lambda d: {"scale": d.real(0.5, 3), "mode": d.pick("fan_in", "fan_out", "fan_avg"), "distribution": d.pick("uniform", "untruncated_normal", "truncated_normal")},
+    "Constant": lambda d: {"value": d.real(-2, 2)},
+    "Zeros": plain, "Ones": plain, "GlorotUniform": plain, "GlorotNormal": plain, "HeUniform": plain, "HeNormal": plain, "LecunUniform": plain, "LecunNormal": plain,
+}
+
+@case("initializer", *INITIALIZERS)
+def initializer(d, kind):
+    made = getattr(K.initializers, kind)(**INITIALIZERS[kind](d))
+    o = dict(kernel_initializer=made, use_bias=False)
+    x = K.Input((d.n(4, 9), 5, d.n(40, 60)))
+    layer = d.pick(L.Dense(d.n(400, 600), **o), L.Conv2D(d.n(40, 60), (d.n(2, 4), 3), **o))
+    return K.Model(x, layer(x)), [], [], {"statistics": "weights"}
+
+@case("initializer_default", "Dense", "Conv2D", "Embedding", "MultiHeadAttention", "BatchNormalization", "LayerNormalization")
+def initializer_default(d, kind):
+    x = K.Input((9, 9, d.n(40, 60)))
+    if kind == "Embedding":
+        x = K.Input((3,), dtype="int32")
+        y = L.Embedding(d.n(300, 600), d.n(40, 60))(x)
+    elif kind == "MultiHeadAttention":
+        x = K.Input((3, d.n(40, 60)))
+        y = L.MultiHeadAttention(d.n(4, 8), d.n(20, 60))(x, x)
+    else:
+        y = L.Dense(d.n(400, 600))(x) if kind == "Dense" else L.Conv2D(d.n(40, 60), 3)(x) if kind == "Conv2D" else getattr(L, kind)()(x)
+    return K.Model(x, y), [], [], {"statistics": "weights"}
+
+@case("dropout_statistics", *range(3))
+def dropout_statistics(d, _):
+    x = K.Input((d.n(100, 300),))
+    return K.Model(x, L.Dropout(d.real(0.05, 0.9))(x)), [np.ones((200, *x.shape[1:]), "float32")], [], {"statistics": "outputs"}
 
 
 if __name__ == "__main__":
