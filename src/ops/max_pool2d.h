@@ -1,5 +1,6 @@
-// max_pool2d: the largest value of each window, NHWC; padding never wins.
-// Memory: no workspace.
+// max_pool2d: the largest value of each window, NHWC; padding never wins. Outputs: the values, and the winners: the place in its
+// window (row * width + column) of the first largest, uint8, or int32 for windows of more than 256. A NaN wins over all before it.
+// Memory: no workspace. Backward needs the winners only, a quarter of the values' bytes; the image need not be kept.
 #pragma once
 #include "ops/conv2d.h"
 
@@ -20,6 +21,7 @@ class MaxPool2D final : public graph::Operator {
   double flops(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const override;
 
   const Window window;
+  DType winner_dtype() const { return window.height * window.width <= 256 ? DType::kUInt8 : DType::kInt32; }
 };
 
 Value max_pool2d(Builder& b, Value x, Window window);

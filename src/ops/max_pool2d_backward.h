@@ -1,4 +1,4 @@
-// max_pool2d_backward: dx gets dy at the first largest element of each window (row by row), operands x, y, dy.
+// max_pool2d_backward: dx gets dy at the winner of each window; operands: max_pool2d's winners, and dy.
 // Memory: no workspace.
 #pragma once
 #include "ops/conv2d.h"
@@ -12,7 +12,7 @@ using graph::Value;
 
 class MaxPool2DBackward final : public graph::Operator {
  public:
-  explicit MaxPool2DBackward(Window w) : window(w) {}
+  MaxPool2DBackward(Window w, Shape x) : window(w), shape(x) {}
   std::string_view name() const override { return "max_pool2d_backward"; }
   std::string attributes() const override;
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
@@ -20,8 +20,9 @@ class MaxPool2DBackward final : public graph::Operator {
   double flops(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const override;
 
   const Window window;
+  const Shape shape;  // of x
 };
 
-Value max_pool2d_backward(Builder& b, Value x, Value y, Value dy, Window window);
+Value max_pool2d_backward(Builder& b, Value winners, Value dy, Window window, Shape x);
 
 }  // namespace millpond::ops

@@ -1,6 +1,6 @@
 // Convolution, bias, relu and max-pool become one node that never stores the convolution's output. Forward keeps the pooled
 // value and who won; backward goes from the pooled gradient straight into the gradients of filter, bias and input, because
-//   gate(max_pool2d_backward(r, p, dp), r) = max_pool2d_backward(r, p, gate(dp, p)):  the winner's value is the pooled value.
+//   gate(max_pool2d_backward(winners, dp), r) = max_pool2d_backward(winners, gate(dp, p)):  the winner's value is the pooled value.
 #include <algorithm>
 
 #include "ops/conv2d.h"
@@ -36,18 +36,21 @@ struct Backward {
   Node* input = nullptr;
 };
 
-// Readers of relu's output r beside the pool: the pool's backward and relu's gate. False: somebody else reads it too.
+// The reader of relu's output r beside the pool is relu's gate, that of the winners the pool's backward. False: somebody else reads them too.
 bool match_backward(const graph::Uses& uses, Value r, Node* pool, Backward& found) {
   Node* unpool = nullptr;
   for (const graph::Uses::Use& u : uses.of(r)) {
     if (u.node == pool) continue;
-    if (as<ops::MaxPool2DBackward>(u.node) && u.operand == 0 && u.node->inputs[1] == pool->output()) unpool = u.node;
-    else if (is(u.node, Function::k_gate) && u.operand == 1) found.gate = u.node;
+    if (is(u.node, Function::k_gate) && u.operand == 1) found.gate = u.node;
     else return false;
+  }
+  for (const graph::Uses::Use& u : uses.of(pool->output(1))) {
+    if (unpool || !as<ops::MaxPool2DBackward>(u.node)) return false;
+    unpool = u.node;
   }
   if (!unpool && !found.gate) return true;
   if (!unpool || !found.gate || uses.only_reader(unpool->output()) != found.gate || found.gate->inputs[0] != unpool->output()) return false;
-  found.dpooled = unpool->inputs[2];
+  found.dpooled = unpool->inputs[1];
   for (const graph::Uses::Use& u : uses.of(found.gate->output())) {
     if (as<ops::Conv2DBackwardFilter>(u.node) && u.operand == 1) found.filter = u.node;
     else if (as<ops::Conv2DBackwardInput>(u.node) && u.operand == 0) found.input = u.node;

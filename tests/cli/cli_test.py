@@ -209,6 +209,10 @@ class Plans(unittest.TestCase):
     def test_cnn_224_at_batch_32_takes_at_most_125_mib(self):
         self.assertLessEqual(millpond_json("plan", "cnn_224", "--batch", 32)["planned_bytes"], 125 << 20)
 
+    def test_resnet50_and_gpt2_take_at_most_what_docs_memory_derives_from_their_shapes(self):
+        self.assertLessEqual(millpond_json("plan", "resnet50", "--batch", 8)["planned_bytes"], 815 << 20)
+        self.assertLessEqual(millpond_json("plan", "gpt2", "--batch", 1)["planned_bytes"], 1615.2 * (1 << 20))
+
     def test_the_table_names_every_part_and_the_layers(self):
         text, _ = millpond("plan", "cnn_224", "--by-layer")
         for word in ("weights", "slots", "activations", "workspace", "staging", "lower bound", "largest batch", "conv2d", "dense"):

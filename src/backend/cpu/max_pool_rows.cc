@@ -16,7 +16,7 @@ MP_INLINE Range inside(int64_t start, int64_t dilation, int64_t size, int64_t li
   return {first, end < size ? end : size};
 }
 
-void max_rows(const PoolShape& s, const float* x, float* y, int64_t first, int64_t last) noexcept {
+void max_rows(const PoolShape& s, const float* x, float* y, uint8_t* winners, int64_t first, int64_t last) noexcept {
   const int64_t row = s.width * s.channels;
   for (int64_t i = first; i < last; ++i) {
     const int64_t h = i * s.stride_h - s.top;
@@ -25,18 +25,20 @@ void max_rows(const PoolShape& s, const float* x, float* y, int64_t first, int64
       const int64_t v = j * s.stride_w - s.left;
       const Range q = inside(v, s.dilation_w, s.size_w, s.width);
       const float* from = x + h * row + v * s.channels;
-      float* to = y + (i * s.out_width + j) * s.channels;
+      const int64_t to = (i * s.out_width + j) * s.channels;
       each_vector(
           s.channels, [&](int64_t c, auto t) __attribute__((always_inline)) {
-            V best = set(-__builtin_inff()),
-              poison = zero();  // NaN stays once it has come, and the maximum alone would forget it
+            V best = set(-__builtin_inff());
+            I winner = seti(int32_t(p.first * s.size_w + q.first));
             for (int64_t a = p.first; a < p.last; ++a)
               for (int64_t b = q.first; b < q.last; ++b) {
                 const V value = load(from + a * s.dilation_h * row + b * s.dilation_w * s.channels + c, t);
-                best = max(value, best);
-                poison = select(unordered(value, value), value, poison);
+                const Bool better = either(gt(value, best), unordered(value, value));
+                best = select(better, value, best);
+                winner = selecti(better, seti(int32_t(a * s.size_w + b)), winner);
               }
-            store(to + c, select(unordered(poison, poison), poison, best), t);
+            store(y + to + c, best, t);
+            store_bytes(winners + to + c, winner, t);
           });
     }
   }
@@ -53,7 +55,7 @@ MP_INLINE void scatter_rows(const PoolShape& s, float* dx, int64_t first, int64_
   for (int64_t i = begin; i < (end < s.out_height ? end : s.out_height); ++i) f(i);
 }
 
-void max_gradient(const PoolShape& s, const float* x, const float* y, const float* dy, float* dx, int64_t first,
+void max_gradient(const PoolShape& s, const uint8_t* winners, const float* dy, float* dx, int64_t first,
                   int64_t last) noexcept {
   const int64_t row = s.width * s.channels;
   scatter_rows(
@@ -66,16 +68,15 @@ void max_gradient(const PoolShape& s, const float* x, const float* y, const floa
           const Range q = inside(v, s.dilation_w, s.size_w, s.width);
           each_vector(
               s.channels, [&](int64_t c, auto t) __attribute__((always_inline)) {
-                const V best = load(y + out + c, t);
-                V g = load(dy + out + c, t);  // becomes 0 in the lanes whose winner has been found
+                const V g = load(dy + out + c, t);
+                const I winner = load_bytes(winners + out + c, t);
                 for (int64_t a = p.first; a < p.last; ++a) {
                   const int64_t at_row = h + a * s.dilation_h;
+                  if (at_row < first || at_row >= last) continue;
                   for (int64_t b = q.first; b < q.last; ++b) {
                     const int64_t at = origin + a * s.dilation_h * row + b * s.dilation_w * s.channels + c;
-                    const Bool here = eq(load(x + at, t), best);
-                    if (at_row >= first && at_row < last)
-                      store(dx + at, add(load(dx + at, t), zero_unless(here, g)), t);
-                    g = select(here, zero(), g);
+                    const Bool here = eqi(winner, seti(int32_t(a * s.size_w + b)));
+                    store(dx + at, add(load(dx + at, t), zero_unless(here, g)), t);
                   }
                 }
               });

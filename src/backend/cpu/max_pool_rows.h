@@ -15,8 +15,8 @@ struct PoolShape {
 /// Pointers are to the image's first element; rows of outputs are [first, last). Gradients are added to the rows
 /// [first, last) of dx, which are cleared first.
 struct PoolRowsTable {
-  void (*max)(const PoolShape& s, const float* x, float* y, int64_t first, int64_t last) noexcept;
-  void (*max_gradient)(const PoolShape& s, const float* x, const float* y, const float* dy, float* dx, int64_t first,
+  void (*max)(const PoolShape& s, const float* x, float* y, uint8_t* winners, int64_t first, int64_t last) noexcept;
+  void (*max_gradient)(const PoolShape& s, const uint8_t* winners, const float* dy, float* dx, int64_t first,
                        int64_t last) noexcept;
   void (*average)(const PoolShape& s, const float* x, float* y, int64_t first, int64_t last) noexcept;
   void (*average_gradient)(const PoolShape& s, const float* dy, float* dx, int64_t first, int64_t last) noexcept;
