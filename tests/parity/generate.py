@@ -28,7 +28,7 @@ def main():
     if options.part is not None:
         return work(options.folder, names[options.part::WORKERS])
     stamp = options.folder / "stamp"
-    want = f"{SEED} {options.only} {pathlib.Path(__file__).stat().st_mtime_ns}"
+    want = f"{options.only or 'all'} {SEED} {pathlib.Path(__file__).stat().st_mtime_ns}"
     if stamp.exists() and stamp.read_text() == want:
         print("parity: cases are there already")
         return
