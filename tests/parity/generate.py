@@ -168,7 +168,7 @@ K, L = lazily("keras"), lazily("keras.layers")
 def regression(d, build, *shapes, batch=None, dtype="float32", below=0, rate=0.01, floor=0.0, **more):
     """A model of the layers that `build` puts between the inputs and the output, and labels of the output's shape. `below`: inputs are
     whole numbers below it. `floor`: gradients under it are what is left of larger terms that cancel (a bias before a batch
-    normalization), so they are compared in its units."""
+    normalization; the scores of an attention, all of them where there is one position), so they are compared in its units."""
     batch = batch or d.n(1, 7)
     xs = [K.Input(s, dtype=dtype) for s in shapes]
     y = build(*xs)
@@ -272,17 +272,17 @@ def attention(d, kind):
     def build(x):
         q = L.Dense(d.n(2, 8))(x)
         return L.MultiHeadAttention(**o)(q, q, use_causal_mask=kind.startswith("causal"))
-    return regression(d, build, (d.n(1, 9), d.n(1, 12)), batch=d.n(1, 4))
+    return regression(d, build, (d.n(1, 9), d.n(1, 12)), batch=d.n(1, 4), floor=1.0)
 
 @case("attention_cross", *range(3))
 def attention_cross(d, _):
     o = dict(num_heads=d.n(1, 3), key_dim=d.n(2, 7))
-    return regression(d, lambda q, v: L.MultiHeadAttention(**o)(q, v, use_causal_mask=d.pick(True, False)), (d.n(2, 6), d.n(1, 8)), (d.n(2, 6), d.n(1, 8)), batch=d.n(1, 4))
+    return regression(d, lambda q, v: L.MultiHeadAttention(**o)(q, v, use_causal_mask=d.pick(True, False)), (d.n(2, 6), d.n(1, 8)), (d.n(2, 6), d.n(1, 8)), batch=d.n(1, 4), floor=1.0)
 
 @case("attention_key")
 def attention_key(d):
     source = d.n(2, 6)
-    return regression(d, lambda q, v, k: L.MultiHeadAttention(d.n(1, 3), d.n(2, 5))(q, v, k), (d.n(2, 6), d.n(1, 8)), (source, d.n(1, 8)), (source, d.n(1, 8)))
+    return regression(d, lambda q, v, k: L.MultiHeadAttention(d.n(1, 3), d.n(2, 5))(q, v, k), (d.n(2, 6), d.n(1, 8)), (source, d.n(1, 8)), (source, d.n(1, 8)), floor=1.0)
 
 @case("add", *range(2))
 def add(d, _):
@@ -329,7 +329,7 @@ def transformer(d):
             y = L.Add()([y, L.MultiHeadAttention(heads, key)(z, z, use_causal_mask=True)])
             y = L.Add()([y, L.Dense(heads * key)(L.Dense(16, "gelu")(L.LayerNormalization()(y)))])
         return L.Dense(3)(y)
-    return regression(d, build, (d.n(2, 7),), dtype="int32", below=words, batch=3)
+    return regression(d, build, (d.n(2, 7),), dtype="int32", below=words, batch=3, floor=1.0)
 
 @case("functional")
 def functional(d):
