@@ -123,7 +123,7 @@ struct Call {
       std::atomic<int> next{0};
       team.run([&](int member) {
         const int64_t start = thread_ns();
-        for (int b; (b = next.fetch_add(1)) < blocks;) kernel->run(a, phase, b, member);
+        for (int b; (blocks > 1 || member == 0) && (b = next.fetch_add(1)) < blocks;) kernel->run(a, phase, b, member);
         spent += thread_ns() - start;
       });
       ++phase;

@@ -148,7 +148,7 @@ class Call {
   void run_backwards(int threads) {
     const auto phases = kernel_->phases();
     for (int p = 0; p < int(phases.size()); ++p)
-      for (int b = phases[size_t(p)] - 1; b >= 0; --b) kernel_->run(arguments_, p, b, (b * 7 + 1) % threads);
+      for (int b = phases[size_t(p)] - 1; b >= 0; --b) kernel_->run(arguments_, p, b, phases[size_t(p)] == 1 ? 0 : (b * 7 + 1) % threads);
   }
   bool intact() const {
     for (auto& b : in_)

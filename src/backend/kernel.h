@@ -42,7 +42,8 @@ class Kernel {
     static constexpr int kOne[] = {1};
     return kOne;
   }
-  /// `member` is the thread's number, 0 <= member < Request::threads, for scratch that is private to a thread.
+  /// `member` is the thread's number, 0 <= member < Request::threads, for scratch that is private to a thread. A phase of one block
+  /// is member 0's.
   virtual void run(const Arguments& a, int phase, int block, int member) const noexcept = 0;
   /// Scratch wanted for the duration of a call, for all threads together.
   virtual Bytes workspace() const { return Bytes{0}; }

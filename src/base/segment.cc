@@ -1,6 +1,5 @@
 #include "base/segment.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 
 #include "base/assert.h"
 #include "base/format.h"
+#include "base/process.h"
 #include "millpond/error.h"
 
 namespace millpond {
@@ -28,29 +28,12 @@ constexpr Bytes kGuard{0};
 std::mutex holdings_lock;  // taken when memory is taken or given back, never in a step
 Holding* first_holding = nullptr;
 
-// The first number behind `key` in a small file of /proc or /sys; -1 when there is none. Allocates nothing: it serves
-// errors about memory.
-int64_t number_in(const char* file, const char* key) {
-  char text[4096];
-  const int fd = open(file, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return -1;
-  const ssize_t n = read(fd, text, sizeof text - 1);
-  close(fd);
-  if (n <= 0) return -1;
-  text[n] = 0;
-  const char* at = std::strstr(text, key);
-  if (!at) return -1;
-  char* end = nullptr;
-  at += std::strlen(key);
-  const long long v = std::strtoll(at, &end, 10);
-  return end == at ? -1 : v;
-}
-
 [[noreturn]] void refuse(Bytes size, const std::string& account, int why) {
   Error e(Code::kMemory,
           format("{} of address space asked for {}, and the system refused: {}", size, account, std::strerror(why)));
   e.add("asked", format("{} ({} bytes)", size, size.value));
-  e.add("free", format("{} of memory", available_memory()));
+  const FreeMemory free = memory_free_now();
+  e.add("free", format("{} ({})", free.bytes, free.limited_by));
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     e.add("limit", format("{} of address space for this process (ulimit -v)",
@@ -58,15 +41,6 @@ int64_t number_in(const char* file, const char* key) {
   throw e.hint("use a smaller batch or model, or raise the limit");
 }
 }  // namespace
-
-Bytes available_memory() {
-  const int64_t kib = number_in("/proc/meminfo", "MemAvailable:");
-  int64_t free = kib < 0 ? 0 : kib * 1024;
-  const int64_t limit = number_in("/sys/fs/cgroup/memory.max", "");  // "max" reads as -1
-  const int64_t used = number_in("/sys/fs/cgroup/memory.current", "");
-  if (limit >= 0 && used >= 0) free = std::min(free, std::max<int64_t>(0, limit - used));
-  return Bytes{free};
-}
 
 Holding::Holding(std::string account, Bytes bytes)
     : account_(account.empty() ? "other/unnamed" : std::move(account)), bytes_(bytes) {

@@ -74,7 +74,4 @@ class Segment {
   Holding holding_;
 };
 
-/// What the operating system could give now without swapping (MemAvailable, cut by the cgroup's limit).
-Bytes available_memory();
-
 }  // namespace millpond

@@ -1,5 +1,8 @@
 #include "runtime/program.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "base/assert.h"
 #include "base/format.h"
 #include "runtime/buffers.h"
@@ -131,11 +134,32 @@ const graph::TensorType& Program::output_type(std::string_view name) const {
   throw Error(Code::kUsage, format("the program {} has no output \"{}\"", name_, name));
 }
 
+#ifdef MILLPOND_CHECKS
+// Whoever reads bytes that nobody holds any more reads NaN.
+void Program::poison_after(const backend::Kernel* kernel) const {
+  const auto call = std::ranges::find_if(calls_, [&](const Call& c) { return c.kernel.get() == kernel; }) - calls_.begin();
+  std::vector<int> root(problem_.buffers.size()), last(problem_.buffers.size());
+  std::vector<bool> escapes(problem_.buffers.size());
+  for (size_t i = 0; i < problem_.buffers.size(); ++i) {
+    root[i] = int(i);
+    while (problem_.buffers[root[i]].inside) root[i] = problem_.buffers[root[i]].inside->value;
+    last[root[i]] = std::max(last[root[i]], problem_.buffers[i].last);
+    if (problem_.buffers[i].escapes) escapes[root[i]] = true;
+  }
+  for (size_t i = 0; i < problem_.buffers.size(); ++i)
+    if (root[i] == int(i) && last[i] == int(call) && !escapes[i]) std::memset(arena_ + plan_.offsets[i].value, 0xff, size_t(problem_.buffers[i].size.value));
+}
+#endif
+
 void Program::run(Team& team) {
   MP_CHECK(arena_ != nullptr || plan_.size.value == 0);
   if (!shared_) {
-    for (const Step& s : steps_)
+    for (const Step& s : steps_) {
       for (int b = 0; b < s.blocks; ++b) s.kernel->run(s.arguments, s.phase, b, 0);
+#ifdef MILLPOND_CHECKS
+      if (&s == &steps_.back() || (&s + 1)->kernel != s.kernel) poison_after(s.kernel);
+#endif
+    }
     return;
   }
   MP_CHECK(team.size() == threads_);

@@ -87,6 +87,7 @@ class Program {
   void make_buffers(bool in_place);
   void make_stages();
   void member(int m) noexcept;
+  void poison_after(const backend::Kernel* kernel) const;  // debug builds, one thread
   std::byte* address(const Place& p) const;
 
   std::string name_;

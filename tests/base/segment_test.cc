@@ -206,8 +206,3 @@ TEST_CASE("Holding: the list is right whichever of its members goes or moves fir
   many.clear();
   CHECK(held("test/many") == Bytes{0});
 }
-
-TEST_CASE("available_memory: is positive and no more than the machine has") {
-  CHECK(available_memory() > Bytes{0});
-  CHECK(available_memory().value <= int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE));
-}

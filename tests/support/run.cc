@@ -42,6 +42,7 @@ void run(const backend::Kernel& kernel, const backend::Arguments& a, int threads
     std::atomic<int> left{phases[phase]};
     for (int member = 0; member < threads; ++member)
       team.emplace_back([&, member] {
+        if (phases[phase] == 1 && member > 0) return;
         for (int block = --left; block >= 0; block = --left) kernel.run(a, phase, block, member);
       });
     for (std::thread& t : team) t.join();

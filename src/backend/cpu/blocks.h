@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <span>
 
 namespace millpond::backend::cpu {
 
@@ -45,6 +46,9 @@ struct Pieces {
   int64_t begin(int piece) const { return piece * size; }
   int64_t end(int piece) const { return std::min(count, (piece + 1) * size); }
 };
+
+/// How many threads come with scratch of their own: all, or one where no phase is shared.
+inline int members(std::span<const int> phases, int threads) { return std::ranges::max(phases) > 1 ? threads : 1; }
 
 constexpr int64_t aligned(int64_t bytes) { return round_up(bytes, 64); }
 

@@ -22,7 +22,7 @@ class DenseKernel final : public Kernel {
   static std::unique_ptr<Kernel> make(const ops::Rule& rule, bool bias, const ops::Expression* epilogue, const Request& request);
 
   std::span<const int> phases() const override { return {phases_, size_t(phase_count_)}; }
-  Bytes workspace() const override { return Bytes{shared_bytes_ + own_bytes_ * threads_}; }
+  Bytes workspace() const override { return Bytes{shared_bytes_ + own_bytes_ * members(phases(), threads_)}; }
   void run(const Arguments& a, int phase, int block, int member) const noexcept override;
 
  private:

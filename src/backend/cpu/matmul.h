@@ -25,7 +25,7 @@ class MatMulKernel final : public Kernel {
   static std::unique_ptr<Kernel> make(const ops::MatMul& op, const Request& request);
 
   std::span<const int> phases() const override { return {phases_, size_t(phase_count_)}; }
-  Bytes workspace() const override { return Bytes{shared_bytes_ + own_bytes_ * threads_}; }
+  Bytes workspace() const override { return Bytes{shared_bytes_ + own_bytes_ * members(phases(), threads_)}; }
   void run(const Arguments& a, int phase, int block, int member) const noexcept override;
 
  private:

@@ -1,9 +1,11 @@
 #include "backend/cpu/slow.h"
 
-#include "ops/all.h"
+#include <algorithm>
 
 namespace millpond::backend::cpu {
 namespace {
+
+constexpr int64_t kUnnoticed = 1024;  // elements that take a plain loop about a microsecond: counters, labels of a batch
 
 class Slow final : public Kernel {
  public:
@@ -20,7 +22,12 @@ class Slow final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> slow(const graph::Operator& op, const Request& request) {
-  return std::make_unique<Slow>(reference_backend().make(op, request));
+  std::unique_ptr<Kernel> twin = reference_backend().make(op, request);
+  int64_t most = 0;
+  for (const auto* types : {&request.inputs, &request.outputs})
+    for (const TensorType& t : *types) most = std::max(most, t.shape.size());
+  if (most <= kUnnoticed) return twin;
+  return std::make_unique<Slow>(std::move(twin));
 }
 
 bool all_float(std::span<const TensorType> types) {
@@ -28,10 +35,5 @@ bool all_float(std::span<const TensorType> types) {
     if (t.dtype != DType::kFloat32) return false;
   return true;
 }
-
-// Operators without a fast kernel of their own yet: delete the line when the kernel's file comes.
-#define MP_SLOW(Class, name) \
-  std::unique_ptr<Kernel> name(const ops::Class& op, const Request& request) { return slow(op, request); }
-#undef MP_SLOW
 
 }  // namespace millpond::backend::cpu
