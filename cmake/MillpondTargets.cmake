@@ -157,6 +157,9 @@ function(mp_test_properties name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "TIMEOUT" "LABELS")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
+    if(MILLPOND_SANITIZE)
+      set(arg_TIMEOUT 1500) # threads under a sanitizer, on a busy machine
+    endif()
   endif()
   set_tests_properties(
     ${name}
