@@ -194,7 +194,10 @@ void order(graph::Graph& graph) {
   std::vector<int> best(p.nodes.size());
   for (size_t i = 0; i < best.size(); ++i) best[i] = int(i);
   Cost least = cost(p, best);
-  for (const auto& candidate : {eager(p), greedy(p), late(p, best), late(p, eager(p)), late(p, greedy(p))}) {
+  std::vector<std::vector<int>> candidates{eager(p), greedy(p), late(p, best)};
+  candidates.push_back(late(p, candidates[0]));
+  candidates.push_back(late(p, candidates[1]));
+  for (const std::vector<int>& candidate : candidates) {
     MP_ASSERT(candidate.size() == best.size());
     if (const Cost c = cost(p, candidate); c < least) best = candidate, least = c;
   }

@@ -13,6 +13,11 @@ inline constexpr int kMaxBlocks = 128;
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t round_up(int64_t a, int64_t unit) { return ceil_div(a, unit) * unit; }
 
+/// Parts of one size, a multiple of `unit` and about `most` at most, into which n falls evenly; the last may be smaller.
+constexpr int64_t even(int64_t n, int64_t most, int64_t unit) { return std::min(n, round_up(ceil_div(n, ceil_div(n, most)), unit)); }
+/// The size of the last of n's parts of `size`.
+constexpr int64_t last_part(int64_t n, int64_t size) { return n - (ceil_div(n, size) - 1) * size; }
+
 /// `count` things of `each` nanoseconds in runs of `size` things; a run is a multiple of `unit`.
 struct Runs {
   int64_t count = 0, size = 1;

@@ -82,7 +82,8 @@ void pixel_tile(const PixelTile& t) noexcept {
 // Pixels of wide images lie far apart, and no prefetcher of the processor follows pointers.
 constexpr int kAhead = ConvTiles::kAhead;
 
-template <class Last, int kNV, int kR>
+// The vectors are dy's channels, one row of sums for each float of x; `turned`, the other way round.
+template <bool kTurned, class Last, int kNV, int kR>
 MP_INLINE void add_rows(const FilterTile& t) {
   const auto tail = Last::tail(t.tail);
   const auto out = [&](int r) __attribute__((always_inline)) { return t.out + r * t.out_stride; };
@@ -93,37 +94,21 @@ MP_INLINE void add_rows(const FilterTile& t) {
   for (const float* const* p = t.x; p != end; ++p, dy += t.dy_stride) {
     const float* x = *p + t.offset;
     _mm_prefetch(reinterpret_cast<const char*>(p[kAhead] + t.offset), _MM_HINT_T0);
+    const float *vectors = kTurned ? x : dy, *single = kTurned ? dy : x;
     sums.add(
-        dy, load(dy + kLanes * (kNV - 1), tail), [&](int r) __attribute__((always_inline)) { return x + r; });
+        vectors, load(vectors + kLanes * (kNV - 1), tail), [&](int r) __attribute__((always_inline)) { return single + r; });
   }
   sums.store_to(tail, out);
 }
 
 template <int kNV, int kR>
 void filter_tile(const FilterTile& t) noexcept {
-  t.tail <= kLanes / 2 ? add_rows<HalfLast, kNV, kR>(t) : add_rows<WholeLast, kNV, kR>(t);
-}
-
-template <class Last, int kNV, int kR>
-MP_INLINE void add_turned(const FilterTile& t) {
-  const auto tail = Last::tail(t.tail);
-  const auto out = [&](int r) __attribute__((always_inline)) { return t.out + r * t.out_stride; };
-  Sums<Last, kNV, kR> sums;
-  t.add ? sums.load_from(tail, out) : sums.clear();
-  const float* dy = t.dy;
-  const float* const* end = t.x + t.pixels;
-  for (const float* const* p = t.x; p != end; ++p, dy += t.dy_stride) {
-    const float* x = *p + t.offset;
-    _mm_prefetch(reinterpret_cast<const char*>(p[kAhead] + t.offset), _MM_HINT_T0);
-    sums.add(
-        x, load(x + kLanes * (kNV - 1), tail), [&](int r) __attribute__((always_inline)) { return dy + r; });
-  }
-  sums.store_to(tail, out);
+  t.tail <= kLanes / 2 ? add_rows<false, HalfLast, kNV, kR>(t) : add_rows<false, WholeLast, kNV, kR>(t);
 }
 
 template <int kNV, int kR>
 void turned_tile(const FilterTile& t) noexcept {
-  t.tail <= kLanes / 2 ? add_turned<HalfLast, kNV, kR>(t) : add_turned<WholeLast, kNV, kR>(t);
+  t.tail <= kLanes / 2 ? add_rows<true, HalfLast, kNV, kR>(t) : add_rows<true, WholeLast, kNV, kR>(t);
 }
 
 template <int kP>

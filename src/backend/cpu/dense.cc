@@ -19,8 +19,6 @@ bool is_gate(const ops::Expression& e) {
          e.code[0].b == 1 && e.results.size() == 1 && e.results[0].reg == 2 && e.results[0].collect == ops::Collect::kStore;
 }
 
-int64_t even(int64_t n, int64_t most, int64_t unit) { return std::min(n, round_up(ceil_div(n, ceil_div(n, most)), unit)); }
-
 }  // namespace
 
 DenseKernel::DenseKernel(const ops::Rule& rule, bool bias, bool dx, const Request& request)
@@ -102,17 +100,16 @@ void DenseKernel::prepare_wide() {
     const bool shared = double(rows_) * double(out_) > 32768;
     turns_ = Runs(out_, shared ? 4 * kBlockTime / double(out_) : 0, 16);
   }
-  auto last = [](int64_t n, int64_t size) { return n - (ceil_div(n, size) - 1) * size; };
   for (int p = 0; p < 2; ++p) {
-    const int64_t features = p ? last(in_, pieces_.size) : pieces_.size;
+    const int64_t features = p ? last_part(in_, pieces_.size) : pieces_.size;
     for (int i = 0; i < 2; ++i)
       for (int j = 0; j < 2; ++j)
         for (int add = 0; add < 2; ++add) {
           // only the sizes that occur
-          const int64_t panel = i ? last(out_, panel_) : panel_, rows = j ? last(rows_, row_chunk_) : row_chunk_;
+          const int64_t panel = i ? last_part(out_, panel_) : panel_, rows = j ? last_part(rows_, row_chunk_) : row_chunk_;
           if (!(add && rows_ == row_chunk_)) products_[p].gradient[i][j][add] = Gemm({features, panel, rows, in_, out_, panel_, bool(add), true});
           if (!dx_) continue;
-          const int64_t batch = i ? last(rows_, batch_) : batch_, inner = j ? last(out_, out_chunk_) : out_chunk_;
+          const int64_t batch = i ? last_part(rows_, batch_) : batch_, inner = j ? last_part(out_, out_chunk_) : out_chunk_;
           if (!(add && out_ == out_chunk_)) products_[p].input[i][j][add] = Gemm({features, batch, inner, out_, rows_, rows_, bool(add), false});
         }
   }

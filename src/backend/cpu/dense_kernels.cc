@@ -39,11 +39,6 @@ void turn(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, int6
                        [](float* p, V v) { store(p, v); }, [](V v) { return v; });
 }
 
-void copy_rows(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, int64_t cols) {
-  for (int64_t r = 0; r < rows; ++r)
-    each_vector(cols, [&](int64_t i, auto m) { store(y + r * ldy + i, load(x + r * ldx + i, m), m); });
-}
-
 void fetch(const float* x, int64_t count) {
   for (int64_t i = 0; i < count; i += 16) _mm_prefetch(reinterpret_cast<const char*>(x + i), _MM_HINT_T1);
 }
@@ -391,7 +386,6 @@ DenseKernels::SmallBackward choose_small_backward(int kind, bool nesterov, bool 
 
 const DenseKernels dense_kernels = {
     turn,
-    copy_rows,
     fetch,
     column_sums,
 #define MP_EACH(f) {nullptr, f<1>, f<2>, f<3>, f<4>, f<5>, f<6>, f<7>, f<8>, f<9>, f<10>, f<11>, f<12>, f<13>, f<14>, f<15>}

@@ -35,8 +35,6 @@ enum class Ending : uint8_t { kNone, kBias, kBiasRelu };  // what a tiny product
 struct DenseKernels {
   /// y[c * ldy + r] = x[r * ldx + c]
   void (*turn)(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, int64_t cols);
-  /// y[r * ldy + c] = x[r * ldx + c]; y is aligned, ldy a multiple of the lanes, and what is past the columns is not written.
-  void (*copy_rows)(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, int64_t cols);
   /// Brings `count` floats into L2, in the order in which they lie.
   void (*fetch)(const float* x, int64_t count);
   /// out[c] = sum over rows of x[r * ld + c]

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/cpu/copy_kernels.h"
 #include "backend/cpu/slow.h"
 
 namespace millpond::backend::cpu {
@@ -17,9 +18,6 @@ constexpr int64_t kChunk = 384, kUncut = 512;
 constexpr int64_t kCopiedChunk = 128, kCopiedCols = 320, kCopiedMostRows = 128, kCopiedLeastFloats = 1 << 15;
 constexpr int64_t kParts = 8;      // of a long inner dimension
 constexpr int64_t kFewGroup = 32;  // rows whose sums are kept while b is turned chunk by chunk
-
-int64_t even(int64_t n, int64_t most, int64_t unit) { return std::min(n, round_up(ceil_div(n, ceil_div(n, most)), unit)); }
-int64_t last(int64_t n, int64_t size) { return n - (ceil_div(n, size) - 1) * size; }
 
 bool stores(const ops::Expression& e, int reg) {
   return e.results.size() == 1 && e.results[0].reg == reg && e.results[0].collect == ops::Collect::kStore;
@@ -179,7 +177,7 @@ bool MatMulKernel::prepare_wide() {
       for (int c = 0; c < 2; ++c)
         for (int add = 0; add < 2; ++add) {
           if (add && chunk_ == inner_) continue;
-          const int64_t m = i ? last(rows_, tile_rows_) : tile_rows_, n = j ? last(cols_, tile_cols_) : tile_cols_, k = c ? last(inner_, chunk_) : chunk_;
+          const int64_t m = i ? last_part(rows_, tile_rows_) : tile_rows_, n = j ? last_part(cols_, tile_cols_) : tile_cols_, k = c ? last_part(inner_, chunk_) : chunk_;
           products_[i][j][c][add] = Gemm({m, n, k, lda, ldb, ldc, bool(add), transpose_a_});
           if (!products_[i][j][c][add]) return false;
         }
@@ -258,7 +256,8 @@ void MatMulKernel::multiply(const Arguments& a, const Place& p, int64_t from, in
     const int64_t count = std::min(chunk_, to - k);
     const float* part = y + (transpose_b_ ? k : k * cols_);
     if (transpose_b_) dense_kernels().turn(part, inner_, o.turned, ld, p.cols, count);
-    if (copied_) dense_kernels().copy_rows(part, cols_, o.turned, ld, count, p.cols);
+    if (copied_)
+      copy_kernels().copy(reinterpret_cast<const std::byte*>(part), cols_ * 4, reinterpret_cast<std::byte*>(o.turned), ld * 4, count, p.cols * 4, false);
     products[count != chunk_][k > from](x + (transpose_a_ ? k * rows_ : k), transpose_b_ || copied_ ? o.turned : part, c);
   }
 }

@@ -44,43 +44,46 @@ void max_rows(const PoolShape& s, const float* x, float* y, uint8_t* winners, in
   }
 }
 
-/// Clears rows [first, last) of dx and calls f(i, rows of the window that fall on them) for each row of outputs that
-/// reaches them.
+/// Clears rows [first, last) of dx and adds to each tap of a window, where it falls on them, what `share` says:
+/// share(place in y, taps of the window inside the image, tail) gives a function of the tap's place in its window.
 template <class F>
-MP_INLINE void scatter_rows(const PoolShape& s, float* dx, int64_t first, int64_t last, F&& f) {
+MP_INLINE void scatter(const PoolShape& s, float* dx, int64_t first, int64_t last, F&& share) {
   const int64_t row = s.width * s.channels;
   __builtin_memset(dx + first * row, 0, size_t(last - first) * size_t(row) * 4);
   const int64_t reach = (s.size_h - 1) * s.dilation_h, low = first + s.top - reach;
   const int64_t begin = low > 0 ? (low + s.stride_h - 1) / s.stride_h : 0, end = (last - 1 + s.top) / s.stride_h + 1;
-  for (int64_t i = begin; i < (end < s.out_height ? end : s.out_height); ++i) f(i);
+  for (int64_t i = begin; i < (end < s.out_height ? end : s.out_height); ++i) {
+    const int64_t h = i * s.stride_h - s.top;
+    const Range p = inside(h, s.dilation_h, s.size_h, s.height);
+    for (int64_t j = 0; j < s.out_width; ++j) {
+      const int64_t v = j * s.stride_w - s.left, origin = h * row + v * s.channels,
+                    out = (i * s.out_width + j) * s.channels;
+      const Range q = inside(v, s.dilation_w, s.size_w, s.width);
+      const int64_t members = (p.last - p.first) * (q.last - q.first);
+      each_vector(
+          s.channels, [&](int64_t c, auto t) __attribute__((always_inline)) {
+            const auto of_tap = share(out + c, members, t);
+            for (int64_t a = p.first; a < p.last; ++a) {
+              const int64_t at_row = h + a * s.dilation_h;
+              if (at_row < first || at_row >= last) continue;
+              for (int64_t b = q.first; b < q.last; ++b) {
+                const int64_t at = origin + a * s.dilation_h * row + b * s.dilation_w * s.channels + c;
+                store(dx + at, add(load(dx + at, t), of_tap(a * s.size_w + b)), t);
+              }
+            }
+          });
+    }
+  }
 }
 
 void max_gradient(const PoolShape& s, const uint8_t* winners, const float* dy, float* dx, int64_t first,
                   int64_t last) noexcept {
-  const int64_t row = s.width * s.channels;
-  scatter_rows(
-      s, dx, first, last, [&](int64_t i) __attribute__((always_inline)) {
-        const int64_t h = i * s.stride_h - s.top;
-        const Range p = inside(h, s.dilation_h, s.size_h, s.height);
-        for (int64_t j = 0; j < s.out_width; ++j) {
-          const int64_t v = j * s.stride_w - s.left, origin = h * row + v * s.channels,
-                        out = (i * s.out_width + j) * s.channels;
-          const Range q = inside(v, s.dilation_w, s.size_w, s.width);
-          each_vector(
-              s.channels, [&](int64_t c, auto t) __attribute__((always_inline)) {
-                const V g = load(dy + out + c, t);
-                const I winner = load_bytes(winners + out + c, t);
-                for (int64_t a = p.first; a < p.last; ++a) {
-                  const int64_t at_row = h + a * s.dilation_h;
-                  if (at_row < first || at_row >= last) continue;
-                  for (int64_t b = q.first; b < q.last; ++b) {
-                    const int64_t at = origin + a * s.dilation_h * row + b * s.dilation_w * s.channels + c;
-                    const Bool here = eqi(winner, seti(int32_t(a * s.size_w + b)));
-                    store(dx + at, add(load(dx + at, t), zero_unless(here, g)), t);
-                  }
-                }
-              });
-        }
+  scatter(
+      s, dx, first, last, [&](int64_t at, int64_t, auto t) __attribute__((always_inline)) {
+        const V g = load(dy + at, t);
+        const I winner = load_bytes(winners + at, t);
+        return [=](int64_t tap)
+            __attribute__((always_inline)) { return zero_unless(eqi(winner, seti(int32_t(tap))), g); };
       });
 }
 
@@ -109,30 +112,10 @@ void average_rows(const PoolShape& s, const float* x, float* y, int64_t first, i
 }
 
 void average_gradient(const PoolShape& s, const float* dy, float* dx, int64_t first, int64_t last) noexcept {
-  const int64_t row = s.width * s.channels;
-  scatter_rows(
-      s, dx, first, last, [&](int64_t i) __attribute__((always_inline)) {
-        const int64_t h = i * s.stride_h - s.top;
-        const Range p = inside(h, s.dilation_h, s.size_h, s.height);
-        for (int64_t j = 0; j < s.out_width; ++j) {
-          const int64_t v = j * s.stride_w - s.left, origin = h * row + v * s.channels,
-                        out = (i * s.out_width + j) * s.channels;
-          const Range q = inside(v, s.dilation_w, s.size_w, s.width);
-          const int64_t members = (p.last - p.first) * (q.last - q.first);
-          const V share = div(set(1), set(float(members > 1 ? members : 1)));
-          each_vector(
-              s.channels, [&](int64_t c, auto t) __attribute__((always_inline)) {
-                const V g = mul(load(dy + out + c, t), share);
-                for (int64_t a = p.first; a < p.last; ++a) {
-                  const int64_t at_row = h + a * s.dilation_h;
-                  if (at_row < first || at_row >= last) continue;
-                  for (int64_t b = q.first; b < q.last; ++b) {
-                    const int64_t at = origin + a * s.dilation_h * row + b * s.dilation_w * s.channels + c;
-                    store(dx + at, add(load(dx + at, t), g), t);
-                  }
-                }
-              });
-        }
+  scatter(
+      s, dx, first, last, [&](int64_t at, int64_t members, auto t) __attribute__((always_inline)) {
+        const V g = mul(load(dy + at, t), div(set(1), set(float(members > 1 ? members : 1))));
+        return [=](int64_t) __attribute__((always_inline)) { return g; };
       });
 }
 
