@@ -5,7 +5,7 @@
   random_nets.py [--seed N] [--count 10] [--rounds 3] [--threads N] [--build FOLDER]
 
 Rate: floating-point operations of a step (forward, gradient of weights and inputs; convolutions counted as direct ones) over
-the least time of a step. Nearest: among the built-ins of the same kind (most multiply-adds in convolutions, or in dense layers) the one
+the least time of a step. Nearest: among the built-ins of the same kind (most multiply-adds of a step in convolutions, or in dense layers) the one
 with the least distance in (log multiply-adds of a step, log multiply-adds per weight value). The bar is half of its rate."""
 import argparse
 import json
@@ -135,8 +135,10 @@ def main():
     for i in range(args.count):
         net = draw(rng, i % 2 == 0)
         net["macs"], net["first"], convolved, net["values"] = arithmetic(net)
-        net.update(name=text(net), file=os.path.join(folder, f"net{i}.json"), convolutional=2 * convolved > net["macs"], best=math.inf)
-        net["flops"] = 2 * net["batch"] * (3 * net["macs"] - net["first"])
+        net.update(name=text(net), file=os.path.join(folder, f"net{i}.json"), best=math.inf)
+        step = 3 * net["macs"] - net["first"]  # the first layer has no gradient of its input
+        net["flops"] = 2 * net["batch"] * step
+        net["convolutional"] = 2 * (3 * convolved - (net["first"] if net["layers"][0][0] == "conv" else 0)) > step
         nets.append(net)
     listing = os.path.join(folder, "nets.json")
     with open(listing, "w") as out:

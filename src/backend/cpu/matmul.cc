@@ -14,8 +14,9 @@ using ops::Function;
 
 // Inner elements at a time: a panel of 128 columns is then 192 KiB of L2. Up to kUncut, all at once is as good.
 constexpr int64_t kChunk = 384, kUncut = 512;
-// A copied b: at least a few rows of a must pay for it; the copy stays in L2.
-constexpr int64_t kCopiedChunk = 128, kCopiedCols = 320, kCopiedMostRows = 128, kCopiedLeastFloats = 1 << 15;
+// With few rows of a, and rows of b that no processor foresees, waiting for b is most of the time.
+constexpr int64_t kFetchedMostRows = 128, kFetchedLeastFloats = 1 << 15;
+constexpr int64_t kCopiedChunk = 128, kCopiedCols = 640;  // of a part of a long inner dimension
 constexpr int64_t kParts = 8;      // of a long inner dimension
 constexpr int64_t kFewGroup = 32;  // rows whose sums are kept while b is turned chunk by chunk
 
@@ -92,18 +93,20 @@ void MatMulKernel::choose_path() {
     path_ = Path::kWide;
     const double time = flops / 100;
     wanted = time > 12e3 ? std::min<int64_t>(kMaxBlocks, round_up(int64_t(time / kBlockTime) + 1, 4)) : 1;
-    copied_ = !transpose_b_ && cols_ % 16 != 0 && rows_ <= kCopiedMostRows && inner_ * cols_ >= kCopiedLeastFloats;
-    chunk_ = copied_ ? even(inner_, kCopiedChunk, 16) : inner_ <= kUncut ? inner_ : even(inner_, kChunk, 16);
-    tile_cols_ = even(cols_, copied_ ? kCopiedCols : cols_ >= 1024 ? 128 : 64, 16);
+    const bool odd = !transpose_b_ && cols_ % 16 != 0 && rows_ <= kFetchedMostRows && inner_ * cols_ >= kFetchedLeastFloats;
+    chunk_ = inner_ <= kUncut ? inner_ : even(inner_, kChunk, 16);
+    tile_cols_ = even(cols_, odd || cols_ >= 1024 ? 128 : 64, 16);
     tile_rows_ = even(rows_, 256, 1);
     if (batches_ == 1 && wanted >= 4 && rows_ * cols_ <= 32768 && inner_ >= 16 * kCopiedChunk && inner_ >= 8 * cols_) {
       path_ = Path::kWideSplit;
-      tile_rows_ = rows_, tile_cols_ = even(cols_, copied_ ? 2 * kCopiedCols : 64, 16);
+      copied_ = odd;
+      tile_rows_ = rows_, tile_cols_ = even(cols_, copied_ ? kCopiedCols : 64, 16);
       chunk_ = std::min(chunk_, kCopiedChunk);
       blocks_ = int(std::min<int64_t>(kParts, ceil_div(inner_, chunk_)));
       row_tiles_ = 1, col_tiles_ = int(ceil_div(cols_, tile_cols_)), tiles_ = col_tiles_;
       return;
     }
+    fetched_ = odd;
     // more tiles for balance, while a panel still serves enough rows
     while (ceil_div(rows_, tile_rows_) * ceil_div(cols_, tile_cols_) * batches_ < wanted && tile_rows_ > 64) tile_rows_ = even(rows_, ceil_div(tile_rows_, 2), 1);
   }
@@ -256,6 +259,8 @@ void MatMulKernel::multiply(const Arguments& a, const Place& p, int64_t from, in
     const int64_t count = std::min(chunk_, to - k);
     const float* part = y + (transpose_b_ ? k : k * cols_);
     if (transpose_b_) dense_kernels().turn(part, inner_, o.turned, ld, p.cols, count);
+    if (fetched_)
+      for (int64_t r = 0; r < count; ++r) dense_kernels().fetch(part + r * cols_, p.cols + 15);
     if (copied_)
       copy_kernels().copy(reinterpret_cast<const std::byte*>(part), cols_ * 4, reinterpret_cast<std::byte*>(o.turned), ld * 4, count, p.cols * 4, false);
     products[count != chunk_][k > from](x + (transpose_a_ ? k * rows_ : k), transpose_b_ || copied_ ? o.turned : part, c);

@@ -2,9 +2,9 @@
 //
 //   wide    panels of columns x tiles of rows x chunks of the inner dimension, each a LIBXSMM product: LIBXSMM does not block for
 //           caches itself, and falls to half its speed where b leaves L2. A transposed b is turned chunk by chunk. A b whose rows are not
-//           whole vectors is copied chunk by chunk when few rows of a share it: loads from memory across cache lines cost more than the
-//           copy. A transposed a is LIBXSMM's own flag. A long inner dimension with few tiles is split into parts whose results are
-//           added in order by a second phase.
+//           whole vectors is fetched into L2 chunk by chunk when few rows of a share it, or, for a split inner dimension, copied:
+//           loads from memory across cache lines cost more. A transposed a is LIBXSMM's own flag. A long inner dimension with few tiles
+//           is split into parts whose results are added in order by a second phase.
 //   few     fewer columns than a vector has lanes (or, with b transposed, fewer rows): dot products. A very long inner dimension is
 //           split into blocks whose partial results are added in order by a second phase.
 //   tiny    one call.
@@ -62,7 +62,8 @@ class MatMulKernel final : public Kernel {
   const float* turned_b(const float* b, int64_t from, int64_t count, const Own& o, int64_t& ld) const noexcept;
 
   bool transpose_a_ = false, transpose_b_ = false;
-  bool copied_ = false;  // chunks of b, into rows of whole vectors
+  bool fetched_ = false;  // chunks of b, into L2
+  bool copied_ = false;   // chunks of b, into rows of whole vectors
   int64_t batches_ = 1, rows_ = 0, cols_ = 0, inner_ = 0;
   int batch_rank_ = 0;
   int64_t batch_dims_[Shape::kMaxRank] = {}, batch_steps_[2][Shape::kMaxRank] = {};  // steps in floats
