@@ -1,0 +1,198 @@
+/* What the probe writes and the collector reads: one file of shared memory for each watched process. Plain C; needs
+ * nothing.
+ *
+ *   MILLPOND_WATCH=/dev/shm/millpond-XXXXXX LD_PRELOAD=libmillpond_probe.so program
+ *
+ * Every process of the tree makes <folder>/<pid>.probe there, children by fork too (an empty one of their own). The
+ * collector maps it. The memory belongs to the file, so it is whole after SIGKILL.
+ *
+ *   +----------+------------------+----------------+--------+-------+---------+-----------+
+ *   | Shared   | live[kLiveSlots] | stacks[kStacks]| frames | codes | text    | ring      |
+ *   +----------+------------------+----------------+--------+-------+---------+-----------+
+ *
+ * live     Every sampled block that is alive, by address: hash table with open addressing. A free removes its entry in
+ *          place. So no event can be lost between the processes, and what is alive can be read at any moment: nothing
+ *          has to be replayed. (A stream of events would lose frees when its reader is late, and a lost free looks like a leak.)
+ * stacks   Call stacks, each once; only added. An id is a place in the table and stays.
+ * frames   Runs of frames, innermost first; a stack is a run.
+ * codes    Functions of Python, each once: file, name, first line.
+ * text     Strings without end mark; others refer to them by place and length.
+ * ring     Rare records, in order: marks with snapshots, notes of the agent, modules. One reader. When it is full the
+ *          record is dropped and counted.
+ *
+ * Weights: a block of `size` bytes was sampled with probability 1 - exp(-size / T); `bytes` and `blocks` are what the
+ * sample stands for (size / p and 1 / p), so sums over samples are unbiased whatever T was. Large blocks have p = 1.
+ *
+ * Publishing: an entry is filled, then its key (address, hash, count) is stored with release; a reader loads the key
+ * with acquire. A reader may meet an entry that is being replaced: it reads the address twice.
+ * Memory: the file has kSharedBytes; only pages that were written take memory. */
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+  kProbeVersion = 1,
+  kLiveSlots = 1 << 16,
+  kStacks = 1 << 14,
+  kFrames = 1 << 19,
+  kCodes = 1 << 15,
+  kTextBytes = 4 << 20,
+  kRingBytes = 8 << 20,
+  kMaxDepth = 96,     /* frames of a stack; deeper ones lose their outermost */
+  kAgeBins = 8,
+  kUnits = 16
+};
+
+/* What is counted while a program trains; the agent counts, snapshots carry all of them. */
+enum ProbeUnit {
+  kUnitBatch,    /* optimiser steps, train_on_batch, batches of fit */
+  kUnitEpoch,    /* of fit, of a DataLoader, or as the program's own lines say */
+  kUnitModel,    /* models built */
+  kUnitCall,     /* predict, evaluate, jitted and traced functions called by the user */
+  kUnitTrace,    /* tf.function traces, JAX compilations: new shapes */
+  kUnitCompile,  /* model.compile */
+  kUnitLine,     /* lines of output that recur ("epoch 7: loss 0.12") */
+  kUnitFit,      /* calls of fit */
+  kUnitsUsed
+};
+
+enum LiveKind { kLiveMalloc = 1, kLiveMmap = 2, kLivePython = 3 };
+
+struct Live {          /* 48 bytes */
+  uint64_t address;    /* 0: free place, 1: was used */
+  uint64_t size;
+  uint64_t bytes;      /* what it stands for */
+  float blocks;
+  uint32_t stack;
+  uint32_t born_ms;    /* since Shared.start_ns */
+  uint32_t kind;       /* LiveKind */
+  uint64_t unused;
+};
+
+struct Stack {         /* 48 bytes */
+  uint64_t hash;       /* 0: free place */
+  uint32_t first;      /* of its frames */
+  uint16_t frames;
+  uint16_t flags;      /* 1: cut, deeper than kMaxDepth; 2: no Python frame */
+  uint64_t total_bytes, total_blocks; /* weights of all samples so far: what was ever allocated here */
+  uint64_t freed_bytes;               /* of that, given back */
+  uint32_t thread;     /* that was seen here first */
+  uint32_t unused;
+};
+
+/* Python: kFramePython | code << 32 | line. Native: the return address, as it lies in the process. */
+typedef uint64_t Frame;
+#define kFramePython (1ull << 63)
+
+struct Text { uint32_t at, size; };
+
+struct Code {          /* 48 bytes */
+  uint64_t object;     /* address of the code object; with the next three what tells it from a later one at its place */
+  uint64_t file_object, name_object;
+  uint32_t first_line;
+  struct Text file, name; /* name: qualified where Python has it (3.11), otherwise plain */
+  uint32_t unused;
+};
+
+enum RecordKind {
+  kRecordMark = 1,  /* MarkRecord, then `sites` SiteBytes, then name */
+  kRecordNote = 2,  /* NoteRecord, then JSON text of the agent */
+  kRecordModule = 3 /* ModuleRecord, then path: loaded code, so that native frames can be named after the run */
+};
+
+struct RecordHeader {  /* every record begins with it; size is a multiple of 8, and a record does not wrap:
+                          kind 0 fills the rest of the ring */
+  uint32_t size, kind;
+  uint64_t t_ns;       /* CLOCK_MONOTONIC */
+};
+
+enum MarkFlags {
+  kMarkBegin = 1,    /* a phase begins */
+  kMarkEnd = 2,      /* a phase ends */
+  kMarkPeriod = 4,   /* the same moment of a loop: what is alive here is compared from one to the next */
+  kMarkSnapshot = 8  /* sites follow */
+};
+
+struct SiteBytes {     /* 56 bytes: what is alive of one stack */
+  uint32_t stack;
+  float blocks;
+  uint64_t bytes;
+  uint32_t age_kib[kAgeBins]; /* the same by birth: equal parts of the time from the first period mark until now; [0] holds all before too */
+  uint64_t oldest_ms;
+};
+
+struct MarkRecord {
+  struct RecordHeader header;
+  char kind[16];        /* run, build, compile, fit, epoch, step, validation, evaluate, predict, trace, line, timer, end */
+  int64_t index;
+  uint32_t flags, sites, name_size, unused;
+  uint64_t rss;                                    /* statm */
+  uint64_t heap_in_use, heap_free, heap_mapped;    /* mallinfo2: uordblks, fordblks, hblkhd; ~0: not known */
+  uint64_t python_arenas;                          /* bytes pymalloc took from the system; ~0: not known */
+  uint64_t units[kUnits];
+};
+
+struct NoteRecord { struct RecordHeader header; uint32_t text_size, unused; };
+
+struct ModuleRecord {
+  struct RecordHeader header;
+  uint64_t begin, end, offset; /* of its code: addresses in the process; file offset = address - begin + offset */
+  uint8_t build_id[20];
+  uint32_t path_size;
+};
+
+struct Shared {
+  uint64_t version;     /* kProbeVersion; 0 until all is ready */
+  uint64_t bytes;       /* of the file */
+  int32_t pid, parent;
+  uint64_t start_ns;    /* CLOCK_MONOTONIC when this process came under watch */
+  uint64_t ended_ns;    /* set by exit; 0 after a kill */
+  int32_t python;       /* 0: no interpreter seen; 311: 3.11 */
+  int32_t agent;        /* 1: the agent runs */
+  uint64_t interval;    /* T now */
+  uint64_t exact_from;  /* blocks of this size and more are all recorded */
+  uint64_t samples, frees;                             /* taken so far */
+  uint64_t lost_live, lost_stacks, lost_codes, lost_records;  /* tables and ring that were full */
+  uint64_t probe_ns;    /* time spent in sampling and marks, all threads */
+  uint64_t probe_bytes; /* memory of the probe besides this file */
+  uint64_t mapped_now;  /* bytes of mappings made by the program itself (not by an allocator) and still there */
+  uint64_t units[kUnits];
+  uint32_t stacks, frames, codes, text; /* used so far */
+  uint64_t first_period_ms;             /* time of the first period mark; 0: none yet */
+  uint64_t write, read;                 /* of the ring, counted without end: place = value % kRingBytes */
+  uint64_t unused[16];
+};
+
+/* Where the parts lie. */
+#define kLiveAt 4096
+#define kStacksAt (kLiveAt + sizeof(struct Live) * kLiveSlots)
+#define kFramesAt (kStacksAt + sizeof(struct Stack) * kStacks)
+#define kCodesAt (kFramesAt + sizeof(Frame) * kFrames)
+#define kTextAt (kCodesAt + sizeof(struct Code) * kCodes)
+#define kRingAt (kTextAt + kTextBytes)
+#define kSharedBytes (kRingAt + kRingBytes)
+
+/* What the agent calls (ctypes), exported by libmillpond_probe.so. All are safe from any thread. */
+int millpond_probe_version(void);
+/* Wraps Python's allocators of small objects. Called once with the GIL held, after the interpreter is up. 0: done. */
+int millpond_probe_python(void);
+/* The counters of units: the agent adds to them in place. */
+uint64_t* millpond_probe_units(void);
+/* A mark; with kMarkSnapshot what is alive is written with it. */
+void millpond_probe_mark(const char* kind, const char* name, int64_t index, uint32_t flags);
+/* JSON for the collector: python/agent/NOTES.md lists what there is. 0: written, 1: the ring is full. */
+int millpond_probe_note(const char* json, size_t size);
+/* While on, what this thread allocates is not sampled: the agent's own work. Nests. */
+void millpond_probe_pause(int on);
+/* malloc_trim(0) of the allocator in use, where it has one; -1: none. */
+int millpond_probe_trim(void);
+
+#ifdef __cplusplus
+}
+static_assert(sizeof(Live) == 48 && sizeof(Stack) == 48 && sizeof(Code) == 48 && sizeof(SiteBytes) == 56);
+static_assert(sizeof(Shared) <= kLiveAt);
+#endif

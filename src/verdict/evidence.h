@@ -1,0 +1,95 @@
+// Evidence: all that is known of a run when it is judged, as plain values. The verdict sees nothing else: no file, clock or process.
+//
+// Recorded runs, live ones and made-up ones (tests) look the same from here. What was not measured is absent.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "millpond/bytes.h"
+
+namespace millpond::verdict {
+
+enum class Unit { kBatch, kEpoch, kModel, kCall, kTrace, kCompile, kLine, kFit, kSecond, kRun };
+constexpr int kCountedUnits = 8;  // up to kFit, as in probe/shared.h
+std::string_view to_string(Unit unit);  // "batch", "epoch", "model", "call", "shape", "compile", "line", "fit", "second", "run"
+
+struct Frame {
+  std::string file, function;
+  int line = 0;
+  bool native = false;  // file is then the source where it is known, otherwise the module
+  bool user = false;    // neither a library nor the standard library nor native
+};
+
+/// A place that allocates: innermost frame first.
+struct Site {
+  std::vector<Frame> frames;
+  Bytes total;           // ever allocated here, estimated
+  double total_blocks = 0;
+  Bytes freed;
+  /// The innermost frame of the user's own code, or null.
+  const Frame* user() const;
+};
+
+/// What is alive of a site at a mark.
+struct SiteState {
+  int site = 0;
+  Bytes bytes;
+  double blocks = 0;
+  std::array<Bytes, 8> age{};  // by birth, equal parts of the time from the first period to this mark, oldest first
+};
+
+/// A moment of the loop.
+struct Mark {
+  double t = 0;
+  std::string kind, name;
+  int64_t index = 0;
+  bool period = false;    // the same place of the loop as every other mark with this flag and kind
+  std::optional<Bytes> rss, heap_in_use, heap_free, heap_mapped, python_arenas;
+  std::optional<Bytes> tree_private_dirty, tree_pss;  // the process and its children
+  int processes = 1;
+  std::array<uint64_t, kCountedUnits> units{};  // counted so far
+  std::vector<SiteState> sites;                 // empty: no snapshot was taken
+};
+
+struct OsPoint {
+  double t = 0;
+  std::optional<Bytes> rss, swap, tree_private_dirty, tree_pss;
+  int processes = 1;
+};
+
+/// gc.collect and malloc_trim at a mark.
+struct Probe {
+  double t = 0;
+  int64_t period = 0;
+  Bytes rss, after_gc, after_trim;
+  int64_t collected = 0;
+};
+
+struct Limit {
+  std::string name;  // "cgroup", "machine", "--limit"
+  Bytes bytes;
+};
+
+struct Evidence {
+  std::string command;
+  double seconds = 0;       // of the run
+  bool ended = true;        // false: killed, or still running
+  std::optional<int> exit_code, signal;
+  Bytes peak_rss, baseline_rss;  // baseline: when the first phase began
+  std::vector<Limit> limits;
+  std::vector<Mark> marks;    // of the main process, in order
+  std::vector<OsPoint> os;    // by time
+  std::vector<Site> sites;
+  std::vector<Probe> probes;
+  std::vector<nlohmann::json> notes;  // of the agent, in order: python/agent/NOTES.md
+  std::map<std::string, std::vector<std::pair<double, double>>> counters;  // by name: (t, value), from the notes
+  double sampling_interval = 0;  // T: a sum of n small samples is known to about 1 / sqrt(n)
+  int64_t dropped = 0;
+};
+
+}  // namespace millpond::verdict

@@ -1,0 +1,72 @@
+// judge: evidence in, verdict out. Pure.
+//
+// A verdict is the worst of its findings: leak, fragmentation, retention, cache, reserve, flat; `unsure` only when something may be a leak
+// and nothing is proven. A finding below max(1 % of resident memory, 5 MB) is listed and does not set the verdict.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "verdict/evidence.h"
+
+namespace millpond::verdict {
+
+enum class Kind { kLeak, kFragmentation, kRetention, kCache, kReserve, kFlat, kUnsure };
+std::string_view to_string(Kind kind);  // "leak", ...
+
+struct Place {
+  std::string file, function, snippet;
+  int line = 0;
+};
+
+struct Interval {
+  double low = 0, high = 0;
+};
+
+/// When growth at this rate reaches a limit.
+struct Forecast {
+  std::string limit;  // "cgroup", "machine", "--limit"
+  Bytes bytes;        // of the limit
+  double seconds = 0; // from the end of the run
+  Interval seconds_range;
+  std::optional<double> unit_index;  // "epoch 1310"
+};
+
+struct Finding {
+  Kind kind = Kind::kFlat;
+  std::string cause;  // "C14" of the catalogue, or an id of ours; empty: not known
+  std::string title;  // one sentence in plain words
+  Unit unit = Unit::kRun;
+  double bytes_per_unit = 0;
+  Interval bytes_per_unit_range;
+  double units_seen = 0;
+  Bytes total;
+  double confidence = 0;  // 0..1
+  std::optional<Place> blame;
+  std::string holder;     // "list self.saved of SavePredictions"
+  std::vector<std::string> evidence;  // sentences with numbers
+  std::string fix;        // words, and code where possible
+  std::vector<std::string> threads;   // public threads: "tensorflow#24726"
+  std::optional<Forecast> forecast;
+  bool sets_verdict = true;  // false: too small
+};
+
+struct Advice {
+  std::string what, text;
+  std::optional<Place> place;
+};
+
+struct Verdict {
+  Kind kind = Kind::kFlat;
+  std::string sentence;           // the answer, in plain words
+  std::vector<Finding> findings;  // the one that sets the verdict first
+  std::vector<Advice> advice;
+  std::string would_settle;       // for kUnsure
+};
+
+Verdict judge(const Evidence& evidence);
+
+/// The fields of `watch --json` that a verdict fills: verdict, findings, advice.
+nlohmann::json to_json(const Verdict& verdict);
+
+}  // namespace millpond::verdict
