@@ -7,7 +7,7 @@ TESTS ?= .
 export PATH := $(CURDIR)/.deps/bin:$(PATH)
 
 .DEFAULT_GOAL := build
-.PHONY: build setup demo test test-all peers bench debug asan tsan install format clean help
+.PHONY: build setup demo test peers bench debug asan tsan install format clean help
 
 build: setup ## the program, build/bin/millpond (default)
 	@$(call compile,release,build)
@@ -18,12 +18,10 @@ setup: ## the libraries and tools the build needs (apt as root, otherwise into .
 demo: build ## a first training run and its memory plan
 	@scripts/demo.sh
 
-test: build ## all tests; TESTS=regex picks some (those against Keras are skipped without `make peers`)
+test: build peers ## all tests; TESTS=regex picks some
 	@$(call check,release)
 
-test-all: peers test ## all tests, those against Keras included
-
-peers: ## .venv-peers: TensorFlow, Keras and JAX, pinned, for parity tests and benchmarks
+peers: ## .venv-peers: TensorFlow, Keras and JAX, pinned, for tests and benchmarks
 	@scripts/peers.sh
 
 bench: build peers ## time and memory beside the peers

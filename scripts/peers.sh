@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes .venv-peers: TensorFlow, Keras and JAX at pinned versions, for parity tests and benchmarks.
+# Makes .venv-peers: TensorFlow, Keras and JAX at pinned versions, for tests and benchmarks; PyTorch is Debian's own.
 # Instant when the stamp matches requirements-peers.txt and the interpreter.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -8,6 +8,16 @@ venv=${MILLPOND_PEERS:-.venv-peers}
 python=${PYTHON:-python3}
 stamp=$venv/.millpond-stamp
 fail() { printf 'peers: %s\n' "$1" >&2; exit 1; }
+
+if [ ! -e /usr/lib/python3/dist-packages/torch ]; then
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo "peers: installing python3-torch"
+    DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3-torch >/dev/null 2>&1 ||
+      { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3-torch >/dev/null; }
+  else
+    echo "peers: no python3-torch here and not root: the tests with PyTorch are skipped"
+  fi
+fi
 
 version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])') || fail "no $python here; run 'make setup' first."
 case $version in

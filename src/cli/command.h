@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -12,12 +13,17 @@ namespace millpond::cli {
 struct Invocation {
   std::function<int()> run;  // of the command that was named; returns the exit code
   char** argv = nullptr;     // the program's own, for the command that starts itself again
+  std::vector<std::string> program;  // what came after "--": the words of a program to run, none of them ours
 };
 
 void add_train(CLI::App& app, Invocation& chosen);
 void add_predict(CLI::App& app, Invocation& chosen);
 void add_evaluate(CLI::App& app, Invocation& chosen);
 void add_plan(CLI::App& app, Invocation& chosen);
+void add_watch(CLI::App& app, Invocation& chosen);
+void add_check(CLI::App& app, Invocation& chosen);
+void add_bisect(CLI::App& app, Invocation& chosen);
+void add_report(CLI::App& app, Invocation& chosen);
 void add_completion(CLI::App& app, Invocation& chosen);
 
 enum Exit { kOk = 0, kFailed = 1, kUsageError = 2, kInterruptedByUser = 130 };

@@ -19,6 +19,10 @@ Examples:
   millpond train model.json --data x.npy y.npy --loss mse --epochs 10 --save model.weights.h5
   millpond evaluate model.json --weights model.weights.h5 --data x.npy y.npy --loss mse
   millpond predict model.json --weights model.weights.h5 --data x.npy --out p.npy
+  millpond watch -- python train.py             why does the memory of this program grow?
+  millpond check --max-growth 1MB/epoch -- python train.py
+  millpond bisect -- python train.py            which part of it owns the growth?
+  millpond report run.pond                      the same again, from the file that watch wrote
 
 MODEL is a built-in (tiny, mlp_small, mlp_large, mlp_784, cnn_224, resnet50, gpt2) or a file with the JSON of
 Keras's model.to_json(). `millpond COMMAND --help` has the options and examples of each command.)";
@@ -42,10 +46,19 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   Invocation chosen;
   chosen.argv = argv;
+  for (int i = 1; i < argc; ++i)
+    if (std::string_view(argv[i]) == "--") {
+      chosen.program.assign(argv + i + 1, argv + argc);
+      argc = i;
+    }
   add_train(app, chosen);
   add_plan(app, chosen);
   add_evaluate(app, chosen);
   add_predict(app, chosen);
+  add_watch(app, chosen);
+  add_check(app, chosen);
+  add_bisect(app, chosen);
+  add_report(app, chosen);
   add_completion(app, chosen);
   try {
     app.parse(argc, argv);

@@ -113,17 +113,26 @@ std::optional<Counted> counted_now() {
                  count_read(&page->heap_given.calls) + count_read(&page->unmapped.calls)};
 }
 
+namespace {
+std::string own_path() {
+  char self[PATH_MAX];
+  const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+  return std::string(self, size_t(std::max<ssize_t>(n, 0)));
+}
+}  // namespace
+
+std::string installed(const std::string& name) {
+  const std::string exe = own_path(), bin = exe.substr(0, exe.rfind('/'));
+  return bin.substr(0, bin.rfind('/')) + "/lib/millpond/" + name;
+}
+
 void restart_counting(char** argv) {
   if (count_page()) {
     unsetenv(kAgain);
     return;
   }
-  char self[PATH_MAX];
-  const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-  const std::string exe(self, size_t(std::max<ssize_t>(n, 0)));
-  const std::string folder = exe.substr(0, exe.rfind('/'));
-  const std::string library = folder + "/../lib/millpond/libmillpond_count.so";
-  if (n <= 0 || access(library.c_str(), R_OK) != 0)
+  const std::string exe = own_path(), library = installed("libmillpond_count.so");
+  if (access(library.c_str(), R_OK) != 0)
     throw Error(Code::kFile, format("--count-allocations: the counting library is not at {}", library)).hint("build or install Millpond again");
   if (getenv(kAgain))
     throw Error(Code::kUnsupported, "--count-allocations: the counting library does not load into this program").with("library", library);

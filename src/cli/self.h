@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "millpond/bytes.h"
 
@@ -29,6 +30,9 @@ struct Counted {
 };
 /// Absent unless the counting library is loaded.
 std::optional<Counted> counted_now();
+
+/// Of what lies beside the program, in ../lib/millpond: libmillpond_probe.so, agent.
+std::string installed(const std::string& name);
 
 /// Starts this program again, with the same arguments and the counting library in front. Returns at once when it is already
 /// loaded; throws Error(kFile) when it is not to be found.

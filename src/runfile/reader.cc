@@ -2,8 +2,10 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -13,7 +15,11 @@
 namespace millpond::runfile {
 namespace {
 
-constexpr std::pair<const char*, const char*> kTables[] = {
+struct Table {
+  const char *name, *columns;
+  int since = 0;  // minor version
+};
+constexpr Table kTables[] = {
     {"meta", "key, value"},
     {"accounts", "id, name"},
     {"phases", "id, kind, name, \"index\", parent, t_start, t_end"},
@@ -22,7 +28,17 @@ constexpr std::pair<const char*, const char*> kTables[] = {
     {"programs", "id, name, calls, planned_bytes, lower_bound_bytes, plan_seconds, method"},
     {"plan_buffers", "program, name, account, layer, \"offset\", size, first, last"},
     {"plan_calls", "program, \"index\", op, layer, name, workspace"},
+    {"processes", "id, pid, parent, name, t_start", 1},
+    {"frames", "id, file, function, line, native, user", 1},
+    {"sites", "id, process, frames, total_bytes, total_blocks, freed_bytes", 1},
+    {"marks",
+     "id, process, t, kind, name, \"index\", period, rss, heap_in_use, heap_free, heap_mapped, python_arenas, private_dirty, pss, processes, units",
+     1},
+    {"site_states", "mark, site, bytes, blocks, ages", 1},
+    {"tree_series", "t, processes, rss, private_dirty, pss", 1},
+    {"notes", "t, process, text", 1},
 };
+enum Doctor { kProcesses = 8, kFrames, kSites, kMarks, kSiteStates, kTreeSeries, kNotes };
 
 Error refusal(const std::string& path, std::string what, std::string hint) {
   return Error(Code::kFormat, format("run file {} {}", path, what)).hint(std::move(hint));
@@ -73,6 +89,7 @@ RowId id_or_none(const Statement& s, int column) { return s.null(column) ? RowId
 struct Reader::State {
   ReaderLimits limits;
   Database db;
+  int minor = 0;
 
   State(const std::string& path, const ReaderLimits& l) : limits(l), db(path, Database::Mode::kRead) {
     sqlite3* h = db.handle();
@@ -89,7 +106,9 @@ struct Reader::State {
     Statement check(db, "PRAGMA quick_check(1)");
     if (!check.step() || check.text(0) != "ok")
       throw refusal(db.path(), "is damaged: " + check.text(0), "record the run again");
-    for (const auto& [table, columns] : kTables) {
+    minor = 0;
+    for (const auto& [table, columns, since] : kTables) {
+      if (since > minor) continue;
       // A table that computes its rows (virtual, or with generated columns) is not one of ours.
       Statement kind(db,
                      "SELECT (SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1 AND sql NOT LIKE "
@@ -104,11 +123,31 @@ struct Reader::State {
         throw refusal(db.path(),
                       format("has {} rows in {}, and at most {} are read", count.integer(0), table, limits.rows),
                       "check where the file comes from");
+      if (std::string_view(table) == "meta") {
+        Statement version(db, "SELECT value FROM meta WHERE key = 'schema_minor'");
+        if (version.step()) minor = std::atoi(version.text(0).c_str());
+      }
     }
   }
 
   Statement select(int table, const char* more) const {
-    return Statement(db, format("SELECT {} FROM {} {}", kTables[table].second, kTables[table].first, more));
+    return Statement(db, format("SELECT {} FROM {} {}", kTables[table].columns, kTables[table].name, more));
+  }
+  bool has(Doctor table) const { return kTables[table].since <= minor; }
+
+  /// "1 2 30", at most 256 numbers, none negative.
+  std::vector<int64_t> numbers(const std::string& text) const {
+    std::vector<int64_t> list;
+    for (const char* p = text.c_str(); *p;) {
+      char* end = nullptr;
+      errno = 0;
+      const long long n = std::strtoll(p, &end, 10);
+      if (end == p || errno || n < 0 || list.size() == 256 || (*end && *end != ' '))
+        throw refusal(db.path(), format("has \"{}\" where numbers are expected", text.substr(0, 40)), "record the run again");
+      list.push_back(n);
+      p = *end ? end + 1 : end;
+    }
+    return list;
   }
 
   std::map<int64_t, std::string> account_names() const {
@@ -216,6 +255,85 @@ std::vector<PlanCall> Reader::plan_calls(RowId program) const {
   std::vector<PlanCall> list;
   Statement s = state_->select(7, "WHERE program = ? ORDER BY \"index\"");
   for (s.bind(program.value); s.step();) list.push_back({s.text(2), s.text(3), s.text(4), s.bytes(5)});
+  return list;
+}
+
+std::vector<Process> Reader::processes() const {
+  std::vector<Process> list;
+  if (!state_->has(kProcesses)) return list;
+  for (Statement s = state_->select(kProcesses, "ORDER BY id"); s.step();)
+    list.push_back({{s.integer(0)}, s.integer(1), s.integer(2), s.text(3), s.real(4)});
+  return list;
+}
+
+std::vector<FrameRow> Reader::frames() const {
+  std::vector<FrameRow> list;
+  if (!state_->has(kFrames)) return list;
+  for (Statement s = state_->select(kFrames, "ORDER BY id"); s.step();) {
+    if (s.integer(0) != int64_t(list.size()) + 1)
+      throw refusal(state_->db.path(), format("lacks frame {}", list.size() + 1), "record the run again");
+    list.push_back({s.text(1), s.text(2), s.integer(3), s.integer(4) != 0, s.integer(5) != 0});
+  }
+  return list;
+}
+
+std::vector<SiteRow> Reader::sites() const {
+  std::vector<SiteRow> list;
+  if (!state_->has(kSites)) return list;
+  for (Statement s = state_->select(kSites, "ORDER BY id"); s.step();) {
+    SiteRow row{{s.integer(0)}, {s.integer(1)}, {}, s.bytes(3), s.real(4), s.bytes(5)};
+    for (int64_t id : state_->numbers(s.text(2))) row.frames.push_back({id});
+    list.push_back(std::move(row));
+  }
+  return list;
+}
+
+std::vector<MarkRow> Reader::marks() const {
+  std::vector<MarkRow> list;
+  if (!state_->has(kMarks)) return list;
+  for (Statement s = state_->select(kMarks, "ORDER BY id"); s.step();)
+    list.push_back({.id = {s.integer(0)},
+                    .process = {s.integer(1)},
+                    .t = s.real(2),
+                    .kind = s.text(3),
+                    .name = s.text(4),
+                    .index = s.integer(5),
+                    .period = s.integer(6) != 0,
+                    .rss = bytes_or_none(s, 7),
+                    .heap_in_use = bytes_or_none(s, 8),
+                    .heap_free = bytes_or_none(s, 9),
+                    .heap_mapped = bytes_or_none(s, 10),
+                    .python_arenas = bytes_or_none(s, 11),
+                    .private_dirty = bytes_or_none(s, 12),
+                    .pss = bytes_or_none(s, 13),
+                    .processes = s.integer(14),
+                    .units = state_->numbers(s.text(15))});
+  return list;
+}
+
+std::vector<SiteStateRow> Reader::site_states() const {
+  std::vector<SiteStateRow> list;
+  if (!state_->has(kSiteStates)) return list;
+  for (Statement s = state_->select(kSiteStates, "ORDER BY mark, rowid"); s.step();) {
+    SiteStateRow row{{s.integer(0)}, {s.integer(1)}, s.bytes(2), s.real(3), {}};
+    for (int64_t kib : state_->numbers(s.text(4))) row.ages.push_back(Bytes{std::min<int64_t>(kib, int64_t{1} << 50) * 1024});
+    list.push_back(std::move(row));
+  }
+  return list;
+}
+
+std::vector<TreeRow> Reader::tree_series() const {
+  std::vector<TreeRow> list;
+  if (!state_->has(kTreeSeries)) return list;
+  for (Statement s = state_->select(kTreeSeries, "ORDER BY rowid"); s.step();)
+    list.push_back({s.real(0), s.integer(1), bytes_or_none(s, 2), bytes_or_none(s, 3), bytes_or_none(s, 4)});
+  return list;
+}
+
+std::vector<NoteRow> Reader::notes() const {
+  std::vector<NoteRow> list;
+  if (!state_->has(kNotes)) return list;
+  for (Statement s = state_->select(kNotes, "ORDER BY rowid"); s.step();) list.push_back({s.real(0), id_or_none(s, 1), s.text(2)});
   return list;
 }
 

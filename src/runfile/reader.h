@@ -15,7 +15,7 @@ namespace millpond::runfile {
 struct ReaderLimits {
   Bytes file{int64_t{4} << 30};
   int64_t rows = 20'000'000;  // of one table
-  int64_t text = 1 << 16;     // bytes of one value
+  int64_t text = kMostText;
 };
 
 class Reader {
@@ -34,6 +34,15 @@ class Reader {
   std::vector<Program> programs() const;
   std::vector<PlanBuffer> plan_buffers(RowId program) const;
   std::vector<PlanCall> plan_calls(RowId program) const;
+
+  // Empty in files of minor version 0, and in runs that no doctor watched.
+  std::vector<Process> processes() const;
+  std::vector<FrameRow> frames() const;  // by id: the first has id 1
+  std::vector<SiteRow> sites() const;
+  std::vector<MarkRow> marks() const;
+  std::vector<SiteStateRow> site_states() const;  // by mark
+  std::vector<TreeRow> tree_series() const;
+  std::vector<NoteRow> notes() const;
 
  private:
   struct State;

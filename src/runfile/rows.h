@@ -14,7 +14,8 @@ namespace millpond::runfile {
 /// Raised when the meaning of something changes; a reader refuses what is newer than itself. A table or a column that
 /// is only added raises kMinorVersion instead: older readers do not see it and lose nothing else.
 constexpr int kSchemaVersion = 1;
-constexpr int kMinorVersion = 0;
+constexpr int kMinorVersion = 1;
+constexpr int64_t kMostText = 1 << 16;  // bytes of one value
 constexpr int32_t kApplicationId = 0x504f4e44;  // "POND", in the header of the file
 
 struct RowId {
@@ -72,6 +73,62 @@ struct Program {
   Bytes planned, lower_bound;
   double plan_seconds = 0;
   std::string method;
+};
+
+// ---- what the doctor saw (docs/doctor.md) ----
+
+/// A watched process.
+struct Process {
+  RowId id;
+  int64_t pid = 0, parent = 0;
+  std::string name;
+  double start = 0;
+};
+/// A line of Python, or a native function. For native ones `file` is the source where it is known, otherwise the module.
+struct FrameRow {
+  std::string file, function;
+  int64_t line = 0;
+  bool native = false, user = false;  // user: neither a library nor the interpreter
+  auto operator<=>(const FrameRow&) const = default;
+};
+/// A place that allocates: innermost frame first. Totals: estimates of all it ever allocated and gave back.
+struct SiteRow {
+  RowId id, process;
+  std::vector<RowId> frames;
+  Bytes total;
+  double total_blocks = 0;
+  Bytes freed;
+};
+/// A moment of the program: the end of an epoch, a line it printed, a timer.
+struct MarkRow {
+  RowId id, process;
+  double t = 0;
+  std::string kind, name;
+  int64_t index = 0;
+  bool period = false;  // the same place of a loop as every other mark of this kind
+  std::optional<Bytes> rss, heap_in_use, heap_free, heap_mapped, python_arenas;
+  std::optional<Bytes> private_dirty, pss;  // of the process and its children
+  int64_t processes = 1;
+  std::vector<int64_t> units;  // batches, epochs, ... counted so far, in the order of probe/shared.h
+};
+/// What is alive of a site at a mark, by age: equal parts of the time since the first period, oldest first.
+struct SiteStateRow {
+  RowId mark, site;
+  Bytes bytes;
+  double blocks = 0;
+  std::vector<Bytes> ages;
+};
+/// The watched process and all below it.
+struct TreeRow {
+  double t = 0;
+  int64_t processes = 1;
+  std::optional<Bytes> rss, private_dirty, pss;
+};
+/// JSON, as the agent wrote it.
+struct NoteRow {
+  double t = 0;
+  RowId process;
+  std::string text;
 };
 
 }  // namespace millpond::runfile

@@ -1,4 +1,4 @@
-// schema: the tables of a run file, version 1, as SQL.
+// schema: the tables of a run file, version 1, as SQL. Those from `processes` on came with minor version 1: what the doctor saw.
 #pragma once
 
 namespace millpond::runfile {
@@ -19,6 +19,20 @@ CREATE TABLE plan_buffers (program INTEGER NOT NULL REFERENCES programs(id), nam
                            size INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL);
 CREATE TABLE plan_calls (program INTEGER NOT NULL REFERENCES programs(id), "index" INTEGER NOT NULL, op TEXT NOT NULL,
                          layer TEXT NOT NULL, name TEXT NOT NULL, workspace INTEGER NOT NULL);
+CREATE TABLE processes (id INTEGER PRIMARY KEY, pid INTEGER NOT NULL, parent INTEGER NOT NULL, name TEXT NOT NULL, t_start REAL NOT NULL);
+CREATE TABLE frames (id INTEGER PRIMARY KEY, file TEXT NOT NULL, function TEXT NOT NULL, line INTEGER NOT NULL, native INTEGER NOT NULL,
+                     user INTEGER NOT NULL);
+CREATE TABLE sites (id INTEGER PRIMARY KEY, process INTEGER NOT NULL REFERENCES processes(id), frames TEXT NOT NULL,
+                    total_bytes INTEGER NOT NULL, total_blocks REAL NOT NULL, freed_bytes INTEGER NOT NULL);
+CREATE TABLE marks (id INTEGER PRIMARY KEY, process INTEGER NOT NULL REFERENCES processes(id), t REAL NOT NULL, kind TEXT NOT NULL,
+                    name TEXT NOT NULL, "index" INTEGER NOT NULL, period INTEGER NOT NULL, rss INTEGER, heap_in_use INTEGER,
+                    heap_free INTEGER, heap_mapped INTEGER, python_arenas INTEGER, private_dirty INTEGER, pss INTEGER,
+                    processes INTEGER NOT NULL, units TEXT NOT NULL);
+CREATE TABLE site_states (mark INTEGER NOT NULL REFERENCES marks(id), site INTEGER NOT NULL REFERENCES sites(id), bytes INTEGER NOT NULL,
+                          blocks REAL NOT NULL, ages TEXT NOT NULL);
+CREATE INDEX site_states_of_mark ON site_states(mark);
+CREATE TABLE tree_series (t REAL NOT NULL, processes INTEGER NOT NULL, rss INTEGER, private_dirty INTEGER, pss INTEGER);
+CREATE TABLE notes (t REAL NOT NULL, process INTEGER REFERENCES processes(id), text TEXT NOT NULL);
 )sql";
 
 }  // namespace millpond::runfile

@@ -83,7 +83,19 @@ struct Writer::State {
   Statement phase_end{db, "UPDATE phases SET t_end = ? WHERE id = ?"};
   Statement series{db, "INSERT INTO series VALUES (?, ?, ?, ?, ?)"};
   Statement os{db, "INSERT INTO os_series VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
+  Statement process{db, "INSERT INTO processes (pid, parent, name, t_start) VALUES (?, ?, ?, ?)"};
+  Statement frame{db, "INSERT INTO frames (file, function, line, native, user) VALUES (?, ?, ?, ?, ?)"};
+  Statement site{db, "INSERT INTO sites (process, frames, total_bytes, total_blocks, freed_bytes) VALUES (?, ?, 0, 0.0, 0)"};
+  Statement totals{db, "UPDATE sites SET total_bytes = ?, total_blocks = ?, freed_bytes = ? WHERE id = ?"};
+  Statement mark{db,
+                 "INSERT INTO marks (process, t, kind, name, \"index\", period, rss, heap_in_use, heap_free, heap_mapped, python_arenas, "
+                 "private_dirty, pss, processes, units) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
+  Statement state{db, "INSERT INTO site_states VALUES (?, ?, ?, ?, ?)"};
+  Statement forget_states{db, "DELETE FROM site_states WHERE mark = ?"}, forget_mark{db, "DELETE FROM marks WHERE id = ?"};
+  Statement tree{db, "INSERT INTO tree_series VALUES (?, ?, ?, ?, ?)"};
+  Statement note{db, "INSERT INTO notes VALUES (?, ?, ?)"};
   std::map<std::string, Last, std::less<>> accounts;
+  std::map<FrameRow, RowId> frames;
   bool pending = false;
 
   explicit State(const std::string& path) : db(path, Database::Mode::kWrite) {}
@@ -182,6 +194,91 @@ RowId Writer::add(const Program& p, std::span<const PlanBuffer> buffers, std::sp
   for (size_t i = 0; i < calls.size(); ++i)
     call.bind(id, int64_t(i), calls[i].op, calls[i].layer, calls[i].name, calls[i].workspace).execute();
   return {id};
+}
+
+RowId Writer::add(const Process& p) {
+  state_->write();
+  state_->process.bind(p.pid, p.parent, p.name, p.start).execute();
+  return {state_->db.last_id()};
+}
+
+RowId Writer::add(RowId process, std::span<const FrameRow> frames) {
+  state_->write();
+  std::string ids;
+  for (const FrameRow& f : frames) {
+    RowId& id = state_->frames[f];
+    if (id == RowId{}) {
+      state_->frame.bind(f.file, f.function, f.line, int64_t{f.native}, int64_t{f.user}).execute();
+      id = {state_->db.last_id()};
+    }
+    ids += format("{}{}", ids.empty() ? "" : " ", id.value);
+  }
+  state_->site.bind(process.value, ids).execute();
+  return {state_->db.last_id()};
+}
+
+void Writer::rename(const FrameRow& from, const FrameRow& to) {
+  const auto at = state_->frames.find(from);
+  if (at == state_->frames.end()) return;
+  state_->write();
+  Statement(state_->db, "UPDATE frames SET file = ?, function = ?, line = ?, native = ?, user = ? WHERE id = ?")
+      .bind(to.file, to.function, to.line, int64_t{to.native}, int64_t{to.user}, at->second.value)
+      .execute();
+}
+
+void Writer::set_totals(RowId site, Bytes total, double blocks, Bytes freed) {
+  state_->write();
+  state_->totals.bind(total, blocks, freed, site.value).execute();
+}
+
+RowId Writer::add(const MarkRow& m, std::span<const SiteStateRow> states) {
+  state_->write();
+  std::string units;
+  for (int64_t u : m.units) units += format("{}{}", units.empty() ? "" : " ", u);
+  state_->mark
+      .bind(m.process.value, m.t, m.kind, m.name, m.index, int64_t{m.period}, m.rss, m.heap_in_use, m.heap_free, m.heap_mapped, m.python_arenas,
+            m.private_dirty, m.pss, m.processes, units)
+      .execute();
+  const RowId id{state_->db.last_id()};
+  for (const SiteStateRow& s : states) {
+    std::string ages;  // KiB
+    for (Bytes b : s.ages) ages += format("{}{}", ages.empty() ? "" : " ", b.value / 1024);
+    state_->state.bind(id.value, s.site.value, s.bytes, s.blocks, ages).execute();
+  }
+  return id;
+}
+
+void Writer::remove_mark(RowId mark) {
+  state_->write();
+  state_->forget_states.bind(mark.value).execute();
+  state_->forget_mark.bind(mark.value).execute();
+}
+
+void Writer::add(const TreeRow& r) {
+  state_->write();
+  state_->tree.bind(r.t, r.processes, r.rss, r.private_dirty, r.pss).execute();
+}
+
+int64_t Writer::thin(const char* table) {
+  state_->write();
+  const Database& db = state_->db;
+  // rowids are given in order, but after a thinning they have gaps: every second by its place
+  Statement(db, format("DELETE FROM {0} WHERE rowid IN (SELECT id FROM (SELECT rowid AS id, row_number() OVER (ORDER BY rowid) AS place FROM {0}) "
+                       "WHERE place % 2 = 0)",
+                       table))
+      .execute();
+  Statement count(db, format("SELECT count(*) FROM {}", table));
+  count.step();
+  return count.integer(0);
+}
+int64_t Writer::thin_os_series() { return thin("os_series"); }
+int64_t Writer::thin_tree_series() { return thin("tree_series"); }
+
+bool Writer::add(const NoteRow& n) {
+  if (int64_t(n.text.size()) > kMostText) return false;
+  state_->write();
+  state_->note.bind(n.t, or_null(n.process), n.text).execute();
+  return true;
 }
 
 void Writer::set_meta(const std::string& key, const std::string& value) {

@@ -35,6 +35,22 @@ class Writer {
   void add(double t, RowId phase, std::span<const AccountBytes> accounts);
   void add(const OsRow& row);
   RowId add(const Program& program, std::span<const PlanBuffer> buffers, std::span<const PlanCall> calls);
+  RowId add(const Process& process);
+  /// A frame is written once, however many sites have it.
+  RowId add(RowId process, std::span<const FrameRow> frames);  // a site
+  /// A frame that got its name later.
+  void rename(const FrameRow& from, const FrameRow& to);
+  void set_totals(RowId site, Bytes total, double blocks, Bytes freed);
+  RowId add(const MarkRow& mark, std::span<const SiteStateRow> states);
+  /// Forgets a mark and its states: how a long run stays small.
+  void remove_mark(RowId mark);
+  void add(const TreeRow& row);
+  /// Every second row goes; returns how many are left.
+  int64_t thin_os_series();
+  int64_t thin_tree_series();
+  /// Texts beyond kMostText are not written; false then.
+  bool add(const NoteRow& note);
+
   void set_meta(const std::string& key, const std::string& value);
 
   /// At the end of an epoch: from here on nothing written so far can be lost.
@@ -47,6 +63,7 @@ class Writer {
   const std::string& path() const;
 
  private:
+  int64_t thin(const char* table);
   struct State;
   std::unique_ptr<State> state_;
 };

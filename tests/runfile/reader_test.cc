@@ -44,7 +44,7 @@ TEST_CASE("Reader: tables and columns that a later Millpond adds do not disturb"
   const std::string path = folder / "run.pond";
   small_run(path);
   Database(path, Database::Mode::kWrite)
-      .run("CREATE TABLE sites (id INTEGER); ALTER TABLE phases ADD COLUMN colour TEXT");
+      .run("CREATE TABLE later (id INTEGER); ALTER TABLE phases ADD COLUMN colour TEXT");
   CHECK(Reader(path).phases().size() == 4);
 }
 
@@ -58,6 +58,9 @@ TEST_CASE("Reader: wrong types, negative sizes, dangling accounts, views and gen
     return refusal([&] { read_all(Reader(path)); }, Code::kFormat);
   };
   CHECK(holds(after("UPDATE series SET bytes = 'many' WHERE rowid = 2"), "row 2 of"));
+  CHECK(holds(after("UPDATE marks SET units = '1 x'"), "where numbers are expected"));
+  CHECK(holds(after("UPDATE sites SET frames = '-1'"), "where numbers are expected"));
+  CHECK(holds(after("DELETE FROM frames WHERE id = 2"), "lacks frame 2"));
   CHECK(holds(after("UPDATE series SET bytes = 'many'"), "bytes is a text, but must be an integer"));
   CHECK(holds(after("UPDATE plan_buffers SET size = -1"), "size is an integer, but must be 0 or more"));
   CHECK(holds(after("UPDATE os_series SET rss = 1.5"), "rss is a real number, but must be an integer"));

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <random>
 
+#include "runfile/sqlite.h"
 #include "runfile/support.h"
 
 using namespace millpond;
@@ -23,7 +24,7 @@ TEST_CASE("run file: what was written is what is read") {
   CHECK(meta.at("program") == "millpond train");
   CHECK(meta.at("seconds") == "4.250");
   CHECK(meta.at("status") == "ended");
-  CHECK(meta.at("schema_minor") == "0");
+  CHECK(meta.at("schema_minor") == "1");
   CHECK(r.accounts() ==
         std::vector<std::string>{"activations/dense", "metrics/loss", "weights/dense", "pipeline/prefetch"});
 
@@ -57,6 +58,53 @@ TEST_CASE("run file: what was written is what is read") {
   CHECK(calls[0].op == "matmul");
   CHECK(calls[0].workspace == 128_B);
   CHECK(r.plan_buffers(RowId{9}).empty());
+}
+
+TEST_CASE("run file: what the doctor saw is what is read, and a forgotten mark takes its states along") {
+  const Folder folder;
+  const std::string path = folder / "run.pond";
+  small_run(path);
+  const Reader r(path);
+  REQUIRE(r.processes().size() == 1);
+  CHECK(r.processes()[0].pid == 4711);
+  REQUIRE(r.frames().size() == 3);  // the shared one once
+  const std::vector<SiteRow> sites = r.sites();
+  REQUIRE(sites.size() == 2);
+  CHECK(sites[0].frames == std::vector<RowId>{{1}, {2}});
+  CHECK(sites[1].frames == std::vector<RowId>{{3}, {2}});
+  CHECK(sites[1].total == 9_MiB);
+  CHECK(sites[1].freed == 6_MiB);
+  const std::vector<MarkRow> marks = r.marks();
+  REQUIRE(marks.size() == 2);
+  CHECK(marks[1].units == std::vector<int64_t>{200, 2});
+  CHECK(marks[1].period);
+  CHECK(*marks[1].python_arenas == 3_MiB);
+  CHECK_FALSE(marks[1].heap_free.has_value());
+  const std::vector<SiteStateRow> states = r.site_states();
+  REQUIRE(states.size() == 4);
+  CHECK(states[3].mark == marks[1].id);
+  CHECK(states[3].ages == std::vector<Bytes>{1_MiB, 0_B, 2_MiB});
+  CHECK(r.tree_series()[0].processes == 3);
+  CHECK(r.notes()[0].text == R"({"note": "start"})");
+}
+
+TEST_CASE("run file: a note beyond the limit of one value is not written, and the writer says so") {
+  const Folder folder;
+  const std::string path = folder / "run.pond";
+  Writer w(path, {});
+  CHECK(w.add(NoteRow{0, {}, std::string(kMostText, 'x')}));
+  CHECK_FALSE(w.add(NoteRow{0, {}, std::string(kMostText + 1, 'x')}));
+}
+
+TEST_CASE("run file: one of minor version 0, without the doctor's tables, is read") {
+  const Folder folder;
+  const std::string path = folder / "run.pond";
+  small_run(path);
+  Database(path, Database::Mode::kWrite)
+      .run("UPDATE meta SET value = '0' WHERE key = 'schema_minor'; DROP TABLE site_states; DROP TABLE marks; DROP TABLE sites; DROP TABLE frames; "
+           "DROP TABLE notes; DROP TABLE tree_series; DROP TABLE processes");
+  read_all(Reader(path));
+  CHECK(Reader(path).marks().empty());
 }
 
 TEST_CASE("run file: a value that does not change is written once") {

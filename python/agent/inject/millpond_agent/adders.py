@@ -1,0 +1,93 @@
+"""Which line adds to a thing that grows: sought in the source by the name it has on its way from the user's code, from the nearest name
+outwards; else the line that registers a hook, or where a cached function is defined."""
+
+from collections import deque
+
+from . import frames, sources
+
+_lines = {}  # key of way -> place
+
+
+def made_at(function):
+    """Where a function is defined."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return None
+    line = code.co_firstlineno
+    return {"file": code.co_filename, "line": line, "function": function.__qualname__.replace(".<locals>", ""),
+            "text": frames.text(code.co_filename, line), "found_by": "definition"}
+
+
+def _files(first=None):
+    """The user's files, the most likely first."""
+    found = []
+    if first and frames.is_user_file(first):
+        found.append(first)
+    for module in frames.user_modules():
+        file = getattr(module, "__file__", None)
+        if file and file not in found:
+            found.append(file)
+    return found
+
+
+def find_line(way, thing):
+    """Where it is added to: {file, line, function, text, found_by}, or None."""
+    key = way.key()
+    if key in _lines:
+        return _lines[key]
+    found = None
+    step = way
+    while step is not None and found is None:
+        nested = step is not way
+        if step.kind == "chain":
+            found = _search(step, False, ("grow", "set", "call", "aug"))
+            if found is None:
+                step = step.parent
+                continue
+        elif step.kind not in ("item", "object"):
+            found = _search(step, nested, ("call", "item", "aug", "grow"))
+            if found is None and step.kind == "attribute" and "hooks" in str(step.name):
+                hit = sources.hook_line(_files(), step.name)
+                if hit is not None:
+                    found = {"file": hit[0], "line": hit[1], "function": hit[2], "text": frames.text(hit[0], hit[1]), "found_by": "source"}
+            if found is None and not nested:
+                found = _search(step, nested, ("set",)) if not isinstance(thing, (list, dict, set, deque)) else None
+        step = step.parent
+    if len(_lines) < 1000:
+        _lines[key] = found
+    return found
+
+
+def _search(step, nested, kinds):
+    files = _files(step.file)
+    name = step.name
+    if type(name) is not str:
+        return None
+    if step.kind in ("attribute", "class", "chain"):
+        owners = step.owners or (step.owner,)
+        hit = sources.owner_lines(files, name, True, owners=owners, nested=nested, kinds=kinds)
+        if hit is None and step.kind == "class":
+            hit = sources.owner_lines(files, name, False, nested=nested, kinds=kinds)
+        if hit is None and "call" in kinds:
+            hit = sources.by_alias(files, name, True)
+    elif step.kind in ("local", "closure", "default"):
+        if not frames.is_user_file(step.file or ""):
+            return None
+        function = step.function
+        if step.kind == "closure":
+            function = function.rpartition(".")[0] or function
+        hit = sources.owner_lines([step.file], name, False, function=function, nested=nested, kinds=kinds)
+        if hit is None and "call" in kinds:
+            hit = sources.by_alias([step.file] + files, name, False, function=function)
+    elif step.kind == "global":
+        hit = sources.owner_lines(files[:1] if step.file else files, name, False, nested=nested, kinds=kinds)
+        if hit is None:
+            hit = sources.owner_lines(files, name, True, nested=nested, kinds=kinds)
+        if hit is None and "call" in kinds:
+            hit = sources.by_alias(files, name, False)
+    else:
+        hit = None
+    if hit is None:
+        return None
+    file, add = hit
+    return {"file": file, "line": add.line, "function": add.function, "text": frames.text(file, add.line), "found_by": "source"}

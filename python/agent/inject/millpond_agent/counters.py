@@ -1,0 +1,89 @@
+"""Counters: numbers that frameworks and the process keep anyway. The cheap ones go with periods (about two notes in a second), the dear
+ones with probes. Only what changed is said."""
+
+import gc
+import os
+import sys
+import threading
+
+from . import link, state
+
+kEvery = 0.5
+_last_time = -1e9
+_last = {}
+_sources = []  # functions that return {name: number}, cheap
+_dear = []  # the same, from all objects and how many there are of each type
+full_collections = 0
+collected = 0
+
+
+def add(function):
+    _sources.append(function)
+
+
+def add_dear(function):
+    """function(objects, types) -> {name: number}; called at probes. types: type to count."""
+    _dear.append(function)
+
+
+def _on_gc(phase, info):
+    global full_collections, collected
+    if phase == "stop":
+        collected += info.get("collected", 0)
+        if info.get("generation") == 2:
+            full_collections += 1
+
+
+def install():
+    gc.callbacks.append(_on_gc)
+
+
+def _cheap():
+    values = {
+        "gc.collected": collected,
+        "gc.full": full_collections,
+        "python.blocks": sys.getallocatedblocks(),
+        "threads": threading.active_count(),
+    }
+    try:
+        values["fds"] = len(os.listdir("/proc/self/fd"))
+    except OSError:
+        pass
+    for function in _sources:
+        try:
+            values.update(function())
+        except Exception:
+            link.oops()
+    return values
+
+
+def say(now):
+    global _last_time
+    if now - _last_time < kEvery:
+        return
+    _last_time = now
+    with state.own_work():
+        _note(_cheap())
+
+
+def say_all(objects, types):
+    with state.own_work():
+        values = _cheap()
+        values["gc.objects"] = len(objects)
+        try:
+            with open("/proc/self/task/%d/children" % os.getpid()) as file:
+                values["children"] = len(file.read().split())
+        except OSError:
+            pass
+        for function in _dear:
+            try:
+                values.update(function(objects, types))
+            except Exception:
+                link.oops()
+        _note(values)
+
+
+def _note(values):
+    changed = {name: value for name, value in values.items() if _last.get(name) != value}
+    if changed and link.note({"note": "counters", "values": changed}):
+        _last.update(changed)

@@ -1,0 +1,385 @@
+"""What grows and who holds it. Each look at what the user's code holds (roots.py) gives sizes by way; a way whose size rose from look to
+look and never fell is a growing holder. What grows is weighed by a few of its newest items, and the line that adds to it is sought
+in the source (adders.py)."""
+
+import gc
+import sys
+import threading
+import time
+from collections import deque
+from itertools import islice
+
+from . import adders, calls, link, roots, sizes, strays
+from .tracks import Track
+
+kMost = 8
+kTypesMost = 12
+kUnknownLeast = 1 << 18  # bytes per round of a container that nobody is known to hold
+kTracked = 8000
+kObjectsFew = 150000  # up to here containers of libraries are looked at in every probe; otherwise when the program grows
+lock = threading.Lock()  # one look at a time
+
+_looks = []  # counts of all series at each look
+_tracks = {}  # key of way -> Track
+_last_note = None
+_walk_seconds = 0.03
+
+
+def own_bytes():
+    """About what the agent keeps."""
+    code = 2_800_000  # the agent and the modules it imports, measured
+    return sum(sys.getsizeof(part) for part in (_tracks, _looks)) + len(_tracks) * 300 + code
+
+
+def scan(objects=None, types=None, grew=False):
+    """One look. At probes with all that gc knows, how many there are of each type, and whether the program grew since the probe before."""
+    global _last_note
+    from . import periods
+
+    lead = periods.leader()
+    if lead is None:
+        return
+    _looks.append(periods.counts())
+    look = len(_looks) - 1
+    walk = roots.Walk(_walk_seconds)
+    found = walk.run(objects, types)
+    rising = []
+    for item in found:
+        if item.size < 2:
+            continue
+        key = item.way.key()
+        track = _tracks.get(key)
+        if track is None:
+            if len(_tracks) >= kTracked:
+                _forget(look)
+            if len(_tracks) < kTracked:
+                _tracks[key] = Track(look, item.size)
+            continue
+        if track.last_look == look:  # two ways of the same name
+            continue
+        if track.sees(look, item.size):
+            rising.append((item, track))
+    try:
+        _last_note = _report(rising, walk, lead, look, objects, types, grew)
+    finally:
+        del found, rising, walk
+
+
+def _forget(look):
+    """Room for new ways: those not met for two looks go."""
+    for key in [key for key, track in _tracks.items() if track.last_look < look - 1]:
+        del _tracks[key]
+
+
+def _rounds(lead, first, last):
+    key = (lead.kind, lead.name)
+    return max(_looks[last].get(key, 0) - _looks[first].get(key, 0), 0)
+
+
+def _report(rising, walk, lead, look, objects, types, grew):
+    rows = []
+    alike = {}  # lists in a dictionary of lists: [how many, items they gained together]
+    for item, track in rising:
+        rounds = _rounds(lead, track.first_look, look)
+        if rounds < 1 or track.rises < min(look - track.first_look, 2 if item.kind == "container" else 3):
+            continue  # sizes that vary rise by chance now and then
+        added = item.size - track.first_size
+        group = alike.setdefault(item.way.key(any_item=True), [0, 0])
+        group[0] += 1
+        group[1] += added
+        rows.append((added, item, track, rounds))
+    # weigh those that gained most items, and arrays, which tell their bytes themselves
+    rows.sort(key=lambda row: -row[0])
+    chosen = rows[:24] + [row for row in rows[24:] if row[1].kind != "container"][:8]
+    result = []
+    end = time.perf_counter() + 0.08
+    for added, item, track, rounds in chosen:
+        if time.perf_counter() > end:
+            break
+        group = alike[item.way.key(any_item=True)]
+        if not group[0]:
+            continue  # told with one like it
+        try:
+            row = _describe(item, added, track, rounds, walk)
+            if group[0] > 1:
+                _speak_for_all(row, group, added, walk.share_entered(item.way))
+            group[0] = 0
+        except Exception:
+            link.oops()
+            continue
+        if row is not None:
+            result.append(row)
+    result.extend(_registries(lead, look))
+    kinds = _last_types
+    if objects is not None:
+        kinds = strays.growing_types(objects, types, lambda first: _rounds(lead, first, look), look, kTypesMost)
+        if len(objects) < kObjectsFew or grew:
+            _last_strays[:] = _strays(objects, walk, lead, look)
+    result.extend(dict(row) for row in _last_strays)  # between probes as they were at the last
+    result.sort(key=lambda row: -row["bytes_per_period"])
+    result = _without_inner(result)[:kMost]
+    for row in result:
+        row.pop("_key", None)
+    return {"note": "holders", "kind": lead.kind, "period": lead.count, "looks": look + 1, "containers": result, "types": _types_said(kinds)}
+
+
+def _speak_for_all(row, group, added, share):
+    """The row of one becomes that of all like it."""
+    factor = group[1] / max(added, 1) / share
+    row["per_period"] = round(row["per_period"] * factor, 3)
+    row["bytes_per_period"] = int(row["bytes_per_period"] * factor)
+    row["exact"] = False
+    row["alike"] = int(round(group[0] / share))
+    head, bracket, _ = row["holder"].partition("[")
+    row["holder"] = head + ("[...]" if bracket else "")
+
+
+_last_types = []
+_last_strays = []
+
+
+def _types_said(rows):
+    global _last_types
+    _last_types = rows
+    return rows
+
+
+def _strays(objects, walk, lead, look):
+    """Growing containers that only libraries hold, where what they gain is worth speaking of."""
+    rows = []
+    heavy = []
+    for thing, added, rounds, rises in strays.growing_containers(objects, walk.way_of, look, lambda first: _rounds(lead, first, look)):
+        size = strays.weigh(thing, added) * added / rounds
+        if size >= strays.kBytesLeast:
+            heavy.append((size, thing, added, rounds, rises))
+    heavy.sort(key=lambda row: -row[0])
+    asker = strays.Asker(objects)
+    asker.hidden.update((id(heavy), id(rows)))
+    for row in heavy[:4]:
+        asker.hidden.add(id(row))
+    for size, thing, added, rounds, rises in heavy[:4]:
+        way = asker.way(thing)
+        if way is None and size < kUnknownLeast:
+            continue
+        found = roots.Found(thing, way or roots.Way(None, "object", "", type(thing).__name__), "container", len(thing))
+        place = adders.find_line(way, thing) if way is not None else None
+        item = next(iter(newest(thing, added)), (None, None))[1]
+        row = {"type": type(thing).__name__, "length": len(thing), "per_period": round(added / rounds, 3), "item_type": _type_of(item),
+               "bytes_per_period": int(size), "exact": False, "holder": _holder(found.way), "chain": _chain(found, found.way),
+               "rises": rises, "still": True, "bounded": getattr(thing, "maxlen", None), "library": True, "_key": "stray:%d" % id(thing)}
+        row.update(place or {"file": None, "line": None, "function": None, "text": None, "found_by": None})
+        rows.append(row)
+    return rows
+
+
+_registered = {}  # name -> [(look, size)]
+
+
+def add_registry(name, size, whats):
+    """Something of a library that keeps what the user's lines make: size() -> number, whats: counted lines that may have filled it."""
+    _registered[name] = [size, whats, []]
+
+
+def _registries(lead, look):
+    rows = []
+    for name, (size, whats, sizes_seen) in list(_registered.items()):
+        try:
+            now = size()
+        except Exception:
+            continue
+        sizes_seen.append((look, now))
+        # what a framework registers while it is imported is no growth: compare from the second round on
+        first = next((pair for pair in sizes_seen if _looks[pair[0]].get((lead.kind, lead.name), 0) >= 2), None)
+        if first is None or now <= first[1] or (len(sizes_seen) > 1 and now < sizes_seen[-2][1]):
+            continue
+        rounds = _rounds(lead, first[0], look)
+        entries = [entry for entry in (calls.most(what) for what in whats) if entry is not None and entry[0] > 1]
+        if rounds < 1 or not entries:
+            continue
+        place = max(entries, key=lambda entry: entry[0])
+        row = {"type": name, "length": now, "per_period": round((now - first[1]) / rounds, 3), "item_type": None, "bytes_per_period": 0,
+               "exact": False, "holder": name, "chain": ["%s of %d" % (name, now)], "rises": len(sizes_seen) - 1, "still": True, "bounded": None,
+               "_key": "registry:" + name}
+        row.update(place[2] or place[1])
+        row["found_by"] = "count"
+        rows.append(row)
+    return rows
+
+
+def _without_inner(rows):
+    """A list inside a growing list is told by the outer one."""
+    keys = [row["_key"] for row in rows]
+    return [row for row in rows if not any(other != row["_key"] and row["_key"].startswith(other + "/") for other in keys)]
+
+
+def _describe(item, added, track, rounds, walk):
+    thing, way = item.thing, item.way
+    per_period = added / rounds
+    bounded = None
+    exact = False
+    item_type = None
+    if item.kind == "container":
+        item_type, each, exact = _weigh_items(thing, added, way, walk)
+        size = per_period * each
+        kind = type(thing).__name__
+        if isinstance(thing, deque):
+            bounded = thing.maxlen
+        length = item.size
+    elif item.kind == "lru_cache":
+        kind, length, bounded = "lru_cache", item.size, thing.cache_info().maxsize
+        size = per_period * _weigh_cache(thing)
+    elif item.kind == "array":
+        kind, length, size, exact = type(thing).__name__, item.size, per_period, True
+    elif item.kind == "graph":
+        kind, length, item_type = "chain of tensors", item.size, "Tensor with grad_fn"
+        total, _ = sizes.Scale().weigh(thing)
+        size = per_period * total / max(item.size, 1)
+    else:
+        kind, length, item_type = "chain", item.size, way.owner
+        size = per_period * _weigh_chain(thing, way.name)
+    row = {
+        "type": kind,
+        "length": length,
+        "per_period": round(per_period, 3),
+        "item_type": item_type,
+        "bytes_per_period": int(size),
+        "exact": exact,
+        "holder": _holder(way),
+        "chain": _chain(item, way),
+        "rises": track.rises,
+        "still": track.rose_at == track.last_look,
+        "bounded": bounded,
+        "_key": way.key(),
+    }
+    place = adders.find_line(way, thing)
+    if place is None and item.kind == "lru_cache":
+        place = adders.made_at(getattr(thing, "__wrapped__", None))
+    row.update(place or {"file": None, "line": None, "function": None, "text": None})
+    row["found_by"] = place.get("found_by") if place else None
+    return row
+
+
+def newest(thing, added):
+    """Some of the newest items, [(key or None, item)], without running anything of the user's classes."""
+    kind = type(thing)
+    added = int(max(1, added))
+    if issubclass(kind, dict):
+        pairs = list(islice(reversed(dict.items(thing)), min(added, 64)))
+        return pairs[:: max(1, len(pairs) // 6)][:6]
+    if issubclass(kind, (list, deque)):
+        base = list if issubclass(kind, list) else deque
+        size = base.__len__(thing)
+        step = max(1, min(added, size) // 6)
+        return [(None, base.__getitem__(thing, size - 1 - index)) for index in range(0, min(added, size), step)][:6]
+    base = set if issubclass(kind, set) else frozenset
+    return [(None, value) for value in islice(base.__iter__(thing), 6)]
+
+
+def _weigh_items(thing, added, way, walk):
+    """(type of items, bytes of one, all were measured). The first one weighed is left out of the mean when others follow: what
+    all items share is counted with it."""
+
+    def shared(identity):
+        other = walk.way_of.get(identity)
+        while other is not None:
+            if other is way:
+                return False
+            other = other.parent
+        return walk.way_of.get(identity) is not None
+
+    scale = sizes.Scale(shared)
+    scale.seen.add(id(thing))
+    weights = []
+    complete = True
+    names = []
+    for key, value in newest(thing, added):
+        name = type(value).__name__
+        if name == "tuple":
+            inner = next((part for part in value if sizes.array_bytes(part) is not None), None)
+            if inner is not None:
+                name = "tuple of %s" % _type_of(inner)
+        else:
+            name = _type_of(value)
+        names.append(name)
+        size, whole = scale.weigh(value)
+        if key is not None:
+            size += scale.weigh(key)[0]
+        weights.append(size + 8)
+        complete = complete and whole
+    if not weights:
+        return None, 0, False
+    if len(weights) > 1 and weights[0] > 2 * max(weights[1:]):
+        rest = weights[1:]
+    else:
+        rest = weights
+    return max(set(names), key=names.count), sum(rest) / len(rest), complete and len(weights) >= added
+
+
+def _type_of(value):
+    name = type(value).__name__
+    if sizes.module_of(type(value)).startswith("torch") and getattr(value, "grad_fn", None) is not None:
+        return "Tensor with grad_fn"
+    return name
+
+
+def _weigh_cache(thing):
+    info = thing.cache_info()
+    for part in gc.get_referents(thing):
+        if type(part) is dict and len(part) == info.currsize:
+            scale = sizes.Scale()
+            weights = []
+            for key, value in newest(part, 8):
+                weights.append(scale.weigh(value)[0] + scale.weigh(key)[0])
+            return sum(weights) / len(weights) if weights else 100
+    return 100
+
+
+def _weigh_chain(node, key):
+    """Bytes of one link: a few of the first ones, each without the next."""
+    scale = sizes.Scale()
+    weights = []
+    for _ in range(8):
+        following = node[key] if type(node) is tuple else getattr(node, key, None)
+        scale.seen.add(id(following))
+        scale.seen.discard(id(node))
+        weights.append(scale.weigh(node)[0])
+        if type(following) is not type(node):
+            break
+        node = following
+    return sum(weights) / len(weights)
+
+
+def _holder(way):
+    """A short name: Runner.trajectories, models"""
+    parts = []
+    step = way
+    while step is not None and step.kind in ("item", "chain"):
+        parts.append("[%r]" % step.name if step.kind == "item" else ".%s" % step.name)
+        step = step.parent
+    tail = "".join(reversed(parts))
+    if step is None:
+        return tail
+    if step.kind in ("attribute", "class"):
+        return "%s.%s%s" % (step.owner, step.name, tail)
+    if step.kind == "object":
+        return "%s%s" % (step.owner, tail)
+    return "%s%s" % (step.name, tail)
+
+
+def _chain(item, way):
+    words = ["%s of %d" % (type(item.thing).__name__ if item.kind != "chain" else "chain", item.size)]
+    while way is not None and len(words) < 8:
+        words.append(way.words())
+        way = way.parent
+    return words
+
+
+def say(final=False):
+    note = _last_note
+    if note is None:
+        return
+    if final:
+        note = dict(note, final=True)
+    elif not note["containers"]:
+        return
+    link.note(note)

@@ -1,0 +1,181 @@
+"""Printed lines as marks: a program that prints "epoch 7: loss 0.12" says itself where its rounds end. builtins.print is wrapped
+(sys.stdout stays what it is), and so is logging. Lines that differ only in their numbers are one pattern."""
+
+import builtins
+import functools
+import re
+import sys
+
+from . import link, periods, state
+from .wrapping import hide
+
+kPatterns = 256  # more than that: a program that prints prose
+_number = re.compile(r"[-+]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|\b(?:nan|inf)\b")
+_round = re.compile(
+    r"\b(epochs?|episodes?|folds?|rounds?|iterations?|iters?|iter|trials?|generations?|ep)\b[\s:=#\[(/]*(?:no\.?\s*)?#", re.IGNORECASE)
+_seen = {}  # text of a pattern -> _Pattern
+_epoch_line = None  # the pattern whose lines count as epochs, unless a framework counts them
+framework_epochs = False
+
+
+def pattern_of(text):
+    """The line with its numbers replaced by #, or None where it has none."""
+    text = text.strip()
+    if not text or len(text) > 400:
+        return None
+    line = text.splitlines()[-1].rstrip()[-160:]
+    pattern = _number.sub("#", line)
+    return pattern if "#" in pattern else None
+
+
+def is_round(pattern):
+    return _round.search(pattern) is not None
+
+
+class _Pattern:
+    __slots__ = ("text", "times", "rounds")
+
+    def __init__(self, text):
+        self.text = text
+        self.times = 0
+        self.rounds = is_round(text)
+
+
+def _get(text):
+    """The pattern of a line; None where it has none, or when there are too many."""
+    text = pattern_of(text)
+    if text is None:
+        return None
+    pattern = _seen.get(text)
+    if pattern is None and len(_seen) < kPatterns:
+        pattern = _seen[text] = _Pattern(text)
+    return pattern
+
+
+def seen(text):
+    """A line was printed or logged."""
+    pattern = _get(text)
+    if pattern is not None:
+        _mark(pattern)
+
+
+def _mark(pattern):
+    global _epoch_line
+    pattern.times += 1
+    rounds = pattern.rounds
+    if pattern.times < 2 and not rounds:
+        return
+    if pattern.times == 2 and not rounds:
+        link.units[link.LINE] += 1  # the first one
+    link.units[link.LINE] += 1
+    kind = "line"
+    if rounds and not framework_epochs and not state.here.phase:
+        if _epoch_line is None:
+            _epoch_line = pattern
+        elif _epoch_line.times == 1 and pattern.times == 2:
+            _epoch_line = pattern  # the other was said once: "epoch -1: untrained loss 2.3"; its unit stands for the first of these
+        if pattern is _epoch_line:
+            kind = "epoch"
+            link.units[link.EPOCH] += 1
+    periods.period(kind, pattern.text)
+
+
+_ours = None
+
+
+def install():
+    global _ours
+    original = builtins.print
+
+    @functools.wraps(original)
+    def print(*args, **kwargs):  # noqa: A001
+        original(*args, **kwargs)
+        try:
+            if state.on and not state.here.working:
+                file = kwargs.get("file")
+                if file is None or file is sys.stdout or file is sys.stderr:
+                    frame = sys._getframe(1)
+                    _printed(frame, args, kwargs)
+        except Exception:
+            link.oops()
+
+    builtins.print = _ours = hide(print)
+
+
+def remove():
+    """At the end: what still prints while the interpreter is taken down needs nothing of ours."""
+    if _ours is not None and builtins.print is _ours:
+        builtins.print = _ours.__wrapped__
+
+
+class _Site:
+    """A call of print in the source. After a few equal patterns it is trusted to print that pattern always, and only looked at now and
+    then: a program may print a lot."""
+
+    __slots__ = ("code", "pattern", "hits", "mixed")
+
+    def __init__(self, code):
+        self.code = code  # keeps its id from being used again
+        self.pattern = None
+        self.hits = 0
+        self.mixed = False
+
+
+_sites = {}
+
+
+def _printed(frame, args, kwargs):
+    key = (id(frame.f_code), frame.f_lasti)  # hashing a code object hashes all that is in it
+    site = _sites.get(key)
+    if site is None:
+        if len(_sites) >= 2048:
+            return
+        site = _sites[key] = _Site(frame.f_code)
+    site.hits += 1
+    hits = site.hits
+    if hits > 8 and not site.mixed and hits & 63:
+        pattern = site.pattern
+    else:
+        if site.mixed and hits > 4096 and hits & 15:
+            return  # a function that prints whatever it is given, and much of it
+        pattern = _get(_text_of(args, kwargs))
+        if hits == 1:
+            site.pattern = pattern
+        elif pattern is not site.pattern:
+            site.mixed = True
+    if pattern is not None:
+        _mark(pattern)
+
+
+def _text_of(args, kwargs):
+    """What print wrote, from plain values only: str() of an array may be long work."""
+    parts = []
+    for value in args[:24]:
+        kind = type(value)
+        if kind is str:
+            parts.append(value[:400])
+        elif kind in (int, float, bool):
+            parts.append(repr(value))
+        else:
+            parts.append("0" if hasattr(kind, "__float__") else kind.__name__)
+    separator = kwargs.get("sep")
+    return (separator if type(separator) is str else " ").join(parts)
+
+
+def install_logging(logging):
+    """Records that reach a handler at level INFO or more."""
+    original = logging.Logger.callHandlers
+
+    @functools.wraps(original)
+    def callHandlers(self, record):
+        original(self, record)
+        if state.on and not state.here.working and record.levelno >= 20:
+            try:
+                message = record.msg if type(record.msg) is str else ""
+                if record.args and message:
+                    message = record.getMessage()
+                seen(message)
+            except Exception:
+                link.oops()
+
+    logging.Logger.callHandlers = hide(callHandlers)

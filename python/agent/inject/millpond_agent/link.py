@@ -1,0 +1,110 @@
+"""The way to the probe: libmillpond_probe.so is loaded before Python (LD_PRELOAD), its functions are called by ctypes.
+src/probe/shared.h declares them. Without it everything here does nothing, except that MILLPOND_AGENT_LOG names a file
+for what would be said: one JSON object on each line."""
+
+import ctypes
+import json
+import os
+import time
+
+BEGIN, END, PERIOD, SNAPSHOT = 1, 2, 4, 8
+BATCH, EPOCH, MODEL, CALL, TRACE, COMPILE, LINE, FIT = range(8)  # places in `units`
+kUnits = 16
+
+units = [0] * kUnits  # with the probe: its own counters in shared memory
+_native = None
+_log = None
+
+
+class _Native:
+    """The probe's functions; None for those that this probe does not have."""
+
+    def __init__(self):
+        library = ctypes.CDLL(None)
+        self.mark = library.millpond_probe_mark
+        self.mark.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int64, ctypes.c_uint32]
+        self.mark.restype = None
+        self.note = library.millpond_probe_note
+        self.note.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+        self.pause = library.millpond_probe_pause
+        self.pause.argtypes = [ctypes.c_int]
+        self.pause.restype = None
+        self.trim = library.millpond_probe_trim
+        self.units_of = library.millpond_probe_units
+        self.units_of.restype = ctypes.c_void_p
+        holding_the_gil = ctypes.PyDLL(None)
+        holding_the_gil.millpond_probe_python()
+
+
+def connect():
+    """Finds the probe. False: nobody listens."""
+    global _native, _log
+    path = os.environ.get("MILLPOND_AGENT_LOG")
+    if path:
+        _log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    try:
+        _native = _Native()
+        reconnect()
+    except (AttributeError, OSError):
+        _native = None
+    return _native is not None or _log is not None
+
+
+def reconnect():
+    """Where the counters lie; in a child by fork they lie elsewhere."""
+    global units
+    at = _native.units_of() if _native is not None else None
+    units = (ctypes.c_uint64 * kUnits).from_address(at) if at else [0] * kUnits
+
+
+def native():
+    return _native is not None
+
+
+def mark(kind, name="", index=0, flags=0):
+    if _native is not None:
+        _native.mark(kind.encode("utf-8", "replace")[:15], name.encode("utf-8", "replace")[:200], index, flags)
+    if _log is not None:
+        _write({"mark": kind, "name": name, "index": index, "flags": flags, "t": round(time.monotonic(), 4), "units": list(units[:8])})
+
+
+def note(values):
+    """Says a thing; False when there is no room."""
+    if _log is not None:
+        _write(values)
+    if _native is None:
+        return True
+    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=str).encode("utf-8", "replace")
+    return _native.note(text, len(text)) == 0
+
+
+def _write(values):
+    text = json.dumps(values, ensure_ascii=False, default=str) + "\n"
+    os.write(_log, text.encode("utf-8", "replace"))
+
+
+def oops():
+    """An exception of the agent's own was swallowed: for tests it is said in the log, nowhere else."""
+    if _log is not None:
+        try:
+            import traceback
+
+            _write({"error": traceback.format_exc()})
+        except Exception:
+            pass
+
+
+def pause(on):
+    if _native is not None:
+        _native.pause(on)
+
+
+def trim():
+    """malloc_trim(0). False: there is none."""
+    if _native is not None:
+        return _native.trim() >= 0
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+        return True
+    except (AttributeError, OSError):
+        return False

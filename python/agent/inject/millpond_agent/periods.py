@@ -1,0 +1,133 @@
+"""Periods: the same place of a loop, again and again. Every kind of mark that recurs is a series of its own (kind and name); the
+verdict chooses among them. A mark with a snapshot costs milliseconds, so snapshots are thinned by doubling: every 2^k-th mark
+of a series has one, at most kMost in a run and about ten in a second (the first few may come faster: a run may be short), and all of
+them together take about 1 % of the time."""
+
+import time
+
+from . import counters, link, probes, state
+
+kMost = 512
+kCoarse = ("epoch", "line", "fit", "model", "loader", "loop")  # what a person would call a round; others come in thousands
+kSeriesMost = 64
+
+_series = {}  # (kind, name) -> Series
+_snapshot_seconds = 0.0
+
+
+class Series:
+    __slots__ = ("kind", "name", "coarse", "count", "stride", "taken", "first", "marked", "snapped", "next_probe", "next_scan")
+
+    def __init__(self, kind, name, now):
+        self.kind = kind
+        self.name = name
+        self.coarse = kind in kCoarse
+        self.count = 0
+        self.stride = 1
+        self.taken = 0
+        self.first = now
+        self.marked = self.snapped = -1e9
+        self.next_probe = 4
+        self.next_scan = 2
+
+    def wants_snapshot(self, now):
+        """Thinning by doubling: also while the marks come too fast or snapshots have become dear."""
+        if self.count % self.stride:
+            return False
+        gap = (0.1 if self.taken >= 16 else 0.01) if self.coarse else (0.5 if self.taken >= 8 else 0.05)
+        elapsed = now - state.started
+        most = 0.3 + 0.02 * elapsed if self.coarse else 0.1 + 0.005 * elapsed  # of processor time; steps give way to rounds
+        while now - self.snapped < gap or self.taken >= kMost or _snapshot_seconds > most:
+            if self.taken >= kMost:
+                self.taken //= 2
+            self.stride *= 2
+            if self.count % self.stride or self.stride > 1 << 40:
+                return False
+            if now - self.snapped >= gap:
+                break
+        self.taken += 1
+        self.snapped = now
+        return True
+
+
+def get(kind, name=""):
+    series = _series.get((kind, name))
+    if series is None:
+        if len(_series) >= kSeriesMost:
+            return None
+        series = _series[(kind, name)] = Series(kind, name, time.monotonic())
+    return series
+
+
+def period(kind, name=""):
+    """One more round of this kind is done."""
+    global _snapshot_seconds
+    if not state.on or state.here.working:
+        return
+    series = get(kind, name)
+    if series is None:
+        return
+    series.count += 1
+    if not series.coarse and series.count % series.stride:
+        return
+    now = time.monotonic()
+    flags = link.PERIOD
+    if series.wants_snapshot(now):
+        flags |= link.SNAPSHOT
+    elif not series.coarse or (now - series.marked < 0.05 and series.count > 32):
+        return
+    series.marked = now
+    begin = time.thread_time()
+    link.mark(kind, name, series.count, flags)
+    if flags & link.SNAPSHOT:
+        _snapshot_seconds += time.thread_time() - begin
+    try:
+        counters.say(now)
+        probes.after_period(series, now)
+    except Exception:
+        link.oops()
+
+
+def leader():
+    """The series that probes and rates of growth follow: the best that recurs so far."""
+    best = None
+    everything = list(_series.values())
+    now = time.monotonic()
+    rounds = any(series.coarse and series.kind != "model" for series in everything)
+    for series in everything:
+        if series.count < 2:
+            continue
+        if not series.coarse and (rounds or series.count < 64 or now - series.first < 3):
+            if not _long_without_rounds(everything, now):
+                continue
+        rank = (_rank(series), -series.count)
+        if best is None or rank < best[0]:
+            best = (rank, series)
+    return best[1] if best else None
+
+
+def _long_without_rounds(everything, now):
+    """A single epoch of many minutes: then steps lead."""
+    last = max((series.marked for series in everything if series.coarse), default=-1e9)
+    return now - max(last, state.started) > 60
+
+
+def _rank(series):
+    from . import lines
+
+    kind = series.kind
+    if kind == "epoch":
+        if series.name == "fit":
+            fits = _series.get(("fit", ""))
+            # epochs of few long fits are the rounds; of many short ones the fits, or what the program prints after each
+            return 0 if fits is None or series.count > 3 * fits.count else 4
+        return 1
+    if kind == "line":
+        if lines.is_round(series.name):
+            return 1
+        return 3 if series.count > 2 else 6
+    return {"fit": 2, "loader": 5, "loop": 5, "model": 6, "step": 7, "call": 8}.get(kind, 9)
+
+
+def counts():
+    return {key: series.count for key, series in list(_series.items())}

@@ -1,0 +1,128 @@
+"""Probes: gc.collect and malloc_trim together at rounds 4, 8, 16, ... of the leading series, resident size before and after each: what
+gc gives back was garbage in cycles, what trim gives back was free already. They must not cure the patient, so they are few, and
+they take at most 2 % of the time (the first two are always made: a short run has no more).
+Between them lighter looks at what the user's code holds (holders.py) at rounds 2, 3, 4, 6, 8, 12, 16, ..."""
+
+import gc
+import os
+import time
+from collections import Counter
+
+from . import calls, counters, holders, link, state
+
+enabled = os.environ.get("MILLPOND_PROBES", "1") != "0"
+kShare = 0.02
+_page = os.sysconf("SC_PAGE_SIZE")
+_done = 0
+_last_end = None
+_last_cost = 0.0
+_last_rss = None
+_last_garbage = False  # the last probe found garbage in cycles: the next one looks of what types
+_scan_seconds = 0.0
+
+
+def rss():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * _page
+
+
+def after_period(series, now):
+    """Called at every period mark."""
+    from . import periods
+
+    if series.count < series.next_scan and series.count < series.next_probe:
+        return
+    if periods.leader() is not series or not holders.lock.acquire(False):
+        return
+    try:
+        if series.count >= series.next_probe and now - series.first >= 0.5 and _affordable(now):
+            while series.next_probe <= series.count:
+                series.next_probe *= 2
+            series.next_scan = max(series.next_scan, _after(series.count))
+            if enabled:
+                _probe(series)
+            else:
+                _look(series)
+        elif series.count >= series.next_scan and _scan_seconds <= 0.05 + 0.01 * state.elapsed():
+            series.next_scan = _after(series.count)
+            _look(series)
+    finally:
+        holders.lock.release()
+
+
+def _after(count):
+    """The next of 2, 3, 4, 6, 8, 12, 16, 24, ..."""
+    step = 2
+    while step * 2 <= count:
+        step *= 2
+    return step * 3 // 2 if count < step * 3 // 2 else step * 2
+
+
+def _affordable(now):
+    if _last_end is None:
+        return True
+    since = now - _last_end
+    if _done < 2:
+        return since > _last_cost
+    return _last_cost <= kShare * since
+
+
+def _look(series):
+    """What the user's code holds, without gc."""
+    global _scan_seconds
+    begin = time.perf_counter()
+    with state.own_work():
+        holders.scan()
+        holders.say()
+        calls.say()
+    _scan_seconds += time.perf_counter() - begin
+
+
+def _types_gone(before):
+    """The commonest types among what gc took away, name to count."""
+    if before is None:
+        return {}
+    before.subtract(map(type, gc.get_objects()))
+    return {kind.__qualname__: count for kind, count in before.most_common(8) if count > 0}
+
+
+def _probe(series):
+    global _done, _last_end, _last_cost, _last_garbage, _last_rss
+    begin = time.perf_counter()
+    with state.own_work():
+        before = rss()
+        types = Counter(map(type, gc.get_objects())) if _last_garbage else None
+        collected = gc.collect()
+        after_gc = rss()
+        trimmed = link.trim()
+        after_trim = rss()
+        grew = _last_rss is not None and after_trim - _last_rss > 1 << 20
+        _last_rss = after_trim
+        _last_garbage = collected >= 200 and before - after_trim >= 1 << 20
+        middle = time.perf_counter()
+        garbage = _types_gone(types)
+        link.note(
+            {
+                "note": "probe",
+                "period": series.count,
+                "kind": series.kind,
+                "rss": before,
+                "after_gc": after_gc,
+                "after_trim": after_trim if trimmed else None,
+                "collected": collected,
+                "seconds": round(middle - begin, 5),
+                "gc_types": garbage,
+            }
+        )
+        objects = gc.get_objects()
+        try:
+            types = Counter(map(type, objects))
+            counters.say_all(objects, types)
+            holders.scan(objects, types, grew)
+        finally:
+            del objects
+        holders.say()
+        calls.say()
+    _done += 1
+    _last_end = time.monotonic()
+    _last_cost = time.perf_counter() - begin

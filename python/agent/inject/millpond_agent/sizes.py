@@ -1,0 +1,191 @@
+"""How many bytes a thing holds: arrays and tensors by their own word, everything else by sys.getsizeof, followed a few steps deep with a
+cap on objects and time. Nothing of the program is run: no __len__, __iter__ or __getattr__ of the user's classes."""
+
+import gc
+import io
+import sys
+import time
+import types
+
+kObjects = 4000
+kSeconds = 0.006
+_skip = (type, types.ModuleType, types.BuiltinFunctionType, types.CodeType, types.GetSetDescriptorType, types.MemberDescriptorType,
+         types.MethodDescriptorType, types.WrapperDescriptorType)
+_plain = {int, float, bool, type(None), complex, range, type(...)}
+
+
+def module_of(kind):
+    """kind.__module__, which with some types is no text."""
+    name = kind.__module__
+    return name if type(name) is str else ""
+
+
+def array_bytes(thing):
+    """(bytes, identity of the memory) of an array or tensor of a framework; None for anything else."""
+    kind = type(thing)
+    name = kind.__name__
+    root = module_of(kind).partition(".")[0]
+    try:
+        if root == "numpy" or name in ("ndarray", "memmap"):
+            if not hasattr(kind, "nbytes") or not isinstance(getattr(thing, "nbytes", None), int):
+                return None
+            base = thing
+            while type(getattr(base, "base", None)) is kind:
+                base = base.base
+            if name == "memmap":
+                return 0, id(base)
+            return int(base.nbytes), id(base)
+        if root == "torch" and hasattr(thing, "element_size") and hasattr(thing, "nelement"):
+            try:
+                storage = thing.untyped_storage() if hasattr(thing, "untyped_storage") else thing.storage()
+                return int(storage.nbytes()), storage.data_ptr()
+            except Exception:
+                return thing.element_size() * thing.nelement(), id(thing)
+        if root in ("jaxlib", "jax") and hasattr(kind, "nbytes"):
+            return int(thing.nbytes), id(thing)
+        if root == "tensorflow" and (name == "EagerTensor" or name.endswith("Variable")):
+            elements = thing.shape.num_elements()
+            size = thing.dtype.size
+            return (elements or 0) * (size if size < 64 else 0), id(thing)
+        if root == "pandas" and name in ("DataFrame", "Series"):
+            return sum(int(getattr(block.values, "nbytes", 0)) for block in thing._mgr.blocks), id(thing)
+    except Exception:
+        return None
+    return None
+
+
+def keras_variables(thing):
+    """Of a Keras model: its variables and its optimizer's, which are what it weighs; None for anything else."""
+    module = sys.modules.get("keras.src.models.model")
+    if module is None or module.Model not in type(thing).__mro__:
+        return None
+    try:
+        optimizer = getattr(thing, "optimizer", None)
+        return [variable._value for variable in list(thing.variables) + list(getattr(optimizer, "variables", ()))]
+    except Exception:
+        return None
+
+
+def grows_itself(thing):
+    """Bytes of a thing that can grow without being a container: arrays, bytearray, str, BytesIO; None for others."""
+    kind = type(thing)
+    if kind in _plain:
+        return None
+    if kind in (bytearray, str, bytes):
+        return len(thing) if kind is bytearray else sys.getsizeof(thing)
+    if kind is io.BytesIO:
+        return -1 if thing.closed else _length(thing)
+    if module_of(kind) in ("_io", "array"):
+        return sys.getsizeof(thing) if kind.__name__ in ("StringIO", "array") else None
+    found = array_bytes(thing)
+    return found[0] if found else None
+
+
+def _length(buffer):
+    with buffer.getbuffer() as view:
+        return view.nbytes
+
+
+class Scale:
+    """Weighs things; what was weighed once weighs nothing again."""
+
+    def __init__(self, shared=None):
+        self.seen = set()
+        self.shared = shared  # function(id) -> True: belongs to somebody else too
+        self.arrays = 0
+
+    def weigh(self, thing, most=kObjects, seconds=kSeconds):
+        """(bytes, complete)"""
+        total = 0
+        seen = self.seen
+        queue = [thing]
+        at = 0
+        end = time.perf_counter() + seconds
+        while at < len(queue):
+            if at > most or (not at & 63 and time.perf_counter() > end):
+                return total, False
+            item = queue[at]
+            at += 1
+            kind = type(item)
+            identity = id(item)
+            if identity in seen or kind in _plain:
+                continue
+            seen.add(identity)
+            if isinstance(item, _skip) or (at > 1 and self.shared is not None and self.shared(identity)):
+                continue
+            if kind is types.FrameType or kind is types.FunctionType:
+                if kind is types.FunctionType:
+                    queue.extend(item.__closure__ or ())
+                    queue.extend(item.__defaults__ or ())
+                else:
+                    queue.extend(part for part in gc.get_referents(item) if type(part) is not dict)
+                continue
+            variables = keras_variables(item)
+            if variables is not None:
+                queue.extend(variables)
+                continue
+            found = array_bytes(item)
+            if found is not None:
+                size, memory = found
+                if ("memory", memory) not in seen:
+                    seen.add(("memory", memory))
+                    total += size
+                    self.arrays += 1
+                total += _graph_bytes(item, seen) if module_of(kind).startswith("torch") else 0
+                continue
+            try:
+                total += sys.getsizeof(item, 0)
+            except Exception:
+                pass
+            if kind in (str, bytes, bytearray):
+                continue
+            queue.extend(gc.get_referents(item))
+        return total, True
+
+
+def graph_of(tensor):
+    """Nodes of the autograd graph behind a tensor, up to a cap."""
+    root = getattr(tensor, "grad_fn", None)
+    if root is None:
+        return []
+    seen = {id(root)}
+    nodes = [root]
+    at = 0
+    while at < len(nodes) and len(nodes) < 5000:
+        for node, _ in nodes[at].next_functions:
+            if node is not None and id(node) not in seen:
+                seen.add(id(node))
+                nodes.append(node)
+        at += 1
+    return nodes
+
+
+_saved_names = {}
+
+
+def _graph_bytes(tensor, seen):
+    """What the autograd graph behind a tensor keeps. Not where the program packs saved tensors itself: asking would unpack them."""
+    from . import torch_hooks
+
+    total = 0
+    try:
+        if torch_hooks.saved_hooks_used or tensor.grad_fn is None:
+            return 0
+        for node in graph_of(tensor)[:400]:
+            kind = type(node)
+            names = _saved_names.get(kind)
+            if names is None:
+                names = _saved_names[kind] = [n for n in dir(node) if n.startswith("_saved_")]
+            for name in names:
+                try:
+                    value = getattr(node, name)
+                except Exception:
+                    continue
+                found = array_bytes(value)
+                if found and ("memory", found[1]) not in seen:
+                    seen.add(("memory", found[1]))
+                    if not getattr(value, "is_leaf", False) or not getattr(value, "requires_grad", False):
+                        total += found[0]
+    except Exception:
+        pass
+    return total

@@ -1,0 +1,152 @@
+"""TensorFlow: traces of tf.functions, calls of them, gradients of tapes, tf.data stages, the gradient registry and live graphs."""
+
+import sys
+
+from . import calls, counters, frames, holders, link, periods, state
+from .wrapping import watch
+
+kStages = ("cache", "shuffle", "prefetch", "map", "interleave", "from_generator", "from_tensor_slices", "from_tensors", "repeat", "batch",
+           "padded_batch", "list_files", "snapshot")
+kNotesMost = 64
+_traces = 0
+_dataset_said = set()
+
+
+def _tensorflow(module):
+    frames.add_framework(module)
+    link.note({"note": "framework", "name": "tensorflow", "version": getattr(module, "__version__", None)})
+
+
+def _registry_size():
+    module = sys.modules.get("tensorflow.python.framework.ops")
+    return len(module.gradient_registry._registry)
+
+
+def _ops(module):
+    counters.add(lambda: {"tf.gradient_registry": _registry_size(), "tf.traces": _traces})
+    counters.add_dear(_count_graphs)
+    holders.add_registry("TensorFlow gradient registry", _registry_size, ("model", "compile", "trace"))
+
+
+def _count_graphs(objects, types):
+    module = sys.modules.get("tensorflow.python.framework.func_graph")
+    return {"tf.funcgraphs": types.get(module.FuncGraph, 0)} if module else {}
+
+
+def _tracing_begins(args, kwargs):
+    global _traces
+    counted = not state.here.tracing and not _for_a_pipeline()
+    if counted:
+        _traces += 1
+        link.units[link.TRACE] += 1
+        entry = calls.count("trace", 2)
+        if entry is not None and entry[0] == 6 and not state.here.phase:
+            calls.advise("retracing", entry)
+        link.mark("trace", "", _traces, link.BEGIN)
+    state.here.tracing += 1
+    return 2 if counted else 1
+
+
+def _for_a_pipeline():
+    """tf.data traces the functions of its stages whenever a pipeline is made, in every predict: nobody's retracing."""
+    frame = sys._getframe(3)
+    for _ in range(16):
+        if frame is None:
+            return False
+        if frame.f_code.co_filename.endswith("structured_function.py"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _tracing_ends(token, args, kwargs):
+    if token:
+        state.here.tracing -= 1
+        if token == 2:
+            link.mark("trace", "", _traces, link.END)
+
+
+def _tracing(module):
+    watch(module, "_create_concrete_function", _tracing_begins, _tracing_ends)
+
+
+def _called(args, kwargs):
+    here = state.here
+    if here.phase or here.tracing:
+        return False
+    link.units[link.CALL] += 1
+    return True
+
+
+def _call_done(token, args, kwargs):
+    if token:
+        periods.period("call", "tf.function")
+
+
+def _function(module):
+    watch(module.Function, "__call__", _called, _call_done)
+
+
+def _gradient_done(token, args, kwargs):
+    here = state.here
+    if here.phase or here.tracing:
+        return
+    link.units[link.BATCH] += 1
+    calls.count("tape_gradient", 2)
+    periods.period("step", "tape")
+
+
+def _backprop(module):
+    watch(module.GradientTape, "gradient", None, _gradient_done)
+
+
+def _dataset(module):
+    for owner in (module.DatasetV2,):
+        for name in kStages:
+            if name in vars(owner):
+                watch(owner, name, _stage(name))
+
+
+def _stage(name):
+    def enter(args, kwargs):
+        frame = sys._getframe(2)
+        if frame is None or not frames.is_user_frame(frame):
+            return  # Keras's own pipelines
+        entry = calls.count("dataset", 2)
+        if entry is None or len(_dataset_said) >= kNotesMost:
+            return
+        place = entry[1]
+        key = (name, place["file"], place["line"])
+        if key in _dataset_said:
+            return
+        _dataset_said.add(key)
+        row = {"note": "dataset", "op": name, "buffer": _buffer(name, args, kwargs)}
+        row.update(place)
+        link.note(row)
+
+    return enter
+
+
+def _buffer(name, args, kwargs):
+    if name not in ("shuffle", "prefetch", "batch", "padded_batch"):
+        return None
+    value = kwargs.get("buffer_size", kwargs.get("batch_size", args[1] if len(args) > 1 else None))
+    try:
+        return int(value)
+    except Exception:
+        return None
+
+
+def _loading(module):
+    watch(module, "load", lambda args, kwargs: calls.count("load_model", 2))
+
+
+HOOKS = {
+    "tensorflow.python.saved_model.load": _loading,
+    "tensorflow": _tensorflow,
+    "tensorflow.python.framework.ops": _ops,
+    "tensorflow.python.eager.polymorphic_function.tracing_compilation": _tracing,
+    "tensorflow.python.eager.polymorphic_function.polymorphic_function": _function,
+    "tensorflow.python.eager.backprop": _backprop,
+    "tensorflow.python.data.ops.dataset_ops": _dataset,
+}

@@ -1,0 +1,208 @@
+// millpond check -- PROGRAM ...: watch with an exit code, for continuous integration.
+// 0: no leak and every limit kept; 1: a leak, or a limit exceeded; 2: the command line is wrong; 3: the program itself failed.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+
+#include "base/format.h"
+#include "cli/command.h"
+#include "cli/doctor.h"
+
+namespace millpond::cli {
+namespace {
+
+constexpr int kProgramFailed = 3;
+
+struct Arguments {
+  WatchOptions watch;
+  std::string max_growth, max_peak, suppressions, baseline, junit;
+  bool github = false, write_baseline = false;
+  double tolerance = 10;
+};
+
+/// "1MB/epoch": bytes for each unit; without a unit, whatever unit the growth has.
+struct GrowthLimit {
+  double bytes = 0;
+  std::string unit;
+};
+GrowthLimit parse_growth(const std::string& text) {
+  const size_t slash = text.find('/');
+  GrowthLimit g{double(parse_bytes(text.substr(0, slash)).value), slash == text.npos ? "" : text.substr(slash + 1)};
+  if (g.unit.empty()) return g;
+  if (g.unit == "step") g.unit = "batch";
+  for (int u = 0; u <= int(verdict::Unit::kRun); ++u)
+    if (to_string(verdict::Unit(u)) == g.unit) return g;
+  throw Error(Code::kUsage, format("--max-growth: \"{}\" is no unit", g.unit)).hint("batch, epoch, model, call, shape, compile, line, fit, second or run");
+}
+
+/// One suppression a line: "CAUSE", "FILE", "FILE:LINE" or "function NAME"; "#" begins a comment.
+class Suppressions {
+ public:
+  explicit Suppressions(const std::string& path) {
+    if (path.empty()) return;
+    std::ifstream file(path);
+    if (!file) throw Error(Code::kFile, format("suppressions: {} cannot be read", path)).hint("check the path");
+    for (std::string line; std::getline(file, line);) {
+      line.resize(std::min(line.find('#'), line.size()));
+      const size_t from = line.find_first_not_of(" \t\r"), to = line.find_last_not_of(" \t\r");
+      if (from != line.npos) rules_.push_back(line.substr(from, to - from + 1));
+    }
+  }
+  bool covers(const verdict::Finding& f) const {
+    for (const std::string& rule : rules_) {
+      if (rule == f.cause) return true;
+      if (!f.blame) continue;
+      const std::string& file = f.blame->file;
+      const auto ends = [&](const std::string& name) { return file == name || file.ends_with("/" + name); };
+      if (rule == "function " + f.blame->function || ends(rule)) return true;
+      if (const size_t colon = rule.rfind(':'); colon != rule.npos && ends(rule.substr(0, colon)) && rule.substr(colon + 1) == std::to_string(f.blame->line))
+        return true;
+    }
+    return false;
+  }
+
+ private:
+  std::vector<std::string> rules_;
+};
+
+struct Broken {
+  std::string name, text;
+  const verdict::Finding* finding = nullptr;  // of the verdict
+};
+
+std::string xml(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '&': out += "&amp;"; break;
+      case '"': out += "&quot;"; break;
+      default: out += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? '?' : c;
+    }
+  }
+  return out;
+}
+
+void write_junit(const std::string& path, const Judged& j, const std::vector<Broken>& broken) {
+  std::ofstream file(path);
+  file << format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"millpond check\" tests=\"{}\" failures=\"{}\" time=\"{:.3f}\">\n",
+                 std::max<size_t>(1, broken.size()), broken.size(), j.evidence.seconds);
+  if (broken.empty()) file << format("  <testcase name=\"memory\" classname=\"{}\"/>\n", xml(j.evidence.command));
+  for (const Broken& b : broken)
+    file << format("  <testcase name=\"{}\" classname=\"{}\">\n    <failure message=\"{}\"/>\n  </testcase>\n", xml(b.name), xml(j.evidence.command), xml(b.text));
+  file << "</testsuite>\n";
+  if (!file.flush()) throw Error(Code::kFile, format("--junit: {} cannot be written", path)).hint("check the path");
+}
+
+// A value in an annotation of GitHub: its own escapes.
+std::string annotation(const std::string& text, bool property) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '%') out += "%25";
+    else if (c == '\r') out += "%0D";
+    else if (c == '\n') out += "%0A";
+    else if (property && c == ':') out += "%3A";
+    else if (property && c == ',') out += "%2C";
+    else out += c;
+  }
+  return out;
+}
+
+std::vector<Broken> broken_limits(const Arguments& a, const Judged& j, const Json& before) {
+  std::vector<Broken> list;
+  const Suppressions suppressed(a.suppressions);
+  const bool limited = !a.max_growth.empty();
+  const GrowthLimit most = limited ? parse_growth(a.max_growth) : GrowthLimit{};
+  for (const verdict::Finding& f : j.verdict.findings) {
+    if (suppressed.covers(f)) continue;
+    if (limited) {
+      const bool same = most.unit.empty() || most.unit == to_string(f.unit);
+      if (f.kind == verdict::Kind::kLeak && same && f.bytes_per_unit > most.bytes)
+        list.push_back({"growth", format("memory grows by {} per {}; at most {} is allowed: {}", Bytes{int64_t(f.bytes_per_unit)}, to_string(f.unit),
+                                         a.max_growth, f.title), &f});
+      if (same || f.kind != verdict::Kind::kLeak) continue;
+    }
+    if (f.kind == verdict::Kind::kLeak && f.sets_verdict) list.push_back({"leak", f.title.empty() ? j.verdict.sentence : f.title, &f});
+  }
+  if (!a.max_peak.empty())
+    if (const Bytes limit = parse_bytes(a.max_peak); j.evidence.peak_rss > limit)
+      list.push_back({"peak", format("the peak is {}; at most {} is allowed", j.evidence.peak_rss, limit), nullptr});
+  if (before.contains("peak_rss")) {
+    const double allowed = before["peak_rss"].get<double>() * (1 + a.tolerance / 100);
+    if (double(j.evidence.peak_rss.value) > allowed)
+      list.push_back({"baseline", format("the peak is {}; the baseline has {} and {:g} % more are allowed", j.evidence.peak_rss,
+                                         Bytes{before["peak_rss"].get<int64_t>()}, a.tolerance), nullptr});
+  }
+  return list;
+}
+
+int run(const Arguments& a, const std::vector<std::string>& command) {
+  if (!a.max_growth.empty()) parse_growth(a.max_growth);  // before an hour of training, not after it
+  if (!a.max_peak.empty()) parse_bytes(a.max_peak);
+  const Suppressions early(a.suppressions);
+  Json before = Json::object();
+  if (!a.baseline.empty() && !a.write_baseline) {
+    std::ifstream file(a.baseline);
+    before = Json::parse(file, nullptr, false);
+    if (!before.is_object() || (before.contains("peak_rss") && !before["peak_rss"].is_number()))
+      throw Error(Code::kFile, format("--baseline: {} is not what --write-baseline writes", a.baseline)).hint("write it again with --write-baseline");
+  }
+  const watch::Result result = watch_program(a.watch, command);
+  const Judged j = judge_file(result.path);
+  const bool failed = result.ending.exit_code != 0;
+  const std::vector<Broken> broken = broken_limits(a, j, before);
+  const int code = !broken.empty() ? kFailed : failed ? kProgramFailed : kOk;
+
+  Json object = report::doctor_json(j.evidence, j.verdict, j.meta);
+  Json limits = Json::array();
+  for (const Broken& b : broken) limits.push_back({{"name", b.name}, {"text", b.text}});
+  object["check"] = {{"exit_code", code}, {"limits", {{"max_growth", a.max_growth}, {"max_peak", a.max_peak}, {"baseline", a.baseline}}}, {"broken", limits}};
+  object["file"] = result.path;
+  if (!a.watch.json.on_stdout()) std::fputs(report::doctor_text(j.evidence, j.verdict, j.meta, text_style(STDERR_FILENO)).c_str(), stderr);
+  for (const Broken& b : broken) {
+    if (!a.watch.json.on_stdout()) std::fprintf(stderr, "millpond check: %s\n", b.text.c_str());
+    if (!a.github) continue;
+    std::string where;
+    if (b.finding && b.finding->blame) where = format(" file={},line={}", annotation(b.finding->blame->file, true), b.finding->blame->line);
+    std::fprintf(stderr, "::error%s::%s\n", where.c_str(), annotation(b.text, false).c_str());
+  }
+  if (!a.watch.json.on_stdout())
+    std::fprintf(stderr, "millpond check: %s\n",
+                 code == kOk ? "passed" : code == kFailed ? "failed" : format("the program ended with {}", result.ending.exit_code).c_str());
+  a.watch.json.write(object);
+  if (!a.junit.empty()) write_junit(a.junit, j, broken);
+  if (a.write_baseline) JsonTarget{a.baseline}.write({{"peak_rss", j.evidence.peak_rss.value}, {"verdict", object["verdict"]}, {"command", j.evidence.command}});
+  return code;
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, Invocation& chosen) {
+  CLI::App* sub = app.add_subcommand("check", "Watch a program and end with 1 if it leaks or breaks a limit, for CI");
+  auto a = std::make_shared<Arguments>();
+  add_watch_options(*sub, a->watch);
+  sub->add_option("--max-growth", a->max_growth, "Growth that is allowed: 1MB/epoch, 10kB/batch; without it no leak at all is");
+  sub->add_option("--max-peak", a->max_peak, "The most resident memory that is allowed: 2GiB");
+  sub->add_option("--suppress", a->suppressions, "A file with what is known: a cause (C14), a file, file:line, or `function NAME` on each line");
+  CLI::Option* baseline = sub->add_option("--baseline", a->baseline, "Compare the peak with an earlier run's, kept in this file");
+  sub->add_flag("--write-baseline", a->write_baseline, "Write that file from this run")->needs(baseline);
+  sub->add_option("--tolerance", a->tolerance, "Per cent above the baseline that are allowed (10)");
+  sub->add_option("--junit", a->junit, "Write the result as JUnit XML");
+  sub->add_flag("--github", a->github, "Print annotations for GitHub");
+  sub->prefix_command();
+  sub->footer(R"(
+Examples:
+  millpond check -- python train.py
+  millpond check --max-growth 1MB/epoch --max-peak 2GiB -- python train.py
+  millpond check --baseline memory.json --write-baseline -- python train.py
+  millpond check --baseline memory.json --junit memory.xml --github -- pytest tests
+
+Exit codes: 0 no leak and every limit kept, 1 a leak or a limit exceeded, 2 wrong usage, 3 the program itself failed.)");
+  sub->callback([sub, a, &chosen] {
+    chosen.run = [sub, a, &chosen] { return run(*a, program_of(*sub, chosen, false)); };
+  });
+}
+
+}  // namespace millpond::cli

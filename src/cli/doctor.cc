@@ -1,0 +1,80 @@
+#include "cli/doctor.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/format.h"
+#include "cli/self.h"
+#include "verdict/read.h"
+
+namespace millpond::cli {
+
+void add_watch_options(CLI::App& sub, WatchOptions& o) {
+  sub.add_option("-o,--out", o.out, "The run file; without it run.pond, run-2.pond, ... whatever is free");
+  sub.add_flag("--force", o.force, "Replace the run file if it exists");
+  sub.add_option("--limit", o.limit, "Memory that must not be exceeded, for the forecast (8GiB); without it the cgroup's or the machine's");
+  sub.add_flag("--no-probes", o.no_probes, "Never call gc.collect and malloc_trim in the program; retention and leaks are harder to tell apart then");
+  sub.add_flag("--native", o.native, "Native frames below the Python ones too");
+  sub.add_flag("--no-follow-fork", o.no_follow, "Leave forked children alone");
+  sub.add_flag("--quiet", o.quiet, "No live line");
+  sub.add_option("--for", o.seconds, "Stop watching after so many seconds and leave the program running");
+  sub.add_option("--json", o.json.where, "Write all that was found as one JSON object to FILE, or - for standard output");
+}
+
+std::vector<std::string> program_of(const CLI::App& sub, const Invocation& chosen, bool allowed) {
+  std::vector<std::string> command = sub.remaining();
+  command.insert(command.end(), chosen.program.begin(), chosen.program.end());
+  if (command.empty() && !allowed)
+    throw Error(Code::kUsage, format("{}: no program is named", sub.get_name())).hint(format("millpond {} -- python train.py", sub.get_name()));
+  return command;
+}
+
+report::TextStyle text_style(int fd) {
+  report::TextStyle s;
+  const char* plain = std::getenv("NO_COLOR");
+  s.color = isatty(fd) && !(plain && *plain);
+  winsize size{};
+  if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) s.width = std::clamp<int>(size.ws_col - 1, 60, 140);
+  return s;
+}
+
+watch::Result watch_program(const WatchOptions& o, const std::vector<std::string>& command) {
+  watch::Options w;
+  w.start.command = command;
+  w.start.probe_library = installed("libmillpond_probe.so");
+  w.start.agent_folder = installed("agent/inject");
+  for (const std::string& needed : {w.start.probe_library, w.start.agent_folder})
+    if (access(needed.c_str(), R_OK) != 0) throw Error(Code::kFile, format("watch: {} is missing", needed)).hint("build or install Millpond again");
+  w.start.probes = !o.no_probes, w.start.native = o.native, w.start.follow = !o.no_follow;
+  if (o.pid) w.attach = Pid{o.pid};
+  w.out = o.out, w.force = o.force;
+  if (!o.limit.empty()) w.limit = parse_bytes(o.limit);
+  if (o.seconds > 0) w.stop_after = o.seconds;
+  // One line that is written over, only where a person looks: the program's own output goes past it untouched.
+  const bool live = !o.quiet && isatty(STDERR_FILENO);
+  if (live)
+    w.tell = [](const watch::Progress& p) {
+      std::string text = format("millpond: {:.0f} s  {}", p.seconds, p.rss);
+      if (!p.mark.empty()) text += "  " + p.mark;
+      if (p.bytes_per_period && std::fabs(*p.bytes_per_period) > 10000)
+        text += format("  {}{} each", *p.bytes_per_period > 0 ? "+" : "-", Bytes{int64_t(std::fabs(*p.bytes_per_period))});
+      std::fprintf(stderr, "\r\033[K%.*s\r", 100, text.c_str());
+    };
+  const watch::Result result = watch::watch(w);
+  if (live) std::fputs("\r\033[K", stderr);
+  return result;
+}
+
+Judged judge_file(const std::string& path) {
+  const runfile::Reader file(path);
+  Judged j{file.meta(), verdict::read_evidence(file), {}};
+  j.verdict = verdict::judge(j.evidence);
+  return j;
+}
+
+}  // namespace millpond::cli

@@ -1,0 +1,44 @@
+// What the doctor's commands share: options of a watched run, and how its result is told.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/report.h"
+#include "report/doctor.h"
+#include "runfile/reader.h"
+#include "watch/collector.h"
+
+namespace CLI {
+class App;
+}
+
+namespace millpond::cli {
+
+/// Options that every command which starts a program has: -o, --force, --limit, --native, --no-probes, ...
+struct WatchOptions {
+  std::string out, limit;
+  bool force = false, no_probes = false, native = false, no_follow = false, quiet = false;
+  int pid = 0;
+  double seconds = 0;
+  JsonTarget json;
+};
+void add_watch_options(CLI::App& sub, WatchOptions& o);
+
+/// What follows the options, with or without "--". Throws Error(kUsage) when nothing does, unless that is `allowed`.
+std::vector<std::string> program_of(const CLI::App& sub, const Invocation& chosen, bool allowed);
+
+/// Runs the program under watch with a live line on a terminal. `command` is empty with --pid.
+watch::Result watch_program(const WatchOptions& o, const std::vector<std::string>& command);
+
+struct Judged {
+  runfile::Meta meta;
+  verdict::Evidence evidence;
+  verdict::Verdict verdict;
+};
+Judged judge_file(const std::string& path);
+
+/// Colours where a terminal reads and NO_COLOR is not set.
+report::TextStyle text_style(int fd);
+
+}  // namespace millpond::cli

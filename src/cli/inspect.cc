@@ -1,0 +1,130 @@
+// millpond report FILE [OTHER]: what a run file says, again: for people, as JSON, or in the forms of other tools; with two files, what changed.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <span>
+
+#include "base/format.h"
+#include "cli/command.h"
+#include "cli/doctor.h"
+#include "cli/sources.h"
+#include "io/atomic_file.h"
+#include "report/compare.h"
+#include "report/exports.h"
+#include "report/sites.h"
+
+namespace millpond::cli {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> files;
+  std::string at = "peak", collapsed, speedscope, pprof;
+  bool table = false, tree = false, lines = false, growth = false;
+  int limit = 20;
+  JsonTarget json;
+
+  bool exports() const { return !collapsed.empty() || !speedscope.empty() || !pprof.empty(); }
+  bool stdout_taken() const { return json.on_stdout() || collapsed == "-" || speedscope == "-" || pprof == "-"; }
+};
+
+void write(const std::string& where, const std::string& bytes) {
+  if (where == "-") {
+    std::fwrite(bytes.data(), 1, bytes.size(), stdout);
+    std::fflush(stdout);
+    return;
+  }
+  io::AtomicFile file(where);
+  file.write(std::as_bytes(std::span(bytes)));
+  file.commit();
+}
+
+void export_stacks(const Arguments& a, const verdict::Evidence& e) {
+  const report::Weighed live = report::live_stacks(e, report::find_moment(e, a.at)), grown = report::grown_stacks(e);
+  const report::Weighed& chosen = a.growth ? grown : live;
+  if (chosen.stacks.empty())
+    throw Error(Code::kUsage, "report: nothing grew between the snapshots of this run, so there is nothing to export").hint("leave --growth out");
+  if (!a.collapsed.empty()) write(a.collapsed, report::collapsed(chosen));
+  if (!a.speedscope.empty()) {
+    std::vector<report::Weighed> profiles{chosen};
+    if (const report::Weighed& other = a.growth ? live : grown; !other.stacks.empty()) profiles.push_back(other);
+    write(a.speedscope, report::speedscope(profiles, e.command));
+  }
+  if (!a.pprof.empty()) write(a.pprof, report::pprof(chosen, a.growth, e.seconds));
+}
+
+int run_one(const Arguments& a) {
+  const Judged j = judge_file(a.files[0]);
+  const verdict::Evidence& e = j.evidence;
+  const report::SourceLine source = source_reader(e);
+  Json object = report::doctor_json(e, j.verdict, j.meta);
+  std::string text;
+  const report::TextStyle style = text_style(STDOUT_FILENO);
+  const auto part = [&](const std::string& more) { text += (text.empty() ? "" : "\n") + more; };
+  if (a.table) {
+    const report::Moment moment = report::find_moment(e, a.at);
+    part(report::table_text(e, moment, style, a.limit));
+    object["table"] = report::table_json(e, moment, a.limit);
+  }
+  if (a.tree) {
+    const report::Moment moment = report::find_moment(e, a.at);
+    part(report::tree_text(e, moment, style, 2 * a.limit));
+    object["tree"] = report::tree_json(e, moment, 2 * a.limit);
+  }
+  if (a.lines) {
+    part(report::lines_text(e, source, style, 2 * a.limit));
+    object["lines"] = report::lines_json(e, source, 2 * a.limit);
+  }
+  if (text.empty() && !a.exports()) text = report::doctor_text(e, j.verdict, j.meta, style);
+  if (!a.stdout_taken()) std::fputs(text.c_str(), stdout);
+  if (a.exports()) export_stacks(a, e);
+  a.json.write(object);
+  return kOk;
+}
+
+int run_two(const Arguments& a) {
+  if (a.table || a.tree || a.lines || a.exports())
+    throw Error(Code::kUsage, "report: two run files are compared; table, tree, lines and exports are of one").hint("name one file");
+  const Judged before = judge_file(a.files[0]), after = judge_file(a.files[1]);
+  const report::Run x{a.files[0], &before.evidence, &before.verdict}, y{a.files[1], &after.evidence, &after.verdict};
+  if (!a.stdout_taken()) std::fputs(report::compare_text(x, y, text_style(STDOUT_FILENO), a.limit).c_str(), stdout);
+  a.json.write(report::compare_json(x, y, a.limit));
+  return kOk;
+}
+
+int run(const Arguments& a) {
+  const int on_stdout = int(a.json.on_stdout()) + (a.collapsed == "-") + (a.speedscope == "-") + (a.pprof == "-");
+  if (on_stdout > 1) throw Error(Code::kUsage, "report: standard output can carry one thing only").hint("give files to all but one");
+  return a.files.size() == 1 ? run_one(a) : run_two(a);
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Invocation& chosen) {
+  CLI::App* sub = app.add_subcommand("report", "Say what a run file holds, or what changed between two");
+  auto a = std::make_shared<Arguments>();
+  sub->add_option("FILE", a->files, "A run file of `watch`; two of them are compared")->required()->expected(1, 2);
+  sub->add_flag("--table", a->table, "The lines that hold the memory");
+  sub->add_flag("--tree", a->tree, "The calls that hold it, from the outermost inwards");
+  sub->add_flag("--lines", a->lines, "The source, line by line: allocated, freed, still held, held more each period");
+  sub->add_option("--at", a->at, "When, for table, tree and exports: peak, end, epoch:7, 12.5s");
+  sub->add_option("--limit", a->limit, "Rows to show (20; twice as many of trees and lines)")->check(CLI::Range(1, 100000));
+  sub->add_option("--collapsed", a->collapsed, "Stacks for flamegraph.pl to FILE, or - for standard output");
+  sub->add_option("--speedscope", a->speedscope, "A profile for speedscope.app to FILE, or -");
+  sub->add_option("--pprof", a->pprof, "A profile for pprof to FILE, or -");
+  sub->add_flag("--growth", a->growth, "Export what was gained from the end of warm-up to the last period, not what was alive");
+  sub->add_option("--json", a->json.where, "One JSON object to FILE, or - for standard output");
+  sub->footer(R"(
+Examples:
+  millpond report run.pond                            the answer again
+  millpond report run.pond --table --at epoch:7       who holds the memory after epoch 7
+  millpond report run.pond --lines                    what each line of the program allocated and holds
+  millpond report run.pond --collapsed - --growth | flamegraph.pl > growth.svg
+  millpond report run.pond --speedscope run.speedscope.json --pprof run.pb
+  millpond report before.pond after.pond              what changed
+  millpond report run.pond --json -)");
+  sub->callback([a, &chosen] {
+    chosen.run = [a] { return run(*a); };
+  });
+}
+
+}  // namespace millpond::cli

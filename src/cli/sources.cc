@@ -1,0 +1,48 @@
+#include "cli/sources.h"
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+
+namespace millpond::cli {
+namespace {
+
+constexpr std::uintmax_t kMostBytes = 8 << 20;
+constexpr size_t kMostLine = 400;
+constexpr size_t kMostFiles = 200;
+
+std::vector<std::string> lines_of(const std::string& path) {
+  std::error_code error;
+  // A device or a pipe could hold us up for ever.
+  if (!std::filesystem::is_regular_file(path, error) || std::filesystem::file_size(path, error) > kMostBytes || error) return {};
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) {
+    const size_t from = std::min(line.find_first_not_of(" \t"), line.size());
+    lines.push_back(line.substr(from, kMostLine));
+  }
+  return lines;
+}
+
+}  // namespace
+
+report::SourceLine source_reader(const verdict::Evidence& evidence) {
+  std::string folder;
+  for (const nlohmann::json& note : evidence.notes)
+    if (const auto at = note.find("cwd"); at != note.end() && at->is_string() && folder.empty()) folder = at->get<std::string>();
+  auto files = std::make_shared<std::map<std::string, std::vector<std::string>>>();
+  return [files, folder](const std::string& file, int line) -> std::string {
+    auto at = files->find(file);
+    if (at == files->end()) {
+      if (files->size() >= kMostFiles) return "";
+      std::vector<std::string> lines;
+      if (!file.starts_with('/') && !folder.empty()) lines = lines_of(folder + "/" + file);
+      if (lines.empty()) lines = lines_of(file);
+      at = files->emplace(file, std::move(lines)).first;
+    }
+    return line >= 1 && size_t(line) <= at->second.size() ? at->second[size_t(line - 1)] : "";
+  };
+}
+
+}  // namespace millpond::cli

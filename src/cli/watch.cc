@@ -1,0 +1,58 @@
+// millpond watch -- PROGRAM ...: runs a program and says why its memory grows. Returns the program's own exit code.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "base/format.h"
+#include "cli/command.h"
+#include "cli/doctor.h"
+#include "cli/sources.h"
+
+namespace millpond::cli {
+namespace {
+
+constexpr int kLines = 40;
+
+int run(const WatchOptions& o, bool lines, const std::vector<std::string>& command) {
+  const watch::Result result = watch_program(o, command);
+  const Judged j = judge_file(result.path);
+  Json object = report::doctor_json(j.evidence, j.verdict, j.meta);
+  object["file"] = result.path;
+  const report::SourceLine source = source_reader(j.evidence);
+  if (lines) object["lines"] = report::lines_json(j.evidence, source, kLines);
+  // With --json - the object alone is on standard output; the program's own output came before it.
+  if (!o.json.on_stdout()) {
+    std::fputs("\n", stderr);
+    std::fputs(report::doctor_text(j.evidence, j.verdict, j.meta, text_style(STDERR_FILENO)).c_str(), stderr);
+    if (lines) std::fprintf(stderr, "\n%s\n", report::lines_text(j.evidence, source, text_style(STDERR_FILENO), kLines).c_str());
+    std::fprintf(stderr, "  %-9s %s (millpond report %s)\n", "file", result.path.c_str(), result.path.c_str());
+  }
+  o.json.write(object);
+  return result.ending.exit_code;
+}
+
+}  // namespace
+
+void add_watch(CLI::App& app, Invocation& chosen) {
+  CLI::App* sub = app.add_subcommand("watch", "Run a program and say why its memory grows");
+  auto o = std::make_shared<WatchOptions>();
+  add_watch_options(*sub, *o);
+  sub->add_option("--pid", o->pid, "A process that runs already, as far as it can be seen from outside");
+  auto lines = std::make_shared<bool>(false);
+  sub->add_flag("--lines", *lines, "Also the source, line by line: allocated, freed, still held, held more each period");
+  sub->prefix_command();
+  sub->footer(R"(
+Examples:
+  millpond watch -- python train.py --epochs 20
+  millpond watch -o before.pond --limit 8GiB -- python train.py
+  millpond watch --json result.json -- torchrun train.py
+  millpond watch --lines -- python train.py
+  millpond watch --pid 4711 --for 600
+
+The program is not changed and its output passes through untouched. The exit code is the program's own.)");
+  sub->callback([sub, o, lines, &chosen] {
+    chosen.run = [sub, o, lines, &chosen] { return run(*o, *lines, program_of(*sub, chosen, o->pid != 0)); };
+  });
+}
+
+}  // namespace millpond::cli

@@ -1,0 +1,117 @@
+#include "probe/file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "probe/system.h"
+
+namespace millpond::probe::file {
+
+uint32_t state = kStarting;
+::Shared* shared = nullptr;
+uint32_t life = 1;
+uint64_t reserve_ns = 0;
+
+namespace {
+
+char folder[4096 - 64];  // the environment may change under us: it is read once
+
+uint64_t* stamp = nullptr;  // in a page that is zero after every fork
+
+constexpr size_t kPart = 16384;  // backed at a time
+uint8_t backed[(kSharedBytes + kPart - 1) / kPart];
+
+::Shared* make(const char* name) {
+  const int fd = int(syscall(SYS_openat, AT_FDCWD, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (fd < 0) return nullptr;
+  void* p = nullptr;
+  if (syscall(SYS_ftruncate, fd, long{kSharedBytes}) == 0)
+    p = sys::map(kSharedBytes, sys::kRead | sys::kWrite, sys::kMapShared, fd);
+  const int error = errno;
+  syscall(SYS_close, fd);
+  if (!p) syscall(SYS_unlink, name);
+  errno = error;
+  return static_cast<::Shared*>(p);
+}
+
+void fill_in() {
+  shared->bytes = kSharedBytes;
+  shared->pid = int32_t(getpid());
+  shared->parent = int32_t(getppid());
+  shared->start_ns = sys::now_ns();
+}
+
+}  // namespace
+
+bool is_open() { return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == kOpen && (!stamp || *stamp); }
+
+bool reserve(const void* at, size_t size) {
+  const size_t begin = size_t(static_cast<const char*>(at) - reinterpret_cast<const char*>(shared));
+  for (size_t part = begin / kPart; part <= (begin + size - 1) / kPart; ++part) {
+    if (__atomic_load_n(&backed[part], __ATOMIC_RELAXED)) continue;
+    const size_t from = part * kPart, left = kSharedBytes - from;
+    const uint64_t began = sys::now_ns();
+    char* begin_of_part = reinterpret_cast<char*>(shared) + from;
+    const int error = sys::advise(begin_of_part, left < kPart ? left : kPart, sys::kPopulateWrite);
+    add(reserve_ns, sys::now_ns() - began);
+    if (error && error != EINVAL) return false;  // EINVAL: a kernel before 5.14; there we hope
+    __atomic_store_n(&backed[part], 1, __ATOMIC_RELAXED);
+  }
+  return true;
+}
+
+bool was_reserved(const void* at) {
+  const size_t begin = size_t(static_cast<const char*>(at) - reinterpret_cast<const char*>(shared));
+  return __atomic_load_n(&backed[begin / kPart], __ATOMIC_RELAXED);
+}
+
+void become_inert() { __atomic_store_n(&state, kInert, __ATOMIC_RELEASE); }
+
+void open() {
+  if (!folder[0]) {
+    const char* name = getenv("MILLPOND_WATCH");
+    if (!name || !*name || strlen(name) >= sizeof folder) return become_inert();
+    strcpy(folder, name);
+  }
+  if (!stamp) {
+    stamp = static_cast<uint64_t*>(sys::map_private(sys::kPageSize));
+    if (stamp && sys::advise(stamp, sys::kPageSize, sys::kWipeOnFork) != 0) {
+      sys::unmap(stamp, sys::kPageSize);
+      stamp = nullptr;
+    }
+  }
+  char name[4096];
+  snprintf(name, sizeof name, "%s/%d.probe", folder, int(getpid()));
+  shared = make(name);
+  for (int n = 1; !shared && errno == EEXIST && n < 1000; ++n) {
+    snprintf(name, sizeof name, "%s/%d.%d.probe", folder, int(getpid()), n);
+    shared = make(name);
+  }
+  memset(backed, 0, sizeof backed);
+  if (!shared) return become_inert();
+  if (!reserve(shared, sizeof(::Shared))) {
+    sys::unmap(shared, kSharedBytes);
+    syscall(SYS_unlink, name);
+    shared = nullptr;
+    return become_inert();
+  }
+  if (stamp) *stamp = 1;
+  fill_in();
+}
+
+void open_again(bool follow) {
+  ++life;
+  if (state != kOpen) return;
+  __atomic_store_n(&state, kStarting, __ATOMIC_RELEASE);
+  sys::unmap(shared, kSharedBytes);
+  shared = nullptr;
+  if (follow)
+    open();
+  else
+    become_inert();
+}
+
+uint32_t since_start_ms(uint64_t now_ns) { return uint32_t((now_ns - shared->start_ns) / 1000000); }
+
+}  // namespace millpond::probe::file

@@ -1,0 +1,140 @@
+#include "probe/live.h"
+
+#include "probe/file.h"
+#include "probe/system.h"
+
+namespace millpond::probe::live {
+
+alignas(sys::kPageSize) uint8_t near[kNear];
+alignas(sys::kPageSize) uint8_t far[kFar];
+
+namespace {
+
+constexpr uint64_t kTaken = 1;
+constexpr size_t kReachLimit = 254;
+constexpr uint8_t kFull = 255;  // a counter that came here stays: it no longer knows how many it stands for
+
+alignas(sys::kPageSize) uint8_t reach[kLiveSlots];  // by home: how many places from there an entry was ever put in
+uint64_t alive = 0;
+
+size_t home_of(const void* p) { return hash(p) >> 48; }
+
+void count_up(uint8_t& counter) {
+  uint8_t old = __atomic_load_n(&counter, __ATOMIC_RELAXED);
+  while (old != kFull && !__atomic_compare_exchange_n(&counter, &old, uint8_t(old + 1), true, __ATOMIC_RELAXED,
+                                                      __ATOMIC_RELAXED)) {
+  }
+}
+void count_down(uint8_t& counter) {
+  uint8_t old = __atomic_load_n(&counter, __ATOMIC_RELAXED);
+  while (old != kFull && old != 0 &&
+         !__atomic_compare_exchange_n(&counter, &old, uint8_t(old - 1), true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+}
+void enter_filter(const void* p) {
+  count_up(near_of(hash(p)));
+  count_up(far_of(hash(p)));
+}
+void leave_filter(const void* p) {
+  count_down(near_of(hash(p)));
+  count_down(far_of(hash(p)));
+}
+
+void reach_at_least(size_t home, size_t places) {
+  uint8_t old = __atomic_load_n(&reach[home], __ATOMIC_RELAXED);
+  while (old < places && !__atomic_compare_exchange_n(&reach[home], &old, uint8_t(places), true, __ATOMIC_RELAXED,
+                                                        __ATOMIC_RELAXED)) {
+  }
+}
+
+bool place(const Live& entry) {
+  const void* p = reinterpret_cast<const void*>(entry.address);
+  const size_t home = home_of(p);
+  for (size_t distance = 0; distance < kReachLimit; ++distance) {
+    Live& slot = file::live()[(home + distance) % kLiveSlots];
+    if (!file::reserve(&slot, sizeof slot)) return false;
+    uint64_t empty = __atomic_load_n(&slot.address, __ATOMIC_RELAXED);
+    if (empty != 0 || !__atomic_compare_exchange_n(&slot.address, &empty, kTaken, false, __ATOMIC_ACQUIRE,
+                                                   __ATOMIC_RELAXED))
+      continue;
+    slot.size = entry.size;
+    slot.bytes = entry.bytes;
+    slot.blocks = entry.blocks;
+    slot.stack = entry.stack;
+    slot.born_ms = entry.born_ms;
+    slot.kind = entry.kind;
+    reach_at_least(home, distance + 1);
+    enter_filter(p);
+    __atomic_store_n(&slot.address, entry.address, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&alive, 1, __ATOMIC_RELAXED);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void mark(const void* p) {
+  __atomic_store_n(&near_of(hash(p)), kFull, __ATOMIC_RELAXED);
+  __atomic_store_n(&far_of(hash(p)), kFull, __ATOMIC_RELAXED);
+}
+
+bool add(const void* p, uint64_t size, Weight weight, uint32_t stack, uint32_t born_ms, LiveKind kind) {
+  if (may_hold(p)) remove(p);
+  Live entry{};
+  entry.address = uint64_t(p);
+  entry.size = size;
+  entry.bytes = weight.bytes;
+  entry.blocks = weight.blocks;
+  entry.stack = stack;
+  entry.born_ms = born_ms;
+  entry.kind = kind;
+  if (place(entry)) return true;
+  file::add(file::shared->lost_live);
+  return false;
+}
+
+bool remove(const void* p, Live* out) {
+  if (uint64_t(p) <= kTaken || !file::is_open()) return false;  // free(nullptr) is not an empty place
+  const size_t home = home_of(p);
+  const size_t limit = __atomic_load_n(&reach[home], __ATOMIC_RELAXED);
+  for (size_t distance = 0; distance < limit; ++distance) {
+    Live& slot = file::live()[(home + distance) % kLiveSlots];
+    uint64_t address = uint64_t(p);
+    if (__atomic_load_n(&slot.address, __ATOMIC_RELAXED) != address ||
+        !__atomic_compare_exchange_n(&slot.address, &address, kTaken, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+      continue;
+    if (out) {
+      *out = slot;
+      out->address = uint64_t(p);
+    }
+    if (slot.stack < kStacks) file::add(file::stacks()[slot.stack].freed_bytes, slot.bytes);
+    __atomic_store_n(&slot.address, 0, __ATOMIC_RELEASE);
+    leave_filter(p);
+    __atomic_fetch_sub(&alive, 1, __ATOMIC_RELAXED);
+    file::add(file::shared->frees);
+    return true;
+  }
+  return false;
+}
+
+void put_back(const Live& entry) {
+  if (!file::is_open()) return;
+  if (place(entry)) {
+    if (entry.stack < kStacks) file::add(file::stacks()[entry.stack].freed_bytes, uint64_t{0} - entry.bytes);
+    file::add(file::shared->frees, uint64_t{0} - 1);
+  } else {
+    file::add(file::shared->lost_live);
+  }
+}
+
+uint64_t count() { return __atomic_load_n(&alive, __ATOMIC_RELAXED); }
+
+void forget() {
+  sys::wipe(near, sizeof near);
+  sys::wipe(far, sizeof far);
+  sys::wipe(reach, sizeof reach);
+  alive = 0;
+}
+
+}  // namespace millpond::probe::live

@@ -1,0 +1,165 @@
+// libmillpond_probe.so: the hooks, and what the agent calls. See shared.h for what it writes. No exceptions, no
+// iostream, no malloc in hooks. sys/mman.h and malloc.h stay out, because they declare some of the hooks in another way.
+//
+// A hook costs one comparison (thread.h) when it takes memory and one look at the filter (live.h) when it gives memory
+// back; the rest happens for sampled blocks alone.
+#include <errno.h>
+#include <string.h>
+
+#include "probe/file.h"
+#include "probe/live.h"
+#include "probe/mappings.h"
+#include "probe/marks.h"
+#include "probe/python_allocators.h"
+#include "probe/real.h"
+#include "probe/ring.h"
+#include "probe/sampler.h"
+#include "probe/system.h"
+#include "probe/thread.h"
+
+namespace millpond::probe {
+namespace {
+
+template <class Call>
+__attribute__((noinline)) void* decide_and_allocate(size_t size, const void* caller, Call call) {
+  const Weight weight = sampler::decide(size);
+  void* block = call();
+  if (weight.bytes && block) sampler::record(block, size, weight, kLiveMalloc, caller);
+  return block;
+}
+template <class Call>
+inline __attribute__((always_inline)) void* allocate(size_t size, const void* caller, Call call) {
+  if (__builtin_expect(passes(size), 1)) return call();
+  return decide_and_allocate(size, caller, call);
+}
+
+// The record goes first: once the block is free another thread may get it, and record it anew.
+__attribute__((noinline)) void free_recorded(void* block) {
+  if (is_early(block)) return free_early(block);
+  live::remove(block);
+  real::free(block);
+}
+inline __attribute__((always_inline)) void give_back(void* block) {
+  if (__builtin_expect(live::may_hold(block), 0)) return free_recorded(block);
+  real::free(block);
+}
+
+__attribute__((noinline)) void* realloc_recorded(void* block, size_t size, const void* caller) {
+  if (is_early(block)) return realloc_early(block, size);
+  Live entry;
+  const bool known = live::remove(block, &entry);
+  void* moved = allocate(size, caller, [=] { return real::realloc(block, size); });
+  if (!moved && known && size != 0) live::put_back(entry);
+  return moved;
+}
+
+bool is_mapped(void* p) { return p != reinterpret_cast<void*>(-1); }
+
+int (*real_trim)(size_t) = nullptr;
+
+}  // namespace
+}  // namespace millpond::probe
+
+using namespace millpond::probe;
+
+#define MP_EXPORT extern "C" __attribute__((visibility("default")))
+#define MP_CALLER __builtin_return_address(0)
+
+MP_EXPORT void* malloc(size_t size) {
+  return allocate(size, MP_CALLER, [=] { return real::malloc(size); });
+}
+MP_EXPORT void* calloc(size_t count, size_t size) {
+  size_t bytes;
+  if (__builtin_mul_overflow(count, size, &bytes)) return real::calloc(count, size);
+  return allocate(bytes, MP_CALLER, [=] { return real::calloc(count, size); });
+}
+MP_EXPORT void* realloc(void* block, size_t size) {
+  if (__builtin_expect(live::may_hold(block), 0)) return realloc_recorded(block, size, MP_CALLER);
+  return allocate(size, MP_CALLER, [=] { return real::realloc(block, size); });
+}
+MP_EXPORT void free(void* block) { give_back(block); }
+MP_EXPORT void free_sized(void* block, size_t) { give_back(block); }
+MP_EXPORT void free_aligned_sized(void* block, size_t, size_t) { give_back(block); }
+MP_EXPORT int posix_memalign(void** block, size_t alignment, size_t size) {
+  int error = 0;
+  void* old = *block;
+  allocate(size, MP_CALLER, [&]() -> void* {
+    error = real::posix_memalign(block, alignment, size);
+    return error ? nullptr : *block;
+  });
+  if (error) *block = old;
+  return error;
+}
+MP_EXPORT void* aligned_alloc(size_t alignment, size_t size) {
+  return allocate(size, MP_CALLER, [=] { return real::aligned_alloc(alignment, size); });
+}
+MP_EXPORT void* memalign(size_t alignment, size_t size) {
+  return allocate(size, MP_CALLER, [=] { return real::memalign(alignment, size); });
+}
+MP_EXPORT void* valloc(size_t size) {
+  return allocate(size, MP_CALLER, [=] { return real::valloc(size); });
+}
+MP_EXPORT void* pvalloc(size_t size) {
+  return allocate(size, MP_CALLER, [=] { return real::pvalloc(size); });
+}
+
+MP_EXPORT void* mmap(void* at, size_t size, int protection, int flags, int fd, long offset) {
+  void* p = real::mmap(at, size, protection, flags, fd, offset);
+  if (is_mapped(p)) mappings::added(p, size, protection, flags, MP_CALLER);
+  return p;
+}
+MP_EXPORT void* mmap64(void* at, size_t size, int protection, int flags, int fd, long offset) {
+  void* p = real::mmap64(at, size, protection, flags, fd, offset);
+  if (is_mapped(p)) mappings::added(p, size, protection, flags, MP_CALLER);
+  return p;
+}
+MP_EXPORT int munmap(void* at, size_t size) {
+  mappings::removing(at, size);
+  return real::munmap(at, size);
+}
+MP_EXPORT void* mremap(void* at, size_t size, size_t new_size, int flags, void* new_at) {
+  const mappings::Moved moved = mappings::lift(at, size);
+  void* p = real::mremap(at, size, new_size, flags, new_at);
+  mappings::put_down(moved, is_mapped(p) ? p : at, is_mapped(p) ? new_size : size);
+  return p;
+}
+
+// ---- for the agent ----
+MP_EXPORT int millpond_probe_version(void) { return kProbeVersion; }
+MP_EXPORT int millpond_probe_python(void) { return python::wrap_allocators(); }
+MP_EXPORT uint64_t* millpond_probe_units(void) {
+  static uint64_t nowhere[kUnits];  // not watched: the agent may count all the same
+  return file::is_open() ? file::shared->units : nowhere;
+}
+MP_EXPORT void millpond_probe_mark(const char* kind, const char* name, int64_t index, uint32_t flags) {
+  marks::mark(kind, name, index, flags);
+}
+MP_EXPORT int millpond_probe_note(const char* json, size_t size) {
+  if (me.quiet > me.paused || !file::is_open()) return 1;
+  Quiet quiet;
+  const uint64_t begin = sys::now_ns();
+  NoteRecord record{};
+  if (size > kRingBytes / 2) return 1;
+  record.text_size = uint32_t(size);
+  __atomic_store_n(&file::shared->agent, 1, __ATOMIC_RELAXED);
+  const bool written = ring::write(kRecordNote, begin, {&record, sizeof record}, {json, size});
+  sampler::spent(sys::now_ns() - begin);
+  return written ? 0 : 1;
+}
+MP_EXPORT void millpond_probe_pause(int on) {
+  if (on) {
+    if (me.paused++ == 0) {
+      me.resume = me.left;
+      me.left = kForever;
+    }
+    ++me.quiet;
+  } else if (me.paused) {
+    --me.quiet;
+    if (--me.paused == 0) me.left = me.resume;
+  }
+}
+MP_EXPORT int millpond_probe_trim(void) {
+  Quiet quiet;
+  if (!real_trim) real_trim = reinterpret_cast<int (*)(size_t)>(allocator_function("malloc_trim"));
+  return real_trim ? real_trim(0) : -1;
+}

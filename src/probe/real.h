@@ -1,0 +1,33 @@
+// The functions behind the hooks: those of the C library, or of an allocator that is preloaded after this library.
+// Each pointer is always callable. Until the real one is known it leads to a stand-in that looks all of them up; what
+// dlsym itself asks for meanwhile comes from 16 KiB inside the library and is never given back.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+namespace millpond::probe {
+
+namespace real {
+#define MP_HOOK(name, result, parameters, arguments) extern result(*name) parameters;
+#include "probe/hooks.inc"
+#undef MP_HOOK
+}  // namespace real
+
+void look_up_real();
+
+// Blocks from the time of the look-up. They are marked in the filter of live.h, so only the slow path meets them.
+bool is_early(const void* block);
+void free_early(void* block);
+void* realloc_early(void* block, size_t size);
+void mark_early_blocks();  // again, after the filter was emptied
+
+// Code of the allocator in use; empty when that is the C library, whose own mappings do not come through hooks.
+struct CodeRange {
+  uintptr_t begin = 0, end = 0;
+  bool holds(const void* p) const { return uintptr_t(p) - begin < end - begin; }
+};
+extern CodeRange allocator_code;
+// A function of the allocator in use, null where it has none: malloc_trim of the C library says nothing of jemalloc.
+void* allocator_function(const char* name);
+
+}  // namespace millpond::probe

@@ -1,0 +1,31 @@
+// Which blocks are recorded, and what each stands for.
+//
+// Samples lie on the stream of a thread's allocated bytes like drops of rain, T bytes apart on average: the gap to the
+// next is drawn from an exponential distribution, which forgets the past, so every byte is hit with the same probability
+// whatever came before and whatever T was then. A block of `size` bytes (size + 1 are counted, so that empty ones can be
+// met) is hit with p = 1 - exp(-(size + 1) / T) and stands for size / p bytes in 1 / p blocks. Blocks of exact_from
+// bytes and more are all recorded and take nothing from the gap.
+//
+// T begins at 512 KiB and follows what sampling costs: above 1 % of the time it doubles (to 16 MiB), below 0.25 % it
+// halves (to 64 KiB, less far once the tables of stacks fill). It doubles too when the table of live blocks is half
+// full. MILLPOND_INTERVAL sets it for good, MILLPOND_SEED makes the draws repeatable: both are for tests.
+#pragma once
+#include <stddef.h>
+
+#include "probe/live.h"
+#include "probe/thread.h"
+
+namespace millpond::probe::sampler {
+
+void start();  // the file is open
+
+// For a block that did not pass (thread.h). bytes 0: it is not recorded.
+Weight decide(uint64_t size);
+
+// Records a block that decide chose. caller: where the hook returns to.
+void record(void* block, uint64_t size, Weight weight, LiveKind kind, const void* caller);
+
+// Time spent, for Shared.probe_ns; that of samples steers T.
+void spent(uint64_t ns);
+
+}  // namespace millpond::probe::sampler

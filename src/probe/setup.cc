@@ -1,0 +1,83 @@
+// The life of the process as the probe sees it: it begins, forks, ends. exec begins anew, with another file.
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "probe/codes.h"
+#include "probe/file.h"
+#include "probe/live.h"
+#include "probe/mappings.h"
+#include "probe/marks.h"
+#include "probe/modules.h"
+#include "probe/native_frames.h"
+#include "probe/python_layout.h"
+#include "probe/python_lines.h"
+#include "probe/real.h"
+#include "probe/ring.h"
+#include "probe/sampler.h"
+#include "probe/stacks.h"
+#include "probe/system.h"
+#include "probe/thread.h"
+
+namespace millpond::probe {
+namespace {
+
+bool follow = true;
+
+// live: filter, reach; codes: index, files; lines; mappings; cfi: places, rules; and small things.
+constexpr uint64_t kOwnBytes = (72 + 64 + 256 + 16 + 128 + 128 + 256 + 64 + 32) << 10;
+
+// The tables of a new file, and what sees them.
+void begin() {
+  if (!file::shared) return;
+  file::shared->probe_bytes += kOwnBytes;
+  file::shared->python = python::layout.version;
+  sampler::start();
+  stacks::start();
+  if (file::state == file::kInert) return;
+  __atomic_store_n(&file::shared->version, uint64_t{kProbeVersion}, __ATOMIC_RELEASE);
+  __atomic_store_n(&file::state, uint32_t{file::kOpen}, __ATOMIC_RELEASE);
+}
+
+// Only the thread that called fork is there, and whatever another one was changing is half changed: all of it goes.
+void begin_as_child() {
+  Quiet quiet;
+  const bool was_open = file::state == file::kOpen;
+  file::open_again(follow);
+  if (!was_open) return;
+  live::forget();
+  mark_early_blocks();
+  codes::forget();
+  python::forget_lines();
+  mappings::forget();
+  ring::forget();
+  modules::forget();
+  marks::forget();
+  begin();
+}
+
+// After the C library is ready: its environment is not, in the first calls of malloc.
+__attribute__((constructor(101))) void start() {
+  look_up_real();
+  Quiet quiet;
+  file::open();
+  if (file::state == file::kInert) return;
+  const char* text = getenv("MILLPOND_FOLLOW");
+  follow = !(text && *text == '0');
+  marks::start();
+  native::start();
+  python::find_interpreter();
+  begin();
+  if (!file::is_open()) return;
+  modules::write_new();
+  pthread_atfork(nullptr, nullptr, begin_as_child);
+}
+
+__attribute__((destructor(101))) void end() {
+  if (!file::is_open() || me.quiet) return;
+  Quiet quiet;
+  modules::write_new();
+  __atomic_store_n(&file::shared->ended_ns, sys::now_ns(), __ATOMIC_RELEASE);
+}
+
+}  // namespace
+}  // namespace millpond::probe

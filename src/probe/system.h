@@ -1,0 +1,35 @@
+// System calls made directly: the names of the C library may lead into a hook, here or in another preloaded library.
+#pragma once
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace millpond::probe::sys {
+
+inline constexpr size_t kPageSize = 4096;
+inline constexpr int kRead = 1, kWrite = 2, kMapShared = 1, kMapPrivate = 2, kMapFixed = 0x10, kMapAnonymous = 0x20;
+inline constexpr int kDontNeed = 4, kWipeOnFork = 18, kPopulateWrite = 23;
+
+inline void* map(size_t size, int protection, int flags, int fd) {
+  const long p = syscall(SYS_mmap, nullptr, size, protection, flags, fd, 0L);
+  return p == -1 ? nullptr : reinterpret_cast<void*>(p);
+}
+inline void* map_private(size_t size) { return map(size, kRead | kWrite, kMapPrivate | kMapAnonymous, -1); }
+inline void unmap(void* at, size_t size) { syscall(SYS_munmap, at, size); }
+// 0, or what was wrong.
+inline int advise(void* at, size_t size, int advice) { return syscall(SYS_madvise, at, size, advice) == 0 ? 0 : errno; }
+
+// Whole pages of memory of our own become zero again, and cost nothing until they are used.
+inline void wipe(void* at, size_t size) { advise(at, size, kDontNeed); }
+
+inline uint64_t now_ns() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_nsec);
+}
+
+}  // namespace millpond::probe::sys

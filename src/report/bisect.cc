@@ -1,0 +1,116 @@
+#include "report/bisect.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/format.h"
+#include "report/text.h"
+#include "verdict/case.h"
+
+namespace millpond::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string rate(const GrowthSeen& g) {
+  const double shown_bytes = std::fabs(g.bytes) < 1024 ? 0 : g.bytes;
+  return format("{} per {}", Bytes{int64_t(shown_bytes)}, g.unit);
+}
+
+}  // namespace
+
+GrowthSeen growth_seen(const verdict::Evidence& e) {
+  const verdict::Case c(e);
+  GrowthSeen g;
+  g.periods = int(c.periods.size());
+  g.enough = c.growth.course != verdict::Course::kTooShort;
+  g.unit = to_string(c.periods.unit);
+  g.bytes = c.growth.slope.value, g.range = c.growth.slope.range;
+  g.total = g.bytes * c.periods.length();
+  g.level = c.growth.level;
+  return g;
+}
+
+bool grows(const VariantRun& r) {
+  if (!r.growth.enough) return false;
+  if (r.kind == verdict::Kind::kLeak) return true;
+  return r.growth.range.low > 0 && r.growth.total > std::max(1e6, 0.003 * r.growth.level);
+}
+
+Effect effect_of(const VariantRun& base, const VariantRun& v) {
+  if (!v.not_run.empty() || !v.no_answer.empty() || !v.growth.enough || v.growth.unit != base.growth.unit || base.growth.bytes <= 0) return Effect::kNone;
+  const double left = v.growth.bytes / base.growth.bytes;
+  return left < 0.25 ? Effect::kRemoves : left < 0.6 ? Effect::kLowers : Effect::kNone;
+}
+
+const VariantRun* Bisection::culprit() const {
+  for (const VariantRun& v : variants)
+    if (effect_of(base, v) == Effect::kRemoves) return &v;
+  return nullptr;
+}
+
+std::string bisect_sentence(const Bisection& b) {
+  if (!b.base.growth.enough)
+    return format("Too few rounds were seen to tell ({} of them): give --seconds, or let the program print a line for each round.", b.base.growth.periods);
+  if (!grows(b.base)) return format("Memory does not grow in this program ({} over {} of them): there is nothing to look for.", rate(b.base.growth), b.base.growth.periods);
+  std::string also, lower, tried;
+  const VariantRun* culprit = b.culprit();
+  for (const VariantRun& v : b.variants) {
+    const Effect effect = effect_of(b.base, v);
+    if (effect == Effect::kRemoves && &v != culprit) also += (also.empty() ? "" : ", ") + v.name;
+    if (effect == Effect::kLowers) lower += format("{}{} ({})", lower.empty() ? "" : ", ", v.name, rate(v.growth));
+    if (v.not_run.empty() && v.no_answer.empty()) tried += (tried.empty() ? "" : ", ") + v.name;
+  }
+  if (culprit)
+    return format("Memory grows by {}; {} it does not ({}): {} owns the growth.{}{}", rate(b.base.growth), culprit->done, rate(culprit->growth), culprit->owner,
+                  also.empty() ? "" : format(" The growth also stops with: {}.", also), culprit->next.empty() ? "" : " " + culprit->next);
+  if (tried.empty()) return format("Memory grows by {}, and no variant could be tried.", rate(b.base.growth));
+  return format("Memory grows by {} in every variant ({}): what grows is in the loop, the model or the library itself.{} `millpond watch` names the line.",
+                rate(b.base.growth), tried, lower.empty() ? "" : format(" Less with: {}.", lower));
+}
+
+std::string bisect_text(const Bisection& b, const TextStyle& style) {
+  Table table({"<variant", "growth", "rounds", "<verdict", "<what was done"});
+  const auto row = [&](const VariantRun& v) {
+    const std::string name = v.name.empty() ? "as it is" : v.name;
+    if (!v.not_run.empty()) return table.add({name, "-", "-", "left out", v.not_run});
+    if (!v.no_answer.empty()) return table.add({name, "-", v.growth.periods ? std::to_string(v.growth.periods) : "-", "no answer", shown(v.no_answer, 200)});
+    std::string verdict(to_string(v.kind));
+    if (!v.name.empty()) {
+      const Effect effect = effect_of(b.base, v);
+      if (grows(b.base) && effect != Effect::kNone) verdict = effect == Effect::kRemoves ? "growth gone" : "lower";
+    }
+    table.add({name, v.growth.enough ? rate(v.growth) : "-", std::to_string(v.growth.periods), v.growth.enough ? verdict : "too short", v.done});
+  };
+  row(b.base);
+  for (const VariantRun& v : b.variants) row(v);
+  return table.text(style.width, 2) + "\n" + bisect_sentence(b) + "\n";
+}
+
+Json bisect_json(const Bisection& b) {
+  const auto one = [&](const VariantRun& v) {
+    Json j = {{"variant", v.name.empty() ? "as it is" : v.name}, {"what", v.done}};
+    if (!v.not_run.empty()) {
+      j["not_run"] = v.not_run;
+      return j;
+    }
+    if (!v.no_answer.empty()) j["no_answer"] = v.no_answer;
+    j["bytes_per_period"] = v.growth.enough ? Json(v.growth.bytes) : Json();
+    j["bytes_per_period_range"] = v.growth.enough ? Json::array({v.growth.range.low, v.growth.range.high}) : Json();
+    j["period"] = v.growth.unit;
+    j["periods"] = v.growth.periods;
+    j["verdict"] = to_string(v.kind);
+    j["seconds"] = v.seconds;
+    if (!v.name.empty()) {
+      const Effect effect = effect_of(b.base, v);
+      j["effect"] = effect == Effect::kRemoves ? "removes" : effect == Effect::kLowers ? "lowers" : "none";
+    }
+    return j;
+  };
+  Json variants = Json::array();
+  for (const VariantRun& v : b.variants) variants.push_back(one(v));
+  const VariantRun* culprit = grows(b.base) ? b.culprit() : nullptr;
+  return {{"sentence", bisect_sentence(b)}, {"grows", grows(b.base)}, {"removed_by", culprit ? Json(culprit->name) : Json()}, {"base", one(b.base)}, {"variants", variants}};
+}
+
+}  // namespace millpond::report

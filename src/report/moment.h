@@ -1,0 +1,44 @@
+// A moment of a run whose live blocks are known, and the places that hold them. What table, tree, lines, comparison and exports begin with.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "verdict/evidence.h"
+#include "verdict/verdict.h"
+
+namespace millpond::report {
+
+struct Moment {
+  const verdict::Mark* mark;  // of the evidence; has sites
+  std::string text;           // "at the peak, epoch 12 (412 MiB resident)"
+};
+
+/// `at`: "peak", "end", KIND:INDEX ("epoch:7") or seconds ("12.5s"); the nearest that was kept. Throws Error(kUsage) with what there is.
+Moment find_moment(const verdict::Evidence& evidence, const std::string& at);
+/// Nothing when no snapshot was taken.
+std::optional<Moment> peak_moment(const verdict::Evidence& evidence);
+std::optional<Moment> end_moment(const verdict::Evidence& evidence);
+
+/// A place of the user's code (native too) and all that was allocated under it; for stacks without one the first function with a name.
+struct PlaceBytes {
+  verdict::Place place{};
+  bool user = false;
+  std::string through{};             // the innermost function of its largest stack, where that is another
+  Bytes bytes{};                     // alive at the moment
+  double blocks = 0, share = 0;      // share of all that was sampled then
+  std::optional<double> per_period{};  // by which it grows after warm-up
+  Bytes allocated{}, freed{};        // in the whole run
+};
+
+struct Places {
+  std::vector<PlaceBytes> rows;  // most bytes first
+  Bytes sum;
+  std::string unit;              // of per_period: "epoch"; empty: no periods
+};
+Places places_at(const verdict::Evidence& evidence, const verdict::Mark& mark);
+
+/// The innermost frame of the user's own code, or null. Files that AutoGraph writes are not the user's.
+const verdict::Frame* own_frame(const verdict::Site& site);
+
+}  // namespace millpond::report

@@ -1,0 +1,138 @@
+#include "report/text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace millpond::report {
+namespace {
+
+struct Character {
+  char32_t value = 0;
+  size_t size = 1;   // bytes
+  bool good = true;  // well-formed UTF-8
+};
+
+Character next(std::string_view s) {
+  const auto first = static_cast<unsigned char>(s[0]);
+  if (first < 0x80) return {first, 1, true};
+  const size_t n = first >> 5 == 6 ? 2 : first >> 4 == 14 ? 3 : first >> 3 == 30 ? 4 : 0;
+  if (n == 0 || n > s.size()) return {0, 1, false};
+  char32_t c = first & (0x7fu >> n);
+  for (size_t i = 1; i < n; ++i) {
+    const auto byte = static_cast<unsigned char>(s[i]);
+    if ((byte & 0xc0) != 0x80) return {0, 1, false};
+    c = c << 6 | (byte & 0x3f);
+  }
+  static constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  if (c < kLeast[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) return {0, 1, false};
+  return {c, n, true};
+}
+
+bool harmful(char32_t c) {
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) ||       // control characters, C1 too: a terminal may obey them
+         (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || c == 0x061c || c == 0x00ad ||
+         (c >= 0xe0000 && c <= 0xe0fff);              // unseen, or turning the line around
+}
+
+std::string clean(std::string_view text, bool lines) {
+  std::string out;
+  while (!text.empty()) {
+    const Character c = next(text);
+    if (c.good && (!harmful(c.value) || (lines && c.value == '\n'))) out.append(text.substr(0, c.size));
+    else out += '?';
+    text.remove_prefix(c.size);
+  }
+  return out;
+}
+
+/// The first `n` characters of a clean text.
+std::string_view first_columns(std::string_view text, size_t n) {
+  size_t at = 0;
+  for (; n > 0 && at < text.size(); --n) at += next(text.substr(at)).size;
+  return text.substr(0, at);
+}
+
+std::string_view last_columns(std::string_view text, size_t n) {
+  const size_t all = columns(text);
+  return all <= n ? text : text.substr(first_columns(text, all - n).size());
+}
+
+}  // namespace
+
+size_t columns(std::string_view text) {
+  size_t n = 0;
+  for (; !text.empty(); ++n) text.remove_prefix(next(text).size);
+  return n;
+}
+
+std::string shown(std::string_view text, size_t most) {
+  // A name of 64 KiB is cut before it is looked at closely.
+  std::string out = most && text.size() > 16 * most + 64
+                        ? clean(text.substr(0, 8 * most), false) + "..." + clean(text.substr(text.size() - 8 * most), false)
+                        : clean(text, false);
+  if (most == 0 || columns(out) <= most) return out;
+  if (most < 8) return std::string(first_columns(out, most));
+  const size_t head = (most - 3) / 2, tail = most - 3 - head;
+  return std::string(first_columns(out, head)) + "..." + std::string(last_columns(out, tail));
+}
+
+std::string shown_lines(std::string_view text) { return clean(text, true); }
+
+std::string short_path(std::string_view path, size_t most) {
+  const std::string whole = shown(path, std::max<size_t>(most * 4, 256));
+  if (columns(whole) <= most) return whole;
+  for (size_t at = 0; (at = whole.find('/', at)) != whole.npos; ++at) {
+    const std::string tail = ".../" + whole.substr(at + 1);
+    if (columns(tail) <= most) return tail;
+  }
+  return shown(whole, most);
+}
+
+std::string signed_bytes(double bytes) {
+  const Bytes b{int64_t(std::clamp(bytes, -9e18, 9e18))};
+  return (b.value > 0 ? "+" : "") + to_string(b);
+}
+
+Table::Table(std::vector<std::string> head) : head_(std::move(head)) {
+  for (std::string& name : head_) {
+    left_.push_back(name.starts_with('<'));
+    if (left_.back()) name.erase(0, 1);
+  }
+}
+
+void Table::add(std::vector<std::string> cells) {
+  cells.resize(head_.size());
+  rows_.push_back(std::move(cells));
+}
+
+std::string Table::text(int width, int indent) const {
+  std::vector<size_t> wide(head_.size());
+  for (size_t i = 0; i < head_.size(); ++i) {
+    wide[i] = columns(head_[i]);
+    for (const auto& row : rows_) wide[i] = std::max(wide[i], columns(row[i]));
+  }
+  size_t before = size_t(indent);
+  for (size_t i = 0; i + 1 < wide.size(); ++i) before += wide[i] + 2;
+  const size_t rest = size_t(width) > before + 12 ? size_t(width) - before : 12;
+  std::string out;
+  const auto put = [&](const std::vector<std::string>& cells) {
+    std::string line(size_t(indent), ' ');
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const bool last = i + 1 == cells.size();
+      const std::string cell = last && columns(cells[i]) > rest ? shown(cells[i], rest) : cells[i];
+      const size_t size = columns(cell), pad = wide[i] > size ? wide[i] - size : 0;
+      if (!left_[i] && !last) line.append(pad, ' ');
+      line += cell;
+      if (left_[i] && !last) line.append(pad, ' ');
+      if (!last) line += "  ";
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  };
+  put(head_);
+  for (const auto& row : rows_) put(row);
+  return out;
+}
+
+}  // namespace millpond::report

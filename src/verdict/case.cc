@@ -1,0 +1,146 @@
+#include "verdict/case.h"
+
+#include <algorithm>
+#include <map>
+
+namespace millpond::verdict {
+namespace {
+
+bool same(const Place& a, const Frame& f) { return a.line == f.line && a.file == f.file; }
+
+/// Frames of the user's code, outermost first.
+std::vector<const Frame*> user_stack(const Site& site) {
+  std::vector<const Frame*> frames;
+  for (const Frame& f : site.frames)
+    if (is_user(f)) frames.push_back(&f);
+  std::ranges::reverse(frames);
+  return frames;
+}
+
+constexpr double kLargeBlock = 64 << 10;  // graphs and Python objects are made of smaller ones, weights of larger
+
+constexpr double kElement = 1 << 10;  // of a data set
+
+double reserved(const SiteGroup& s, double block) {
+  if (s.block() < block) return 0;
+  double sum = 0;
+  for (Bytes b : s.age) sum += double(b.value);
+  return sum <= 0 || double((s.age[0] + s.age[1]).value) > 0.6 * sum ? std::max(0.0, s.bytes - s.before) : 0;
+}
+
+}  // namespace
+
+Case::Case(const Evidence& e) : evidence(e), notes(read_notes(e)), periods(find_periods(e, notes.lead)) {
+  sites = live_sites(e, periods);
+  growth = find_growth(e, notes, periods, sites);
+}
+
+double Case::rose(const std::string& name) const {
+  const Series s = counter(evidence, periods, name).since(periods.warm);
+  return s.size() < 2 ? 0 : std::max(0.0, s.y.back() - s.y.front());
+}
+
+double Case::times(std::string_view what, std::optional<Unit> unit) const {
+  const double by_units = unit ? periods.rate(*unit) * periods.length() : 0;
+  // Lines are counted over the whole run: warm-up has its part of them. One at the start is none after it.
+  const double all = notes.count(what), length = periods.x.empty() ? 0 : periods.x.back() - periods.x.front();
+  const double by_lines = length > 0 && all > 1 ? all * periods.length() / length : 0;
+  return std::max(by_units, by_lines);
+}
+
+std::optional<double> Case::growth_share(const std::function<bool(const Frame&)>& like) const {
+  if (sites.gained <= 0) return {};
+  double sum = 0;
+  for (const SiteGain& g : sites.gains)
+    if (std::ranges::any_of(evidence.sites[size_t(g.site)].frames, like)) sum += g.bytes;
+  return sum / sites.gained;
+}
+
+std::optional<double> Case::growth_share(const Place& place) const {
+  return growth_share([&](const Frame& f) { return same(place, f); });
+}
+
+double Case::share(const Container& c) const {
+  if (growth.slope.value <= 0) return 0;
+  return std::clamp(c.bytes_per_period / growth.slope.value, 0.0, 1.0);
+}
+
+double Case::data_share() const {
+  double most = 0;
+  for (const Container& c : notes.containers) {
+    const std::string items = lower(c.item_type);
+    if (!c.still || c.bounded || contains(items, "model") || contains(items, "sequential") ||
+        contains(items, "functional") || contains(items, "figure"))
+      continue;
+    if (c.is_user) most = std::max(most, share(c));
+  }
+  return most;
+}
+
+double Case::reserved_at(const Place& place) const {
+  double sum = 0;
+  for (const SiteGroup& s : sites.groups)
+    if (s.user && s.place.line == place.line && s.place.file == place.file) sum += reserved(s, kLargeBlock);
+  return sum;
+}
+
+double Case::reserved_natively(bool large) const {
+  double sum = 0;
+  for (const SiteGroup& s : sites.groups)
+    if (!s.user) sum += reserved(s, large ? kLargeBlock : kElement);
+  return sum;
+}
+
+std::optional<Place> Case::growing_place() const {
+  // What every cohort leaves behind counts before what merely rose.
+  for (const bool proven : {true, false})
+    for (const SiteGroup& s : sites.groups)
+      if (s.user && s.grown > 0.1 * growth.total && s.grown > 1e6 && (!proven || cohorts(s.age) == Cohorts::kEvery))
+        return with_text(s.place);
+  return {};
+}
+
+Place Case::loop_place(const Place& inner) const {
+  // Go inwards from the outermost function as long as nearly all of the growth goes the same way.
+  std::vector<std::pair<std::vector<const Frame*>, double>> stacks;
+  double all = 0;
+  for (const SiteGain& g : sites.gains) {
+    std::vector<const Frame*> stack = user_stack(evidence.sites[size_t(g.site)]);
+    if (stack.empty()) continue;
+    stacks.emplace_back(std::move(stack), g.bytes);
+    all += g.bytes;
+  }
+  std::string file, function;
+  for (size_t depth = 0;; ++depth) {
+    std::map<std::pair<std::string, std::string>, double> here;
+    for (const auto& [stack, bytes] : stacks)
+      if (depth < stack.size()) here[{stack[depth]->file, stack[depth]->function}] += bytes;
+    const auto most = std::ranges::max_element(here, {}, [](const auto& e) { return e.second; });
+    if (most == here.end() || most->second < 0.85 * all) break;
+    std::tie(file, function) = most->first;
+  }
+  if (function.empty() || (inner.function == function && inner.file == file)) return inner;
+  // Which line of that function leads to `inner`.
+  for (const Site& site : evidence.sites) {
+    const std::vector<const Frame*> stack = user_stack(site);
+    const bool through = std::ranges::any_of(stack, [&](const Frame* f) { return same(inner, *f); });
+    if (!through) continue;
+    for (const Frame* f : stack)
+      if (f->function == function && f->file == file) return with_text(verdict::place_of(*f));
+  }
+  return inner;
+}
+
+Place Case::with_text(Place place) const {
+  if (!place.snippet.empty()) return place;
+  const auto take = [&](const Place& p) {
+    if (place.snippet.empty() && p.line == place.line && p.file == place.file) place.snippet = p.snippet;
+  };
+  for (const CountedLine& l : notes.lines) take(l.place);
+  for (const Container& c : notes.containers) take(c.place);
+  for (const Stage& s : notes.stages) take(s.place);
+  for (const SeenAdvice& a : notes.advice) take(a.place);
+  return place;
+}
+
+}  // namespace millpond::verdict

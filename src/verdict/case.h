@@ -1,0 +1,55 @@
+// Case: the evidence as detectors ask it. Everything is worked out once; nothing here decides.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "verdict/growth.h"
+#include "verdict/notes.h"
+#include "verdict/periods.h"
+#include "verdict/sites.h"
+
+namespace millpond::verdict {
+
+struct Case {
+  explicit Case(const Evidence& evidence);
+  const Evidence& evidence;
+  Notes notes;
+  Periods periods;
+  LiveSites sites;
+  Growth growth;
+
+  bool leaking() const { return growth.course == Course::kLeak; }
+
+  /// How much a counter rose after warm-up; 0 when it was not reported.
+  double rose(const std::string& counter) const;
+  /// How often something counted happened after warm-up: by the units at the marks, otherwise by the user's lines.
+  double times(std::string_view what, std::optional<Unit> unit = {}) const;
+
+  /// Share of the sampled growth whose stack has a frame like this; nothing when nothing was sampled.
+  std::optional<double> growth_share(const std::function<bool(const Frame&)>& like) const;
+  std::optional<double> growth_share(const Place& place) const;
+  /// Share of the growth that a container's items explain, at most 1.
+  double share(const Container& container) const;
+  /// The largest share of any container with the user's own data in it: models and tensors with graphs have causes of
+  /// their own.
+  double data_share() const;
+
+  /// Bytes alive at the end, in large blocks, taken since the model was made (or since the start, where that was not
+  /// seen), under this line.
+  double reserved_at(const Place& place) const;
+  /// The same without any frame of the user's: memory that libraries' own threads took.
+  double reserved_natively(bool large = false) const;
+  /// Memory now less memory when the first phase began.
+  double jump() const { return growth.level - growth.baseline; }
+
+  /// The user's line that grows most.
+  std::optional<Place> growing_place() const;
+  /// The line in the function where the growing loop is, from which `inner` is reached: "model = build_model()", not a
+  /// line of build_model.
+  Place loop_place(const Place& inner) const;
+  /// With the text of the line where a note knows it.
+  Place with_text(Place place) const;
+};
+
+}  // namespace millpond::verdict

@@ -1,0 +1,30 @@
+#include "base/format.h"
+#include "verdict/causes/retrace.h"
+
+namespace millpond::verdict {
+namespace {
+
+std::optional<Match> detect(const Case& c) {
+  const std::optional<Retrace> r = retrace(c);
+  if (!r || r->why != Why::kArgument) return {};
+  Match m = retrace_match(c, *r);
+  m.fix = format(
+      "Pass `tf.constant({0})` (or keep it in a tf.Variable) instead of the Python number `{0}`, so that the function "
+      "is traced once.",
+      r->argument);
+  return m;
+}
+
+}  // namespace
+
+const Cause c01_python_argument = {
+    .id = "C1",
+    .title = "A tf.function gets a Python number that changes, so every call is traced anew and every trace is kept",
+    .explanation =
+        "TensorFlow makes a graph for each value of a Python argument and keeps them all as long as the function "
+        "lives.",
+    .fix = "Pass tensors instead of Python numbers, or give the function an input_signature.",
+    .threads = {"tensorflow#24726", "tensorflow#29027", "tensorflow/addons#807"},
+    .detect = detect};
+
+}  // namespace millpond::verdict

@@ -1,0 +1,35 @@
+#include "base/format.h"
+#include "verdict/causes/cause.h"
+#include "verdict/causes/words.h"
+
+namespace millpond::verdict {
+namespace {
+
+bool compiler(const Frame& f) {
+  return contains(f.function, "xla::") || contains(f.function, "llvm::") || contains(f.function, "mlir::");
+}
+
+std::optional<Match> detect(const Case& c) {
+  if (!c.leaking() || !c.notes.has("tensorflow") ||
+      c.times("model", Unit::kModel) + c.times("compile", Unit::kCompile) < 3)
+    return {};
+  const std::optional<double> under = c.growth_share(compiler);
+  if (under.value_or(0) < 0.4) return {};
+  Match m{.share = *under, .weight = 0.95, .confidence = 0.75};
+  if (c.periods.rate(Unit::kModel) > 0) m.unit = Unit::kModel;
+  if (const CountedLine* line = c.notes.line("model")) m.blame = line->loop ? *line->loop : c.loop_place(line->place);
+  m.evidence.push_back(format("{:.0f} % of the sampled growth was allocated by the XLA compiler", 100 * *under));
+  return m;
+}
+
+}  // namespace
+
+const Cause c06_xla_programs = {
+    .id = "C6",
+    .title = "Each new model is compiled by XLA, and compiled programs are never thrown away",
+    .explanation = "TensorFlow has no limit on XLA executables; they live as long as the process.",
+    .fix = "Use one model again, or compile with jit_compile=False: `model.compile(..., jit_compile=False)`.",
+    .threads = {"tensorflow#64170", "tensorflow#66434", "tensorflow#52645"},
+    .detect = detect};
+
+}  // namespace millpond::verdict

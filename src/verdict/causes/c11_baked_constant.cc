@@ -1,0 +1,48 @@
+#include "base/format.h"
+#include "verdict/causes/cause.h"
+#include "verdict/causes/words.h"
+
+namespace millpond::verdict {
+namespace {
+
+std::optional<Match> detect(const Case& c) {
+  if (c.leaking()) {
+    // Every trace brings the same large blocks again.
+    const CountedLine* line = c.notes.line("trace");
+    if (!line || std::max(c.rose("tf.traces"), c.times("trace")) < 3) return {};
+    double large = 0;
+    for (const SiteGroup& s : c.sites.groups)
+      if (s.block() > 1 << 20) large += s.grown;
+    const std::optional<double> under = c.growth_share(line->place);
+    if (large < 0.6 * c.growth.total || under.value_or(0) < 0.6) return {};
+    Match m{.share = std::min(1.0, large / c.growth.total) * (1 - c.data_share()), .weight = 1, .confidence = 0.6};
+    m.blame = line->place;
+    m.evidence.push_back(format("{} of the growth are blocks of more than a MiB, made while tracing under {}",
+                                amount(large), at(line->place)));
+    return m;
+  }
+  const Stage* slices = c.notes.stage("from_tensor_slices");
+  if (!slices) slices = c.notes.stage("from_tensors");
+  if (!slices) return {};
+  const double bytes = c.reserved_at(slices->place);
+  if (bytes < std::max(20e6, 0.03 * c.growth.level)) return {};
+  Match m{.kind = Kind::kReserve, .share = 1, .weight = 1, .bytes = bytes, .confidence = 0.75};
+  m.blame = slices->place;
+  m.evidence.push_back(format("{} are alive that {} took once", amount(bytes), at(slices->place)));
+  return m;
+}
+
+}  // namespace
+
+const Cause c11_baked_constant = {.id = "C11",
+                                  .title = "An array was copied into a graph as a constant",
+                                  .explanation =
+                                      "from_tensor_slices(array), and a closure over an array in a traced function, "
+                                      "copy the array into the graph, once for each trace.",
+                                  .fix =
+                                      "Pass the array as an argument or keep it in a tf.Variable; feed large arrays by "
+                                      "a generator or by keras.utils.PyDataset.",
+                                  .threads = {"tensorflow#38693", "jax#16278", "jax#11448"},
+                                  .detect = detect};
+
+}  // namespace millpond::verdict

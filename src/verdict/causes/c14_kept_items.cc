@@ -1,0 +1,45 @@
+#include "base/format.h"
+#include "verdict/causes/cause.h"
+#include "verdict/causes/words.h"
+
+namespace millpond::verdict {
+namespace {
+
+std::optional<Match> detect(const Case& c) {
+  if (!c.leaking()) return {};
+  const Container* best = nullptr;
+  double share = 0;
+  for (const Container& k : c.notes.containers) {
+    if (!k.still || k.bounded || is_model(k.item_type) || is_figure(k.item_type) || contains(k.words(), "registry") ||
+        contains(k.words(), "hook") || contains(k.words(), "grad_fn"))
+      continue;
+    // The user's own line before a library's; of two that hold one another, the one that holds more.
+    const double own = c.share(k) * (k.is_user ? 1 : 0.7);
+    if (own > share) share = own, best = &k;
+  }
+  if (!best || share < 0.15) return {};
+  Match m{.share = share, .weight = best->is_user ? 1.0 : 0.7, .confidence = share > 0.5 ? 0.93 : 0.7};
+  m.blame = best->place;
+  m.holder = tell(*best);
+  m.title =
+      format("{} keeps every {} that is added to it", tell(*best), best->item_type.empty() ? "item" : best->item_type);
+  m.evidence.push_back(format("{} has {:.0f} items, {:.3g} more {}, {} in all {}", tell(*best), best->length,
+                              best->per_period, every(c), amount(best->bytes_per_period), every(c)));
+  if (!best->chain.empty()) m.evidence.push_back(format("it is reached by: {}", fmt::join(best->chain, ", ")));
+  m.fix = keep_less(*best, is_tensor(best->item_type));
+  return m;
+}
+
+}  // namespace
+
+const Cause c14_kept_items = {
+    .id = "C14",
+    .title = "A container keeps arrays or objects of every round",
+    .explanation =
+        "A list, dict or attribute of a callback, a data set or a loop gets something in every round and is never "
+        "emptied.",
+    .fix = "Keep a number of each, write them to disk, or bound the container (collections.deque(maxlen=...)).",
+    .threads = {"rabbityl/lepard#12", "tensorflow#34876"},
+    .detect = detect};
+
+}  // namespace millpond::verdict

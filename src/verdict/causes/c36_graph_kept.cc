@@ -1,0 +1,49 @@
+#include "base/format.h"
+#include "verdict/causes/cause.h"
+#include "verdict/causes/words.h"
+
+namespace millpond::verdict {
+namespace {
+
+const Container* keeper(const Case& c) {
+  const Container* best = nullptr;
+  for (const Container& k : c.notes.containers) {
+    if (!k.still || k.bounded || contains(k.words(), "hook")) continue;
+    if (contains(k.words(), "grad_fn")) return &k;
+    if (is_tensor(k.item_type) && (!best || (k.is_user && !best->is_user))) best = &k;
+  }
+  return best;
+}
+
+std::optional<Match> detect(const Case& c) {
+  const double graphs = c.rose("torch.with_grad_fn");
+  const Container* k = keeper(c);
+  if (!c.leaking() || !k || (graphs < 3 && !contains(k->words(), "grad_fn"))) return {};
+  Match m{.share = 1, .weight = 1.1, .confidence = 0.9};
+  m.blame = k->place;
+  m.holder = tell(*k);
+  m.evidence.push_back(
+      format("{} gains {:.3g} tensors {}; each keeps the graph that made it", tell(*k), k->per_period, every(c)));
+  if (graphs >= 3)
+    m.evidence.push_back(
+        format("{:.0f} more tensors with a graph behind them are alive than when warm-up was over", graphs));
+  const std::optional<Addition> add = addition(k->place.snippet);
+  if (add)
+    m.fix = format("Write `{}{}.item(){}` instead of `{}`, and evaluate under `with torch.no_grad():`.", add->before,
+                   add->argument, add->after, k->place.snippet);
+  else if (contains(k->place.snippet, "+="))
+    m.fix = format("Add a number, not a tensor: `{}.item()`, or `.detach()`.", k->place.snippet);
+  return m;
+}
+
+}  // namespace
+
+const Cause c36_graph_kept = {
+    .id = "C36",
+    .title = "Tensors are kept together with the graph that made them",
+    .explanation = "A loss that is stored or summed up keeps every activation of its step alive through grad_fn.",
+    .fix = "Keep `loss.item()` (or `loss.detach()`), and evaluate under `torch.no_grad()`.",
+    .threads = {"pytorch#1840", "pytorch#64586", "pytorch#6017"},
+    .detect = detect};
+
+}  // namespace millpond::verdict

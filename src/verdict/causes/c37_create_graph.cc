@@ -1,0 +1,37 @@
+#include "base/format.h"
+#include "verdict/causes/cause.h"
+#include "verdict/causes/words.h"
+
+namespace millpond::verdict {
+namespace {
+
+std::optional<Match> detect(const Case& c) {
+  if (!c.leaking() || c.rose("torch.with_grad_fn") < 3) return {};
+  for (const CountedLine& line : c.notes.lines) {
+    if (line.what != "backward" ||
+        (!contains(line.place.snippet, "create_graph=True") && !contains(line.place.snippet, "retain_graph=True")))
+      continue;
+    Match m{.share = 0.9 * (1 - c.data_share()), .weight = 1, .confidence = 0.8};
+    m.blame = line.place;
+    m.evidence.push_back(format("{} was called {}, and {:.0f} more tensors with a graph are alive", at(line.place),
+                                often(line.count), c.rose("torch.with_grad_fn")));
+    return m;
+  }
+  return {};
+}
+
+}  // namespace
+
+const Cause c37_create_graph = {
+    .id = "C37",
+    .title = "backward keeps its graph (create_graph or retain_graph), and parameters and gradients hold one another",
+    .explanation =
+        "With create_graph=True a gradient refers to the graph, and the graph to the parameter: a cycle that gc does "
+        "not see.",
+    .fix =
+        "Use torch.autograd.grad(...) for second derivatives, or set parameter.grad = None after each step; drop "
+        "retain_graph=True.",
+    .threads = {"pytorch#4661", "pytorch#1346", "pytorch#71068"},
+    .detect = detect};
+
+}  // namespace millpond::verdict

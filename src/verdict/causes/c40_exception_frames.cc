@@ -1,0 +1,39 @@
+#include "base/format.h"
+#include "verdict/causes/cause.h"
+#include "verdict/causes/words.h"
+
+namespace millpond::verdict {
+namespace {
+
+std::optional<Match> detect(const Case& c) {
+  if (!c.leaking()) return {};
+  for (const GrowingType& t : c.notes.types) {
+    if ((t.type != "traceback" && t.type != "frame") || t.per_period < 0.5 || t.count < 3) continue;
+    Match m{.share = 0.8 * (1 - 0.5 * c.data_share()), .weight = 0.95, .confidence = 0.75};
+    for (const Container& k : c.notes.containers)
+      if (k.still && k.is_user &&
+          (contains(lower(k.item_type), "error") || contains(lower(k.item_type), "exception"))) {
+        m.blame = k.place;
+        m.holder = tell(k);
+        m.weight = 1.1;
+      }
+    if (!m.blame) m.blame = c.growing_place();
+    m.evidence.push_back(
+        format("{:.0f} objects of type {} are alive, {:.3g} more {}: each keeps the local variables of its functions",
+               t.count, t.type, t.per_period, every(c)));
+    return m;
+  }
+  return {};
+}
+
+}  // namespace
+
+const Cause c40_exception_frames = {
+    .id = "C40",
+    .title = "Stored exceptions keep the frames they came through, with all their variables",
+    .explanation = "An exception has a traceback, the traceback has frames, and a frame has its local variables.",
+    .fix = "Store str(error), or error.with_traceback(None); retry outside of the except block.",
+    .threads = {"pytorch#18853", "pytorch#10348", "pytorch#82218"},
+    .detect = detect};
+
+}  // namespace millpond::verdict

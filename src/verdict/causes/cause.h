@@ -1,0 +1,39 @@
+// A cause: how it is recognised, what it is in plain words, how it is cured, and where people met it. One file for
+// each; list.inc names them all.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "verdict/case.h"
+
+namespace millpond::verdict {
+
+struct Match {
+  Kind kind = Kind::kLeak;
+  double share = 0;   // of the growth; for what does not grow: 1
+  double weight = 1;  // how particular the evidence is: of two that explain the same, the more particular one is named
+  double bytes = 0;   // of what does not grow
+  double confidence = 0.7;
+  std::optional<Unit> unit{};  // growth follows this; otherwise the period
+  std::optional<Place> blame{};
+  std::string title{}, holder{}, fix{};  // empty: the cause's own title and fix
+  std::vector<std::string> evidence{};
+  double score() const { return share * weight; }
+};
+
+struct Cause {
+  std::string id{}, title{}, explanation{}, fix{};
+  std::vector<std::string> threads{};
+  std::optional<Match> (*detect)(const Case&) = nullptr;
+  std::string not_detected{};  // the reason, where there is no detector
+};
+
+/// All of list.inc, in its order.
+const std::vector<const Cause*>& causes();
+
+#define CAUSE(name) extern const Cause name;
+#include "verdict/causes/list.inc"
+#undef CAUSE
+
+}  // namespace millpond::verdict

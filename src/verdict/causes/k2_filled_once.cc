@@ -1,0 +1,45 @@
+#include "base/format.h"
+#include "verdict/causes/cause.h"
+#include "verdict/causes/words.h"
+
+namespace millpond::verdict {
+namespace {
+
+bool trains(const Case& c, const Place& p) {
+  for (const CountedLine& l : c.notes.lines)
+    if (l.place.line == p.line && l.place.file == p.file)
+      return true;  // a call into a framework: its memory has other names
+  return false;
+}
+
+std::optional<Match> detect(const Case& c) {
+  if (c.leaking()) return {};
+  const SiteGroup* best = nullptr;
+  double most = std::max(20e6, 0.03 * c.growth.level);
+  for (const SiteGroup& s : c.sites.groups) {
+    if (!s.user || trains(c, s.place) || s.live.size() < 4 || cohorts(s.age) != Cohorts::kOld) continue;
+    // It filled while the program ran: over the periods, or between the first step and the first of them. What was
+    // there before is data.
+    const double filled = s.bytes - (c.sites.has_begun ? s.begun : s.live.y.front());
+    const bool stopped = s.live.y.back() - s.live.y[s.live.size() / 2] < 0.1 * filled;
+    if (filled > most && stopped) most = filled, best = &s;
+  }
+  if (!best) return {};
+  Match m{.kind = Kind::kCache, .share = 1, .weight = 0.8, .bytes = most, .confidence = 0.7};
+  m.blame = c.with_text(best->place);
+  m.evidence.push_back(format("{} from {} were taken while training began and stayed; nothing was added later",
+                              amount(most), at(best->place)));
+  return m;
+}
+
+}  // namespace
+
+const Cause k2_filled_once = {
+    .id = "K2",
+    .title = "Something fills in the first rounds and then stays",
+    .explanation = "Results are kept for later rounds, which ask for the same ones again.",
+    .fix = "Not a leak. Bound it (functools.lru_cache(maxsize=...)) or keep smaller things if memory is short.",
+    .threads = {},
+    .detect = detect};
+
+}  // namespace millpond::verdict

@@ -1,0 +1,36 @@
+#include "base/format.h"
+#include "verdict/causes/cause.h"
+#include "verdict/causes/words.h"
+
+namespace millpond::verdict {
+namespace {
+
+std::optional<Match> detect(const Case& c) {
+  // By what allocators have in use, not by resident memory: that also settles slowly when nothing fills.
+  const Series& live = c.periods.live;
+  if (c.leaking() || live.size() < 8) return {};
+  const auto part = [&](size_t from, size_t to) {
+    return median({live.y.begin() + long(from), live.y.begin() + long(to)});
+  };
+  const size_t n = live.size();
+  const double end = part(n - n / 3, n), filled = end - live.y.front();
+  if (filled < std::max(32e6, 0.08 * c.growth.level)) return {};
+  const bool stopped = end - part(n / 2, n - n / 3) < 0.1 * filled;
+  const bool slowly = biggest_step(live.y).size < 0.6 * filled;  // one step is a reserve
+  if (!stopped || !slowly) return {};
+  Match m{.kind = Kind::kCache, .share = 1, .weight = 0.6, .bytes = filled, .confidence = 0.6};
+  m.evidence.push_back(format("what allocators have in use rose by {} over several {}s and then stopped",
+                              amount(filled), to_string(c.periods.unit)));
+  return m;
+}
+
+}  // namespace
+
+const Cause k3_filled_slowly = {.id = "K3",
+                                .title = "Something fills over several rounds and then stops by itself",
+                                .explanation = "A cache, a pool or a buffer grows until it is large enough.",
+                                .fix = "Not a leak. Nothing to fix unless memory is short.",
+                                .threads = {},
+                                .detect = detect};
+
+}  // namespace millpond::verdict

@@ -1,0 +1,43 @@
+#include "base/format.h"
+#include "verdict/causes/cause.h"
+#include "verdict/causes/words.h"
+
+namespace millpond::verdict {
+namespace {
+
+std::optional<Match> detect(const Case& c) {
+  if (!c.leaking()) return {};
+  const SiteGroup* most = nullptr;
+  for (const SiteGroup& s : c.sites.groups)
+    if (!s.user && s.grown > 0 && (!most || s.grown > most->grown)) most = &s;
+  if (!most) return {};
+  Match m{.weight = 0.35};
+  m.share = std::clamp(most->grown / std::max(1.0, c.growth.total), 0.1, 1.0);
+  m.confidence = cohorts(most->age) == Cohorts::kEvery ? 0.85 : 0.65;
+  if (!c.notes.agent) {
+    m.weight = 0.8;
+    m.blame = most->place;  // the program's own function where its source is known
+    for (const Frame& f : c.evidence.sites[size_t(most->sites.front())].frames)
+      if (f.native && f.line > 0) {
+        m.blame = place_of(f);
+        break;
+      }
+  }
+  m.evidence.push_back(format("{} allocated {} that are still in use, more in every part of the run", tell(most->place),
+                              amount(most->bytes)));
+  return m;
+}
+
+}  // namespace
+
+const Cause n1_native = {.id = "N1",
+                         .title = "Native code allocates and does not free",
+                         .explanation = "malloc or new without its free, or a native container that only grows.",
+                         .fix =
+                             "Free what is allocated here, or give it an owner (std::unique_ptr, std::vector) that "
+                             "goes out of scope; a sanitizer build "
+                             "(-fsanitize=address) lists what is unreachable at exit.",
+                         .threads = {},
+                         .detect = detect};
+
+}  // namespace millpond::verdict

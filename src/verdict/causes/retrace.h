@@ -1,0 +1,22 @@
+// tf.functions that are traced again and again, for whatever reason: what the causes C1, C2 and C3 have in common.
+#pragma once
+#include "verdict/causes/cause.h"
+
+namespace millpond::verdict {
+
+enum class Why { kArgument, kCallable, kShape };
+
+struct Retrace {
+  Why why = Why::kArgument;
+  std::optional<Place> place;  // the user's line under which it happens
+  double count = 0;            // after warm-up
+  std::string argument;        // that looks like a Python number
+};
+
+/// Nothing when traces do not rise, or when new models and compiles explain them.
+std::optional<Retrace> retrace(const Case& c);
+
+/// The match that all three make of it.
+Match retrace_match(const Case& c, const Retrace& r);
+
+}  // namespace millpond::verdict

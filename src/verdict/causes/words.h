@@ -1,0 +1,29 @@
+// Words that several causes share: places, holders, and code that keeps less.
+#pragma once
+#include <string>
+
+#include "verdict/case.h"
+
+namespace millpond::verdict {
+
+std::string file_name(const std::string& path);  // without folders
+std::string at(const Place& place);              // "train.py:41"
+std::string tell(const Place& place);            // "`SavePredictions.on_epoch_end` (train.py:41)"
+std::string tell(const Container& container);    // "list self.saved of SavePredictions, 480 long"
+std::string every(const Case& c);                // "every epoch"
+std::string often(double times);                 // "12 times"
+
+/// "target.append(argument)" or "target[key] = argument", taken apart; nothing when the line is of another kind.
+struct Addition {
+  std::string before, target, argument, after;
+};
+std::optional<Addition> addition(const std::string& text);
+
+/// How the line that adds to a container could keep less. `tensor`: items are tensors.
+std::string keep_less(const Container& container, bool tensor);
+
+bool is_model(const std::string& type);
+bool is_tensor(const std::string& type);
+bool is_figure(const std::string& type);
+
+}  // namespace millpond::verdict

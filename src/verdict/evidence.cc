@@ -1,0 +1,38 @@
+#include "verdict/evidence.h"
+
+#include <algorithm>
+
+namespace millpond::verdict {
+
+std::string_view to_string(Unit unit) {
+  switch (unit) {
+    case Unit::kBatch:
+      return "batch";
+    case Unit::kEpoch:
+      return "epoch";
+    case Unit::kModel:
+      return "model";
+    case Unit::kCall:
+      return "call";
+    case Unit::kTrace:
+      return "shape";
+    case Unit::kCompile:
+      return "compile";
+    case Unit::kLine:
+      return "line";
+    case Unit::kFit:
+      return "fit";
+    case Unit::kSecond:
+      return "second";
+    case Unit::kRun:
+      return "run";
+  }
+  return "run";
+}
+
+const Frame* Site::user() const {
+  const auto found = std::ranges::find_if(frames, &Frame::user);
+  return found == frames.end() ? nullptr : &*found;
+}
+
+}  // namespace millpond::verdict

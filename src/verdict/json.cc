@@ -1,0 +1,59 @@
+#include "verdict/verdict.h"
+
+namespace millpond::verdict {
+namespace {
+
+using json = nlohmann::json;
+
+json to_json(const std::optional<Place>& p) {
+  if (!p) return nullptr;
+  return {{"file", p->file}, {"line", p->line}, {"function", p->function}, {"snippet", p->snippet}};
+}
+
+json to_json(const Interval& i) { return json::array({i.low, i.high}); }
+
+json to_json(const std::optional<Forecast>& f) {
+  if (!f) return nullptr;
+  json j = {{"limit", f->limit},
+            {"limit_bytes", f->bytes.value},
+            {"seconds", f->seconds},
+            {"seconds_range", to_json(f->seconds_range)},
+            {"unit_index", nullptr}};
+  if (f->unit_index) j["unit_index"] = *f->unit_index;
+  return j;
+}
+
+json to_json(const Finding& f) {
+  return {{"verdict", to_string(f.kind)},
+          {"cause", f.cause},
+          {"title", f.title},
+          {"unit", to_string(f.unit)},
+          {"bytes_per_unit", f.bytes_per_unit},
+          {"bytes_per_unit_range", to_json(f.bytes_per_unit_range)},
+          {"units_seen", f.units_seen},
+          {"total_bytes", f.total.value},
+          {"confidence", f.confidence},
+          {"blame", to_json(f.blame)},
+          {"holder", f.holder},
+          {"evidence", f.evidence},
+          {"fix", f.fix},
+          {"threads", f.threads},
+          {"forecast", to_json(f.forecast)},
+          {"sets_verdict", f.sets_verdict}};
+}
+
+}  // namespace
+
+json to_json(const Verdict& v) {
+  json findings = json::array(), advice = json::array();
+  for (const Finding& f : v.findings) findings.push_back(to_json(f));
+  for (const Advice& a : v.advice) advice.push_back({{"what", a.what}, {"text", a.text}, {"place", to_json(a.place)}});
+  json j = {{"verdict", to_string(v.kind)},
+            {"sentence", v.sentence},
+            {"findings", std::move(findings)},
+            {"advice", std::move(advice)}};
+  if (!v.would_settle.empty()) j["would_settle"] = v.would_settle;
+  return j;
+}
+
+}  // namespace millpond::verdict

@@ -1,0 +1,227 @@
+#include <algorithm>
+
+#include "base/format.h"
+#include "verdict/advice.h"
+#include "verdict/causes/cause.h"
+#include "verdict/causes/words.h"
+#include "verdict/forecast.h"
+#include "verdict/sentence.h"
+
+namespace millpond::verdict {
+namespace {
+
+struct Named {
+  const Cause* cause;
+  Match match;
+};
+
+std::vector<Named> matches(const Case& c) {
+  std::vector<Named> found;
+  for (const Cause* cause : causes()) {
+    if (!cause->detect) continue;
+    if (std::optional<Match> m = cause->detect(c)) found.push_back({cause, std::move(*m)});
+  }
+  return found;
+}
+
+/// The unit that growth follows. Of the period and what is counted within it the period is named, unless counts that
+/// vary explain the growth much better: then it is they that cost memory.
+Unit follow(const Case& c, const Match& m) {
+  if (m.unit && c.periods.rate(*m.unit) > 0) return *m.unit;
+  const Series rss = (c.growth.by_tree ? c.periods.tree : c.periods.rss).since(c.periods.warm);
+  const double plain = straightness(rss.x, rss.y);
+  for (Unit unit : {Unit::kModel, Unit::kCompile, Unit::kTrace}) {
+    const Series count = c.periods.counted(unit).since(c.periods.warm);
+    if (count.size() != rss.size()) continue;
+    const UnitFit fit = fit_unit(count.y, rss.y);
+    if (fit.varies && fit.straight > 0.9 && 1 - fit.straight < 0.5 * (1 - plain)) return unit;
+  }
+  return c.periods.unit;
+}
+
+Finding describe(const Case& c, const Named& n) {
+  const Match& m = n.match;
+  Finding f;
+  f.kind = m.kind;
+  f.cause = n.cause->id;
+  f.title = m.title.empty() ? n.cause->title : m.title;
+  f.fix = m.fix.empty() ? n.cause->fix : m.fix;
+  f.threads = n.cause->threads;
+  f.blame = m.blame;
+  if (f.blame) f.blame = c.with_text(*f.blame);
+  f.holder = m.holder;
+  f.evidence = m.evidence;
+  f.confidence = m.confidence;
+  return f;
+}
+
+/// How sure of "leak", from the number of witnesses and how much each says.
+double certainty(const Growth& g) {
+  const double length = g.slope.value > 0 ? (g.slope.range.high - g.slope.range.low) / g.slope.value : 1;
+  double sure = 0.55 + 0.12 * double(std::min<size_t>(3, g.proofs.size())) - 0.1 * double(g.vetoes.size());
+  if (length < 0.3) sure += 0.08;
+  return std::clamp(sure, 0.3, 0.99);
+}
+
+void measure_leak(const Case& c, const Match& m, bool main, Finding& f) {
+  const Growth& g = c.growth;
+  const double part =
+      main ? 1 : m.share;  // the main finding carries what resident memory shows; others their own share
+  f.unit = follow(c, m);
+  const double rate = f.unit == c.periods.unit ? 1 : c.periods.rate(f.unit);
+  f.bytes_per_unit = part * g.slope.value / rate;
+  f.bytes_per_unit_range = {part * g.slope.range.low / rate, part * g.slope.range.high / rate};
+  f.units_seen = c.periods.length() * rate;
+  f.total = Bytes{int64_t(f.bytes_per_unit * f.units_seen)};
+  f.confidence = std::min(f.confidence, certainty(g));
+  if (!main) return;
+  f.evidence.insert(f.evidence.begin(),
+                    format("{} rises by {} every {} ({} to {} at 90 %), over {} of them after warm-up", g.measure,
+                           amount(f.bytes_per_unit), to_string(f.unit), amount(f.bytes_per_unit_range.low),
+                           amount(f.bytes_per_unit_range.high), thousands(f.units_seen)));
+  for (const std::string& proof : g.proofs) f.evidence.push_back(proof);
+  for (const std::string& veto : g.vetoes) f.evidence.push_back("against it: " + veto);
+  f.forecast = forecast(c);
+}
+
+int severity(Kind kind) {
+  switch (kind) {
+    case Kind::kLeak:
+      return 6;
+    case Kind::kFragmentation:
+      return 5;
+    case Kind::kRetention:
+      return 4;
+    case Kind::kCache:
+      return 3;
+    case Kind::kReserve:
+      return 2;
+    case Kind::kUnsure:
+      return 1;
+    case Kind::kFlat:
+      return 0;
+  }
+  return 0;
+}
+
+std::vector<Finding> leaks(const Case& c, std::vector<Named> found) {
+  std::erase_if(found, [](const Named& n) { return n.match.kind != Kind::kLeak; });
+  std::ranges::stable_sort(found, std::ranges::greater{}, [](const Named& n) { return n.match.score(); });
+  std::vector<Finding> findings;
+  double explained = 0;
+  for (const Named& n : found) {
+    const bool main = findings.empty();
+    // What is left for a further cause; the nameless ones only speak when nothing else does.
+    const bool nameless = n.cause->id == "P1" || n.cause->id == "N1";
+    if (!main && (nameless || explained > 0.8 || n.match.share < 0.15)) continue;
+    Finding f = describe(c, n);
+    Match m = n.match;
+    if (!main) m.share = std::min(m.share, 1 - explained);
+    measure_leak(c, m, main, f);
+    f.sets_verdict = main;
+    explained += n.match.share;
+    findings.push_back(std::move(f));
+  }
+  if (findings.empty() && c.leaking()) {
+    Finding f;
+    f.kind = Kind::kLeak;
+    f.title = "Memory that is in use grows steadily; what holds it was not seen";
+    f.fix =
+        "Run it again under the agent (without python -I, -S or -E), so that the lines and what holds them can be "
+        "named.";
+    f.confidence = 0.7;
+    measure_leak(c, {}, true, f);
+    findings.push_back(std::move(f));
+  }
+  return findings;
+}
+
+std::vector<Finding> levels(const Case& c, std::vector<Named> found) {
+  std::erase_if(found, [](const Named& n) { return n.match.kind == Kind::kLeak; });
+  std::ranges::stable_sort(found, [](const Named& a, const Named& b) {
+    const auto key = [](const Named& n) {
+      return std::tuple(severity(n.match.kind), n.match.weight >= 0.5, n.match.bytes * n.match.weight);
+    };
+    return key(a) > key(b);
+  });
+  std::vector<Finding> findings;
+  for (const Named& n : found) {
+    // One name for each kind of memory: the more particular one has come first.
+    const bool said = std::ranges::any_of(findings, [&](const Finding& f) { return f.kind == n.match.kind; });
+    if (said && n.match.weight < 0.95) continue;
+    Finding f = describe(c, n);
+    f.total = Bytes{int64_t(n.match.bytes)};
+    f.unit = Unit::kRun;
+    f.units_seen = 1;
+    f.bytes_per_unit = 0;
+    f.sets_verdict = n.match.kind != Kind::kFlat && n.match.bytes >= c.growth.small && !c.leaking();
+    findings.push_back(std::move(f));
+  }
+  return findings;
+}
+
+std::string settle(const Case& c) {
+  if (!c.periods.enough())
+    return format("run at least {} more {}s", 10 - int(std::min<size_t>(9, c.periods.size())),
+                  c.periods.size() ? to_string(c.periods.unit) : "epoch");
+  if (c.evidence.probes.empty() && !c.growth.has_live)
+    return "run without --no-probes, so that gc and trim can show what is still in use";
+  return format("run {} more {}s", std::max<size_t>(10, c.periods.size()), to_string(c.periods.unit));
+}
+
+/// Too short, yet it rose: nothing may be said but that.
+bool short_and_rising(const Case& c) {
+  const Series& rss = c.periods.rss;
+  if (c.growth.course != Course::kTooShort) return false;
+  if (rss.size() < 3) return false;
+  // The first round always takes something; the later ones should not.
+  const double rose = rss.y.back() - rss.y[1];
+  return rose > std::max(20e6, 0.03 * c.growth.level) && rss.y.back() > rss.y[rss.size() - 2];
+}
+
+}  // namespace
+
+std::string_view to_string(Kind kind) {
+  switch (kind) {
+    case Kind::kLeak:
+      return "leak";
+    case Kind::kFragmentation:
+      return "fragmentation";
+    case Kind::kRetention:
+      return "retention";
+    case Kind::kCache:
+      return "cache";
+    case Kind::kReserve:
+      return "reserve";
+    case Kind::kFlat:
+      return "flat";
+    case Kind::kUnsure:
+      return "unsure";
+  }
+  return "unsure";
+}
+
+Verdict judge(const Evidence& evidence) {
+  const Case c(evidence);
+  Verdict v;
+  const std::vector<Named> found = matches(c);
+  v.findings = leaks(c, found);
+  for (Finding& f : levels(c, found)) v.findings.push_back(std::move(f));
+  std::ranges::stable_sort(v.findings, std::ranges::greater{},
+                           [](const Finding& f) { return f.sets_verdict ? 1 + severity(f.kind) : 0; });
+  const bool sets = !v.findings.empty() && v.findings.front().sets_verdict;
+  v.kind = sets ? v.findings.front().kind : Kind::kFlat;
+  // Something that may be a leak comes before everything that is none.
+  if (v.kind != Kind::kLeak && (c.growth.course == Course::kUnproven || short_and_rising(c))) {
+    const bool freed = v.kind == Kind::kRetention || v.kind == Kind::kFragmentation || v.kind == Kind::kCache;
+    if (!freed) {
+      v.kind = Kind::kUnsure;
+      v.would_settle = settle(c);
+    }
+  }
+  v.advice = advice(c);
+  v.sentence = sentence(c, v);
+  return v;
+}
+
+}  // namespace millpond::verdict

@@ -1,0 +1,93 @@
+// The agent's notes as plain values: what they say at the end of the run, joined over all of them. Keys that are
+// missing are left empty.
+#pragma once
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "verdict/verdict.h"
+
+namespace millpond::verdict {
+
+/// A container that grew when it was looked at.
+struct Container {
+  std::string type, item_type, holder, found_by;
+  std::vector<std::string> chain;
+  double length = 0, per_period = 0, bytes_per_period = 0;
+  bool exact = false;
+  std::optional<double> bounded;
+  Place place;
+  bool still = true;    // the last look told of it too
+  bool rising = true;   // and it grew then, not only at the look before
+  int looks = 1;        // how many found it growing
+  bool is_user = true;  // its place is in the user's own code
+  /// The text of type, items, holder and chain in lower case, to search in.
+  std::string words() const;
+};
+
+struct GrowingType {
+  std::string type;
+  double count = 0, per_period = 0, bytes = 0;
+};
+
+struct CountedLine {
+  std::string what;
+  Place place;
+  double count = 0;
+  std::optional<Place> loop{};  // the innermost line of the user's stack that stands in a loop
+};
+
+struct FitArray {
+  std::string dtype, type, shape;
+  double bytes = 0;
+};
+
+struct FitData {
+  std::vector<FitArray> arrays;
+  Place place;
+};
+
+struct Stage {  // of a tf.data pipeline
+  std::string op;
+  std::optional<double> buffer;
+  Place place;
+  int count = 1;
+};
+
+struct SeenAdvice {
+  std::string what;
+  Place place;
+  double count = 0;
+};
+
+struct Notes {
+  std::set<std::string> frameworks;
+  std::string keras_backend;
+  std::string lead;                   // kind of the marks that the agent's rates and probes follow
+  std::vector<Container> containers;  // those that still grow first, then by bytes
+  std::vector<GrowingType> types;     // of the last look
+  std::vector<CountedLine> lines;     // most counted first
+  std::vector<FitData> data;
+  std::vector<Stage> stages;
+  std::vector<SeenAdvice> advice;
+  std::map<std::string, double> gc_types;  // what probes collected
+  std::string exception;
+  bool agent = false;  // it ran
+  int looks = 0;       // how often containers were looked at
+
+  bool has(std::string_view framework) const { return frameworks.contains(std::string(framework)); }
+  const CountedLine* line(std::string_view what) const;  // the most counted, or null
+  double count(std::string_view what) const;             // over all lines
+  const Stage* stage(std::string_view op) const;         // or null
+};
+
+Notes read_notes(const Evidence& evidence);
+
+std::string lower(std::string text);
+bool contains(std::string_view text, std::string_view part);
+/// The user's own code: not installed, not of the standard library, not made up by Python.
+bool user_file(std::string_view file);
+
+}  // namespace millpond::verdict

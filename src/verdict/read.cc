@@ -1,0 +1,127 @@
+#include "verdict/read.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <unordered_map>
+
+namespace millpond::verdict {
+namespace {
+
+using runfile::RowId;
+
+std::optional<int64_t> number(const runfile::Meta& meta, const char* key) {
+  const auto at = meta.find(key);
+  return at == meta.end() ? std::nullopt : std::optional<int64_t>(std::strtoll(at->second.c_str(), nullptr, 10));
+}
+
+/// The process whose marks tell the story.
+RowId main_process(const std::vector<runfile::Process>& processes, const std::vector<runfile::MarkRow>& marks) {
+  std::unordered_map<int64_t, int64_t> periods;
+  for (const runfile::MarkRow& m : marks)
+    if (m.period) periods[m.process.value] += m.kind == "timer" ? 1 : 1000;  // what a program says of itself counts more
+  RowId best = processes.empty() ? RowId{} : processes.front().id;
+  for (const runfile::Process& p : processes)
+    if (periods[p.id.value] > periods[best.value]) best = p.id;
+  return best;
+}
+
+void take_note(Evidence& e, double t, const nlohmann::json& note) {
+  const std::string kind = note.value("note", "");
+  const auto bytes = [&](const char* key) { return Bytes{note.value(key, int64_t{0})}; };
+  if (kind == "counters" && note.contains("values") && note["values"].is_object()) {
+    for (const auto& [name, value] : note["values"].items())
+      if (value.is_number()) e.counters[name].emplace_back(t, value.get<double>());
+  } else if (kind == "probe") {
+    e.probes.push_back({t, note.value("period", int64_t{0}), bytes("rss"), bytes("after_gc"), bytes("after_trim"), note.value("collected", int64_t{0})});
+  }
+}
+
+}  // namespace
+
+Evidence read_evidence(const runfile::Reader& file) {
+  Evidence e;
+  const runfile::Meta meta = file.meta();
+  const auto text = [&](const char* key) { return meta.count(key) ? meta.at(key) : std::string(); };
+  e.command = text("command");
+  e.seconds = std::strtod(text("seconds").c_str(), nullptr);
+  e.ended = meta.count("status") && meta.at("status") != "interrupted";
+  if (const auto code = number(meta, "exit_code")) e.exit_code = int(*code);
+  if (const auto signal = number(meta, "signal")) e.signal = int(*signal);
+  if (const auto peak = number(meta, "peak_rss")) e.peak_rss = Bytes{*peak};
+  if (const auto limit = number(meta, "limit.bytes")) e.limits.push_back({text("limit.name"), Bytes{*limit}});
+  if (const auto limit = number(meta, "limit.asked")) e.limits.push_back({"--limit", Bytes{*limit}});
+  e.sampling_interval = std::strtod(text("sampling.interval").c_str(), nullptr);
+  e.dropped = number(meta, "dropped").value_or(0);
+
+  const std::vector<runfile::MarkRow> marks = file.marks();
+  const RowId process = main_process(file.processes(), marks);
+  const std::vector<runfile::FrameRow> frames = file.frames();
+  std::unordered_map<int64_t, int> site_of;
+  for (const runfile::SiteRow& row : file.sites()) {
+    if (row.process != process) continue;
+    Site site{.frames = {}, .total = row.total, .total_blocks = row.total_blocks, .freed = row.freed};
+    for (const RowId id : row.frames) {
+      if (id.value < 1 || id.value > int64_t(frames.size())) continue;
+      const runfile::FrameRow& f = frames[size_t(id.value - 1)];
+      site.frames.push_back({f.file, f.function, int(f.line), f.native, f.user});
+    }
+    site_of[row.id.value] = int(e.sites.size());
+    e.sites.push_back(std::move(site));
+  }
+  std::unordered_map<int64_t, size_t> mark_of;
+  for (const runfile::MarkRow& row : marks) {
+    if (row.process != process) continue;
+    Mark m{.t = row.t,
+           .kind = row.kind,
+           .name = row.name,
+           .index = row.index,
+           .period = row.period,
+           .rss = row.rss,
+           .heap_in_use = row.heap_in_use,
+           .heap_free = row.heap_free,
+           .heap_mapped = row.heap_mapped,
+           .python_arenas = row.python_arenas,
+           .tree_private_dirty = row.private_dirty,
+           .tree_pss = row.pss,
+           .processes = int(std::min<int64_t>(row.processes, 1 << 20)),
+           .units = {},
+           .sites = {}};
+    for (size_t i = 0; i < row.units.size() && i < m.units.size(); ++i) m.units[i] = uint64_t(row.units[i]);
+    mark_of[row.id.value] = e.marks.size();
+    e.marks.push_back(std::move(m));
+  }
+  for (const runfile::SiteStateRow& row : file.site_states()) {
+    const auto mark = mark_of.find(row.mark.value);
+    const auto site = site_of.find(row.site.value);
+    if (mark == mark_of.end() || site == site_of.end()) continue;
+    SiteState s{.site = site->second, .bytes = row.bytes, .blocks = row.blocks, .age = {}};
+    for (size_t i = 0; i < row.ages.size() && i < s.age.size(); ++i) s.age[i] = row.ages[i];
+    e.marks[mark->second].sites.push_back(s);
+  }
+  std::stable_sort(e.marks.begin(), e.marks.end(), [](const Mark& a, const Mark& b) { return a.t < b.t; });
+  for (const runfile::OsRow& row : file.os_series()) e.os.push_back({row.t, row.rss, row.swap, {}, {}, 1});
+  for (const runfile::TreeRow& row : file.tree_series()) e.os.push_back({row.t, {}, {}, row.private_dirty, row.pss, int(std::min<int64_t>(row.processes, 1 << 20))});
+  std::stable_sort(e.os.begin(), e.os.end(), [](const OsPoint& a, const OsPoint& b) { return a.t < b.t; });
+  for (const runfile::NoteRow& row : file.notes()) {
+    if (row.process != process) continue;
+    nlohmann::json note = nlohmann::json::parse(row.text, nullptr, false);
+    if (note.is_discarded() || !note.is_object()) continue;
+    try {
+      take_note(e, row.t, note);
+    } catch (const nlohmann::json::exception&) {
+      continue;  // a note whose values are of other kinds than the agent writes
+    }
+    note["t"] = row.t;
+    e.notes.push_back(std::move(note));
+  }
+  for (const Mark& m : e.marks)
+    if (m.rss && e.baseline_rss.value == 0) e.baseline_rss = *m.rss;
+  for (const OsPoint& p : e.os)
+    if (p.rss) {
+      if (e.baseline_rss.value == 0) e.baseline_rss = *p.rss;
+      e.peak_rss = std::max(e.peak_rss, *p.rss);
+    }
+  return e;
+}
+
+}  // namespace millpond::verdict

@@ -1,0 +1,191 @@
+#include "verdict/sites.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "verdict/notes.h"
+
+namespace millpond::verdict {
+namespace {
+
+constexpr int kBins = 8;
+
+/// Of a stack without Python: the first function that has a name, as an allocator's own frames have none.
+Place native_place(const Site& site) {
+  for (const Frame& f : site.frames)
+    if (!f.function.empty()) return place_of(f);
+  return site.frames.empty() ? Place{"", "unknown", "", 0} : place_of(site.frames.front());
+}
+
+std::pair<std::string, bool> key_of(const Site& site) {
+  if (const Frame* f = user_frame(site)) return {f->file + ":" + std::to_string(f->line), true};
+  const Place p = native_place(site);
+  return {p.file + "|" + p.function, false};
+}
+
+struct Grouping {
+  std::vector<int> group_of;  // by site
+  std::vector<SiteGroup> groups;
+};
+
+Grouping group(const Evidence& evidence) {
+  Grouping g;
+  std::map<std::pair<std::string, bool>, int> seen;
+  for (size_t i = 0; i < evidence.sites.size(); ++i) {
+    const Site& site = evidence.sites[i];
+    const auto [it, fresh] = seen.try_emplace(key_of(site), int(g.groups.size()));
+    if (fresh) {
+      const Frame* f = user_frame(site);
+      g.groups.push_back({.place = f ? place_of(*f) : native_place(site), .user = f != nullptr});
+    }
+    SiteGroup& own = g.groups[size_t(it->second)];
+    own.sites.push_back(int(i));
+    own.total += double(site.total.value);
+    g.group_of.push_back(it->second);
+  }
+  return g;
+}
+
+std::vector<SiteShare> shares(std::vector<SiteShare> all) {
+  double sum = 0;
+  for (const SiteShare& s : all) sum += double(s.bytes.value);
+  for (SiteShare& s : all) s.share = sum > 0 ? double(s.bytes.value) / sum : 0;
+  std::erase_if(all, [](const SiteShare& s) { return s.bytes.value <= 0; });
+  std::ranges::stable_sort(all, std::ranges::greater{}, &SiteShare::bytes);
+  return all;
+}
+
+/// The first snapshot before the first period, of steps (training has begun then) or of anything else (it has not).
+const Mark* earliest(const Evidence& evidence, const Periods& periods, bool steps) {
+  for (const Mark& m : evidence.marks) {
+    if (periods.marks.empty() || &m == periods.marks.front() || m.t >= periods.marks.front()->t) break;
+    const bool step = m.kind == "step" || m.kind == "epoch" || m.kind == "loop";
+    if (step && !steps) break;  // whatever follows is not from before
+    if (!m.sites.empty() && step == steps) return &m;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool is_user(const Frame& frame) {
+  return frame.user && !frame.native && !contains(frame.file, "__autograph_generated_file");
+}
+
+const Frame* user_frame(const Site& site) {
+  const auto found = std::ranges::find_if(site.frames, is_user);
+  return found == site.frames.end() ? nullptr : &*found;
+}
+
+Place place_of(const Frame& frame) { return {frame.file, frame.function, "", frame.line}; }
+
+Cohorts cohorts(const std::array<Bytes, 8>& age) {
+  double sum = 0, old = double(age[0].value), fresh = double(age[kBins - 1].value), middle = 0;
+  for (Bytes b : age) sum += double(b.value);
+  if (sum <= 0) return Cohorts::kUnknown;
+  for (int i = 1; i < kBins - 1; ++i) middle += double(age[size_t(i)].value);
+  const double usual = middle / (kBins - 2);
+  int filled = 0, late = 0;
+  for (int i = 1; i < kBins - 1; ++i) {
+    const bool has = double(age[size_t(i)].value) >= 0.3 * usual && usual > 0;
+    filled += has;
+    late += has && i >= kBins / 2;
+  }
+  if (middle + fresh < 0.1 * sum) return Cohorts::kOld;
+  // Sampling leaves holes, and periods do not fall evenly into the parts: one may be missing.
+  if (filled >= kBins - 3 && late >= 2) return Cohorts::kEvery;
+  if (fresh > 0.7 * (sum - old)) return Cohorts::kNew;
+  if (late == 0) return Cohorts::kOld;
+  return Cohorts::kUnknown;
+}
+
+LiveSites live_sites(const Evidence& evidence, const Periods& periods) {
+  LiveSites live;
+  Grouping g = group(evidence);
+  std::vector<double> first(evidence.sites.size(), 0), last(evidence.sites.size(), 0);
+  bool warm = false;
+  for (size_t p = 0; p < periods.marks.size(); ++p) {
+    const Mark& mark = *periods.marks[p];
+    if (mark.sites.empty()) continue;
+    std::vector<double> sums(g.groups.size(), 0);
+    double all = 0;
+    for (SiteGroup& own : g.groups) own.age = {}, own.bytes = own.blocks = 0;
+    std::ranges::fill(last, 0.0);
+    for (const SiteState& s : mark.sites) {
+      if (s.site < 0 || size_t(s.site) >= g.group_of.size()) continue;
+      const size_t id = size_t(g.group_of[size_t(s.site)]);
+      const double bytes = double(s.bytes.value);
+      sums[id] += bytes;
+      all += bytes;
+      last[size_t(s.site)] = bytes;
+      SiteGroup& own = g.groups[id];
+      own.bytes += bytes;
+      own.blocks += s.blocks;
+      for (size_t i = 0; i < kBins; ++i) own.age[i] += s.age[i];
+    }
+    if (!warm && periods.x[p] >= periods.warm) first = last, warm = true;
+    for (size_t i = 0; i < sums.size(); ++i) {
+      g.groups[i].live.x.push_back(periods.x[p]);
+      g.groups[i].live.y.push_back(sums[i]);
+    }
+    live.total.x.push_back(periods.x[p]);
+    live.total.y.push_back(all);
+  }
+  if (live.total.empty()) return live;
+  for (SiteGroup& own : g.groups) {
+    const Series s = own.live.since(periods.warm);
+    if (s.size() < 2) continue;
+    own.slope = theil_sen(s.x, s.y);
+    own.grown = std::max(0.0, own.slope.value * (s.x.back() - s.x.front()));
+  }
+  for (size_t i = 0; i < last.size(); ++i)
+    if (last[i] > first[i]) {
+      live.gains.push_back({int(i), last[i] - first[i]});
+      live.gained += last[i] - first[i];
+    }
+  const auto add = [&](const Mark* mark, double SiteGroup::*to) {
+    for (size_t i = 0; mark && i < mark->sites.size(); ++i) {
+      const SiteState& s = mark->sites[i];
+      if (s.site >= 0 && size_t(s.site) < g.group_of.size())
+        g.groups[size_t(g.group_of[size_t(s.site)])].*to += double(s.bytes.value);
+    }
+  };
+  add(earliest(evidence, periods, false), &SiteGroup::before);
+  const Mark* begun = earliest(evidence, periods, true);
+  add(begun, &SiteGroup::begun);
+  live.has_begun = begun != nullptr;
+  live.groups = std::move(g.groups);
+  std::ranges::stable_sort(live.groups, std::ranges::greater{}, &SiteGroup::grown);
+  std::ranges::stable_sort(live.gains, std::ranges::greater{}, &SiteGain::bytes);
+  return live;
+}
+
+std::vector<SiteShare> live_at_peak(const Evidence& evidence) {
+  const Mark* peak = nullptr;
+  for (const Mark& m : evidence.marks)
+    if (!m.sites.empty() && (!peak || m.rss.value_or(Bytes{}) > peak->rss.value_or(Bytes{}))) peak = &m;
+  if (!peak) return {};
+  const Grouping g = group(evidence);
+  std::vector<SiteShare> all;
+  for (const SiteGroup& own : g.groups) all.push_back({own.place, own.user, {}, 0});
+  for (const SiteState& s : peak->sites)
+    if (s.site >= 0 && size_t(s.site) < g.group_of.size()) all[size_t(g.group_of[size_t(s.site)])].bytes += s.bytes;
+  return shares(std::move(all));
+}
+
+std::vector<SiteShare> temporaries(const Evidence& evidence) {
+  const Grouping g = group(evidence);
+  std::vector<SiteShare> all;
+  for (const SiteGroup& own : g.groups) {
+    Bytes total, kept;
+    for (int i : own.sites) {
+      total += evidence.sites[size_t(i)].total;
+      kept += evidence.sites[size_t(i)].total - evidence.sites[size_t(i)].freed;
+    }
+    if (double(kept.value) < 0.1 * double(total.value)) all.push_back({own.place, own.user, total, 0});
+  }
+  return shares(std::move(all));
+}
+
+}  // namespace millpond::verdict

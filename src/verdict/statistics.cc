@@ -1,0 +1,123 @@
+#include "verdict/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace millpond::verdict {
+namespace {
+
+constexpr double k90 = 1.645;  // normal quantile of a two-sided 90 % range
+
+struct Line {
+  double a = 0, b = 0, explained = 0;
+};
+
+Line least_squares(std::span<const double> x, std::span<const double> y) {
+  const double n = double(x.size());
+  if (n < 2) return {};
+  const double mx = std::accumulate(x.begin(), x.end(), 0.0) / n, my = std::accumulate(y.begin(), y.end(), 0.0) / n;
+  double xx = 0, xy = 0, yy = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    xx += (x[i] - mx) * (x[i] - mx);
+    xy += (x[i] - mx) * (y[i] - my);
+    yy += (y[i] - my) * (y[i] - my);
+  }
+  if (xx <= 0) return {my, 0, 0};
+  const double b = xy / xx;
+  return {my - b * mx, b, yy > 0 ? xy * xy / (xx * yy) : 0};
+}
+
+}  // namespace
+
+double median(std::vector<double> v) {
+  if (v.empty()) return 0;
+  const auto middle = v.begin() + long(v.size() / 2);
+  std::nth_element(v.begin(), middle, v.end());
+  if (v.size() % 2) return *middle;
+  return (*middle + *std::max_element(v.begin(), middle)) / 2;
+}
+
+Slope theil_sen(std::span<const double> x, std::span<const double> y) {
+  std::vector<double> slopes;
+  // A run of 10,000 epochs has 50 million pairs: thin it out, the ends kept.
+  const size_t stride = std::max<size_t>(1, x.size() / 400);
+  std::vector<size_t> at;
+  for (size_t i = 0; i < x.size(); i += stride) at.push_back(i);
+  for (size_t i = 0; i < at.size(); ++i)
+    for (size_t j = i + 1; j < at.size(); ++j)
+      if (x[at[j]] > x[at[i]]) slopes.push_back((y[at[j]] - y[at[i]]) / (x[at[j]] - x[at[i]]));
+  if (slopes.empty()) return {};
+  std::ranges::sort(slopes);
+  const double n = double(at.size()), pairs = double(slopes.size());
+  const double spread = k90 * std::sqrt(n * (n - 1) * (2 * n + 5) / 18);
+  const auto rank = [&](double r) { return slopes[size_t(std::clamp(r, 0.0, pairs - 1))]; };
+  return {median(slopes), {rank(std::floor((pairs - spread) / 2) - 1), rank(std::ceil((pairs + spread) / 2))}};
+}
+
+double straightness(std::span<const double> x, std::span<const double> y) { return least_squares(x, y).explained; }
+
+Trend trend(std::span<const double> x, std::span<const double> y) {
+  Trend t;
+  if (x.size() < 3) return t;
+  t.slope = theil_sen(x, y);
+  t.total = t.slope.value * (x.back() - x.front());
+  t.straight = straightness(x, y);
+  const size_t half = x.size() / 2;
+  t.early = theil_sen(x.first(half + 1), y.first(half + 1)).value;
+  t.late = theil_sen(x.subspan(half), y.subspan(half)).value;
+  return t;
+}
+
+Step biggest_step(std::span<const double> y) {
+  Step best;
+  if (y.size() < 2) return best;
+  const auto [low, high] = std::ranges::minmax(y);
+  for (size_t i = 1; i < y.size(); ++i)
+    if (y[i] - y[i - 1] > best.size) best = {int(i), y[i] - y[i - 1], 0};
+  if (high > low) best.explained = best.size / (high - low);
+  return best;
+}
+
+bool sawtooth(std::span<const double> y) {
+  if (y.size() < 5) return false;
+  const auto [low, high] = std::ranges::minmax(y);
+  const double range = high - low;
+  if (range <= 0) return false;
+  int falls = 0;
+  double top = y[0], bottom = y[0];
+  for (double v : y) {
+    if (v < top - range / 2) ++falls, top = bottom = v;
+    top = std::max(top, v);
+    bottom = std::min(bottom, v);
+  }
+  return falls >= 2;
+}
+
+Saturation saturation(std::span<const double> x, std::span<const double> y) {
+  Saturation best;
+  if (x.size() < 5) return best;
+  const double length = x.back() - x.front();
+  if (length <= 0) return best;
+  std::vector<double> bent(x.size());
+  for (double part = 0.05; part <= 1.0; part *= 1.25) {
+    for (size_t i = 0; i < x.size(); ++i) bent[i] = 1 - std::exp(-(x[i] - x.front()) / (part * length));
+    const double fit = straightness(bent, y);
+    if (fit > best.fit) best = {fit, 1 - std::exp(-1 / part)};
+  }
+  return best;
+}
+
+UnitFit fit_unit(std::span<const double> count, std::span<const double> y) {
+  UnitFit fit;
+  if (count.size() < 4 || count.back() <= count.front()) return fit;
+  fit.bytes = theil_sen(count, y).value;
+  fit.straight = straightness(count, y);
+  std::vector<double> gains, index;
+  for (size_t i = 1; i < count.size(); ++i) gains.push_back(count[i] - count[i - 1]);
+  const double usual = median(gains);
+  for (double g : gains) fit.varies |= std::abs(g - usual) > 0.2 * std::max(1.0, usual);
+  return fit;
+}
+
+}  // namespace millpond::verdict

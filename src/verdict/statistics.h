@@ -1,0 +1,66 @@
+// Statistics that one strange epoch cannot turn: medians, slopes by Theil and Sen, and tests for the shapes memory
+// takes over time.
+//
+//   leak      /      cache   ,----    reserve  |-----    sawtooth  /|/|/|
+//            /              /                  |
+// Pure functions over pairs (x, y); x need not be evenly spaced and must not fall.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "verdict/verdict.h"
+
+namespace millpond::verdict {
+
+double median(std::vector<double> values);  // 0 of nothing
+
+struct Slope {
+  double value = 0;
+  Interval range;  // 90 %, by the distribution of Kendall's tau: no assumption on the noise
+};
+
+/// The median of the slopes of all pairs. Fewer than two different x: zero.
+Slope theil_sen(std::span<const double> x, std::span<const double> y);
+
+/// Share of the variance of y that a straight line in x explains, 0..1. A constant y: 0.
+double straightness(std::span<const double> x, std::span<const double> y);
+
+/// What a series does from beginning to end.
+struct Trend {
+  Slope slope;                 // over all
+  double early = 0, late = 0;  // slopes of both halves
+  double total = 0;            // slope times length of x
+  double straight = 0;
+  bool rises() const { return slope.range.low > 0; }
+  /// Growth that dies away: its later half has less than a third of the slope of the whole.
+  bool flattens() const { return rises() && late < 0.3 * slope.value; }
+};
+Trend trend(std::span<const double> x, std::span<const double> y);
+
+/// One jump that explains (nearly) all: where it is and how high. size 0: none.
+struct Step {
+  int at = 0;  // the first value after the jump
+  double size = 0;
+  double explained = 0;  // share of the range from the lowest to the highest value
+};
+Step biggest_step(std::span<const double> y);
+
+/// Rises and falls back again and again: at least two falls of more than half the range.
+bool sawtooth(std::span<const double> y);
+
+/// y = base + rate * (1 - exp(-x / time)) fitted over a grid of times; share of the variance that is explained, and how
+/// much of the way to the ceiling is done at the end (1: it has stopped).
+struct Saturation {
+  double fit = 0, done = 0;
+};
+Saturation saturation(std::span<const double> x, std::span<const double> y);
+
+/// Bytes per counted unit: how well a count explains growth. Both run with the same marks.
+struct UnitFit {
+  double bytes = 0;     // per unit
+  double straight = 0;  // share of variance
+  bool varies = false;  // the count is not just a multiple of the marks
+};
+UnitFit fit_unit(std::span<const double> count, std::span<const double> y);
+
+}  // namespace millpond::verdict

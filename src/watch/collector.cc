@@ -1,0 +1,521 @@
+#include "watch/collector.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <list>
+#include <map>
+
+#include "base/format.h"
+#include "millpond/error.h"
+#include "runfile/writer.h"
+#include "watch/shared_view.h"
+#include "watch/symbols.h"
+#include "watch/tree.h"
+
+namespace millpond::watch {
+namespace {
+
+namespace fs = std::filesystem;
+using runfile::RowId;
+
+constexpr double kTick = 0.05, kTreeEvery = 1, kTimerEvery = 1, kCommitEvery = 2;
+constexpr size_t kMostMarks = 512, kMostSites = 300, kMostPhases = 20000;
+constexpr int64_t kMostPoints = 4000;
+constexpr size_t kMostProcesses = 256;
+constexpr const char* kNativeOffset = "+0x";
+
+uint64_t now_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return uint64_t(t.tv_sec) * 1000000000 + uint64_t(t.tv_nsec);
+}
+
+std::optional<Bytes> known(uint64_t value) { return value == ~0ull || value >> 60 ? std::nullopt : std::optional(Bytes{int64_t(value)}); }
+
+/// Text of a stranger, fit for a database: what is no UTF-8, or a control character, becomes '?'.
+std::string clean(std::string_view s) {
+  std::string out;
+  for (size_t i = 0; i < s.size();) {
+    const auto c = static_cast<unsigned char>(s[i]);
+    const size_t n = c < 0x80 ? 1 : c >> 5 == 6 ? 2 : c >> 4 == 14 ? 3 : c >> 3 == 30 ? 4 : 0;
+    bool good = n && i + n <= s.size() && (n > 1 || c >= 0x20 || c == '\t' || c == '\n');
+    for (size_t k = 1; good && k < n; ++k) good = (static_cast<unsigned char>(s[i + k]) & 0xc0) == 0x80;
+    if (good) out.append(s.substr(i, n));
+    else out += '?';
+    i += good ? n : 1;
+  }
+  return out;
+}
+
+/// Of the user's own: neither installed packages nor the standard library nor code without a file.
+bool users_file(const std::string& file, const std::string& agent) {
+  if (file.empty() || file[0] == '<') return false;
+  for (const char* part : {"/site-packages/", "/dist-packages/", "/lib/python3"})
+    if (file.find(part) != file.npos) return false;
+  return agent.empty() || !file.starts_with(agent);
+}
+
+/// A library or interpreter that somebody installed, not a program of the user's.
+bool installed_module(const std::string& path) {
+  if (path.starts_with("/usr/") || path.starts_with("/lib")) return true;
+  for (const char* part : {"-packages/", "/lib/python3", "/bin/python", "/libpython"})
+    if (path.find(part) != path.npos) return true;
+  return false;
+}
+
+/// A folder in shared memory that goes with its owner.
+struct SharedFolder {
+  std::string path;
+  SharedFolder() {
+    const char* tmp = getenv("TMPDIR");
+    for (const std::string& base : {std::string("/dev/shm"), std::string(tmp ? tmp : "/tmp")}) {
+      std::string name = base + "/millpond-XXXXXX";
+      if (mkdtemp(name.data())) {
+        path = name;
+        return;
+      }
+    }
+    throw Error(Code::kFile, "watch: neither /dev/shm nor the folder for temporary files can be written").hint("set TMPDIR to a folder that can");
+  }
+  ~SharedFolder() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  SharedFolder(const SharedFolder&) = delete;
+  SharedFolder& operator=(const SharedFolder&) = delete;
+};
+
+std::string free_name() {
+  for (int i = 0; i < 100000; ++i) {
+    const std::string name = i == 0 ? "run.pond" : format("run-{}.pond", i + 1);
+    if (access(name.c_str(), F_OK) != 0) return name;
+  }
+  throw Error(Code::kFile, "watch: a hundred thousand run files are in this folder").hint("give a name with -o");
+}
+
+/// The marks of one kind that are kept: when there are too many every second one goes, and only every second new one is taken.
+struct Kept {
+  std::vector<RowId> marks;
+  uint64_t seen = 0, stride = 1;
+};
+
+struct Watched {
+  Watched(SharedView v, std::string p, RowId id, Pid process_id) : view(std::move(v)), path(std::move(p)), process(id), pid(process_id) {}
+  SharedView view;
+  std::string path;
+  RowId process;
+  Pid pid;
+  std::map<uint32_t, RowId> sites;
+  Symbols symbols;
+  std::map<std::pair<std::string, uint64_t>, runfile::FrameRow> native;  // (module, offset) as written
+  std::map<std::string, Kept> kept;
+  std::vector<std::pair<std::string, RowId>> open_phases;
+  bool marked = false, ended = false;  // has periods; has said its last
+  double next_timer = kTimerEvery;
+  std::optional<RowId> peak_mark;
+  Bytes peak;
+  double peak_t = -10;
+};
+
+class Collector {
+ public:
+  explicit Collector(const Options& options) : options_(options), start_ns_(now_ns()) {}
+
+  Result run() {
+    Result result;
+    Options& o = options_;
+    Program program;
+    if (!o.attach) {
+      if (o.start.command.empty()) throw Error(Code::kUsage, "watch: no program is named").hint("millpond watch -- python train.py");
+      program = find_program(o.start.command[0]);
+      if (!program.blind.empty()) result.remarks.push_back(program.blind), o.start.probe_library.clear(), o.start.agent_folder.clear();
+      o.start.folder = folder_.path;
+    } else {
+      result.remarks.push_back(
+          format("process {} was running already: its resident memory and its children are seen, not where it allocates", o.attach->value));
+    }
+    Patient patient = o.attach ? Patient::attach(*o.attach) : Patient::start(o.start, program);
+    root_ = patient.pid();
+    open_file();
+    result.path = writer_->path();
+
+    double next_tree = 0, next_commit = kCommitEvery, next_tell = 0, next_scan = 0;
+    bool running = true;
+    while (running) {
+      running = !patient.wait(kTick);
+      const double t = elapsed();
+      if (running) look_at_memory(t);
+      if (t >= next_scan || !running) find_processes(t), next_scan = t + (t < 5 ? 0.1 : 0.5);
+      for (Watched& w : watched_) drain(w, running);
+      if (running && t >= next_tree) look_at_tree(t), next_tree = elapsed() + kTreeEvery;
+      if (running) timer_marks(t);
+      if (t >= next_commit) writer_->commit(), next_commit = t + kCommitEvery;
+      if (options_.tell && t >= next_tell) options_.tell(progress(t)), next_tell = t + 1;
+      if (running && options_.stop_after && t >= *options_.stop_after) {
+        result.left_running = true;
+        break;
+      }
+    }
+    result.ending = patient.ending();
+    for (Watched& w : watched_) last_words(w);
+    finish(result);
+    return result;
+  }
+
+ private:
+  double elapsed() const { return double(now_ns() - start_ns_) * 1e-9; }
+  double seconds_at(uint64_t t_ns) const { return std::max(0.0, double(int64_t(t_ns - start_ns_)) * 1e-9); }
+
+  void open_file() {
+    runfile::Meta meta = runfile::host_facts();
+    meta["program"] = "millpond watch";
+    std::string command;
+    for (const std::string& word : options_.start.command) command += (command.empty() ? "" : " ") + word;
+    meta["command"] = clean(options_.attach ? format("process {}", options_.attach->value) : command);
+    char started[32];
+    const time_t now = time(nullptr);
+    tm parts{};
+    gmtime_r(&now, &parts);
+    strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    meta["started"] = started;
+    const FreeMemory free = memory_free_now();
+    meta["limit.name"] = free.limited_by;
+    meta["limit.bytes"] = std::to_string(free.bytes.value + resident(root_).value_or(Bytes{}).value);
+    if (options_.limit) meta["limit.asked"] = std::to_string(options_.limit->value);
+    // Two that start at once may want the same name: the next one is free.
+    for (int tries = 0;; ++tries) {
+      try {
+        writer_.emplace(options_.out.empty() ? free_name() : options_.out, meta, runfile::WriterOptions{.force = options_.force});
+        return;
+      } catch (const Error& e) {
+        if (!options_.out.empty() || tries == 100 || e.code() != Code::kFile || access(free_name().c_str(), W_OK) == 0) throw;
+        if (tries > 2) throw;
+      }
+    }
+  }
+
+  // ---- from outside ----
+  void look_at_memory(double t) {
+    const std::optional<Bytes> rss = resident(main_pid());
+    if (!rss) return;
+    rss_ = *rss;
+    peak_ = std::max(peak_, *rss);
+    if (t < next_point_) return;
+    next_point_ = t + point_every_;
+    writer_->add(runfile::OsRow{.t = t,
+                                .phase = {},
+                                .rss = rss,
+                                .peak_rss = {},
+                                .pss = {},
+                                .private_dirty = {},
+                                .swap = swap_,
+                                .heap_in_use = {},
+                                .heap_free = {},
+                                .explained = {}});
+    if (++points_ > kMostPoints) points_ = writer_->thin_os_series(), point_every_ *= 2;
+  }
+
+  void look_at_tree(double t) {
+    const std::vector<Pid> tree = process_tree(root_);
+    processes_ = int(tree.size());
+    const bool children = tree.size() > 1;
+    const TreeMemory m = memory_of(tree, children && budget_allows(t));
+    if (children || had_children_) {
+      writer_->add(runfile::TreeRow{t, m.processes, m.rss, m.private_dirty, m.pss});
+      if (++tree_points_ > kMostPoints) tree_points_ = writer_->thin_tree_series();
+    }
+    had_children_ = had_children_ || children;
+    if (const std::optional<MemoryTotals> now = totals_of_status()) swap_ = now->swap, files_ = now->file + now->shared;
+  }
+
+  // Without smaps_rollup, which would walk the page tables.
+  std::optional<MemoryTotals> totals_of_status() const {
+    std::string text;
+    if (FILE* file = fopen(format("/proc/{}/status", main_pid().value).c_str(), "re")) {
+      char buffer[4096];
+      text.assign(buffer, fread(buffer, 1, sizeof buffer, file));
+      fclose(file);
+      return parse_totals(text, "");
+    }
+    return {};
+  }
+
+  // Page tables are walked under a lock that the program wants too: at most a hundredth of the time.
+  bool budget_allows(double t) const { return detail_seconds_ <= 0.01 * t + 0.05; }
+
+  /// The process whose memory is the story: the one with an agent and most marks, otherwise the one that was started.
+  Pid main_pid() const {
+    const Watched* best = nullptr;
+    uint64_t most = 0;
+    for (const Watched& w : watched_) {
+      uint64_t n = 0;
+      for (const auto& [kind, kept] : w.kept)
+        if (kind != "timer") n += kept.seen;
+      if (n > most) most = n, best = &w;
+    }
+    return best ? best->pid : root_;
+  }
+
+  // ---- from inside ----
+  void find_processes(double t) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder_.path, error)) {
+      const std::string path = entry.path().string();
+      if (!path.ends_with(".probe") || watched_.size() >= kMostProcesses) continue;
+      if (std::any_of(watched_.begin(), watched_.end(), [&](const Watched& w) { return w.path == path; })) continue;
+      std::optional<SharedView> view = SharedView::open(path);
+      if (!view) continue;
+      const Shared h = view->header();
+      std::string name = process_name({h.pid});
+      const RowId process = writer_->add(runfile::Process{{}, h.pid, h.parent, clean(name), std::min(t, seconds_at(h.start_ns))});
+      watched_.emplace_back(std::move(*view), path, process, Pid{h.pid});
+    }
+  }
+
+  void drain(Watched& w, bool running) {
+    for (int i = 0; i < (running ? 2000 : 1000000); ++i) {
+      std::optional<RawRecord> r = w.view.next();
+      if (!r) return;
+      switch (r->kind) {
+        case kRecordMark: take(w, r->mark, seconds_at(r->t_ns)); break;
+        case kRecordNote:
+          if (!writer_->add(runfile::NoteRow{seconds_at(r->t_ns), w.process, clean(r->note)})) ++lost_notes_;
+          break;
+        case kRecordModule: w.symbols.add(r->module); break;
+      }
+    }
+  }
+
+  void take(Watched& w, const RawMark& m, double t) {
+    const std::string kind = clean(m.kind), name = clean(m.name);
+    if (m.flags & kMarkEnd) {
+      const auto at = std::find_if(w.open_phases.rbegin(), w.open_phases.rend(), [&](const auto& p) { return p.first == kind; });
+      if (at != w.open_phases.rend()) {
+        const auto inner = at.base() - 1;
+        for (auto p = inner; p != w.open_phases.end(); ++p) writer_->end_phase(p->second, t);
+        w.open_phases.erase(inner, w.open_phases.end());
+      }
+    }
+    if (m.flags & kMarkBegin && phases_ < kMostPhases) {
+      ++phases_;
+      const RowId parent = w.open_phases.empty() ? RowId{} : w.open_phases.back().second;
+      w.open_phases.emplace_back(kind, writer_->begin_phase(kind, name, m.index, parent, t));
+    }
+    if (!(m.flags & (kMarkPeriod | kMarkSnapshot))) return;
+    if (m.flags & kMarkPeriod) {
+      w.marked = true;
+      last_mark_ = kind == "line" ? name : format("{} {}", kind, m.index);
+      note_growth(w, kind, m.rss);
+    }
+    keep(w, kind, name, m.index, m.flags & kMarkPeriod, m, t);
+    if (kind == "end") w.ended = true;
+  }
+
+  void keep(Watched& w, const std::string& kind, const std::string& name, int64_t index, bool period, const RawMark& m, double t) {
+    Kept& k = w.kept[kind];
+    if (k.seen++ % k.stride != 0 && kind != "end") return;
+    runfile::MarkRow row{.id = {},
+                         .process = w.process,
+                         .t = t,
+                         .kind = kind,
+                         .name = name,
+                         .index = index,
+                         .period = period,
+                         .rss = m.rss ? known(m.rss) : std::nullopt,
+                         .heap_in_use = known(m.heap_in_use),
+                         .heap_free = known(m.heap_free),
+                         .heap_mapped = known(m.heap_mapped),
+                         .python_arenas = known(m.python_arenas),
+                         .private_dirty = {},
+                         .pss = {},
+                         .processes = processes_,
+                         .units = {}};
+    for (int i = 0; i < kUnitsUsed; ++i) row.units.push_back(int64_t(std::min<uint64_t>(m.units[i], uint64_t{1} << 62)));
+    if (processes_ > 1 && period && budget_allows(t)) {
+      const double before = elapsed();
+      const TreeMemory tree = memory_of(process_tree(root_), true);
+      detail_seconds_ += elapsed() - before;
+      row.private_dirty = tree.private_dirty, row.pss = tree.pss, row.processes = tree.processes;
+    }
+    k.marks.push_back(writer_->add(row, states(w, m.sites)));
+    if (k.marks.size() > kMostMarks) {
+      std::vector<RowId> rest;
+      for (size_t i = 0; i < k.marks.size(); ++i) {
+        if (i % 2 == 0) rest.push_back(k.marks[i]);
+        else writer_->remove_mark(k.marks[i]);
+      }
+      k.marks = std::move(rest);
+      k.stride *= 2;
+    }
+  }
+
+  std::vector<runfile::SiteStateRow> states(Watched& w, std::vector<RawSite> sites) {
+    std::sort(sites.begin(), sites.end(), [](const RawSite& a, const RawSite& b) { return a.bytes > b.bytes; });
+    if (sites.size() > kMostSites) sites.resize(kMostSites);
+    std::vector<runfile::SiteStateRow> rows;
+    for (const RawSite& s : sites) {
+      const std::optional<RowId> site = site_of(w, s.stack);
+      if (!site || s.bytes >> 60) continue;
+      runfile::SiteStateRow row{{}, *site, Bytes{int64_t(s.bytes)}, s.blocks, {}};
+      for (uint64_t kib : s.ages_kib) row.ages.push_back(Bytes{int64_t(kib & ((1ull << 40) - 1)) * 1024});
+      rows.push_back(std::move(row));
+    }
+    return rows;
+  }
+
+  std::optional<RowId> site_of(Watched& w, uint32_t stack) {
+    if (const auto at = w.sites.find(stack); at != w.sites.end()) return at->second;
+    std::vector<runfile::FrameRow> frames;
+    for (const RawFrame& f : w.view.frames(stack)) {
+      if (f.python) {
+        frames.push_back({clean(f.file), clean(f.function), f.line, false, users_file(f.file, options_.start.agent_folder)});
+        continue;
+      }
+      const NativeName n = w.symbols.place(f.address);
+      const runfile::FrameRow row{clean(n.module), n.module.empty() ? "" : format("{}{:x}", kNativeOffset, n.offset), 0, true, false};
+      if (!n.module.empty()) w.native.try_emplace({n.module, n.offset}, row);
+      frames.push_back(row);
+    }
+    if (frames.empty()) return {};
+    return w.sites[stack] = writer_->add(w.process, frames);
+  }
+
+  void timer_marks(double t) {
+    for (Watched& w : watched_) {
+      if (w.ended) continue;
+      const bool peak = w.pid == main_pid() && rss_.value > w.peak.value + std::max<int64_t>(w.peak.value / 20, 8 << 20) && t > w.peak_t + 1;
+      const bool timer = !w.marked && t >= w.next_timer;
+      if (!peak && !timer) continue;
+      RawMark m;
+      const Shared h = w.view.header();
+      std::copy(std::begin(h.units), std::end(h.units), m.units);
+      m.rss = uint64_t(resident(w.pid).value_or(Bytes{}).value);
+      if (m.rss == 0) continue;
+      m.sites = w.view.live(now_ns());
+      if (timer) {
+        note_growth(w, "timer", m.rss);
+        keep(w, "timer", "", int64_t(w.kept["timer"].seen), true, m, t);
+        w.next_timer = t + kTimerEvery;
+      } else {
+        if (w.peak_mark) writer_->remove_mark(*w.peak_mark);
+        Kept& k = w.kept["peak"];
+        k.marks.clear(), k.stride = 1;
+        keep(w, "peak", "", 0, false, m, t);
+        if (!k.marks.empty()) w.peak_mark = k.marks.back();
+        w.peak = Bytes{int64_t(m.rss)}, w.peak_t = t;
+      }
+    }
+  }
+
+  // The program has ended, or is left alone: what its table still says, and totals and names for its sites.
+  void last_words(Watched& w) {
+    const double t = elapsed();
+    if (!w.ended) {
+      RawMark m;
+      const Shared h = w.view.header();
+      std::copy(std::begin(h.units), std::end(h.units), m.units);
+      m.rss = w.pid == main_pid() ? uint64_t(rss_.value) : 0;
+      m.sites = w.view.live(now_ns());
+      keep(w, "end", "killed", 0, false, m, t);
+    }
+    for (const auto& [kind, phase] : w.open_phases) writer_->end_phase(phase, t);
+    for (const auto& [stack, site] : w.sites)
+      if (const std::optional<Stack> s = w.view.stack(stack); s && !(s->total_bytes >> 60) && !(s->freed_bytes >> 60))
+        writer_->set_totals(site, Bytes{int64_t(s->total_bytes)}, double(s->total_blocks), Bytes{int64_t(s->freed_bytes)});
+    for (const auto& [place, row] : w.native) {
+      const bool library = installed_module(place.first);
+      if (library && !options_.start.native) continue;  // seconds for the large ones, and nobody's own line is in them
+      const NativeName n = w.symbols.name(place.first, place.second);
+      if (n.function.empty() && n.source.empty()) continue;
+      const bool user = !n.source.empty() && !library && !n.source.starts_with("/usr/include/");
+      writer_->rename(row, {clean(n.source.empty() ? n.module : n.source), clean(n.function), n.line, true, user});
+    }
+  }
+
+  void finish(Result& result) {
+    const double t = elapsed();
+    Shared sum{};
+    bool python = false, agent = false;
+    for (const Watched& w : watched_) {
+      const Shared h = w.view.header();
+      sum.probe_ns += h.probe_ns, sum.probe_bytes = std::max(sum.probe_bytes, h.probe_bytes), sum.samples += h.samples;
+      sum.lost_live += h.lost_live, sum.lost_stacks += h.lost_stacks, sum.lost_codes += h.lost_codes, sum.lost_records += h.lost_records;
+      python = python || h.python, agent = agent || h.agent;
+      if (w.pid == main_pid()) sum.interval = h.interval;
+    }
+    rusage self{};
+    getrusage(RUSAGE_SELF, &self);
+    const double collector = double(self.ru_utime.tv_sec + self.ru_stime.tv_sec) + double(self.ru_utime.tv_usec + self.ru_stime.tv_usec) * 1e-6;
+    const auto put = [&](const char* key, const auto& value) { writer_->set_meta(key, format("{}", value)); };
+    put("peak_rss", peak_.value);
+    put("file_rss", files_.value);
+    put("main_pid", main_pid().value);
+    put("overhead.probe_cpu_s", double(sum.probe_ns) * 1e-9);
+    put("overhead.collector_cpu_s", collector);
+    put("overhead.probe_bytes", sum.probe_bytes);
+    put("sampling.interval", sum.interval);
+    put("sampling.samples", sum.samples);
+    put("dropped", sum.lost_live + sum.lost_stacks + sum.lost_codes + sum.lost_records + uint64_t(lost_notes_));
+    if (!result.left_running) {
+      put("exit_code", result.ending.exit_code);
+      if (result.ending.signal) put("signal", *result.ending.signal);
+    }
+    if (python && !agent && !options_.start.agent_folder.empty())
+      result.remarks.push_back("Python ran without our agent (started with -I, -E or -S?): no epochs and no holders, native facts only");
+    if (watched_.empty() && !options_.start.probe_library.empty() && !options_.attach)
+      result.remarks.push_back("nothing could be loaded into the program: only its resident memory was seen");
+    std::string remarks;
+    for (const std::string& r : result.remarks) remarks += (remarks.empty() ? "" : "\n") + r;
+    if (!remarks.empty()) put("remarks", remarks);
+    writer_->finish(t, result.left_running ? "interrupted" : result.ending.exit_code == 0 ? "ended" : "failed");
+  }
+
+  // ---- for the person who waits ----
+  void note_growth(const Watched& w, const std::string& kind, uint64_t rss) {
+    if (w.pid != main_pid() || !rss) return;
+    std::vector<double>& series = growth_[kind];
+    series.push_back(double(rss));
+    if (series.size() > 9) series.erase(series.begin());
+    growth_kind_ = kind;
+  }
+  Progress progress(double t) const {
+    Progress p{t, rss_, peak_, last_mark_, {}};
+    if (const auto at = growth_.find(growth_kind_); at != growth_.end() && at->second.size() >= 5) {
+      std::vector<double> steps;
+      for (size_t i = 1; i < at->second.size(); ++i) steps.push_back(at->second[i] - at->second[i - 1]);
+      std::nth_element(steps.begin(), steps.begin() + long(steps.size() / 2), steps.end());
+      p.bytes_per_period = steps[steps.size() / 2];
+    }
+    return p;
+  }
+
+  Options options_;
+  uint64_t start_ns_;
+  SharedFolder folder_;
+  std::optional<runfile::Writer> writer_;
+  Pid root_;
+  std::list<Watched> watched_;
+  Bytes rss_, peak_;
+  std::optional<Bytes> swap_;
+  Bytes files_;  // resident pages that have a file behind them
+  double next_point_ = 0, point_every_ = kTick, detail_seconds_ = 0;
+  int64_t points_ = 0, tree_points_ = 0;
+  size_t phases_ = 0;
+  int processes_ = 1, lost_notes_ = 0;
+  bool had_children_ = false;
+  std::string last_mark_, growth_kind_;
+  std::map<std::string, std::vector<double>> growth_;
+};
+
+}  // namespace
+
+Result watch(const Options& options) { return Collector(options).run(); }
+
+}  // namespace millpond::watch

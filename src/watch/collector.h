@@ -1,0 +1,48 @@
+// watch: runs a program under watch and records what it sees in a run file. The collector is a process of its own, so it outlives the program
+// whatever kills it, and the report is whole up to the last moment.
+//
+//   every 50 ms   resident memory of the program (statm); records out of its ring
+//   every second  the tree of its processes; at marks with children also Private_Dirty and PSS
+//   a timer mark  when the program itself marks nothing: what is alive, read from the probe's table
+//
+// Bounds of the file (design): at most 512 marks of a kind (then every second one goes), 300 sites a mark, 4,000 points of resident memory.
+// Memory: some MiB, whatever the length of the run.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/process.h"
+#include "watch/patient.h"
+
+namespace millpond::watch {
+
+/// What a person sees while it runs.
+struct Progress {
+  double seconds = 0;
+  Bytes rss, peak;
+  std::string mark;   // "epoch 7"
+  std::optional<double> bytes_per_period;  // growth of resident memory over the last periods
+};
+
+struct Options {
+  Start start;
+  std::optional<Pid> attach;         // instead of start
+  std::string out;                   // the run file; empty: a name of its own in this folder, never one that exists
+  bool force = false;
+  std::optional<Bytes> limit;
+  std::optional<double> stop_after;  // seconds; the program goes on
+  std::function<void(const Progress&)> tell;  // about once a second; may be empty
+};
+
+struct Result {
+  std::string path;  // of the run file
+  Ending ending;
+  bool left_running = false;
+  std::vector<std::string> remarks;  // what could not be seen, and why
+};
+
+Result watch(const Options& options);
+
+}  // namespace millpond::watch

@@ -1,0 +1,264 @@
+"""Single parts: patterns of printed lines, thinning, the rhythm and the budget of probes, lines found in sources, wrapping."""
+
+import os
+import tempfile
+import textwrap
+import time
+import unittest
+
+from support import agent_modules, run
+
+agent_modules()
+from millpond_agent import imports, lines, link, periods, probes, sources, state, wrapping  # noqa: E402
+
+
+class Patterns(unittest.TestCase):
+    def test_numbers_do_not_matter(self):
+        for one, other in (
+            ("epoch 3: loss 0.125", "epoch 12: loss 1e-05"),
+            ("Epoch [1/20], Step [100/600], Loss: 2.1843", "Epoch [7/20], Step [3/600], Loss: 12.1"),
+            ("[Trial 4] score=-0.5 nan", "[Trial 11] score=2 inf"),
+        ):
+            self.assertEqual(lines.pattern_of(one), lines.pattern_of(other), one)
+
+    def test_a_line_without_numbers_is_no_mark(self):
+        self.assertIsNone(lines.pattern_of("training starts"))
+        self.assertIsNone(lines.pattern_of(""))
+
+    def test_rounds_are_known_by_their_words(self):
+        for text in ("epoch 3", "Epoch: 4 loss", "fold 2: mse 1", "episode 14 return 3", "Iteration #5", "Epoch [1/20]", "trial=3", "Round 2", "iter 30"):
+            self.assertTrue(lines.is_round(lines.pattern_of(text)), text)
+        for text in ("loss 0.5", "epochs per second: fast", "mean mse 0.4", "sample: 5 of 9 events"):
+            self.assertFalse(lines.is_round(lines.pattern_of(text) or ""), text)
+
+
+class Thinning(unittest.TestCase):
+    def taken(self, kind, count, gap):
+        """Indices of marks with a snapshot, of `count` marks that are `gap` seconds apart."""
+        series = periods.Series(kind, "", 0.0)
+        now = time.monotonic()
+        found = []
+        for _ in range(count):
+            series.count += 1
+            now += gap
+            if series.wants_snapshot(now):
+                found.append(series.count)
+        return found
+
+    def test_slow_rounds_all_have_one(self):
+        self.assertEqual(self.taken("epoch", 200, 1.0), list(range(1, 201)))
+
+    def test_many_rounds_keep_every_second_power(self):
+        found = self.taken("epoch", 10000, 1.0)
+        self.assertLess(len(found), 512 * 6)
+        gaps = [b - a for a, b in zip(found, found[1:])]
+        self.assertEqual(gaps, sorted(gaps))
+        self.assertTrue(all(gap & (gap - 1) == 0 for gap in gaps))
+
+    def test_fast_steps_have_about_two_in_a_second(self):
+        found = self.taken("step", 100000, 0.001)  # a hundred seconds
+        self.assertLess(len(found), 250)
+        self.assertGreater(len(found), 50)
+
+    def test_dear_snapshots_become_few(self):
+        before = periods._snapshot_seconds
+        try:
+            periods._snapshot_seconds = 1e6
+            self.assertLess(len(self.taken("epoch", 10000, 1.0)), 20)
+        finally:
+            periods._snapshot_seconds = before
+
+
+class Rhythm(unittest.TestCase):
+    def test_looks_come_at_2_3_4_6_8_12_16(self):
+        found = []
+        at = 2
+        while at < 100:
+            found.append(at)
+            at = probes._after(at)
+        self.assertEqual(found, [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96])
+
+    def test_the_first_two_probes_are_free_and_later_ones_cost_two_percent(self):
+        saved = probes._done, probes._last_end, probes._last_cost
+        try:
+            probes._done, probes._last_end, probes._last_cost = 1, 100.0, 0.3
+            self.assertTrue(probes._affordable(101.0))
+            self.assertFalse(probes._affordable(100.2))
+            probes._done = 2
+            self.assertFalse(probes._affordable(110.0))
+            self.assertTrue(probes._affordable(116.0))
+        finally:
+            probes._done, probes._last_end, probes._last_cost = saved
+
+    LOOP = """
+        import time
+        for epoch in range({rounds}):
+            time.sleep({pause})
+            print(f"epoch {{epoch}}")
+    """
+
+    def test_a_short_run_has_probes_at_4_and_8(self):
+        result = run(self.LOOP.format(rounds=9, pause=0.2))
+        self.assertEqual([note["period"] for note in result.notes("probe")], [4, 8])
+        for note in result.notes("probe"):
+            self.assertLessEqual(note["after_trim"], note["rss"] + (1 << 20))
+
+    def test_probes_can_be_turned_off_and_looks_go_on(self):
+        result = run(self.LOOP.format(rounds=9, pause=0.1) + "", environment={"MILLPOND_PROBES": "0"})
+        self.assertEqual(result.notes("probe"), [])
+        self.assertTrue(result.notes("counters"))
+
+    def test_the_end_has_a_snapshot_and_units_count_all_rounds(self):
+        result = run(self.LOOP.format(rounds=400, pause=0.0))
+        end = result.marks("end")[0]
+        self.assertEqual(end["flags"], link.SNAPSHOT)
+        self.assertEqual(end["units"][link.EPOCH], 400)
+        self.assertLess(len(result.marks("epoch")), 100)
+
+    def test_a_round_that_is_said_once_does_not_hide_the_others(self):
+        result = run("import time\nprint('epoch -1: untrained 2.3')\nfor i in range(9):\n    time.sleep(0.06)\n    print(f'epoch {i}: loss 0.5')\n")
+        self.assertEqual(len([mark for mark in result.marks("epoch", link.PERIOD) if mark["name"] == "epoch #: loss #"]), 8)
+        self.assertEqual(result.marks("end")[0]["units"][link.EPOCH], 9)
+
+    def test_rounds_without_words_are_lines(self):
+        result = run("import time\nfor i in range(9):\n    time.sleep(0.06)\n    print('loss', 1 / (i + 1))\n")
+        self.assertGreaterEqual(len(result.marks("line", link.PERIOD)), 7)
+        self.assertEqual(result.marks("end")[0]["units"][link.LINE], 9)
+
+
+class Sources(unittest.TestCase):
+    TEXT = textwrap.dedent('''
+        import heapq
+        class Keep:
+            def __init__(self):
+                self.items = []
+                self.items.append(0)
+            def add(self, x):
+                for part in x:
+                    self.items.append(
+                        part
+                    )
+            def push(self, x):
+                heapq.heappush(self.heap, x)
+                self.table.setdefault(x, []).append(x)
+        def outer():
+            total = 0
+            rows = []
+            while rows is not None:
+                total = total + 1
+                rows += [total]
+                if total:
+                    def inner():
+                        return 1
+            build(
+                total)
+    ''')
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.file = os.path.join(self.folder.name, "source.py")
+        with open(self.file, "w") as handle:
+            handle.write(self.TEXT)
+        self.addCleanup(self.folder.cleanup)
+
+    def line(self, text):
+        return next(n for n, line in enumerate(self.TEXT.splitlines(), 1) if text in line)
+
+    def found(self, name, attribute, **options):
+        hit = sources.owner_lines([self.file], name, attribute, **options)
+        return hit and (hit[1].line, hit[1].function)
+
+    def test_a_method_in_a_loop_is_better_than_the_constructor(self):
+        self.assertEqual(self.found("items", True, owners={"Keep"}), (self.line("self.items.append($".rstrip("$")) + 3, "Keep.add"))
+
+    def test_heaps_and_tables(self):
+        self.assertEqual(self.found("heap", True)[0], self.line("heapq.heappush"))
+        self.assertEqual(self.found("table", True, nested=True)[0], self.line("setdefault"))
+
+    def test_names_and_sums(self):
+        self.assertEqual(self.found("rows", False, function="outer"), (self.line("rows += [total]"), "outer"))
+        self.assertEqual(self.found("total", False, function="outer"), (self.line("total = total + 1"), "outer"))
+
+    def test_lines_in_loops(self):
+        self.assertTrue(sources.in_loop(self.file, self.line("rows += [total]")))
+        self.assertFalse(sources.in_loop(self.file, self.line("return 1")))
+        self.assertFalse(sources.in_loop(self.file, self.line("build(")))
+        self.assertFalse(sources.in_loop(self.file, self.line("total = 0")))
+
+    def test_a_file_that_is_not_python_is_no_source(self):
+        with open(self.file + ".txt", "w") as handle:
+            handle.write("this is (not python")
+        self.assertIsNone(sources.read(self.file + ".txt"))
+        self.assertIsNone(sources.read("/nowhere/at/all.py"))
+
+
+class Wrapping(unittest.TestCase):
+    def test_a_failing_hook_is_nobodys_business(self):
+        def bad(*args):
+            raise ValueError("ours")
+
+        def function(a, b=2):
+            """Adds."""
+            return a + b
+
+        wrapped = wrapping.around(function, bad, bad)
+        self.assertEqual(wrapped(1, b=5), 6)
+        self.assertEqual(wrapped.__doc__, "Adds.")
+        import inspect
+
+        self.assertEqual(str(inspect.signature(wrapped)), "(a, b=2)")
+        with self.assertRaises(TypeError):
+            wrapped()
+
+    def test_nothing_runs_inside_our_own_work(self):
+        called = []
+        wrapped = wrapping.around(len, lambda args, kwargs: called.append(1))
+        with state.own_work():
+            wrapped("abc")
+        self.assertEqual(called, [])
+        wrapped("abc")
+        self.assertEqual(called, [1])
+
+    def test_static_and_class_methods_stay_what_they_are(self):
+        class Thing:
+            @staticmethod
+            def one(x):
+                return x
+
+            @classmethod
+            def two(cls):
+                return cls
+
+        called = []
+        wrapping.watch(Thing, "one", lambda args, kwargs: called.append(args))
+        wrapping.watch(Thing, "two", lambda args, kwargs: called.append(args))
+        wrapping.watch(Thing, "absent", lambda args, kwargs: called.append(args))
+        self.assertEqual((Thing.one(3), Thing.two()), (3, Thing))
+        self.assertEqual(called, [(3,), (Thing,)])
+
+    def test_a_hook_runs_when_a_module_has_been_imported(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "late_module_of_test.py"), "w") as handle:
+                handle.write("value = 1\n")
+            import importlib
+            import sys
+
+            sys.path.insert(0, folder)
+            seen = []
+            imports.add({"late_module_of_test": lambda module: seen.append(module.value), "string": lambda module: seen.append("string")})
+            saved = list(sys.meta_path)
+            try:
+                import string  # noqa: F401
+
+                imports.install()
+                module = importlib.import_module("late_module_of_test")
+                self.assertEqual(seen, ["string", 1])
+                self.assertEqual(type(module.__loader__).__name__, "SourceFileLoader")
+                self.assertNotIn("exec_module", vars(module.__loader__))
+            finally:
+                sys.meta_path[:] = saved
+                sys.path.remove(folder)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,65 @@
+#include <doctest/doctest.h>
+
+#include "report/bisect.h"
+#include "report/made_up.h"
+
+using namespace millpond;
+using namespace millpond::report;
+
+namespace {
+
+VariantRun ran(const char* name, double mib, verdict::Kind kind) {
+  VariantRun v;
+  v.name = name, v.done = *name ? std::string("without ") + name : "nothing", v.owner = std::string("the ") + name, v.kind = kind;
+  v.growth = {mib * kMiB, {mib * 0.9 * kMiB, mib * 1.1 * kMiB}, 6 * mib * kMiB, 300.0 * kMiB, "epoch", 8, true};
+  return v;
+}
+
+}  // namespace
+
+TEST_CASE("bisect: the first variant that takes the growth away owns it") {
+  Bisection b;
+  b.base = ran("", 8, verdict::Kind::kLeak);
+  b.variants = {ran("callbacks", 0.1, verdict::Kind::kFlat), ran("gc", 7.9, verdict::Kind::kLeak), ran("eager", 4, verdict::Kind::kLeak)};
+  VariantRun out = ran("cpu", 0, verdict::Kind::kFlat);
+  out.not_run = "no GPU here";
+  b.variants.push_back(out);
+  CHECK(bisect_text(b, {}) ==
+        "  variant                 growth  rounds  verdict      what was done\n"
+        "  as it is    8.00 MiB per epoch       8  leak         nothing\n"
+        "  callbacks    102 KiB per epoch       8  growth gone  without callbacks\n"
+        "  gc          7.90 MiB per epoch       8  leak         without gc\n"
+        "  eager       4.00 MiB per epoch       8  lower        without eager\n"
+        "  cpu                          -       -  left out     no GPU here\n"
+        "\n"
+        "Memory grows by 8.00 MiB per epoch; without callbacks it does not (102 KiB per epoch): the callbacks owns the growth.\n");
+  CHECK(bisect_json(b)["removed_by"] == "callbacks");
+  CHECK(bisect_json(b)["variants"][2]["effect"] == "lowers");
+  CHECK(bisect_json(b)["variants"][3]["not_run"] == "no GPU here");
+}
+TEST_CASE("bisect: growth in every variant, no growth, and too few rounds are told apart") {
+  Bisection b;
+  b.base = ran("", 8, verdict::Kind::kLeak);
+  b.variants = {ran("gc", 8, verdict::Kind::kLeak)};
+  CHECK(b.culprit() == nullptr);
+  CHECK(bisect_sentence(b).starts_with("Memory grows by 8.00 MiB per epoch in every variant (gc)"));
+  b.base = ran("", 0, verdict::Kind::kFlat);
+  CHECK_FALSE(grows(b.base));
+  CHECK(bisect_sentence(b).starts_with("Memory does not grow"));
+  b.base.growth.enough = false, b.base.growth.periods = 2;
+  CHECK(bisect_sentence(b).starts_with("Too few rounds were seen to tell (2 of them)"));
+}
+TEST_CASE("bisect: a variant with other rounds is not compared") {
+  VariantRun base = ran("", 8, verdict::Kind::kLeak), other = ran("one_batch", 0, verdict::Kind::kFlat);
+  CHECK(effect_of(base, other) == Effect::kRemoves);
+  other.growth.unit = "second";
+  CHECK(effect_of(base, other) == Effect::kNone);
+}
+TEST_CASE("bisect: growth is read from a run") {
+  const GrowthSeen g = growth_seen(made_up(8));
+  CHECK(g.enough);
+  CHECK(g.unit == "epoch");
+  CHECK(g.periods == 10);
+  CHECK(g.bytes == doctest::Approx(8.0 * kMiB));
+  CHECK_FALSE(growth_seen(verdict::Evidence{}).enough);
+}

@@ -1,0 +1,57 @@
+#include <doctest/doctest.h>
+
+#include "report/compare.h"
+#include "report/made_up.h"
+
+using namespace millpond;
+using namespace millpond::report;
+using verdict::Kind;
+
+TEST_CASE("compare: a leak that is gone, in one sentence and a table") {
+  const verdict::Evidence before = made_up(8), after = made_up(0);
+  const verdict::Verdict leak = verdict_of(Kind::kLeak, 8.0 * kMiB), flat = verdict_of(Kind::kFlat);
+  CHECK(compare_text({"before.pond", &before, &leak}, {"after.pond", &after, &flat}, {}, 20) ==
+        "The leak is gone: memory grew by 8.00 MiB per epoch, now it is flat; the peak falls from 280 MiB to 200 MiB (-29 %).\n"
+        "\n"
+        "              before.pond         after.pond  change\n"
+        "  verdict     leak                flat\n"
+        "  growth      8.00 MiB per epoch  none\n"
+        "  peak        280 MiB             200 MiB     -29 %\n"
+        "  at the end  280 MiB             200 MiB     -29 %\n"
+        "  seconds     11.0                11.0        +0 %\n"
+        "\n"
+        "Alive at the peak, where it differs most:\n"
+        "    before  now  difference  line                   function\n"
+        "  80.0 MiB  0 B   -80.0 MiB  /home/ann/train.py:12  <listcomp>\n");
+}
+TEST_CASE("compare: what the sentence says of each pair of verdicts") {
+  const verdict::Evidence e = made_up(8);
+  const verdict::Verdict leak = verdict_of(Kind::kLeak, 8.0 * kMiB), twice = verdict_of(Kind::kLeak, 16.0 * kMiB), flat = verdict_of(Kind::kFlat),
+                         cache = verdict_of(Kind::kCache);
+  const auto sentence = [&](const verdict::Verdict& a, const verdict::Verdict& b) { return compare_sentence({"a", &e, &a}, {"b", &e, &b}); };
+  CHECK(sentence(flat, leak) == "A leak is new: memory was flat, now it grows by 8.00 MiB per epoch at /home/ann/train.py:12; the peak stays at 280 MiB.");
+  CHECK(sentence(leak, twice) == "Both runs leak: 8.00 MiB per epoch before, 16.0 MiB per epoch now (+100 %) at /home/ann/train.py:12; the peak stays at 280 MiB.");
+  CHECK(sentence(leak, leak) == "Both runs leak, 8.00 MiB per epoch at /home/ann/train.py:12; the peak stays at 280 MiB.");
+  CHECK(sentence(flat, flat) == "Neither run leaks: both are flat; the peak stays at 280 MiB.");
+  CHECK(sentence(cache, flat) == "Neither run leaks: cache before, flat now; the peak stays at 280 MiB.");
+}
+TEST_CASE("compare: a line that moved within its function is the same place") {
+  const verdict::Evidence before = made_up(8);
+  verdict::Evidence after = made_up(8);
+  after.sites[1].frames[2].line = 9;
+  const std::vector<PlaceDifference> list = differences(before, after);
+  const auto moved = std::find_if(list.begin(), list.end(), [](const PlaceDifference& d) { return d.function == "make_model"; });
+  REQUIRE(moved != list.end());
+  CHECK(moved->before == 5);
+  CHECK(moved->after == 9);
+  CHECK(moved->difference() == 0);
+}
+TEST_CASE("compare: as JSON") {
+  const verdict::Evidence before = made_up(8), after = made_up(0);
+  const verdict::Verdict leak = verdict_of(Kind::kLeak, 8.0 * kMiB), flat = verdict_of(Kind::kFlat);
+  const nlohmann::ordered_json j = compare_json({"a.pond", &before, &leak}, {"b.pond", &after, &flat}, 5);
+  CHECK(j["before"]["bytes_per_unit"] == 8.0 * kMiB);
+  CHECK(j["after"]["bytes_per_unit"].is_null());
+  CHECK(j["places"][0]["line_before"] == 12);
+  CHECK(j["places"][0]["line_after"].is_null());
+}

@@ -1,0 +1,547 @@
+// Every cause has evidence that shows it, and a near twin that must not be called by its name.
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "verdict/causes/cause.h"
+#include "verdict/run.h"
+
+using namespace millpond::verdict;
+using namespace millpond;
+
+namespace {
+
+/// 24 epochs that grow by 10 MB each, in use by allocators, not given back.
+Run leaking(double by = 10, int n = 24) {
+  Run run;
+  run.grow(600, by, n).live_from(300, by);
+  for (int at = 4; at <= n; at *= 2) run.probe(at, 600 + by * (at - 1), 600 + by * (at - 1), 600 + by * (at - 1) - 4);
+  return run;
+}
+
+Run flat(int n = 24) {
+  Run run;
+  run.grow(600, 0.02, n).live_from(300, 0.01);
+  for (int at = 4; at <= n; at *= 2) run.probe(at, 600, 600, 596);
+  return run;
+}
+
+void check(Run& run, const std::string& cause, int line, Kind kind = Kind::kLeak) {
+  const Verdict v = run.judged();
+  CAPTURE(v.sentence);
+  CHECK(v.kind == kind);
+  CHECK(first_cause(v) == cause);
+  CHECK(first_line(v) == line);
+  CHECK_FALSE(v.findings.empty());
+  if (!v.findings.empty()) {
+    CHECK_FALSE(v.findings.front().fix.empty());
+    CHECK_FALSE(v.findings.front().evidence.empty());
+  }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "the list of causes has every number of the catalogue once, with words for all, and a reason where there is no "
+    "detector") {
+  std::set<std::string> ids;
+  for (const Cause* cause : causes()) {
+    CAPTURE(cause->id);
+    CHECK(ids.insert(cause->id).second);
+    CHECK_FALSE(cause->title.empty());
+    CHECK_FALSE(cause->explanation.empty());
+    CHECK_FALSE(cause->fix.empty());
+    CHECK((cause->detect != nullptr || !cause->not_detected.empty()));
+  }
+  for (int i = 1; i <= 45; ++i) CHECK(ids.contains("C" + std::to_string(i)));
+}
+
+TEST_CASE("no cause is named for a flat run, whatever recurs in it") {
+  Run run = flat();
+  run.framework("tensorflow").framework("keras", "tensorflow").framework("torch").framework("jax");
+  for (const char* what : {"fit", "predict", "evaluate", "compile", "model", "trace", "jax_compile", "figure",
+                           "load_model", "clear_session", "dataset", "backward"})
+    run.line(what, "train.py", 10, "main", "x = f(y, step)", 48);
+  run.counter("tf.traces", 3, 1)
+      .counter("jax.compiles", 3, 1)
+      .counter("keras.models", 1, 1)
+      .counter("pyplot.figures", 0, 1)
+      .counter("torch.with_grad_fn", 0, 5);
+  run.unit(Unit::kModel, 1).unit(Unit::kCompile, 1);
+  run.holder("list", "float", 0.00001, "self.losses", "train.py", 12, "main", "self.losses.append(loss)");
+  const Verdict v = run.judged();
+  CHECK(v.kind == Kind::kFlat);
+  CHECK(v.sentence.starts_with("Memory is flat: "));
+}
+
+TEST_CASE("C1: a Python number as argument of a tf.function") {
+  Run run = leaking()
+                .framework("tensorflow")
+                .counter("tf.traces", 12, 12)
+                .line("trace", "warmup.py", 49, "main", "total += float(train_step(x, y, step))", 288);
+  check(run, "C1", 49);
+  CHECK(run.judged().findings.front().fix.find("tf.constant(step)") != std::string::npos);
+}
+
+TEST_CASE("C2: a tf.function made in the loop; its near twin passes a number") {
+  Run run = leaking()
+                .framework("tensorflow")
+                .counter("tf.traces", 1, 1)
+                .line("trace", "a.py", 8, "main", "y = tf.function(lambda v: v * 2)(x)", 24);
+  check(run, "C2", 8);
+}
+
+TEST_CASE("C3: new shapes under a method of Keras, where no Python number can be the reason") {
+  Run run = leaking()
+                .framework("tensorflow")
+                .counter("tf.traces", 4, 4)
+                .line("trace", "a.py", 30, "main", "model.train_on_batch(x, y)", 96);
+  check(run, "C3", 30);
+}
+
+TEST_CASE(
+    "C5: models kept in a list blame the line that adds; models that are dropped blame the line of the loop that makes "
+    "them") {
+  Run kept = leaking(40, 12)
+                 .framework("tensorflow")
+                 .unit(Unit::kModel, 1)
+                 .line("model", "k.py", 9, "build_model", "model = Sequential([", 12);
+  kept.line("compile", "k.py", 17, "build_model", "model.compile(", 12)
+      .counter("tf.traces", 2, 2)
+      .counter("keras.models", 1, 1);
+  kept.holder("list", "Sequential", 2, "local models of main", "k.py", 36, "main", "models.append(model)");
+  check(kept, "C5", 36);
+  CHECK(kept.judged().findings.front().unit == Unit::kModel);
+
+  Run dropped = leaking(40, 12)
+                    .framework("tensorflow")
+                    .unit(Unit::kModel, 1)
+                    .line("model", "k.py", 9, "build_model", "model = Sequential([", 12);
+  dropped.line("compile", "k.py", 17, "build_model", "model.compile(", 12)
+      .counter("tf.gradient_registry", 10, 6)
+      .counter("tf.traces", 2, 2);
+  dropped.site({library("keras/src/layer.py"), user("k.py", 9, "build_model"), user("k.py", 36, "main"),
+                user("k.py", 50, "<module>")},
+               8, Life::kLeak);
+  dropped.site({library("keras/src/trainer.py"), user("k.py", 37, "main"), user("k.py", 50, "<module>")}, 30,
+               Life::kLeak);
+  check(dropped, "C5", 36);
+  CHECK(dropped.judged().findings.front().holder == "TensorFlow's global gradient registry");
+}
+
+TEST_CASE("C6: growth of the XLA compiler with every new model") {
+  Run run = leaking()
+                .framework("tensorflow")
+                .unit(Unit::kModel, 1)
+                .line("model", "x.py", 5, "main", "model = Sequential([", 24);
+  run.site({native("libtensorflow_cc.so", "llvm::orc::allocate"), user("x.py", 7, "main")}, 9, Life::kLeak);
+  run.site({library("keras/src/layer.py"), user("x.py", 5, "main")}, 1, Life::kLeak);
+  check(run, "C6", 5);
+}
+
+TEST_CASE("C7: load_model in the loop") {
+  Run run = leaking()
+                .framework("tensorflow")
+                .line("load_model", "l.py", 12, "main", "model = load_model(path)", 24)
+                .unit(Unit::kModel, 1);
+  check(run, "C7", 12);
+}
+
+TEST_CASE("C8: compile in the loop; with new models it is C5") {
+  Run run = leaking()
+                .framework("tensorflow")
+                .unit(Unit::kCompile, 1)
+                .line("compile", "s.py", 23, "main", "model.compile(", 24);
+  run.counter("tf.traces", 1, 1)
+      .counter("tf.gradient_registry", 8, 8)
+      .line("trace", "s.py", 26, "main", "result = model.fit(x, y)", 24);
+  check(run, "C8", 23);
+  Run models = leaking()
+                   .framework("tensorflow")
+                   .unit(Unit::kCompile, 1)
+                   .unit(Unit::kModel, 1)
+                   .line("compile", "s.py", 23, "main", "model.compile(", 24);
+  models.line("model", "s.py", 20, "main", "model = Model(a, b)", 24);
+  check(models, "C5", 20);
+}
+
+TEST_CASE("C9: predict in a loop is advice unless the growth lies under it") {
+  const char* advice =
+      R"x({"note": "advice", "what": "predict_in_loop", "file": "g.py", "line": 33, "function": "choose", "text": "values = model.predict(state[None], verbose=0)", "count": 504})x";
+  Run calm =
+      flat().line("predict", "g.py", 33, "choose", "values = model.predict(state[None], verbose=0)", 504).note(advice);
+  const Verdict v = calm.judged();
+  CHECK(v.kind == Kind::kFlat);
+  REQUIRE(v.advice.size() == 1);
+  CHECK(v.advice[0].what == "predict_in_loop");
+  Run grows = leaking().line("predict", "g.py", 33, "choose", "values = model.predict(state[None], verbose=0)", 504);
+  grows.site({library("keras/src/trainer.py"), user("g.py", 33, "choose"), user("g.py", 60, "main")}, 10, Life::kLeak,
+             1);
+  check(grows, "C9", 33);
+}
+
+TEST_CASE("C10: a sawtooth that gc cuts is not a leak") {
+  Run run;
+  std::vector<double> rss, live;
+  int since = 0;
+  for (int i = 1; i <= 24; ++i) {
+    ++since;
+    rss.push_back(600 + 12 * since);
+    live.push_back(300 + 12 * since);
+    if (i == 4 || i == 8 || i == 16) since = 0;
+  }
+  run.rss(rss)
+      .live(live)
+      .probe(4, rss[3], 610, 600, 9000)
+      .probe(8, rss[7], 610, 600, 9000)
+      .probe(16, rss[15], 610, 600, 18000);
+  run.note(R"({"note": "probe", "period": 4, "gc_types": {"dict": 4000, "Node": 3000}})");
+  const Verdict v = run.judged();
+  CAPTURE(v.sentence);
+  CHECK(v.kind == Kind::kRetention);
+  CHECK(first_cause(v) == "C10");
+}
+
+TEST_CASE("C11: large blocks made while tracing; the array of from_tensor_slices") {
+  Run run = leaking()
+                .framework("tensorflow")
+                .counter("tf.traces", 1, 1)
+                .line("trace", "b.py", 14, "main", "out = score(batch)", 24);
+  run.site({library("tensorflow/constant_op.py"), user("b.py", 6, "score"), user("b.py", 14, "main")}, 10, Life::kLeak,
+           10000);
+  check(run, "C11", 14);
+  Run once = flat().framework("tensorflow").stage("from_tensor_slices", 9, "ds = Dataset.from_tensor_slices(x)");
+  once.site({library("tensorflow/dataset_ops.py"), user("data.py", 9, "main")}, 200, Life::kOnce, 100000);
+  check(once, "C11", 9, Kind::kReserve);
+}
+
+TEST_CASE("C12: a float64 array is copied; a small one is not worth a word") {
+  const auto with = [](double bytes) {
+    Run run = flat().baseline(400).framework("keras", "tensorflow");
+    run.note(
+        R"({"note": "data", "what": "fit", "file": "t.py", "line": 16, "arrays": [{"shape": [1], "dtype": "float64", "type": "ndarray", "bytes": )" +
+        std::to_string(bytes) + "}]}");
+    return run;
+  };
+  Run large = with(400e6);
+  check(large, "C12", 16, Kind::kReserve);
+  CHECK(with(2e6).judged().kind == Kind::kReserve);  // the jump itself stays
+  CHECK(first_cause(with(2e6).judged()) == "");
+}
+
+TEST_CASE("C14: a list that nothing empties, by the line that adds to it; a bounded deque is a cache") {
+  Run run = leaking().framework("keras", "tensorflow");
+  run.holder("list", "ndarray", 10.2, "ValidationPredictions.saved", "topic.py", 39,
+             "ValidationPredictions.on_epoch_end", "self.saved.append(preds)");
+  check(run, "C14", 39);
+  CHECK(run.judged().findings.front().fix.find("self.saved.append(float(preds.mean()))") != std::string::npos);
+  Run bounded = leaking().holder("deque", "ndarray", 10, "Agent.memory", "a.py", 20, "Agent.remember",
+                                 "self.memory.append(item)", 50);
+  bounded.evidence.probes.clear();
+  const Verdict v = bounded.judged();
+  CAPTURE(v.sentence);
+  CHECK(v.kind == Kind::kCache);
+  CHECK(first_cause(v) == "K1");
+}
+
+TEST_CASE("C14 wins over what merely recurs when it explains the growth") {
+  Run run =
+      leaking().framework("tensorflow").counter("tf.traces", 4, 1).line("trace", "a.py", 50, "main", "f(x, step)", 26);
+  run.holder("dict", "ndarray", 9.5, "cache of main", "a.py", 12, "main", "cache[step] = out");
+  check(run, "C14", 12);
+}
+
+TEST_CASE("a small leak needs a holder in the user's own code") {
+  Run nameless = leaking(0.5);
+  CHECK(nameless.judged().kind == Kind::kFlat);
+  Run held = leaking(0.5).holder("list", "ndarray", 0.5, "Log.rows", "a.py", 9, "Log.add", "self.rows.append(row)");
+  check(held, "C14", 9);
+}
+
+TEST_CASE("C15: TensorBoard's writers") {
+  Run run = leaking().site({native("libtensorflow_cc.so", "write"),
+                            library("/x/site-packages/keras/src/callbacks/tensorboard.py"), user("a.py", 40, "main")},
+                           10, Life::kLeak, 4);
+  check(run, "C15", 40);
+}
+
+TEST_CASE("C16: open figures; closed ones do not count") {
+  Run run =
+      leaking()
+          .counter("pyplot.figures", 1, 1)
+          .line("figure", "e.py", 21, "Plots.on_epoch_end", "fig, axes = plt.subplots(2, 6, figsize=(12, 4))", 24);
+  check(run, "C16", 21);
+  CHECK(run.judged().findings.front().fix.find("plt.close(fig)") != std::string::npos);
+  Run closed = leaking()
+                   .counter("pyplot.figures", 1, 0)
+                   .line("figure", "e.py", 21, "Plots.on_epoch_end", "fig, axes = plt.subplots(2, 6)", 24);
+  CHECK(first_cause(closed.judged()) != "C16");
+}
+
+TEST_CASE("C17: futures of Keras's callback queue") {
+  Run run = leaking().framework("keras", "jax").type("Future", 2400, 100);
+  CHECK(first_cause(run.judged()) == "C17");
+}
+
+TEST_CASE("C18 and C24: children that multiply, children that copy") {
+  Run more;
+  std::vector<double> tree;
+  for (int i = 0; i < 20; ++i) tree.push_back(700 + 30 * i);
+  more.grow(600, 0, 20).tree(tree, 2);
+  for (int i = 0; i < 20; ++i) more.evidence.marks[size_t(i)].processes = 2 + i;
+  more.line("fit", "w.py", 8, "main", "model.fit(seq)", 1);
+  check(more, "C18", 8);
+  Run copies;
+  copies.grow(600, 0, 20).tree(tree, 5).line("dataloader", "w.py", 30, "main", "for batch in loader:", 20);
+  check(copies, "C24", 30);
+  std::vector<double> stops;
+  for (int i = 0; i < 20; ++i) stops.push_back(700 + 200 * (1 - std::exp(-i / 2.0)));
+  Run plateau;
+  plateau.grow(600, 0, 20).tree(stops, 5).line("dataloader", "w.py", 30, "main", "for batch in loader:", 20);
+  CHECK(plateau.judged().kind != Kind::kLeak);
+}
+
+TEST_CASE("C19: a cache that fills; the same stage over a small set is flat") {
+  Run full = flat()
+                 .baseline(300)
+                 .stage("cache", 32, ".cache()")
+                 .site({native("libtensorflow_framework.so", "MemoryCache::emplace_back")}, 290, Life::kOnce, 64);
+  check(full, "C19", 32, Kind::kCache);
+  Run small = flat()
+                  .baseline(590)
+                  .stage("cache", 32, ".cache()")
+                  .site({native("libtensorflow_framework.so", "MemoryCache::emplace_back")}, 3, Life::kOnce, 64);
+  CHECK(small.judged().kind == Kind::kFlat);
+}
+
+TEST_CASE("C20, C21: a shuffle buffer, held or freed and kept by the allocator") {
+  Run held = flat()
+                 .baseline(300)
+                 .stage("shuffle", 31, ".shuffle(BUFFER)", 5000)
+                 .site({native("libtensorflow_framework.so", "ShuffleDataset::FillBuffer")}, 250, Life::kOnce, 48);
+  check(held, "C20", 31, Kind::kCache);
+  Run freed;
+  freed.grow(900, 0, 12)
+      .live_from(200, 0)
+      .baseline(500)
+      .probe(4, 900, 900, 500)
+      .probe(8, 900, 900, 510)
+      .stage("shuffle", 31, ".shuffle(BUFFER)", 5000);
+  check(freed, "C21", 31, Kind::kRetention);
+}
+
+TEST_CASE("C22: AUTOTUNE fills and stops") {
+  Run run;
+  std::vector<double> v;
+  for (int i = 0; i < 24; ++i) v.push_back(500 + 150 * (1 - std::exp(-i / 2.0)));
+  run.rss(v).baseline(450).stage("prefetch", 12, ".prefetch(AUTOTUNE)", -1);
+  check(run, "C22", 12, Kind::kCache);
+}
+
+TEST_CASE("C23: a pipeline with a generator made in every round") {
+  Run run = leaking()
+                .framework("tensorflow")
+                .line("dataset", "d.py", 18, "main", "ds = Dataset.from_generator(gen, ...)", 24);
+  run.stage("from_generator", 18, "ds = Dataset.from_generator(gen, ...)");
+  check(run, "C23", 18);
+}
+
+TEST_CASE("C25, C26: freed and kept") {
+  Run run;
+  run.grow(272, 0, 16)
+      .baseline(40)
+      .live_from(30, 0)
+      .probe(4, 272, 272, 54)
+      .probe(8, 272, 272, 54)
+      .probe(16, 272, 272, 54);
+  check(run, "C25", 0, Kind::kRetention);
+  Run predict;
+  predict.grow(272, 0, 16)
+      .baseline(40)
+      .live_from(30, 0)
+      .probe(4, 272, 272, 54)
+      .line("predict", "p.py", 7, "main", "model.predict(x)", 16);
+  check(predict, "C26", 7, Kind::kRetention);
+}
+
+TEST_CASE("C25: resident memory that rises between probes while nothing more is in use") {
+  Run run;
+  std::vector<double> rss;
+  int since = 0;
+  for (int i = 1; i <= 16; ++i) {
+    rss.push_back(400 + 24 * ++since);
+    if (i == 4 || i == 8 || i == 16) since = 0;
+  }
+  run.rss(rss)
+      .baseline(200)
+      .live_from(250, 0.1)
+      .probe(4, rss[3], rss[3], 400)
+      .probe(8, rss[7], rss[7], 402)
+      .probe(16, rss[15], rss[15], 401);
+  const Verdict v = run.judged();
+  CAPTURE(v.sentence);
+  CHECK(v.kind == Kind::kRetention);
+}
+
+TEST_CASE("C31: oneDNN's cache") {
+  Run run = leaking().framework("torch").site(
+      {native("libtorch_cpu.so", "dnnl::impl::primitive_cache"), user("o.py", 22, "main")}, 10, Life::kLeak);
+  check(run, "C31", 22);
+}
+
+TEST_CASE("C35: state of the optimizer in large blocks; a graph's small blocks are not it") {
+  Run run = flat().baseline(450).framework("torch").line("optimizer_step", "o.py", 35, "main", "optimizer.step()", 100);
+  run.site({library("torch/optim/adamw.py"), user("o.py", 35, "main")}, 86, Life::kOnce, 4000);
+  check(run, "C35", 35, Kind::kReserve);
+  Run small =
+      flat().baseline(560).framework("torch").line("optimizer_step", "o.py", 35, "main", "optimizer.step()", 100);
+  small.site({library("torch/optim/adamw.py"), user("o.py", 35, "main")}, 30, Life::kOnce, 2);
+  CHECK(small.judged().kind == Kind::kFlat);
+}
+
+TEST_CASE("C36: tensors kept with their graph; detached ones are C14") {
+  Run run = leaking().framework("torch").counter("torch.with_grad_fn", 10, 9);
+  run.holder("list", "Tensor", 0.00001, "local history of main", "v.py", 55, "main", "history.append(val_loss)");
+  check(run, "C36", 55);
+  CHECK(run.judged().findings.front().fix.find("history.append(val_loss.item())") != std::string::npos);
+  Run detached = leaking().framework("torch").counter("torch.with_grad_fn", 10, 0).counter("torch.tensors", 20, 1);
+  detached.holder("list", "Tensor", 10, "local outputs of main", "v.py", 55, "main", "outputs.append(y.detach())");
+  check(detached, "C14", 55);
+  Run chain = leaking().framework("torch").holder("tensor with grad_fn chain", "Tensor", 0, "Meter.total", "v.py", 12,
+                                                  "Meter.update", "self.total += loss");
+  check(chain, "C36", 12);
+}
+
+TEST_CASE("C37: create_graph; plain backward is not it") {
+  Run run = leaking()
+                .framework("torch")
+                .counter("torch.with_grad_fn", 10, 9)
+                .line("backward", "g.py", 18, "main", "loss.backward(create_graph=True)", 24);
+  check(run, "C37", 18);
+  Run plain = leaking()
+                  .framework("torch")
+                  .counter("torch.with_grad_fn", 10, 9)
+                  .line("backward", "g.py", 18, "main", "loss.backward()", 24);
+  CHECK(first_cause(plain.judged()) != "C37");
+}
+
+TEST_CASE("C38: what a hook keeps, by its chain or because torch's Module calls it") {
+  Run run = leaking().framework("torch").holder("list", "Tensor", 10, "forward hook of Conv2d: Recorder.maps", "f.py",
+                                                28, "Recorder.record", "self.maps.append(output.detach())");
+  check(run, "C38", 28);
+  Run called = leaking().framework("torch").holder("list", "Tensor", 10, "Recorder.maps", "f.py", 28, "Recorder.record",
+                                                   "self.maps.append(output.detach())");
+  called.site({user("f.py", 28, "Recorder.record"), library("/x/site-packages/torch/nn/modules/module.py"),
+               user("f.py", 46, "main")},
+              0.1, Life::kLeak);
+  check(called, "C38", 28);
+}
+
+TEST_CASE("C39, C40: nodes of a custom Function, frames of stored exceptions") {
+  Run function = leaking()
+                     .framework("torch")
+                     .type("MyActivationBackward", 240, 10)
+                     .site({user("c.py", 11, "forward"), user("c.py", 30, "main")}, 10, Life::kLeak);
+  check(function, "C39", 11);
+  Run frames = leaking()
+                   .type("traceback", 48, 2)
+                   .holder("list", "ValueError", 0.01, "errors of main", "c.py", 9, "main", "errors.append(e)");
+  check(frames, "C40", 9);
+}
+
+TEST_CASE("C41: torch.compile in the loop") {
+  Run run = leaking().framework("torch").site(
+      {library("/x/site-packages/torch/_dynamo/convert_frame.py"), user("t.py", 14, "main")}, 10, Life::kLeak, 2);
+  check(run, "C41", 14);
+}
+
+TEST_CASE("C42, C43: JAX compiles for shapes, or functions that are new each time; few compiles are none") {
+  Run shapes = leaking()
+                   .framework("jax")
+                   .counter("jax.compiles", 20, 4)
+                   .line("jax_compile", "j.py", 53, "main", "params, loss = update(params, tokens, labels)", 96);
+  check(shapes, "C42", 53);
+  Run fresh = leaking()
+                  .framework("jax")
+                  .counter("jax.compiles", 20, 1)
+                  .line("jax_compile", "j.py", 17, "main", "y = jax.jit(lambda v: v * k)(x)", 24);
+  check(fresh, "C43", 17);
+  Run few =
+      leaking().framework("jax").counter("jax.compiles", 20, 0).line("jax_compile", "j.py", 53, "main", "update(p)", 2);
+  CHECK(first_cause(few.judged()) != "C42");
+}
+
+TEST_CASE("C44: native residue of JAX") {
+  Run run = leaking()
+                .framework("jax")
+                .counter("jax.compiles", 20, 0)
+                .site({native("jaxlib/xla_extension.so", "xla::thing"), user("j.py", 5, "main")}, 10, Life::kLeak);
+  CHECK(first_cause(run.judged()) == "C44");
+}
+
+TEST_CASE("P1 and N1: growth without a holder, in Python and in a native program") {
+  Run python =
+      leaking()
+          .note(R"({"note": "start"})")
+          .site({library("numpy/core.py"), user("p.py", 44, "step"), user("p.py", 60, "main")}, 10, Life::kLeak);
+  check(python, "P1", 44);
+  Run program("timer", 1);
+  program.grow(50, 4, 30).live_from(40, 4).site({{"leak.cc", "Cache::put", 12, true, true}, native("a.out", "main")}, 4,
+                                                Life::kLeak);
+  check(program, "N1", 12);
+  CHECK(program.judged().findings.front().unit == Unit::kSecond);
+}
+
+TEST_CASE("K2: something fills while training begins and stays; what was there before the first step is data") {
+  Run run = flat().baseline(400);
+  run.site({user("m.py", 12, "decode"), user("m.py", 50, "main")}, 150, Life::kOnce, 100);
+  Mark begin;
+  begin.t = 15;
+  begin.kind = "step";
+  begin.rss = mb(420);
+  begin.sites.push_back({0, mb(1), 10, {mb(1)}});
+  run.evidence.marks.insert(run.evidence.marks.begin(), begin);
+  check(run, "K2", 12, Kind::kCache);
+  run.evidence.marks.front().sites.front().bytes = mb(150);
+  CHECK(first_cause(run.judged()) != "K2");
+}
+
+TEST_CASE("the agent's own words: chains of tensors, loops, registries, a container that only a library holds") {
+  Run chain = leaking().framework("torch");
+  chain.holder("list", "Tensor with grad_fn", 10, "history", "v.py", 55, "main", "history.append(val_loss)");
+  check(chain, "C36", 55);
+  Run loop = leaking(40, 12).framework("tensorflow").unit(Unit::kModel, 1);
+  loop.note(
+      R"x({"note": "lines", "calls": [{"what": "model", "count": 12, "file": "k.py", "line": 9, "function": "build_model", "text": "model = Sequential([",
+                "loop": {"file": "k.py", "line": 36, "function": "main", "text": "model = build_model()"}}]})x");
+  check(loop, "C5", 36);
+  Run registry = leaking()
+                     .framework("tensorflow")
+                     .counter("tf.traces", 12, 12)
+                     .line("trace", "w.py", 49, "main", "total += float(train_step(x, y, step))", 288);
+  registry.holder("TensorFlow gradient registry", "", 0, "TensorFlow gradient registry", "w.py", 49, "main",
+                  "total += float(train_step(x, y, step))");
+  check(registry, "C1", 49);
+  Run hook = leaking(25, 10).framework("torch");
+  hook.holder("list", "Tensor", 25, "ActivationRecorder.maps", "f.py", 28, "ActivationRecorder.record",
+              "self.maps.append(output.detach())", nullptr, 12);
+  check(hook, "C38", 28);
+  Run meter = leaking().framework("torch").holder("list", "Tensor", 10, "local preds of validate", "f.py", 40,
+                                                  "validate", "preds.append(output.detach())");
+  check(meter, "C14", 40);
+}
+
+TEST_CASE("two calls of one line are one line, and data of predict is not copied") {
+  Run run = leaking().framework("jax").counter("jax.compiles", 20, 4);
+  run.note(
+      R"({"note": "lines", "calls": [{"what": "jax_compile", "file": "j.py", "line": 3, "count": 30, "text": "a"}, {"what": "jax_compile", "file": "j.py", "line": 9, "count": 25, "text": "b"},
+                {"what": "jax_compile", "file": "j.py", "line": 9, "count": 25, "text": "b"}]})");
+  check(run, "C42", 9);
+  Run predict =
+      flat()
+          .baseline(400)
+          .framework("keras", "tensorflow")
+          .note(
+              R"({"note": "data", "what": "predict", "file": "t.py", "line": 16, "arrays": [{"dtype": "float64", "bytes": 400000000, "type": "ndarray"}]})");
+  CHECK(first_cause(predict.judged()) != "C12");
+}

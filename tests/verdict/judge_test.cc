@@ -1,0 +1,187 @@
+// What holds for every verdict: order, forecast, words, JSON, and doubt where doubt is due.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "verdict/run.h"
+#include "verdict/sites.h"
+
+using namespace millpond::verdict;
+using namespace millpond;
+
+namespace {
+
+Run leaking() {
+  Run run;
+  return run.grow(600, 10, 24)
+      .live_from(300, 10)
+      .probe(4, 630, 630, 626)
+      .probe(8, 670, 670, 666)
+      .probe(16, 750, 750, 746);
+}
+
+}  // namespace
+
+TEST_CASE("judge: nothing in, flat out, and no crash") {
+  const Verdict v = judge({});
+  CHECK(v.kind == Kind::kFlat);
+  CHECK(v.findings.empty());
+  CHECK_FALSE(v.sentence.empty());
+}
+
+TEST_CASE("judge: a few rounds that rise are unsure, and it says what would settle it") {
+  const Verdict v = Run().grow(600, 40, 4).judged();
+  CHECK(v.kind == Kind::kUnsure);
+  CHECK(v.would_settle.find("more epoch") != std::string::npos);
+  CHECK(Run().grow(600, 0.1, 4).judged().kind == Kind::kFlat);
+}
+
+TEST_CASE("judge: growth in resident memory alone is never called a leak") {
+  const Verdict v = Run().grow(600, 20, 20).judged();
+  CHECK(v.kind == Kind::kUnsure);
+  CHECK(v.would_settle.find("--no-probes") != std::string::npos);
+}
+
+TEST_CASE("judge: a leak has bytes per epoch with a range, and the nearest limit is forecast") {
+  const Verdict v = leaking().limit("machine", 64000).limit("cgroup", 8000).judged();
+  REQUIRE(v.kind == Kind::kLeak);
+  const Finding& f = v.findings.front();
+  CHECK(f.unit == Unit::kEpoch);
+  CHECK(f.bytes_per_unit == doctest::Approx(10e6).epsilon(0.01));
+  CHECK(f.bytes_per_unit_range.low <= f.bytes_per_unit);
+  CHECK(f.bytes_per_unit_range.high >= f.bytes_per_unit);
+  REQUIRE(f.forecast);
+  CHECK(f.forecast->limit == "cgroup");
+  CHECK(*f.forecast->unit_index == doctest::Approx(23 + (8000 - 830) / 10.0));
+  CHECK(f.forecast->seconds == doctest::Approx(7170));
+  CHECK(v.sentence.find("is reached in epoch 740") != std::string::npos);
+}
+
+TEST_CASE("judge: no forecast for what is no leak") {
+  const Verdict v = Run().grow(600, 0, 20).live_from(300, 0).limit("machine", 64000).judged();
+  for (const Finding& f : v.findings) CHECK_FALSE(f.forecast);
+}
+
+TEST_CASE("judge: the sentence of a kept list names function, line and container") {
+  const Verdict v = leaking()
+                        .holder("list", "ndarray", 10, "SavePredictions.saved", "/home/u/train.py", 41,
+                                "SavePredictions.on_epoch_end", "self.saved.append(preds)")
+                        .judged();
+  CHECK(
+      v.sentence.starts_with("Memory grows by 9.54 MiB every epoch: at `SavePredictions.on_epoch_end` (train.py:41) "
+                             "list SavePredictions.saved keeps every ndarray"));
+}
+
+TEST_CASE("judge: growth that follows models is told for each model") {
+  Run run;
+  run.grow(600, 20, 20)
+      .live_from(300, 20)
+      .unit(Unit::kModel, 0.5)
+      .framework("tensorflow")
+      .line("model", "a.py", 5, "main", "m = Sequential()", 10);
+  run.probe(4, 660, 660, 655).probe(8, 740, 740, 735).probe(16, 900, 900, 895);
+  const Verdict v = run.judged();
+  REQUIRE(v.kind == Kind::kLeak);
+  CHECK(v.findings.front().unit == Unit::kModel);
+  CHECK(v.findings.front().bytes_per_unit == doctest::Approx(40e6).epsilon(0.1));
+}
+
+TEST_CASE("judge: epochs are preferred to lines, and a kind that came too seldom is passed over") {
+  Run run = leaking();
+  for (int i = 0; i < 100; ++i) {
+    Mark m;
+    m.t = i;
+    m.kind = i % 40 ? "line" : "fit";
+    m.period = true;
+    m.rss = mb(100);
+    run.evidence.marks.push_back(m);
+  }
+  CHECK(run.judged().findings.front().unit == Unit::kEpoch);
+}
+
+TEST_CASE("judge: the series that the agent followed is judged, by its own count of rounds") {
+  Run run("line");
+  run.grow(600, 20, 12)
+      .live_from(300, 20)
+      .probe(4, 660, 660, 655)
+      .probe(8, 740, 740, 735)
+      .note(R"({"note": "holders", "kind": "line", "containers": [], "types": []})");
+  for (Mark& m : run.evidence.marks)
+    m.name = "fold #: mse #", m.index = 2 * m.index + 2;  // every other round has a mark
+  for (int i = 0; i < 30; ++i) {
+    Mark m;
+    m.t = 20 + 4 * i;
+    m.kind = "epoch";
+    m.name = "fit";
+    m.index = i + 1;
+    m.period = true;
+    m.rss = mb(600);
+    run.evidence.marks.push_back(m);
+  }
+  std::ranges::stable_sort(run.evidence.marks, {}, &Mark::t);
+  const Verdict v = run.judged();
+  REQUIRE(v.kind == Kind::kLeak);
+  CHECK(v.findings.front().unit == Unit::kLine);
+  CHECK(v.findings.front().bytes_per_unit == doctest::Approx(10e6).epsilon(0.05));
+}
+
+TEST_CASE("judge: a fit of one epoch is called an epoch") {
+  Run run("fit");
+  run.grow(600, 20, 12).live_from(300, 20).unit(Unit::kEpoch, 1).probe(4, 660, 660, 655).probe(8, 740, 740, 735);
+  CHECK(run.judged().findings.front().unit == Unit::kEpoch);
+}
+
+TEST_CASE("judge: a leak's JSON has every field a reader may ask for") {
+  const nlohmann::json j = to_json(
+      leaking().limit("cgroup", 8000).holder("list", "ndarray", 10, "a.b", "t.py", 4, "f", "b.append(x)").judged());
+  CHECK(j["verdict"] == "leak");
+  const nlohmann::json& f = j["findings"][0];
+  for (const char* key :
+       {"verdict", "cause", "title", "unit", "bytes_per_unit", "bytes_per_unit_range", "units_seen", "total_bytes",
+        "confidence", "blame", "holder", "evidence", "fix", "threads", "forecast", "sets_verdict"})
+    CHECK(f.contains(key));
+  CHECK(f["blame"]["line"] == 4);
+  CHECK(f["blame"]["snippet"] == "b.append(x)");
+  CHECK(f["sets_verdict"] == true);
+  CHECK(f["forecast"]["limit"] == "cgroup");
+  const nlohmann::json flat = to_json(judge({}));
+  CHECK(flat["findings"].empty());
+  CHECK(flat["advice"].empty());
+}
+
+TEST_CASE("judge: notes that are broken or unknown are passed over") {
+  Run run = leaking();
+  for (const char* text : {"[]", "3", "{}", R"({"note": 5})", R"({"note": "holders", "containers": 7})",
+                           R"({"note": "holders", "containers": [3, {"length": "x"}]})",
+                           R"({"note": "lines", "calls": {"a": 1}})", R"({"note": "data", "arrays": [null]})",
+                           R"({"note": "dataset"})", R"({"note": "advice"})", R"({"note": "probe", "gc_types": [1]})"})
+    run.note(text);
+  CHECK(run.judged().kind == Kind::kLeak);
+}
+
+TEST_CASE("judge: swap that grew is told") {
+  Run run = leaking();
+  run.evidence.os = {{0, mb(600), mb(0), {}, {}}, {100, mb(600), mb(500), {}, {}}};
+  bool told = false;
+  for (const Advice& a : run.judged().advice) told |= a.what == "swap";
+  CHECK(told);
+}
+
+TEST_CASE("live_at_peak and temporaries: by the user's line, largest first") {
+  Run run;
+  run.grow(100, 1, 6)
+      .site({user("a.py", 3, "f")}, 5, Life::kLeak)
+      .site({user("a.py", 9, "g")}, 40, Life::kOnce)
+      .site({user("a.py", 12, "h")}, 70, Life::kChurn);
+  const auto live = live_at_peak(run.evidence);
+  REQUIRE(live.size() == 3);
+  CHECK(live[0].place.line == 12);
+  CHECK(live[1].place.line == 9);
+  CHECK(live[2].bytes == mb(30));
+  for (SiteState& s : run.evidence.marks.back().sites)
+    if (s.site == 2) s.bytes = mb(1);
+  run.evidence.sites[2].freed = run.evidence.sites[2].total - mb(1);
+  const auto churn = temporaries(run.evidence);
+  REQUIRE(churn.size() == 1);
+  CHECK(churn[0].place.line == 12);
+}

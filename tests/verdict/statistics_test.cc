@@ -1,0 +1,86 @@
+#include "verdict/statistics.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "base/random.h"
+
+using namespace millpond::verdict;
+using millpond::Random;
+
+namespace {
+std::vector<double> count(int n) {
+  std::vector<double> x;
+  for (int i = 0; i < n; ++i) x.push_back(i);
+  return x;
+}
+}  // namespace
+
+TEST_CASE("median: of nothing, of odd and even") {
+  CHECK(median({}) == 0);
+  CHECK(median({3, 1, 2}) == 2);
+  CHECK(median({4, 1, 2, 3}) == 2.5);
+}
+
+TEST_CASE("theil_sen: one strange value does not turn the slope") {
+  CHECK(theil_sen(std::vector<double>{0, 1, 2, 3, 4, 5}, std::vector<double>{0, 2, 4, 90, 8, 10}).value ==
+        doctest::Approx(2));
+}
+
+TEST_CASE("theil_sen: the range holds the true slope nine times in ten") {
+  int held = 0;
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    Random random(seed);
+    std::vector<double> y;
+    for (int i = 0; i < 20; ++i) y.push_back(3 * i + 10 * random.normal());
+    const Slope s = theil_sen(count(20), y);
+    held += s.range.low <= 3 && 3 <= s.range.high;
+  }
+  CHECK(held >= 350);
+  CHECK(held <= 390);
+}
+
+TEST_CASE("theil_sen: fewer than two points have no slope, and many are thinned out") {
+  CHECK(theil_sen({}, {}).value == 0);
+  CHECK(theil_sen(std::vector<double>{1, 1}, std::vector<double>{1, 5}).value == 0);
+  std::vector<double> y;
+  for (int i = 0; i < 20000; ++i) y.push_back(0.5 * i);
+  CHECK(theil_sen(count(20000), y).value == doctest::Approx(0.5));
+}
+
+TEST_CASE("trend: a line rises and does not flatten, a cache does") {
+  std::vector<double> line, full;
+  for (int i = 0; i < 24; ++i) line.push_back(i), full.push_back(100 * (1 - std::exp(-i / 3.0)));
+  CHECK(trend(count(24), line).rises());
+  CHECK_FALSE(trend(count(24), line).flattens());
+  CHECK(trend(count(24), full).flattens());
+}
+
+TEST_CASE("saturation: a filling curve is done, a line is not") {
+  std::vector<double> line, full;
+  for (int i = 0; i < 24; ++i) line.push_back(i), full.push_back(100 * (1 - std::exp(-i / 3.0)));
+  CHECK(saturation(count(24), full).fit > 0.98);
+  CHECK(saturation(count(24), full).done > 0.95);
+  CHECK(saturation(count(24), line).done < 0.75);
+}
+
+TEST_CASE("biggest_step and sawtooth") {
+  const Step step = biggest_step(std::vector<double>{10, 11, 50, 51, 50});
+  CHECK(step.at == 2);
+  CHECK(step.size == 39);
+  CHECK(step.explained > 0.9);
+  CHECK(sawtooth(std::vector<double>{0, 5, 10, 0, 5, 10, 0, 5, 10}));
+  CHECK_FALSE(sawtooth(std::vector<double>{0, 5, 10, 15, 20, 19, 25, 30}));
+}
+
+TEST_CASE("fit_unit: bytes follow the count that varies") {
+  const std::vector<double> shapes = {4, 8, 11, 13, 14, 15, 15, 16};
+  std::vector<double> y;
+  for (double s : shapes) y.push_back(5 * s);
+  const UnitFit fit = fit_unit(shapes, y);
+  CHECK(fit.bytes == doctest::Approx(5));
+  CHECK(fit.straight > 0.999);
+  CHECK(fit.varies);
+  CHECK_FALSE(fit_unit(count(8), y).varies);
+}

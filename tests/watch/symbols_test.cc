@@ -1,0 +1,58 @@
+#include "watch/symbols.h"
+
+#include <doctest/doctest.h>
+#include <link.h>
+
+#include <string>
+
+using namespace millpond::watch;
+
+namespace {
+
+// Not inlined: its address must have a line of this file.
+[[gnu::noinline]] uint64_t own_address() { return uint64_t(__builtin_extract_return_addr(__builtin_return_address(0))); }
+
+RawModule own_module() {
+  RawModule m;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* to) {
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& s = info->dlpi_phdr[i];
+          if (s.p_type == PT_LOAD && s.p_flags & PF_X) {
+            *static_cast<RawModule*>(to) = {info->dlpi_addr + s.p_vaddr, info->dlpi_addr + s.p_vaddr + s.p_memsz, s.p_offset, "/proc/self/exe"};
+            return 1;  // the program itself comes first
+          }
+        }
+        return 1;
+      },
+      &m);
+  return m;
+}
+
+}  // namespace
+
+TEST_CASE("Symbols: an address of this very program has its function, file and line") {
+  Symbols s;
+  s.add(own_module());
+  const uint64_t here = own_address();
+  const int line = __LINE__ - 1;
+  const NativeName n = s.name(here);
+  if (n.function.empty()) {
+    MESSAGE("libdw is not installed here: names stay module and offset");
+    return;
+  }
+  CHECK(n.source.ends_with("symbols_test.cc"));
+  CHECK(n.line == line);
+  CHECK(n.function.find("DOCTEST_ANON") != std::string::npos);
+}
+
+TEST_CASE("Symbols: code without a module keeps its address, and a newer module takes the place of an older one") {
+  Symbols s;
+  s.add({0x1000, 0x2000, 0, "/no/old.so"});
+  s.add({0x1800, 0x2800, 0x100, "/no/new.so"});
+  CHECK(s.place(0x1900).module == "/no/new.so");
+  CHECK(s.place(0x1900).offset == 0x200);
+  CHECK(s.place(0x1100).module.empty());
+  CHECK(s.place(0x9000).module.empty());
+  CHECK(s.name(0x1900).function.empty());
+}
