@@ -7,7 +7,7 @@ TESTS ?= .
 export PATH := $(CURDIR)/.deps/bin:$(PATH)
 
 .DEFAULT_GOAL := build
-.PHONY: build setup demo test peers bench debug asan tsan install format clean help
+.PHONY: build setup demo test cases peers bench debug asan tsan install format clean help
 
 build: setup ## the program, build/bin/millpond (default)
 	@$(call compile,release,build)
@@ -23,6 +23,9 @@ test: build peers ## all tests; TESTS=regex picks some
 
 peers: ## .venv-peers: TensorFlow, Keras and JAX, pinned, for tests and benchmarks
 	@scripts/peers.sh
+
+cases: build peers ## the doctor on programs whose memory is known, beside the truth
+	@tests/cases/run.py --bars
 
 bench: build peers ## time and memory beside the peers
 	@scripts/bench.sh

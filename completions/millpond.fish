@@ -1,5 +1,5 @@
 # fish: millpond completion fish > ~/.config/fish/completions/millpond.fish
-complete -c millpond -f -n __fish_use_subcommand -a 'train plan evaluate predict completion '
+complete -c millpond -f -n __fish_use_subcommand -a 'train plan evaluate predict watch check bisect report completion '
 complete -c millpond -n '__fish_seen_subcommand_from train' -a 'tiny mlp_small mlp_large mlp_784 cnn_224 resnet50 gpt2 '
 complete -c millpond -n '__fish_seen_subcommand_from train' -l help
 complete -c millpond -n '__fish_seen_subcommand_from train' -l data
@@ -41,4 +41,51 @@ complete -c millpond -n '__fish_seen_subcommand_from predict' -l out
 complete -c millpond -n '__fish_seen_subcommand_from predict' -l batch
 complete -c millpond -n '__fish_seen_subcommand_from predict' -l threads
 complete -c millpond -n '__fish_seen_subcommand_from predict' -l json
+complete -c millpond -n '__fish_seen_subcommand_from watch' -l help
+complete -c millpond -n '__fish_seen_subcommand_from watch' -l out
+complete -c millpond -n '__fish_seen_subcommand_from watch' -l force
+complete -c millpond -n '__fish_seen_subcommand_from watch' -l limit
+complete -c millpond -n '__fish_seen_subcommand_from watch' -l no-probes
+complete -c millpond -n '__fish_seen_subcommand_from watch' -l native
+complete -c millpond -n '__fish_seen_subcommand_from watch' -l no-follow-fork
+complete -c millpond -n '__fish_seen_subcommand_from watch' -l quiet
+complete -c millpond -n '__fish_seen_subcommand_from watch' -l for
+complete -c millpond -n '__fish_seen_subcommand_from watch' -l json
+complete -c millpond -n '__fish_seen_subcommand_from watch' -l pid
+complete -c millpond -n '__fish_seen_subcommand_from watch' -l lines
+complete -c millpond -n '__fish_seen_subcommand_from check' -l help
+complete -c millpond -n '__fish_seen_subcommand_from check' -l out
+complete -c millpond -n '__fish_seen_subcommand_from check' -l force
+complete -c millpond -n '__fish_seen_subcommand_from check' -l limit
+complete -c millpond -n '__fish_seen_subcommand_from check' -l no-probes
+complete -c millpond -n '__fish_seen_subcommand_from check' -l native
+complete -c millpond -n '__fish_seen_subcommand_from check' -l no-follow-fork
+complete -c millpond -n '__fish_seen_subcommand_from check' -l quiet
+complete -c millpond -n '__fish_seen_subcommand_from check' -l for
+complete -c millpond -n '__fish_seen_subcommand_from check' -l json
+complete -c millpond -n '__fish_seen_subcommand_from check' -l max-growth
+complete -c millpond -n '__fish_seen_subcommand_from check' -l max-peak
+complete -c millpond -n '__fish_seen_subcommand_from check' -l suppress
+complete -c millpond -n '__fish_seen_subcommand_from check' -l baseline
+complete -c millpond -n '__fish_seen_subcommand_from check' -l write-baseline
+complete -c millpond -n '__fish_seen_subcommand_from check' -l tolerance
+complete -c millpond -n '__fish_seen_subcommand_from check' -l junit
+complete -c millpond -n '__fish_seen_subcommand_from check' -l github
+complete -c millpond -n '__fish_seen_subcommand_from bisect' -l help
+complete -c millpond -n '__fish_seen_subcommand_from bisect' -l seconds
+complete -c millpond -n '__fish_seen_subcommand_from bisect' -l only
+complete -c millpond -n '__fish_seen_subcommand_from bisect' -l out
+complete -c millpond -n '__fish_seen_subcommand_from bisect' -l verbose
+complete -c millpond -n '__fish_seen_subcommand_from bisect' -l json
+complete -c millpond -n '__fish_seen_subcommand_from report' -l help
+complete -c millpond -n '__fish_seen_subcommand_from report' -l table
+complete -c millpond -n '__fish_seen_subcommand_from report' -l tree
+complete -c millpond -n '__fish_seen_subcommand_from report' -l lines
+complete -c millpond -n '__fish_seen_subcommand_from report' -l at
+complete -c millpond -n '__fish_seen_subcommand_from report' -l limit
+complete -c millpond -n '__fish_seen_subcommand_from report' -l collapsed
+complete -c millpond -n '__fish_seen_subcommand_from report' -l speedscope
+complete -c millpond -n '__fish_seen_subcommand_from report' -l pprof
+complete -c millpond -n '__fish_seen_subcommand_from report' -l growth
+complete -c millpond -n '__fish_seen_subcommand_from report' -l json
 complete -c millpond -f -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'

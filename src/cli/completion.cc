@@ -1,4 +1,4 @@
-// millpond completion SHELL: the script that completes commands, options and built-in models.
+// millpond completion SHELL: the script that completes commands, options, built-in models and run files.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -41,10 +41,12 @@ _millpond() {{
   case $before in
     --optimizer) COMPREPLY=($(compgen -W "sgd adam adamw" -- "$word")) ;;
     --loss) COMPREPLY=($(compgen -W "mse mae binary_crossentropy categorical_crossentropy sparse_categorical_crossentropy" -- "$word")) ;;
-    --data|--weights|--save|--run|--json|--out) COMPREPLY=($(compgen -f -- "$word")) ;;
+    --data|--weights|--save|--run|--json|--out|--collapsed|--speedscope|--pprof|--suppress|--baseline|--junit) COMPREPLY=($(compgen -f -- "$word")) ;;
     *) case $word in
          -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
          *) if [ "$COMP_CWORD" = 2 ] && [ "${{COMP_WORDS[1]}}" = completion ]; then COMPREPLY=($(compgen -W "bash zsh fish" -- "$word"))
+            elif [ "${{COMP_WORDS[1]}}" = report ]; then COMPREPLY=($(compgen -f -X '!*.pond' -- "$word"))
+            elif [[ " watch check bisect " == *" ${{COMP_WORDS[1]}} "* ]]; then COMPREPLY=($(compgen -c -f -- "$word"))
             elif [ "$COMP_CWORD" = 2 ]; then COMPREPLY=($(compgen -W "{}" -- "$word") $(compgen -f -X '!*.json' -- "$word"))
             else COMPREPLY=($(compgen -f -- "$word")); fi ;;
        esac ;;
@@ -67,10 +69,12 @@ _millpond() {{
   case $words[CURRENT-1] in
     --optimizer) compadd -- sgd adam adamw; return ;;
     --loss) compadd -- mse mae binary_crossentropy categorical_crossentropy sparse_categorical_crossentropy; return ;;
-    --data|--weights|--save|--run|--json|--out) _files; return ;;
+    --data|--weights|--save|--run|--json|--out|--collapsed|--speedscope|--pprof|--suppress|--baseline|--junit) _files; return ;;
   esac
   if [[ $words[CURRENT] == -* ]]; then compadd -- $options
   elif (( CURRENT == 3 )) && [[ $words[2] == completion ]]; then compadd -- bash zsh fish
+  elif [[ $words[2] == report ]]; then _files -g '*.pond'
+  elif [[ $words[2] == (watch|check|bisect) ]]; then _command_names -e; _files
   elif (( CURRENT == 3 )); then compadd -- {}; _files -g '*.json'
   else _files; fi
 }}
@@ -87,7 +91,9 @@ std::string fish(const Words& w) {
       text += format("complete -c millpond -f -n '{}' -a 'bash zsh fish'\n", seen);
       continue;
     }
-    text += format("complete -c millpond -n '{}' -a '{}'\n", seen, w.models);
+    // the doctor's commands take files and programs, which fish offers by itself
+    if (command != "watch" && command != "check" && command != "bisect" && command != "report")
+      text += format("complete -c millpond -n '{}' -a '{}'\n", seen, w.models);
     for (size_t at = 0; at < options.size();) {
       const size_t end = options.find(' ', at);
       text += format("complete -c millpond -n '{}' -l {}\n", seen, options.substr(at + 2, end - at - 2));

@@ -84,7 +84,7 @@ std::string bisect_text(const Bisection& b, const TextStyle& style) {
   };
   row(b.base);
   for (const VariantRun& v : b.variants) row(v);
-  return table.text(style.width, 2) + "\n" + bisect_sentence(b) + "\n";
+  return table.text(style.width, 2) + "\n" + wrapped(bisect_sentence(b), style.width, 0, 0);
 }
 
 Json bisect_json(const Bisection& b) {

@@ -38,7 +38,7 @@ std::string peak_sentence(Bytes before, Bytes after) {
 
 Bytes end_of(const Evidence& e) {
   for (auto p = e.os.rbegin(); p != e.os.rend(); ++p)
-    if (p->rss) return *p->rss;
+    if (p->rss && p->rss->value > 0) return *p->rss;  // a process that has just ended has none
   return {};
 }
 
@@ -113,9 +113,9 @@ std::string compare_sentence(const Run& a, const Run& b) {
   const Kind before = a.verdict->kind, after = b.verdict->kind;
   std::string text;
   if (before == Kind::kLeak && after != Kind::kLeak)
-    text = format("The leak is gone: memory grew by {}, now it is {}", rate_text(was), to_string(after));
+    text = format("The leak is gone: memory grew by {}, now the verdict is {}", rate_text(was), to_string(after));
   else if (before != Kind::kLeak && after == Kind::kLeak)
-    text = format("A leak is new: memory was {}, now it grows by {}", to_string(before), rate_text(is));
+    text = format("A leak is new: the verdict was {}, now memory grows by {}", to_string(before), rate_text(is));
   else if (before == Kind::kLeak && was && is && was->unit == is->unit)
     text = std::fabs(is->bytes_per_unit / was->bytes_per_unit - 1) < 0.1
                ? format("Both runs leak, {}", rate_text(is))
@@ -132,7 +132,7 @@ std::string compare_sentence(const Run& a, const Run& b) {
 }
 
 std::string compare_text(const Run& a, const Run& b, const TextStyle& style, int limit) {
-  std::string out = compare_sentence(a, b) + "\n\n";
+  std::string out = wrapped(compare_sentence(a, b), style.width, 0, 0) + "\n";
   Table table({"<", "<" + shown(a.name, 28), "<" + shown(b.name, 28), "<change"});
   const auto bytes = [&](const char* name, Bytes x, Bytes y) { table.add({name, to_string(x), to_string(y), change(double(x.value), double(y.value))}); };
   const Finding *was = growth_of(a), *is = growth_of(b);

@@ -47,42 +47,6 @@ std::string duration(double s) {
   return format("{:.1f} days", s / 86400);
 }
 
-/// Words broken into lines of `width`, each after `indent` spaces; breaks in the text stay.
-std::string wrapped(const std::string& text, int width, int indent, int first_indent) {
-  std::string out;
-  size_t at = 0;
-  bool first = true;
-  while (at <= text.size()) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    std::string line = text.substr(at, end - at);
-    const size_t own = std::min(line.find_first_not_of(' '), line.size());  // code keeps its shape
-    int column = first ? first_indent : indent;
-    if (!first) out += std::string(size_t(indent), ' ');
-    out += line.substr(0, own);
-    column += int(own);
-    bool started = false;
-    for (size_t w = own; w < line.size();) {
-      const size_t stop = std::min(line.find(' ', w), line.size());
-      const int length = int(stop - w);
-      if (started && column + 1 + length > width) {
-        out += "\n" + std::string(size_t(indent) + own, ' ');
-        column = indent + int(own);
-      } else if (started) {
-        out += ' ';
-        ++column;
-      }
-      out.append(line, w, size_t(length));
-      column += length;
-      started = true;
-      w = stop + 1;
-    }
-    out += '\n';
-    first = false;
-    at = end + 1;
-  }
-  return out;
-}
-
 std::string place_text(const verdict::Place& p) {
   std::string text = format("{}:{}", shown(p.file, 200), p.line);
   if (!p.function.empty()) text += format(" in {}", shown(p.function, 120));
@@ -118,7 +82,7 @@ double Explained::share() const {
 
 std::optional<Explained> explained(const Evidence& e, const runfile::Meta& meta) {
   for (auto m = e.marks.rbegin(); m != e.marks.rend(); ++m) {
-    if (m->sites.empty() || !m->rss) continue;
+    if (m->sites.empty() || !m->rss || m->kind == "end") continue;  // at its end a program has given much back
     Explained x{*m->rss, {}, m->heap_free.value_or(Bytes{}), Bytes{int64_t(number(meta, "file_rss"))}};
     for (const verdict::SiteState& s : m->sites) x.blocks += s.bytes;
     return x;
@@ -151,7 +115,7 @@ std::string doctor_text(const Evidence& e, const Verdict& v, const runfile::Meta
   page.plain("  " + wrapped(shown_lines(v.sentence), style.width, 2, 2));
   std::vector<double> series;
   for (const verdict::OsPoint& p : e.os)
-    if (p.rss) series.push_back(double(p.rss->value));
+    if (p.rss && p.rss->value > 0) series.push_back(double(p.rss->value));
   if (!series.empty())
     page.line("memory", format("{}  {} at the start, peak {}, {} at the end ({})", sparkline(series, 24), Bytes{int64_t(series.front())}, e.peak_rss,
                                Bytes{int64_t(series.back())}, duration(e.seconds)));

@@ -26,6 +26,8 @@ Lines lines_of(const Evidence& e, int limit) {
   if (!last) last = end_moment(e);
   if (!last) return {};
   Places places = places_at(e, *last->mark);
+  // What is freed as the program ends says nothing of its training: freed is what was by then.
+  for (PlaceBytes& row : places.rows) row.freed = Bytes{std::max<int64_t>(0, row.allocated.value - row.bytes.value)};
   Lines lines{{}, places.unit, format("{:.1f} s", last->mark->t)};
   double allocated = 0, held = 0;
   for (const PlaceBytes& row : places.rows) allocated += double(row.allocated.value), held += double(row.bytes.value);
@@ -50,7 +52,7 @@ std::string lines_text(const Evidence& e, const SourceLine& source, const TextSt
   std::string out;
   for (size_t i = 0; i < lines.rows.size();) {
     const std::string& file = lines.rows[i].place.file;
-    out += format("{}{} (held: after {})\n", out.empty() ? "" : "\n", short_path(file, size_t(std::max(40, style.width - 30))), lines.when);
+    out += format("{}{} (freed and held: after {})\n", out.empty() ? "" : "\n", short_path(file, size_t(std::max(40, style.width - 30))), lines.when);
     std::vector<std::string> head{"line", "allocated", "freed", "held"};
     if (!lines.unit.empty()) head.push_back("each " + lines.unit);
     head.push_back("<source");

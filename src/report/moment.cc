@@ -65,11 +65,15 @@ Key key_of(const Site& site) {
   // Functions of the same file and line are one place of the user's: comprehensions have names of their own.
   if (const Frame* f = own_frame(site)) return {f->file, "", f->line, true};
   for (const Frame& f : site.frames)
-    if (!f.function.empty()) return {f.file, f.function, f.line, false};
-  return site.frames.empty() ? Key{"", "unknown", 0, false} : Key{site.frames[0].file, "", site.frames[0].line, false};
+    if (has_name(f)) return {f.file, f.function, f.line, false};
+  return site.frames.empty() ? Key{"", "unknown", 0, false} : Key{site.frames[0].file, site.frames[0].function, site.frames[0].line, false};
 }
 
 }  // namespace
+
+bool has_name(const Frame& f) {
+  return !f.function.empty() && !(f.native && f.function.starts_with("+0x")) && !f.file.starts_with("<millpond_agent");
+}
 
 const Frame* own_frame(const Site& site) {
   const auto own = [](const Frame& f) { return f.user && f.file.find("__autograph_generated_file") == f.file.npos; };
@@ -139,7 +143,7 @@ Places places_at(const Evidence& e, const Mark& mark) {
     if (Bytes& most = largest[place_of[size_t(s.site)]]; s.bytes > most) {
       most = s.bytes;
       const std::vector<Frame>& frames = e.sites[size_t(s.site)].frames;
-      const auto named = std::ranges::find_if(frames, [](const Frame& f) { return !f.function.empty(); });
+      const auto named = std::ranges::find_if(frames, has_name);
       row.through = named != frames.end() && named->function != row.place.function ? named->function : "";
     }
   }

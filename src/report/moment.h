@@ -38,6 +38,10 @@ struct Places {
 };
 Places places_at(const verdict::Evidence& evidence, const verdict::Mark& mark);
 
+/// Whether a function has a name that tells something: of library code without symbols only the place in it is known ("+0x1af898"), and the wrappers of
+/// our own agent are no part of the program.
+bool has_name(const verdict::Frame& frame);
+
 /// The innermost frame of the user's own code, or null. Files that AutoGraph writes are not the user's.
 const verdict::Frame* own_frame(const verdict::Site& site);
 

@@ -23,13 +23,15 @@ std::string line_of(const std::string& file, int line, size_t most) {
 
 /// The frames of a stack that a person wants, outermost first.
 std::vector<const Frame*> condensed(const verdict::Site& site) {
-  std::vector<const Frame*> kept;
+  std::vector<const Frame*> named, kept;
+  for (const Frame& f : site.frames)
+    if (f.user || has_name(f)) named.push_back(&f);
+  if (named.empty() && !site.frames.empty()) named.push_back(&site.frames.front());
   bool library = false;
-  for (auto f = site.frames.rbegin(); f != site.frames.rend(); ++f) {
-    if (f->user || !library) kept.push_back(&*f);
-    library = !f->user;
+  for (auto f = named.rbegin(); f != named.rend(); ++f) {
+    if ((*f)->user || !library || f + 1 == named.rend()) kept.push_back(*f);
+    library = !(*f)->user;
   }
-  if (!site.frames.empty() && !kept.empty() && kept.back() != &site.frames.front()) kept.push_back(&site.frames.front());
   return kept;
 }
 

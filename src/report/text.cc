@@ -94,6 +94,42 @@ std::string signed_bytes(double bytes) {
   return (b.value > 0 ? "+" : "") + to_string(b);
 }
 
+std::string wrapped(const std::string& text, int width, int indent, int first_indent) {
+  std::string out;
+  size_t at = 0;
+  bool first = true;
+  while (at <= text.size()) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string line = text.substr(at, end - at);
+    const size_t own = std::min(line.find_first_not_of(' '), line.size());  // code keeps its shape
+    int column = first ? first_indent : indent;
+    if (!first) out += std::string(size_t(indent), ' ');
+    out += line.substr(0, own);
+    column += int(own);
+    bool started = false;
+    for (size_t w = own; w < line.size();) {
+      const size_t stop = std::min(line.find(' ', w), line.size());
+      const std::string_view word = std::string_view(line).substr(w, stop - w);
+      const int length = int(columns(word));
+      if (started && column + 1 + length > width) {
+        out += "\n" + std::string(size_t(indent) + own, ' ');
+        column = indent + int(own);
+      } else if (started) {
+        out += ' ';
+        ++column;
+      }
+      out += word;
+      column += length;
+      started = true;
+      w = stop + 1;
+    }
+    out += '\n';
+    first = false;
+    at = end + 1;
+  }
+  return out;
+}
+
 Table::Table(std::vector<std::string> head) : head_(std::move(head)) {
   for (std::string& name : head_) {
     left_.push_back(name.starts_with('<'));

@@ -24,6 +24,10 @@ std::string short_path(std::string_view path, size_t most);
 /// "+8.2 MiB", "-1.1 KiB", "0 B".
 std::string signed_bytes(double bytes);
 
+/// Words broken into lines of `width`, each after `indent` spaces; the first begins at column `first_indent`. Breaks in the text stay, and so does the
+/// indent of its own that a line has: code keeps its shape.
+std::string wrapped(const std::string& text, int width, int indent, int first_indent);
+
 /// Rows under a head; the columns take what their widest cell needs, and the last one is cut to the width of the terminal.
 class Table {
  public:

@@ -204,7 +204,7 @@ class Collector {
   // ---- from outside ----
   void look_at_memory(double t) {
     const std::optional<Bytes> rss = resident(main_pid());
-    if (!rss) return;
+    if (!rss || rss->value == 0) return;  // a zombie, about to be waited for
     rss_ = *rss;
     peak_ = std::max(peak_, *rss);
     if (t < next_point_) return;

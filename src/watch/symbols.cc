@@ -3,6 +3,7 @@
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <elf.h>
+#include <dwarf.h>
 #include <elfutils/libdwfl.h>
 
 #include <algorithm>
@@ -41,7 +42,8 @@ std::string demangled(const char* name) {
 
 #define MP_DW(f) \
   f(dwfl_begin) f(dwfl_end) f(dwfl_report_begin) f(dwfl_report_elf) f(dwfl_report_end) f(dwfl_addrmodule) f(dwfl_module_addrname) \
-  f(dwfl_module_getsrc) f(dwfl_lineinfo) f(dwfl_standard_find_debuginfo)
+  f(dwfl_module_getsrc) f(dwfl_lineinfo) f(dwfl_standard_find_debuginfo) f(dwfl_module_addrdie) f(dwarf_getscopes) f(dwarf_tag) f(dwarf_attr) \
+  f(dwarf_formudata) f(dwarf_getsrcfiles) f(dwarf_filesrc)
 
 struct Symbols::Dw {
   void* library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -84,6 +86,34 @@ struct Symbols::Dw {
   }
 };
 
+namespace {
+bool of_the_system(const std::string& source) { return source.starts_with("/usr/include/") || source.starts_with("/usr/lib/"); }
+}  // namespace
+
+// A line of a library's header was inlined here: the line of the program's own that called it, through as many headers as there are.
+void Symbols::to_caller(void* module, uint64_t at, NativeName& n) {
+  Dwarf_Addr bias = 0;
+  Dwarf_Die* unit = dw_->dwfl_module_addrdie(static_cast<Dwfl_Module*>(module), at, &bias);
+  Dwarf_Files* files = nullptr;
+  size_t count = 0;
+  if (!unit || dw_->dwarf_getsrcfiles(unit, &files, &count) != 0) return;
+  Dwarf_Die* scopes = nullptr;
+  const int found = dw_->dwarf_getscopes(unit, at - bias, &scopes);
+  for (int i = 0; i < found; ++i) {
+    if (dw_->dwarf_tag(&scopes[i]) != DW_TAG_inlined_subroutine) continue;
+    Dwarf_Attribute attribute;
+    Dwarf_Word file = 0, line = 0;
+    if (dw_->dwarf_formudata(dw_->dwarf_attr(&scopes[i], DW_AT_call_file, &attribute), &file) != 0 ||
+        dw_->dwarf_formudata(dw_->dwarf_attr(&scopes[i], DW_AT_call_line, &attribute), &line) != 0 || file >= count)
+      continue;
+    const char* source = dw_->dwarf_filesrc(files, file, nullptr, nullptr);
+    if (!source || of_the_system(source)) continue;
+    n.source = source, n.line = int(line);
+    break;
+  }
+  std::free(scopes);
+}
+
 Symbols::Symbols() = default;
 Symbols::~Symbols() = default;
 
@@ -115,6 +145,7 @@ NativeName Symbols::name(const std::string& module, uint64_t offset) {
   if (Dwfl_Line* line = dw_->dwfl_module_getsrc(m, *at)) {
     int number = 0;
     if (const char* source = dw_->dwfl_lineinfo(line, nullptr, &number, nullptr, nullptr, nullptr)) n.source = source, n.line = number;
+    if (of_the_system(n.source)) to_caller(m, *at, n);
   }
   return n;
 }

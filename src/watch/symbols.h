@@ -35,6 +35,7 @@ class Symbols {
   NativeName name(const std::string& module, uint64_t offset);
 
  private:
+  void to_caller(void* module, uint64_t at, NativeName& n);
   struct Dw;
   std::vector<RawModule> modules_;
   std::unique_ptr<Dw> dw_;

@@ -1497,7 +1497,8 @@ def judge(case, run, probe):
     last_full = max(t for t, v in run["samples"] if v >= 0.97 * top) if verdict == "leak" else run["samples"][-1][0]  # what comes later is the interpreter going down
     if case.get("mark"):
         series = run["marks"]
-        if verdict == "leak" and len(series) > 6 and series[-1] < series[-2]:
+        last_two = (run["dirty"] or series)[-2:]
+        if verdict == "leak" and len(series) > 6 and last_two[1] < last_two[0]:
             series = series[:-1]  # read when the interpreter was going down already
         scale = 1.0
     else:  # no output: 20 moments, the time before the loop left out

@@ -25,14 +25,15 @@ TEST_CASE("bisect: the first variant that takes the growth away owns it") {
   out.not_run = "no GPU here";
   b.variants.push_back(out);
   CHECK(bisect_text(b, {}) ==
-        "  variant                 growth  rounds  verdict      what was done\n"
-        "  as it is    8.00 MiB per epoch       8  leak         nothing\n"
-        "  callbacks    102 KiB per epoch       8  growth gone  without callbacks\n"
-        "  gc          7.90 MiB per epoch       8  leak         without gc\n"
-        "  eager       4.00 MiB per epoch       8  lower        without eager\n"
-        "  cpu                          -       -  left out     no GPU here\n"
+        "  variant                growth  rounds  verdict      what was done\n"
+        "  as it is   8.00 MiB per epoch       8  leak         nothing\n"
+        "  callbacks   102 KiB per epoch       8  growth gone  without callbacks\n"
+        "  gc         7.90 MiB per epoch       8  leak         without gc\n"
+        "  eager      4.00 MiB per epoch       8  lower        without eager\n"
+        "  cpu                         -       -  left out     no GPU here\n"
         "\n"
-        "Memory grows by 8.00 MiB per epoch; without callbacks it does not (102 KiB per epoch): the callbacks owns the growth.\n");
+        "Memory grows by 8.00 MiB per epoch; without callbacks it does not (102 KiB per epoch): the callbacks\n"
+        "owns the growth.\n");
   CHECK(bisect_json(b)["removed_by"] == "callbacks");
   CHECK(bisect_json(b)["variants"][2]["effect"] == "lowers");
   CHECK(bisect_json(b)["variants"][3]["not_run"] == "no GPU here");

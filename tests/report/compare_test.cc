@@ -11,7 +11,8 @@ TEST_CASE("compare: a leak that is gone, in one sentence and a table") {
   const verdict::Evidence before = made_up(8), after = made_up(0);
   const verdict::Verdict leak = verdict_of(Kind::kLeak, 8.0 * kMiB), flat = verdict_of(Kind::kFlat);
   CHECK(compare_text({"before.pond", &before, &leak}, {"after.pond", &after, &flat}, {}, 20) ==
-        "The leak is gone: memory grew by 8.00 MiB per epoch, now it is flat; the peak falls from 280 MiB to 200 MiB (-29 %).\n"
+        "The leak is gone: memory grew by 8.00 MiB per epoch, now the verdict is flat; the peak falls from\n"
+        "280 MiB to 200 MiB (-29 %).\n"
         "\n"
         "              before.pond         after.pond  change\n"
         "  verdict     leak                flat\n"
@@ -29,7 +30,7 @@ TEST_CASE("compare: what the sentence says of each pair of verdicts") {
   const verdict::Verdict leak = verdict_of(Kind::kLeak, 8.0 * kMiB), twice = verdict_of(Kind::kLeak, 16.0 * kMiB), flat = verdict_of(Kind::kFlat),
                          cache = verdict_of(Kind::kCache);
   const auto sentence = [&](const verdict::Verdict& a, const verdict::Verdict& b) { return compare_sentence({"a", &e, &a}, {"b", &e, &b}); };
-  CHECK(sentence(flat, leak) == "A leak is new: memory was flat, now it grows by 8.00 MiB per epoch at /home/ann/train.py:12; the peak stays at 280 MiB.");
+  CHECK(sentence(flat, leak) == "A leak is new: the verdict was flat, now memory grows by 8.00 MiB per epoch at /home/ann/train.py:12; the peak stays at 280 MiB.");
   CHECK(sentence(leak, twice) == "Both runs leak: 8.00 MiB per epoch before, 16.0 MiB per epoch now (+100 %) at /home/ann/train.py:12; the peak stays at 280 MiB.");
   CHECK(sentence(leak, leak) == "Both runs leak, 8.00 MiB per epoch at /home/ann/train.py:12; the peak stays at 280 MiB.");
   CHECK(sentence(flat, flat) == "Neither run leaks: both are flat; the peak stays at 280 MiB.");

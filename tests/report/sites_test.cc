@@ -25,10 +25,10 @@ TEST_CASE("table: the lines that hold the memory at the peak, with share and gro
   const verdict::Evidence e = made_up();
   CHECK(table_text(e, *peak_moment(e), {}, 20) ==
         "Alive at the peak, epoch 10 (280 MiB resident): 210 MiB in sampled blocks\n"
-        "      bytes   share  blocks  each epoch  line                        function\n"
-        "    100 MiB  47.6 %      20           -  /home/ann/train.py:5        make_model > add_weight\n"
-        "   80.0 MiB  38.1 %      80   +8.00 MiB  /home/ann/train.py:12       <listcomp>\n"
-        "   30.0 MiB  14.3 %     300           -  /usr/lib/libtensorflow.so   Allocate\n");
+        "     bytes   share  blocks  each epoch  line                       function\n"
+        "   100 MiB  47.6 %      20           -  /home/ann/train.py:5       make_model > add_weight\n"
+        "  80.0 MiB  38.1 %      80   +8.00 MiB  /home/ann/train.py:12      <listcomp>\n"
+        "  30.0 MiB  14.3 %     300           -  /usr/lib/libtensorflow.so  Allocate\n");
 }
 TEST_CASE("table: at an epoch, with a limit") {
   const verdict::Evidence e = made_up();
@@ -59,15 +59,28 @@ TEST_CASE("tree: calls with all that is held below them; of libraries the entran
         "Held by calls at the peak, epoch 10 (280 MiB resident): 210 MiB in sampled blocks; calls that hold less than 1.05 MiB are left out\n"
         "    100 MiB  47.6 %  <module>  /home/ann/train.py:38\n"
         "    100 MiB  47.6 %    make_model  /home/ann/train.py:5\n"
-        "    100 MiB  47.6 %      build  .../dist-packages/keras/src/trainer.py:20\n"
-        "    100 MiB  47.6 %        add_weight  .../dist-packages/keras/src/trainer.py:33\n"
+        "    100 MiB  47.6 %      build  .../python3/dist-packages/keras/src/trainer.py:20\n"
+        "    100 MiB  47.6 %        add_weight  .../python3/dist-packages/keras/src/trainer.py:33\n"
         "   80.0 MiB  38.1 %  <module>  /home/ann/train.py:40\n"
-        "   80.0 MiB  38.1 %    fit  .../dist-packages/keras/src/trainer.py:70\n"
+        "   80.0 MiB  38.1 %    fit  .../python3/dist-packages/keras/src/trainer.py:70\n"
         "   80.0 MiB  38.1 %      Keeper.on_epoch_end  /home/ann/train.py:12\n"
         "   80.0 MiB  38.1 %        <listcomp>  /home/ann/train.py:12\n"
         "   30.0 MiB  14.3 %  Allocate  /usr/lib/libtensorflow.so\n");
   const nlohmann::ordered_json j = tree_json(e, *peak_moment(e), 40);
   CHECK(j["calls"][0]["calls"][0]["function"] == "make_model");
+}
+TEST_CASE("table and tree: library code without names is told by what called it") {
+  verdict::Evidence e = made_up();
+  e.sites[2].frames = {{"/usr/lib/libpython3.so", "+0x1f", 0, true, false}, library("load", 3)};
+  e.sites[0].frames.insert(e.sites[0].frames.begin(), {"/usr/lib/libpython3.so", "+0x2f", 0, true, false});
+  e.sites[0].frames.insert(e.sites[0].frames.end() - 1, {"<millpond_agent importlib._bootstrap>", "around.<locals>.wrapper", 44, false, false});
+  const std::string table = table_text(e, *peak_moment(e), {}, 20), tree = tree_text(e, *peak_moment(e), {}, 40);
+  CHECK(table.find("+0x") == table.npos);
+  CHECK(tree.find("+0x") == tree.npos);
+  CHECK(tree.find("wrapper") == tree.npos);
+  CHECK(table.find("load") != table.npos);
+  e.sites[2].frames.pop_back();
+  CHECK(table_text(e, *peak_moment(e), {}, 20).find("+0x1f") != std::string::npos);
 }
 TEST_CASE("tree: a limit leaves small calls out, never the largest") {
   const verdict::Evidence e = made_up();
@@ -81,7 +94,7 @@ TEST_CASE("lines: the user's source with allocated, freed, held and growth") {
     return file == "/home/ann/train.py" && line == 12 ? std::string("self.kept += [make() for _ in range(8)]\033[0m") : std::string();
   };
   CHECK(lines_text(e, source, {}, 40) ==
-        "/home/ann/train.py (held: after 10.0 s)\n"
+        "/home/ann/train.py (freed and held: after 10.0 s)\n"
         "  line  allocated  freed      held  each epoch  source\n"
         "     5    100 MiB    0 B   100 MiB           -  (in make_model)\n"
         "    12   80.0 MiB    0 B  80.0 MiB   +8.00 MiB  self.kept += [make() for _ in range(8)]?[0m\n");

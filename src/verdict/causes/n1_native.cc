@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/format.h"
 #include "verdict/causes/cause.h"
 #include "verdict/causes/words.h"
@@ -17,11 +19,10 @@ std::optional<Match> detect(const Case& c) {
   if (!c.notes.agent) {
     m.weight = 0.8;
     m.blame = most->place;  // the program's own function where its source is known
-    for (const Frame& f : c.evidence.sites[size_t(most->sites.front())].frames)
-      if (f.native && f.line > 0) {
-        m.blame = place_of(f);
-        break;
-      }
+    const std::vector<Frame>& frames = c.evidence.sites[size_t(most->sites.front())].frames;
+    for (const bool own : {false, true})  // the program's own source last, so that it is what remains
+      if (const auto f = std::ranges::find_if(frames, [&](const Frame& at) { return at.native && at.line > 0 && (at.user || !own); }); f != frames.end())
+        m.blame = place_of(*f);
   }
   m.evidence.push_back(format("{} allocated {} that are still in use, more in every part of the run", tell(most->place),
                               amount(most->bytes)));

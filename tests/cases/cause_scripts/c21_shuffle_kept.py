@@ -4,7 +4,7 @@ import tensorflow as tf
 from keras import layers
 
 EPOCHS = 14
-ROWS = 30000
+ROWS = 12000
 
 
 def rows(seed):

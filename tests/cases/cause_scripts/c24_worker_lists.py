@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 
-EPOCHS = 16
+EPOCHS = 18
 ITEMS = 400000
 
 
@@ -23,7 +23,7 @@ class Reviews(Dataset):
 
 def main():
     data = Reviews()
-    sampler = RandomSampler(data, replacement=True, num_samples=3000)
+    sampler = RandomSampler(data, replacement=True, num_samples=1000)
     loader = DataLoader(data, batch_size=100, sampler=sampler, num_workers=2, persistent_workers=True)
     model = nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)

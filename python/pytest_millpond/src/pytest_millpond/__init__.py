@@ -134,9 +134,13 @@ def _plugins(config):
 def _read_reports(config, path):
     try:
         with open(path, encoding="utf-8") as file:
-            return [config.hook.pytest_report_from_serializable(config=config, data=json.loads(line)) for line in file]
+            reports = [config.hook.pytest_report_from_serializable(config=config, data=json.loads(line)) for line in file]
     except OSError:
         return []
+    for report in reports:
+        if isinstance(report.longrepr, list):  # JSON has no tuples; pytest insists on one for a skip
+            report.longrepr = tuple(report.longrepr)
+    return reports
 
 
 def _with_failure(item, inner, path):
