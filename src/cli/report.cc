@@ -25,7 +25,7 @@ void JsonTarget::write(const Json& object) const {
 }
 
 JsonTarget json_target(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
+  for (int i = 1; i < argc && std::strcmp(argv[i], "--") != 0; ++i) {
     if (std::strcmp(argv[i], "--json") == 0 && i + 1 < argc) return {argv[i + 1]};
     if (std::strncmp(argv[i], "--json=", 7) == 0) return {argv[i] + 7};
   }

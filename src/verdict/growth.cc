@@ -86,7 +86,7 @@ void read_levels(const Evidence& evidence, const Periods& periods, Growth& g) {
   g.solid = std::max(18e6, 0.015 * g.level);
 }
 
-bool solid(const Trend& t, const Growth& g) { return t.rises() && t.total >= g.solid && !t.flattens(); }
+bool solid(const Trend& t, const Growth& g) { return t.rises() && t.total >= g.solid && !t.flattens() && !t.jumps; }
 
 /// Sites that leave the same in every cohort: how much of the growth they are.
 double cohort_growth(const LiveSites& sites) {
@@ -253,7 +253,7 @@ Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& 
   }
   const Series rss = periods.rss.since(periods.warm);
   g.rss = fill_dips(rss, evidence, periods).trend();
-  if (!evidence.probes.empty()) g.segments = within_segments(rss, evidence, periods);
+  if (!evidence.probes.empty()) g.segments = within_segments(rss, evidence, periods), g.segments.jumps = g.rss.jumps;
   g.has_live = periods.live.since(periods.warm).size() >= 4;
   if (g.has_live) g.live = periods.live.since(periods.warm).trend();
   g.has_sampled = sites.total.since(periods.warm).size() >= 3;

@@ -66,6 +66,12 @@ Trend trend(std::span<const double> x, std::span<const double> y) {
   const size_t half = x.size() / 2;
   t.early = theil_sen(x.first(half + 1), y.first(half + 1)).value;
   t.late = theil_sen(x.subspan(half), y.subspan(half)).value;
+  if (y.size() >= 5) {
+    std::vector<double> steps;
+    for (size_t i = 1; i < y.size(); ++i) steps.push_back(y[i] - y[i - 1]);
+    std::ranges::partial_sort(steps, steps.begin() + 2, std::ranges::greater{});
+    t.jumps = y.back() > y.front() && steps[0] + steps[1] >= 0.85 * (y.back() - y.front());
+  }
   return t;
 }
 

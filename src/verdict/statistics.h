@@ -31,6 +31,7 @@ struct Trend {
   double early = 0, late = 0;  // slopes of both halves
   double total = 0;            // slope times length of x
   double straight = 0;
+  bool jumps = false;          // two steps are nearly all of the rise: taken at some moment, not a little every time
   bool rises() const { return slope.range.low > 0; }
   /// Growth that dies away: its later half has less than a third of the slope of the whole.
   bool flattens() const { return rises() && late < 0.3 * slope.value; }

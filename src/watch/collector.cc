@@ -164,6 +164,7 @@ class Collector {
       }
     }
     result.ending = patient.ending();
+    if (main_pid() == root_) peak_ = std::max(peak_, result.ending.peak);  // what came and went between two looks
     for (Watched& w : watched_) last_words(w);
     finish(result);
     return result;
@@ -309,6 +310,7 @@ class Collector {
       w.open_phases.emplace_back(kind, writer_->begin_phase(kind, name, m.index, parent, t));
     }
     if (!(m.flags & (kMarkPeriod | kMarkSnapshot))) return;
+    if (const std::optional<Bytes> rss = known(m.rss); rss && w.pid == main_pid()) peak_ = std::max(peak_, *rss);
     if (m.flags & kMarkPeriod) {
       w.marked = true;
       last_mark_ = kind == "line" ? name : format("{} {}", kind, m.index);

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -113,12 +114,11 @@ Patient Patient::start(const Start& s, const Program& program) {
   sigset_t ours;
   sigemptyset(&ours);
   for (int signal : kPassedOn) sigaddset(&ours, signal);
-  sigset_t before;
-  sigprocmask(SIG_BLOCK, &ours, &before);
+  sigprocmask(SIG_BLOCK, &ours, &p.before_);
   p.signals_ = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
   posix_spawnattr_t how;
   posix_spawnattr_init(&how);
-  posix_spawnattr_setsigmask(&how, &before);
+  posix_spawnattr_setsigmask(&how, &p.before_);
   posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK);
   pid_t pid = 0;
   const int error = posix_spawn(&pid, program.path.c_str(), nullptr, &how, arguments.data(), environment.data());
@@ -143,10 +143,12 @@ Patient Patient::attach(Pid pid) {
 }
 
 Patient::Patient(Patient&& o) noexcept
-    : pid_(o.pid_), pidfd_(std::exchange(o.pidfd_, -1)), signals_(std::exchange(o.signals_, -1)), child_(o.child_), ended_(o.ended_), ending_(o.ending_) {}
+    : pid_(o.pid_), pidfd_(std::exchange(o.pidfd_, -1)), signals_(std::exchange(o.signals_, -1)), before_(o.before_), child_(o.child_), ended_(o.ended_), ending_(o.ending_) {}
 Patient::~Patient() {
   if (pidfd_ >= 0) close(pidfd_);
-  if (signals_ >= 0) close(signals_);
+  if (signals_ < 0) return;
+  close(signals_);
+  sigprocmask(SIG_SETMASK, &before_, nullptr);
 }
 
 bool Patient::wait(double seconds) {
@@ -160,10 +162,14 @@ bool Patient::wait(double seconds) {
   }
   if (!child_) return ended_ = kill(pid_.value, 0) != 0;
   int status = 0;
-  if (waitpid(pid_.value, &status, WNOHANG) != pid_.value) return false;
+  rusage used{}, own{};
+  if (wait4(pid_.value, &status, WNOHANG, &used) != pid_.value) return false;
   ended_ = true;
-  if (WIFSIGNALED(status)) ending_ = {128 + WTERMSIG(status), WTERMSIG(status)};
-  else ending_ = {WEXITSTATUS(status), {}};
+  // Before its exec the child had our pages: what does not exceed our own peak says nothing.
+  getrusage(RUSAGE_SELF, &own);
+  const Bytes peak{used.ru_maxrss > own.ru_maxrss ? int64_t{used.ru_maxrss} * 1024 : 0};
+  if (WIFSIGNALED(status)) ending_ = {128 + WTERMSIG(status), WTERMSIG(status), peak};
+  else ending_ = {WEXITSTATUS(status), {}, peak};
   return true;
 }
 

@@ -3,6 +3,8 @@
 // Its standard streams and its terminal are ours, untouched. What is added to its environment: LD_PRELOAD, MILLPOND_WATCH and friends, and our
 // folder in front of PYTHONPATH.
 #pragma once
+#include <signal.h>
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +25,7 @@ struct Start {
 struct Ending {
   int exit_code = 0;          // as a shell would say: 128 + signal after a signal
   std::optional<int> signal;
+  Bytes peak;                 // the most that was resident, as the system counted it; 0: not known
 };
 
 /// What can be said before the program is started: where it is, and what will not be seen of it.
@@ -41,7 +44,7 @@ class Patient {
   static Patient attach(Pid pid);
   Patient(Patient&& o) noexcept;
   Patient& operator=(Patient&&) = delete;
-  ~Patient();  // never ends the program
+  ~Patient();  // never ends the program; signals are ours again
 
   Pid pid() const { return pid_; }
   /// Waits at most so long; true when it has ended. Signals that came for us meanwhile are passed on, as the program would have got them.
@@ -52,6 +55,7 @@ class Patient {
   Patient() = default;
   Pid pid_;
   int pidfd_ = -1, signals_ = -1;
+  sigset_t before_{};  // signals that were blocked before us
   bool child_ = true, ended_ = false;
   Ending ending_;
 };

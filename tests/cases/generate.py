@@ -651,7 +651,7 @@ def pace(rng, work, periods, per_period, seconds):
     """Seconds of sleep for each step, so that the run takes about `seconds` and a period 0.1 s or more."""
     want = max(seconds / periods, 0.11)
     busy = busy_seconds(work)
-    return round(max(0.0005, want / per_period - busy, 0.1 / per_period - 0.3 * busy), 4)
+    return round(max(0.0005, want / per_period - 0.5 * busy), 4)
 
 
 def sizes(rng, framework, small=False):
@@ -1268,7 +1268,7 @@ def fragmentation(rng, framework, fixed):
 def torch_reserve(rng, framework, fixed):
     """C35: Adam's slots and the gradients appear at the first step."""
     n = Names(rng)
-    periods, side = rng.randint(14, 20), rng.choice([1500, 2000, 2500])
+    periods, side = rng.randint(14, 18), rng.choice([1400, 1700, 2000])
     prog = progress(rng, "epoch", "epoch", "PERIODS", "loss", silent_ok=True)
     body = [f"torch.manual_seed({rng.randrange(99)})", "x, y = torch.randn(64, SIDE), torch.randn(64, 1)", "model = nn.Sequential(nn.Linear(SIDE, SIDE), nn.Tanh(), nn.Linear(SIDE, SIDE), nn.Tanh(), nn.Linear(SIDE, 1))",
             f"optimizer = torch.optim.{rng.choice(['Adam', 'AdamW'])}(model.parameters(), lr=1e-4)", *prog["before"], "for epoch in range(PERIODS):",

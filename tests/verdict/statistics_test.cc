@@ -49,6 +49,16 @@ TEST_CASE("theil_sen: fewer than two points have no slope, and many are thinned 
   CHECK(theil_sen(count(20000), y).value == doctest::Approx(0.5));
 }
 
+TEST_CASE("trend: two steps that are all of the rise are told from a little every time") {
+  // resident MB of a training run whose input pipeline took a larger buffer in its eighth epoch
+  const std::vector<double> taken{742.7, 743.1, 742.1, 742.3, 745.5, 766.2, 767.5, 767.6};
+  CHECK(trend(count(8), taken).rises());
+  CHECK(trend(count(8), taken).jumps);
+  const std::vector<double> every_second{0, 0, 10, 10, 20, 20, 30, 30, 40, 40};
+  CHECK_FALSE(trend(count(10), every_second).jumps);
+  CHECK_FALSE(trend(count(5), std::vector<double>{0, 9, 21, 30, 41}).jumps);
+}
+
 TEST_CASE("trend: a line rises and does not flatten, a cache does") {
   std::vector<double> line, full;
   for (int i = 0; i < 24; ++i) line.push_back(i), full.push_back(100 * (1 - std::exp(-i / 3.0)));
