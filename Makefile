@@ -7,9 +7,12 @@ TESTS ?= .
 export PATH := $(CURDIR)/.deps/bin:$(PATH)
 
 .DEFAULT_GOAL := build
-.PHONY: build setup demo test cases peers bench debug asan tsan install format clean help
+.PHONY: build all setup demo test cases peers bench debug asan tsan install format clean help
 
 build: setup ## the program, build/bin/millpond (default)
+	@$(call compile,release,build,--target program)
+
+all: setup ## the program, the libraries, tests, examples and benchmarks
 	@$(call compile,release,build)
 
 setup: ## the libraries and tools the build needs (apt as root, otherwise into .deps); only looks when all is there
@@ -18,7 +21,7 @@ setup: ## the libraries and tools the build needs (apt as root, otherwise into .
 demo: build ## a first training run and its memory plan
 	@scripts/demo.sh
 
-test: build peers ## all tests; TESTS=regex picks some
+test: all peers ## all tests; TESTS=regex picks some
 	@$(call check,release)
 
 peers: ## .venv-peers: TensorFlow, Keras and JAX, pinned, for tests and benchmarks
@@ -27,7 +30,7 @@ peers: ## .venv-peers: TensorFlow, Keras and JAX, pinned, for tests and benchmar
 cases: build peers ## the doctor on programs whose memory is known, beside the truth
 	@tests/cases/run.py --bars
 
-bench: build peers ## time and memory beside the peers
+bench: all peers ## time and memory beside the peers
 	@scripts/bench.sh
 
 debug: setup ## tests with asserts and every invariant checked
@@ -42,7 +45,7 @@ tsan: setup ## tests under the thread sanitizer
 	@$(call compile,tsan,build-tsan)
 	@$(call check,tsan)
 
-install: build ## into PREFIX (/usr/local)
+install: all ## into PREFIX (/usr/local)
 	@cmake --install build --prefix "$(PREFIX)" | grep -v '^-- Up-to-date' || true
 
 format: ## clang-format over src, include, tests, bench, examples
@@ -54,6 +57,6 @@ clean: ## build folders only; .deps and .venv-peers stay
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# $(call compile,PRESET,FOLDER): configure once; after that ninja re-runs CMake when it must.
-compile = { [ -f $(2)/build.ninja ] || cmake --preset $(1); } && cmake --build --preset $(1) -j $(JOBS)
+# $(call compile,PRESET,FOLDER[,MORE]): configure once; after that ninja re-runs CMake when it must.
+compile = { [ -f $(2)/build.ninja ] || cmake --preset $(1); } && cmake --build --preset $(1) -j $(JOBS) $(3)
 check = ctest --preset $(1) -j $(JOBS) -R '$(TESTS)'
