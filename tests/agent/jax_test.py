@@ -5,6 +5,7 @@ import unittest
 from support import line_of, run
 
 PROGRAM = """
+import time
 import jax, jax.numpy as jnp, numpy as np
 @jax.jit
 def square(x):
@@ -16,6 +17,7 @@ def main():
         square(x)
         kept.append(jnp.asarray(np.ones((200, 100), np.float32)) + epoch)
         print(f"epoch {epoch}")
+        time.sleep(0.25)  # long enough for a probe, which counts live arrays
 main()
 """
 
