@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using runfile::RowId;
 
-constexpr double kTick = 0.05, kTreeEvery = 1, kTimerEvery = 1, kCommitEvery = 2;
+constexpr double kTick = 0.05, kTreeEvery = 1, kTimerEvery = 0.25, kCommitEvery = 2;
 constexpr size_t kMostMarks = 512, kMostSites = 300, kMostPhases = 20000;
 constexpr int64_t kMostPoints = 4000;
 constexpr size_t kMostProcesses = 256;

@@ -3,7 +3,7 @@
 //
 //   every 50 ms   resident memory of the program (statm); records out of its ring
 //   every second  the tree of its processes; at marks with children also Private_Dirty and PSS
-//   a timer mark  when the program itself marks nothing: what is alive, read from the probe's table
+//   a timer mark  four times a second while the program itself marks nothing: what is alive, read from the probe's table
 //
 // Bounds of the file (design): at most 512 marks of a kind (then every second one goes), 300 sites a mark, 4,000 points of resident memory.
 // Memory: some MiB, whatever the length of the run.

@@ -1,14 +1,19 @@
 """How many bytes a thing holds: arrays and tensors by their own word, everything else by sys.getsizeof, followed a few steps deep with a
 cap on objects and time. Nothing of the program is run: no __len__, __iter__ or __getattr__ of the user's classes."""
 
+import collections
 import gc
 import io
+import itertools
 import sys
 import time
 import types
 
 kObjects = 4000
 kSeconds = 0.006
+kWhole = 512  # items of a container that are all followed
+kSome = 256  # of a longer one, spread evenly: each stands for its neighbours
+_long = {list, tuple, dict, set, frozenset, collections.deque}  # whose len and iteration are not the user's
 _skip = (type, types.ModuleType, types.BuiltinFunctionType, types.CodeType, types.GetSetDescriptorType, types.MemberDescriptorType,
          types.MethodDescriptorType, types.WrapperDescriptorType)
 _plain = {int, float, bool, type(None), complex, range, type(...)}
@@ -86,6 +91,18 @@ def _length(buffer):
         return view.nbytes
 
 
+def _parts(item, kind):
+    """What a thing refers to, and how many each of them stands for."""
+    if kind not in _long or len(item) <= kWhole:
+        return gc.get_referents(item), 1
+    step = len(item) // kSome
+    picked = list(itertools.islice(item, 0, None, step))
+    times = len(item) / len(picked)
+    if kind is dict:
+        picked.extend(itertools.islice(item.values(), 0, None, step))
+    return picked, times
+
+
 class Scale:
     """Weighs things; what was weighed once weighs nothing again."""
 
@@ -97,14 +114,15 @@ class Scale:
     def weigh(self, thing, most=kObjects, seconds=kSeconds):
         """(bytes, complete)"""
         total = 0
+        complete = True
         seen = self.seen
-        queue = [thing]
+        queue = [(thing, 1)]
         at = 0
         end = time.perf_counter() + seconds
         while at < len(queue):
             if at > most or (not at & 63 and time.perf_counter() > end):
-                return total, False
-            item = queue[at]
+                return int(total), False
+            item, times = queue[at]
             at += 1
             kind = type(item)
             identity = id(item)
@@ -115,32 +133,33 @@ class Scale:
                 continue
             if kind is types.FrameType or kind is types.FunctionType:
                 if kind is types.FunctionType:
-                    queue.extend(item.__closure__ or ())
-                    queue.extend(item.__defaults__ or ())
+                    queue.extend((part, times) for part in (*(item.__closure__ or ()), *(item.__defaults__ or ())))
                 else:
-                    queue.extend(part for part in gc.get_referents(item) if type(part) is not dict)
+                    queue.extend((part, times) for part in gc.get_referents(item) if type(part) is not dict)
                 continue
             variables = keras_variables(item)
             if variables is not None:
-                queue.extend(variables)
+                queue.extend((variable, times) for variable in variables)
                 continue
             found = array_bytes(item)
             if found is not None:
                 size, memory = found
                 if ("memory", memory) not in seen:
                     seen.add(("memory", memory))
-                    total += size
+                    total += size * times
                     self.arrays += 1
-                total += _graph_bytes(item, seen) if module_of(kind).startswith("torch") else 0
+                total += times * _graph_bytes(item, seen) if module_of(kind).startswith("torch") else 0
                 continue
             try:
-                total += sys.getsizeof(item, 0)
+                total += times * sys.getsizeof(item, 0)
             except Exception:
                 pass
             if kind in (str, bytes, bytearray):
                 continue
-            queue.extend(gc.get_referents(item))
-        return total, True
+            parts, each = _parts(item, kind)
+            complete = complete and each == 1
+            queue.extend((part, times * each) for part in parts)
+        return int(total), complete
 
 
 def graph_of(tensor):
