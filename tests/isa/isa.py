@@ -19,7 +19,7 @@ def objects(build):
     for entry in json.loads((build / "compile_commands.json").read_text()):
         words = entry["command"].split()
         output = Path(entry["directory"], words[words.index("-o") + 1])
-        if output.is_file() and output.is_relative_to(build / "src"):
+        if output.suffix == ".o" and output.is_file() and output.is_relative_to(build / "src"):
             yield output, " ".join(sorted({w for w in words if w.startswith(("-mavx", "-mfma", "-mf16c", "-march"))}))
 
 
