@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "probe/early.h"
 #include "probe/file.h"
 #include "probe/live.h"
 #include "probe/mappings.h"
@@ -35,7 +36,7 @@ inline __attribute__((always_inline)) void* allocate(size_t size, const void* ca
 
 // The record goes first: once the block is free another thread may get it, and record it anew.
 __attribute__((noinline)) void free_recorded(void* block) {
-  if (is_early(block)) return free_early(block);
+  if (early::holds(block)) return;
   live::remove(block);
   real::free(block);
 }
@@ -45,7 +46,7 @@ inline __attribute__((always_inline)) void give_back(void* block) {
 }
 
 __attribute__((noinline)) void* realloc_recorded(void* block, size_t size, const void* caller) {
-  if (is_early(block)) return realloc_early(block, size);
+  if (early::holds(block)) return early::realloc(block, size);
   Live entry;
   const bool known = live::remove(block, &entry);
   void* moved = allocate(size, caller, [=] { return real::realloc(block, size); });
