@@ -17,6 +17,7 @@
 #include "probe/sampler.h"
 #include "probe/system.h"
 #include "probe/thread.h"
+#include "probe/tick.h"
 
 namespace millpond::probe {
 namespace {
@@ -158,6 +159,9 @@ MP_EXPORT void millpond_probe_pause(int on) {
     --me.quiet;
     if (--me.paused == 0) me.left = me.resume;
   }
+}
+MP_EXPORT void millpond_probe_tick(int (*add_pending)(int (*)(void*), void*), int (*call)(void*), uint64_t every_ns) {
+  tick::set(add_pending, call, every_ns);
 }
 MP_EXPORT int millpond_probe_trim(void) {
   Quiet quiet;

@@ -28,7 +28,7 @@ bool called_by_module(const Case& c, const Container& k) {
 }
 
 std::optional<Match> detect(const Case& c) {
-  if (!c.leaking()) return {};
+  if (!c.leaking() || !c.notes.has("torch")) return {};
   for (const Container& k : c.notes.containers) {
     if (!k.still || k.bounded) continue;
     const bool named = in_hook(k);
