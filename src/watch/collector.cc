@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 using runfile::RowId;
 
 constexpr double kTick = 0.05, kTreeEvery = 1, kTimerEvery = 0.25, kCommitEvery = 2;
-constexpr size_t kMostMarks = 512, kMostSites = 300, kMostPhases = 20000;
+constexpr size_t kMostMarks = 512, kMostSites = 300, kMostStates = 200000, kMostPhases = 20000;
 constexpr int64_t kMostPoints = 4000;
 constexpr size_t kMostProcesses = 256;
 
@@ -97,7 +97,12 @@ std::string free_name() {
 
 /// The marks of one kind that are kept: when there are too many every second one goes, and only every second new one is taken.
 struct Kept {
-  std::vector<RowId> marks;
+  struct One {
+    RowId id;
+    size_t states = 0;  // sites alive at it
+  };
+  std::vector<One> marks;
+  size_t states = 0;  // of all
   uint64_t seen = 0, stride = 1;
 };
 
@@ -316,7 +321,7 @@ class Collector {
 
   void keep(Watched& w, const std::string& kind, const std::string& name, int64_t index, bool period, const RawMark& m, double t) {
     Kept& k = w.kept[kind];
-    if (k.seen++ % k.stride != 0 && kind != "end") return;
+    if (k.seen++ % k.stride != 0 && kind != "end" && kind != "peak") return;
     runfile::MarkRow row{.id = {},
                          .process = w.process,
                          .t = t,
@@ -338,16 +343,35 @@ class Collector {
       const TreeMemory tree = tree_memory(process_tree(root_), true);
       row.private_dirty = tree.private_dirty, row.pss = tree.pss, row.processes = tree.processes;
     }
-    k.marks.push_back(writer_->add(row, states(w, m.sites)));
-    if (k.marks.size() > kMostMarks) {
-      std::vector<RowId> rest;
-      for (size_t i = 0; i < k.marks.size(); ++i) {
-        if (i % 2 == 0) rest.push_back(k.marks[i]);
-        else writer_->remove_mark(k.marks[i]);
-      }
-      k.marks = std::move(rest);
-      k.stride *= 2;
+    const std::vector<runfile::SiteStateRow> alive = states(w, m.sites);
+    k.marks.push_back({writer_->add(row, alive), alive.size()});
+    k.states += alive.size();
+    states_ += alive.size();
+    if (k.marks.size() > kMostMarks) thin(k);
+    while (states_ > kMostStates) {
+      Kept* largest = nullptr;
+      for (Watched& other : watched_)
+        for (auto& [name_of_kind, kept] : other.kept)
+          if (kept.marks.size() > 1 && (!largest || kept.states > largest->states)) largest = &kept;
+      if (!largest) break;
+      thin(*largest);
     }
+  }
+
+  /// Every second mark goes, and from now on every second one is taken.
+  void thin(Kept& k) {
+    std::vector<Kept::One> rest;
+    for (size_t i = 0; i < k.marks.size(); ++i) {
+      if (i % 2 == 0) rest.push_back(k.marks[i]);
+      else remove(k, k.marks[i]);
+    }
+    k.marks = std::move(rest);
+    k.stride *= 2;
+  }
+  void remove(Kept& k, const Kept::One& mark) {
+    writer_->remove_mark(mark.id);
+    k.states -= mark.states;
+    states_ -= mark.states;
   }
 
   std::vector<runfile::SiteStateRow> states(Watched& w, std::vector<RawSite> sites) {
@@ -405,8 +429,9 @@ class Collector {
         keep(w, "timer", "", int64_t(w.kept["timer"].seen), true, m, t);
         w.next_timer = t + kTimerEvery;
       } else {
-        for (const RowId last : w.kept["peak"].marks) writer_->remove_mark(last);
-        w.kept["peak"].marks.clear();
+        Kept& peaks = w.kept["peak"];
+        for (const Kept::One& last : peaks.marks) remove(peaks, last);
+        peaks.marks.clear();
         keep(w, "peak", "", 0, false, m, t);
         w.peak = rss, w.peak_t = t;
       }
@@ -499,7 +524,7 @@ class Collector {
   Bytes files_;  // resident pages that have a file behind them
   double next_point_ = 0, point_every_ = kTick, detail_seconds_ = 0;
   int64_t points_ = 0, tree_points_ = 0;
-  size_t phases_ = 0;
+  size_t phases_ = 0, states_ = 0;
   int processes_ = 1, lost_notes_ = 0;
   bool had_children_ = false;
   std::string last_mark_, growth_kind_;
