@@ -5,8 +5,8 @@
 
 #include "base/format.h"
 #include "base/random.h"
+#include "base/seed.h"
 #include "base/segment.h"
-#include "nn/seed.h"
 #include "train/hooks.h"
 #include "train/interrupt.h"
 #include "train/model.h"
@@ -22,7 +22,7 @@ double since(Clock::time_point t) { return std::chrono::duration<double>(Clock::
 // The order of the samples: made once, shuffled anew for each pass over the data. 4 bytes a sample.
 class Order {
  public:
-  Order(int64_t samples, bool shuffle) : samples_(samples), random_(shuffle ? nn::draw_seed() : 0) {
+  Order(int64_t samples, bool shuffle) : samples_(samples), random_(shuffle ? draw_seed() : 0) {
     if (!shuffle) return;
     memory_ = Segment(Bytes{samples * 4}, "data/shuffle");
     std::iota(index(), index() + samples, 0u);
