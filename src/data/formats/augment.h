@@ -78,6 +78,7 @@ class Resizer {
     int32_t left = 0, right = 0;  // values from the begin of the row
     float share = 0;              // of right
   };
+  int64_t from_width_ = 0, to_width_ = 0, channels_ = 0;  // columns_ is for these
   std::vector<Column> columns_;
   std::vector<float> rows_;
 };

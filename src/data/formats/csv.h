@@ -4,8 +4,9 @@
 // LF or CRLF. Beyond it: a byte order mark is passed over, empty lines are no rows, blanks around numbers are allowed,
 // "nan" and "inf" are numbers of the float types. Numbers are rounded correctly (as strtod and strtof do).
 //
-// Memory: one buffer of CsvOptions::buffer bytes, in which a row must fit, and a few hundred bytes for each column;
-// nothing is allocated while rows are read.
+// Memory: a buffer of CsvOptions::buffer bytes, in which a row must fit; where quotes mean something, as much again for
+// texts with doubled quotes (touched only by these); a few hundred bytes for each column. Nothing is allocated while rows
+// are read.
 #pragma once
 #include <limits>
 #include <map>
@@ -69,6 +70,7 @@ class CsvReader {
  public:
   /// Reads the first buffer: names and types are known afterwards. Throws Error with file, line and column.
   explicit CsvReader(SharedSource source, CsvOptions options = {});
+  explicit CsvReader(const std::string& file, CsvOptions options = {}) : CsvReader(open_file(file), std::move(options)) {}
   CsvReader(CsvReader&&) noexcept;
   CsvReader& operator=(CsvReader&&) noexcept;
   ~CsvReader();
@@ -82,7 +84,7 @@ class CsvReader {
   /// or where there are columns of text: their views point into the buffer, until the next call of anything here, so a
   /// call ends where the buffer ends.
   int64_t read(int64_t rows, std::span<const CsvSlot> slots);
-  /// Passes over rows without looking into numbers; returns how many there were.
+  /// Passes over rows as read() would; returns how many there were.
   int64_t skip(int64_t rows);
 
   /// Of the next row. restore() makes read() go on there; a reader of the same file and options made anew will do.

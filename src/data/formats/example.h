@@ -1,7 +1,8 @@
 // tf.train.Example, the usual content of a TFRecord: names, each with a list of int64, float or bytes.
 // Parsed from protobuf's wire format without libprotobuf: a length never leaves the message it is in, and no more is
 // decoded than the record's bytes can say (a list of n values takes at least n bytes of the record).
-// Memory: three lists that are used again; at most 16 bytes for each byte of the largest record met.
+// Memory: lists that are used again; at most 48 bytes for each byte of the largest record met (features without name and
+// value), 16 for each byte of numbers.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -43,6 +44,7 @@ class Example {
   std::vector<int64_t> ints_;
   std::vector<float> floats_;
   std::vector<std::string_view> bytes_;
+  std::vector<uint32_t> order_;  // features_ by name
 };
 
 /// Builds the bytes of one Example; its memory is used again by the next.
@@ -58,7 +60,7 @@ class ExampleWriter {
 
  private:
   void add_feature(std::string_view name, int kind);
-  std::string list_, body_, message_;
+  std::string packed_, list_, body_, message_;
 };
 
 }  // namespace millpond::data

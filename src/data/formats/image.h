@@ -37,7 +37,7 @@ struct ImageOptions {
   bool tolerate_warnings = false;         // damaged bytes that the library can guess over: an Error, or counted
 };
 
-/// From the first bytes alone: kind, and height, width and channels (1, 3 or 4) as the file says. Throws Error(kFormat).
+/// From the first bytes alone: kind, height, width, and 1 or 3 channels of colour. Throws Error(kFormat).
 struct ImageHeader {
   ImageKind kind = ImageKind::kJpeg;
   ImageSize size;

@@ -25,6 +25,7 @@ struct TextPosition {
 class LineReader {
  public:
   explicit LineReader(SharedSource source, TextOptions options = {});
+  explicit LineReader(const std::string& file, TextOptions options = {}) : LineReader(open_file(file), options) {}
   LineReader(LineReader&&) noexcept;
   LineReader& operator=(LineReader&&) noexcept;
   ~LineReader();

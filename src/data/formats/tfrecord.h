@@ -34,6 +34,7 @@ struct RecordPosition {
 class RecordReader {
  public:
   explicit RecordReader(SharedSource source, RecordOptions options = {});
+  explicit RecordReader(const std::string& file, RecordOptions options = {}) : RecordReader(open_file(file), options) {}
   RecordReader(RecordReader&&) noexcept;
   RecordReader& operator=(RecordReader&&) noexcept;
   ~RecordReader();
