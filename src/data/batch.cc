@@ -170,11 +170,12 @@ class BatchNode final : public Node {
   int64_t cardinality() const override {
     return times(input().cardinality(), [&](int64_t c) { return o_.drop_remainder ? c / size_ : (c + size_ - 1) / size_; });
   }
-  Need need() const override {
-    if (!row_.fixed()) return {};
-    const Bytes batch = cost_of(batched(row_, size_));
-    return {.working = o_.padded ? batch + cost_of(row_) * size_ : batch};
+  Bytes most() const override {
+    ElementSpec all = spec_;
+    for (TensorSpec& t : all) t.shape[0] = size_;
+    return cost_of(all);
   }
+  Need need() const override { return {.working = o_.padded ? most() + input().most() * size_ : most()}; }
   std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope& scope) const override {
     auto from = input().start(run, scope);
     if (o_.padded) return std::make_unique<PaddedIterator>(run, stage, std::move(from), size_, o_);
@@ -314,10 +315,8 @@ class WindowNode final : public Node {
       return (c + o_.shift - 1) / o_.shift;
     });
   }
-  Need need() const override {
-    const ElementSpec& s = input().spec();
-    return {.working = cost_of(batched(s, size_)) + cost_of(s) * ((size_ - 1) * o_.stride + 1)};
-  }
+  Bytes most() const override { return cost_of(batched(input().spec(), size_)); }
+  Need need() const override { return {.working = most() + input().most() * ((size_ - 1) * o_.stride + 1)}; }
   std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope& scope) const override {
     return std::make_unique<WindowIterator>(run, stage, input().start(run, scope), size_, o_.shift, o_.stride, o_.drop_remainder);
   }

@@ -172,10 +172,10 @@ class CacheNode final : public Node {
   const ElementSpec& spec() const override { return input().spec(); }
   int64_t cardinality() const override { return input().cardinality(); }
   Need need() const override {
-    if (o_.file_only) return {.working = cost_of(spec())};
+    if (o_.file_only) return {.working = most()};
     Bytes ask = o_.memory;
     // What it would hold in all, where that is known, is all it wants.
-    const Bytes one = cost_of(spec());
+    const Bytes one = most();
     const int64_t n = cardinality();
     if (one.value && n >= 0 && n < INT64_MAX / (2 * one.value + 1024)) {
       const Bytes all = (one + Bytes{int64_t(sizeof(Element) + spec().size() * sizeof(Tensor) + 16)}) * n;

@@ -154,6 +154,11 @@ const std::vector<std::string>& Node::class_names() const {
   return inputs_.empty() ? none : inputs_[0]->class_names();
 }
 
+Bytes Node::most() const {
+  // A stage that passes its elements on passes its input's spec on as well.
+  return !inputs_.empty() && &spec() == &inputs_[0]->spec() ? inputs_[0]->most() : cost_of(spec());
+}
+
 Bytes Node::ceiling(const Scope& scope) const {
   if (!scope.ceilings) return {};
   const auto at = scope.ceilings->find(this);
@@ -164,6 +169,10 @@ namespace {
 // An indexed stage reads its source by itself; the stages it went through still have their line in the table.
 void list_sources(const Node& node, Run& run, Stage& above, int depth) {
   for (const NodePtr& n : node.inputs()) {
+    if (n->options()) {
+      list_sources(*n, run, above, depth);
+      continue;
+    }
     Stage& s = run.pool->add_stage(n->name(), n->text());
     s.depth = depth;
     s.decide("read by number, holds nothing");
@@ -174,6 +183,7 @@ void list_sources(const Node& node, Run& run, Stage& above, int depth) {
 }  // namespace
 
 std::unique_ptr<Iterator> Node::start(Run& run, const Scope& scope) const {
+  if (options()) return input().start(run, scope);
   Stage& stage = scope.inner ? run.inner_stage("inner/" + name(), text()) : run.pool->add_stage(name(), text());
   if (!scope.inner) {
     stage.depth = scope.depth;

@@ -68,7 +68,7 @@ class MapNode final : public Node {
   Need need() const override {
     const Bytes one = cost_of(spec_);
     if (o_.parallel == 1) return {.working = one};
-    return {.working = one + cost_of(input().spec()), .holds = true, .least = one, .ask = o_.bytes};
+    return {.working = one + input().most(), .holds = true, .least = one, .ask = o_.bytes};
   }
   std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope& scope) const override {
     auto from = input().start(run, scope);
@@ -101,7 +101,7 @@ class PrefetchNode final : public Node {
   const ElementSpec& spec() const override { return input().spec(); }
   int64_t cardinality() const override { return input().cardinality(); }
   Need need() const override {
-    const Bytes one = cost_of(spec());
+    const Bytes one = most();
     Bytes ask = o_.bytes;
     if (elements_ > 0 && one.value) ask = ask.value ? std::min(ask, one * elements_) : one * elements_;
     return {.working = {}, .holds = true, .least = one, .ask = ask};

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/random.h"
 #include "data/budget.h"
 #include "data/pool.h"
 #include "millpond/dataset.h"
@@ -55,9 +56,9 @@ struct Scope {
 };
 
 struct Need {
-  Bytes working;
+  Bytes working = {};
   bool holds = false;
-  Bytes least, ask;
+  Bytes least = {}, ask = {};
 };
 
 class Node {
@@ -71,6 +72,8 @@ class Node {
   virtual std::string text() const { return name(); }  // with what it was told
   virtual const ElementSpec& spec() const = 0;
   virtual int64_t cardinality() const = 0;
+  /// What the largest element costs in pooled buffers, one for each tensor; 0: not known.
+  virtual Bytes most() const;
   virtual Need need() const { return {}; }
   virtual std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope& scope) const = 0;
   /// Not null: its elements can be had in any order.

@@ -21,7 +21,7 @@ struct QueueOptions {
   int64_t threads = 1;   // or AUTOTUNE
   int64_t depth = 2;     // elements outstanding, or AUTOTUNE
   int64_t most = 256;    // of them ever
-  Bytes ceiling;         // 0: only the budget counts
+  Bytes ceiling = {};    // 0: only the budget counts
   bool ordered = true;
   bool ignore_errors = false;
   std::function<void(Element&, int64_t index, uint64_t key)> work = {};

@@ -12,7 +12,7 @@ namespace {
 int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
 void each_running(const Node& node, const std::function<void(const Node&)>& f) {
-  f(node);
+  if (!node.options()) f(node);
   for (const NodePtr& n : node.run_inputs()) each_running(*n, f);
 }
 void each_node(const Node& node, const std::function<void(const Node&)>& f) {
@@ -72,9 +72,9 @@ std::map<const Node*, Bytes> ceilings_of(const Node& root, Bytes budget, bool co
     const Need need = n.need();
     claims.push_back({n.name(), need.working, need.holds, need.least, need.ask});
     nodes.push_back(&n);
-    sure = sure && n.spec().fixed();
+    sure = sure && n.most().value > 0;
   });
-  if (consumer) claims.push_back({"consumer", cost_of(root.spec()) * 2, false, {}, {}});
+  if (consumer) claims.push_back({"consumer", root.most() * 2, false, {}, {}});
   const std::vector<Bytes> shares = divide(budget, claims, sure);
   std::map<const Node*, Bytes> ceilings;
   for (size_t i = 0; i < nodes.size(); ++i) {

@@ -447,9 +447,7 @@ class OptionsNode final : public Node {
   int64_t cardinality() const override { return input().cardinality(); }
   const Indexed* indexed() const override { return input().indexed(); }
   const DatasetOptions* options() const override { return &o_; }
-  std::vector<NodePtr> run_inputs() const override { return input().run_inputs(); }
-  Need need() const override { return input().need(); }
-  std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope& scope) const override { return input().make(run, stage, scope); }
+  std::unique_ptr<Iterator> make(Run&, Stage&, const Scope&) const override { return nullptr; }  // never asked: Node::start passes it over
 
  private:
   DatasetOptions o_;

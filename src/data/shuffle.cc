@@ -94,7 +94,7 @@ class ShuffleIterator final : public Unary {
     for (const Element& e : buffer_) pool().count(Bytes{} - overhead(e), stage_);
     if (full_) tell();
     buffer_.clear();
-    held_ = {};
+    held_ = largest_ = {};  // the order must not depend on what an earlier round met
   }
 
   uint64_t seed_;
@@ -123,7 +123,7 @@ class ShuffleNode final : public Node {
   std::optional<uint64_t> seed() const override { return seed_; }
   Need need() const override {
     const ElementSpec& s = input().spec();
-    Bytes one = cost_of(s);
+    Bytes one = most();
     if (one.value) one += Bytes{int64_t(sizeof(Element) + s.size() * sizeof(Tensor) + 16)};
     Bytes ask = o_.bytes;
     if (o_.elements && one.value && o_.elements < INT64_MAX / one.value) ask = ask.value ? std::min(ask, one * o_.elements) : one * o_.elements;
