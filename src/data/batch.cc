@@ -1,6 +1,7 @@
 // batch, unbatch, window: elements stacked in one buffer, and taken apart again.
 #include <cstring>
 
+#include "base/assert.h"
 #include "base/half.h"
 #include "data/node.h"
 
@@ -25,6 +26,23 @@ class BatchIterator final : public Unary {
  public:
   BatchIterator(Run& run, Stage& stage, std::unique_ptr<Iterator> input, const ElementSpec& spec, int64_t size, bool drop)
       : Unary(run, stage, std::move(input)), fixed_(spec.fixed()), spec_(spec), size_(size), drop_(drop) {}
+  int64_t upcoming() const override {
+    const int64_t left = fixed_ ? input_->remaining() : -1;
+    if (left < 0) return -1;
+    return left < size_ && drop_ ? 0 : std::min(left, size_);
+  }
+  void fill(std::span<std::byte* const> to, int64_t rows) override {
+    RowSink sink;
+    sink.spec = &spec_;
+    for (size_t i = 0; i < spec_.size(); ++i) {
+      sink.to[i] = to[i];
+      sink.bytes[i] = ElementSpec{spec_[i]}.bytes().value;
+    }
+    const int64_t got = input_->rows(sink, rows);
+    MP_ASSERT(got == rows);
+    ++index_;
+    stage_.out.fetch_add(1, std::memory_order_relaxed);
+  }
 
  protected:
   bool get(Element& e) override {
@@ -78,7 +96,7 @@ auto with_type(DType t, F&& f) {
   }
   return f(bool{});
 }
-void fill(Tensor& t, double value) {
+void fill_with(Tensor& t, double value) {
   with_type(t.dtype(), [&]<class T>(T) {
     T v;
     if constexpr (std::is_same_v<T, bfloat16>) v = to_bfloat16(value);
@@ -127,7 +145,7 @@ class PaddedIterator final : public Unary {
       const int64_t item = size_of(out.dtype()).value, row = most.size() * item;
       bool whole = true;
       for (size_t r = 0; r < n && whole; ++r) whole = rows_[r][t].shape() == most;
-      if (!whole) fill(out, o_.padding_value);
+      if (!whole) fill_with(out, o_.padding_value);
       for (size_t r = 0; r < n; ++r)
         if (rows_[r][t].size()) place(rows_[r][t].data(), rows_[r][t].shape(), out.data() + int64_t(r) * row, most, item);
       e.push_back(std::move(out));

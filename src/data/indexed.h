@@ -24,6 +24,7 @@ class RowIterator final : public Iterator {
   RowIterator(Run& run, Stage& stage, const Indexed& indexed, const ElementSpec& spec) : Iterator(run, stage), indexed_(indexed), spec_(spec) {
     for (const TensorSpec& t : spec) shapes_.push_back(to_shape(t));
   }
+  int64_t remaining() const override { return std::max<int64_t>(0, indexed_.size() - at_); }
 
  protected:
   void begin(uint64_t key) override { key_ = key, at_ = 0; }

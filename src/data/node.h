@@ -153,6 +153,12 @@ class Iterator {
   virtual void cancel() {}
   /// Queues begin to fill.
   virtual void warm() {}
+  /// Elements that are still to come; -1: not known.
+  virtual int64_t remaining() const { return -1; }
+  /// How many rows the next batch will have (0: there is none); -1: that cannot be said before, or this is no batch.
+  virtual int64_t upcoming() const { return -1; }
+  /// The next batch straight into the caller's buffers, `rows` as upcoming() said.
+  virtual void fill(std::span<std::byte* const>, int64_t) {}
   Stage& stage() const { return stage_; }
   int64_t index() const { return index_; }
 

@@ -204,7 +204,7 @@ void Queue::serve(Worker& me) {
       ++done_;
       Slot& s = slot(at);
       std::swap(s.e, me.mine);
-      s.error = error;
+      s.error = std::move(error);  // the consumer's alone from here on
       s.left_out = left_out;
       s.bytes = cost_of_element(s.e);
       s.ready = true;

@@ -134,6 +134,18 @@ bool Running::next(Element& e) {
   return true;
 }
 
+void Running::fill(std::span<std::byte* const> to, int64_t rows) {
+  const int64_t start = now_ns();
+  try {
+    top_->fill(to, rows);
+  } catch (...) {
+    over_ = failed_ = true;
+    throw;
+  }
+  waited_ns_ += now_ns() - start;
+  ++elements_;
+}
+
 void Running::rewind(int64_t epoch) {
   if (epoch < 0) throw Error(Code::kUsage, format("rewind: epoch {}", epoch));
   current.clear();

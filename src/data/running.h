@@ -22,11 +22,9 @@ class Running {
   std::string explain() const;
   std::string waited_on() const;
 
-  /// Rows of the next batch straight into the caller's buffers; only where can_fill() says so.
-  struct Direct {
-    int64_t rows = 0;         // the next batch will have
-    const ElementSpec* row = nullptr;
-  };
+  /// How many rows the next batch will have (0: there is none), where it can be filled into the caller's buffers; otherwise -1.
+  int64_t upcoming() const { return over_ ? 0 : top_->upcoming(); }
+  void fill(std::span<std::byte* const> to, int64_t rows);
 
   const Node& root() const { return *root_; }
   Pool& pool() const { return *run_->pool; }
