@@ -16,6 +16,12 @@ ElementSpec Dataset::unknown_spec() {
 
 Dataset Dataset::from_arrays(std::vector<Tensor> arrays) { return Dataset(arrays_node(std::move(arrays))); }
 Dataset Dataset::from_npy(const std::vector<std::string>& files) { return Dataset(npy_node(files)); }
+Dataset Dataset::from_npz(const std::string& file, const std::vector<std::string>& members) { return Dataset(npz_node(file, members)); }
+Dataset Dataset::from_csv(const std::string& file, const CsvDatasetOptions& options) { return Dataset(csv_node(file, options)); }
+Dataset Dataset::from_tfrecord(const std::vector<std::string>& files, const RecordDatasetOptions& options) { return Dataset(tfrecord_node(files, options)); }
+Dataset Dataset::from_image_folder(const std::string& folder, const ImageDatasetOptions& options) { return Dataset(images_node(folder, options)); }
+Dataset Dataset::from_text(const std::vector<std::string>& files, const TextDatasetOptions& options) { return Dataset(text_node(files, options)); }
+Dataset Dataset::augment(const AugmentOptions& options) const { return Dataset(augment_node(node_, options)); }
 Dataset Dataset::range(int64_t first, int64_t end, int64_t step) { return Dataset(range_node(first, end, step)); }
 Dataset Dataset::from_generator(std::function<Generator()> make, ElementSpec spec, int64_t cardinality) {
   return Dataset(generator_node(std::move(make), std::move(spec), cardinality));

@@ -9,7 +9,8 @@ constexpr uint64_t kMapSalt = 0x6d61705f73656564;
 
 class MapIterator final : public Unary {
  public:
-  MapIterator(Run& run, Stage& stage, std::unique_ptr<Iterator> input, const MapFunction& f, bool ignore_errors) : Unary(run, stage, std::move(input)), f_(f), ignore_(ignore_errors) {}
+  MapIterator(Run& run, Stage& stage, std::unique_ptr<Iterator> input, const MapFunction& f, bool ignore_errors, uint64_t salt)
+      : Unary(run, stage, std::move(input)), f_(f), ignore_(ignore_errors), salt_(salt) {}
 
  protected:
   void begin(uint64_t key) override {
@@ -20,7 +21,7 @@ class MapIterator final : public Unary {
   bool get(Element& e) override {
     for (;;) {
       if (!input_->next(e)) return false;
-      Buffers buffers(pool(), stage_, at_, random_key(key_ ^ kMapSalt, uint64_t(at_)));
+      Buffers buffers(pool(), stage_, at_, random_key(key_ ^ salt_, uint64_t(at_)));
       ++at_;
       if (!ignore_) return f_(e, buffers), true;
       try {
@@ -43,13 +44,13 @@ class MapIterator final : public Unary {
  private:
   const MapFunction& f_;
   bool ignore_;
-  uint64_t key_ = 0;
+  uint64_t salt_, key_ = 0;
   int64_t at_ = 0;
 };
 
 class MapNode final : public Node {
  public:
-  MapNode(NodePtr input, MapFunction f, MapOptions o) : Node({std::move(input)}), f_(std::move(f)), o_(std::move(o)) {
+  MapNode(NodePtr input, MapFunction f, MapOptions o, MapExtra extra) : Node({std::move(input)}), f_(std::move(f)), o_(std::move(o)), extra_(extra) {
     if (o_.parallel == 0 || o_.parallel < AUTOTUNE) throw Error(Code::kUsage, format("map: {} threads", o_.parallel)).hint("give at least 1, or AUTOTUNE");
     if (o_.parallel > 256) throw Error(Code::kUsage, format("map: {} threads; at most 256", o_.parallel));
     spec_ = o_.spec ? *o_.spec : Dataset::unknown_spec();
@@ -65,6 +66,9 @@ class MapNode final : public Node {
     return o_.ignore_errors && n > 0 ? UNKNOWN : n;
   }
   bool ordered() const override { return o_.ordered || o_.parallel == 1; }
+  bool sure() const override { return false; }
+  std::optional<uint64_t> seed() const override { return extra_.seed; }
+  NodePtr over(NodePtr other) const override { return extra_.any_order ? std::make_shared<MapNode>(std::move(other), f_, o_, extra_) : nullptr; }
   Need need() const override {
     const Bytes one = cost_of(spec_);
     if (o_.parallel == 1) return {.working = one};
@@ -72,10 +76,11 @@ class MapNode final : public Node {
   }
   std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope& scope) const override {
     auto from = input().start(run, scope);
-    if (o_.parallel == 1) return std::make_unique<MapIterator>(run, stage, std::move(from), f_, o_.ignore_errors);
+    const uint64_t salt = kMapSalt ^ mix64(run.seed_of(*this));
+    if (o_.parallel == 1) return std::make_unique<MapIterator>(run, stage, std::move(from), f_, o_.ignore_errors, salt);
     QueueOptions q{.threads = o_.parallel, .depth = o_.parallel < 0 ? AUTOTUNE : 4 * o_.parallel, .most = 256, .ceiling = ceiling(scope), .ordered = o_.ordered, .ignore_errors = o_.ignore_errors};
-    q.work = [this, &run, &stage](Element& e, int64_t index, uint64_t key) {
-      Buffers buffers(*run.pool, stage, index, random_key(key ^ kMapSalt, uint64_t(index)));
+    q.work = [this, &run, &stage, salt](Element& e, int64_t index, uint64_t key) {
+      Buffers buffers(*run.pool, stage, index, random_key(key ^ salt, uint64_t(index)));
       f_(e, buffers);
     };
     return std::make_unique<Queue>(run, stage, std::move(from), std::move(q));
@@ -84,6 +89,7 @@ class MapNode final : public Node {
  private:
   MapFunction f_;
   MapOptions o_;
+  MapExtra extra_;
   ElementSpec spec_;
 };
 
@@ -118,7 +124,7 @@ class PrefetchNode final : public Node {
 
 }  // namespace
 
-NodePtr map_node(NodePtr input, MapFunction f, MapOptions o) { return std::make_shared<MapNode>(std::move(input), std::move(f), std::move(o)); }
+NodePtr map_node(NodePtr input, MapFunction f, MapOptions o, MapExtra extra) { return std::make_shared<MapNode>(std::move(input), std::move(f), std::move(o), extra); }
 NodePtr prefetch_node(NodePtr input, int64_t elements, PrefetchOptions o) { return std::make_shared<PrefetchNode>(std::move(input), elements, o); }
 
 }  // namespace millpond::data

@@ -74,7 +74,11 @@ class Node {
   virtual int64_t cardinality() const = 0;
   /// What the largest element costs in pooled buffers, one for each tensor; 0: not known.
   virtual Bytes most() const;
+  /// Is all that it will take known before? Not where a function may take what it likes.
+  virtual bool sure() const { return most().value > 0; }
   virtual Need need() const { return {}; }
+  /// The same stage over another input, where it does not matter in which order elements come to it; null where it does.
+  virtual NodePtr over(NodePtr) const { return nullptr; }
   virtual std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope& scope) const = 0;
   /// Not null: its elements can be had in any order.
   virtual const Indexed* indexed() const { return nullptr; }
@@ -201,8 +205,19 @@ ElementSpec batched(const ElementSpec& spec, int64_t n);
 NodePtr arrays_node(std::vector<Tensor> arrays);
 NodePtr npy_node(const std::vector<std::string>& files);
 NodePtr range_node(int64_t first, int64_t end, int64_t step);
+NodePtr npz_node(const std::string& file, const std::vector<std::string>& members);
+NodePtr csv_node(const std::string& file, const CsvDatasetOptions& o);
+NodePtr tfrecord_node(const std::vector<std::string>& files, const RecordDatasetOptions& o);
+NodePtr text_node(const std::vector<std::string>& files, const TextDatasetOptions& o);
+NodePtr images_node(const std::string& folder, const ImageDatasetOptions& o);
+NodePtr augment_node(NodePtr input, const AugmentOptions& o);
 NodePtr generator_node(std::function<Generator()> make, ElementSpec spec, int64_t cardinality, std::string name = "generator");
-NodePtr map_node(NodePtr input, MapFunction f, MapOptions o);
+/// What only our own maps have.
+struct MapExtra {
+  std::optional<uint64_t> seed = {};  // goes into Buffers::seed, and is saved
+  bool any_order = false;             // a shuffle behind it may as well come before it, where it is free
+};
+NodePtr map_node(NodePtr input, MapFunction f, MapOptions o, MapExtra extra = {});
 NodePtr filter_node(NodePtr input, FilterFunction f);
 NodePtr interleave_node(NodePtr input, FlatMapFunction f, std::optional<InterleaveOptions> o);
 NodePtr batch_node(NodePtr input, int64_t size, BatchOptions o);

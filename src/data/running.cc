@@ -72,7 +72,7 @@ std::map<const Node*, Bytes> ceilings_of(const Node& root, Bytes budget, bool co
     const Need need = n.need();
     claims.push_back({n.name(), need.working, need.holds, need.least, need.ask});
     nodes.push_back(&n);
-    sure = sure && n.most().value > 0;
+    sure = sure && n.sure();
   });
   if (consumer) claims.push_back({"consumer", root.most() * 2, false, {}, {}});
   const std::vector<Bytes> shares = divide(budget, claims, sure);

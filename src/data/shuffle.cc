@@ -144,6 +144,9 @@ NodePtr shuffle_node(NodePtr input, ShuffleOptions o) {
   if (o.elements < 0 || o.bytes.value < 0) throw Error(Code::kUsage, format("shuffle: a buffer of {} elements and {} bytes", o.elements, o.bytes.value)).hint("0 stands for as many as the budget allows");
   const uint64_t seed = o.seed ? *o.seed : draw_seed();
   if (input->indexed() && o.permute) return std::make_shared<PermutedNode>(std::move(input), seed, o.reshuffle_each_iteration);
+  // Images are shuffled as names, before they are read.
+  if (o.permute && input->inputs().size() == 1 && input->input().indexed())
+    if (NodePtr moved = input->over(std::make_shared<PermutedNode>(input->inputs()[0], seed, o.reshuffle_each_iteration))) return moved;
   return std::make_shared<ShuffleNode>(std::move(input), std::move(o), seed);
 }
 
