@@ -40,10 +40,11 @@ int64_t steady(const std::function<void()>& f) {
 
 TEST_CASE("allocations: none for rows of CSV, quotes and skipped ones among them") {
   std::string text = "a,b,c\n";
-  for (int i = 0; i < 20000; ++i) text += i % 7 == 3 ? "x,bad,\n" : format("{},\"{}\",say \"\"{}\"\"\n", i * 0.25, i, i);
+  for (int i = 0; i < 20000; ++i) text += i % 7 == 3 ? "x,bad,\n" : format("{},\"{}\",\"say \"\"{}\"\"\"\n", i * 0.25, i, i);
   for (bool packed : {false, true}) {
     const std::string bytes = packed ? deflated(text, 31) : text;
-    CsvReader r(text_source(bytes), {.on_bad = OnBad::kSkip, .compression = packed ? Compression::kGzip : Compression::kNone, .buffer = Bytes{8192}});
+    CsvReader r(text_source(bytes), {.types = {{"a", CsvType::kFloat32}, {"b", CsvType::kInt64}, {"c", CsvType::kText}},
+                                      .on_bad = OnBad::kSkip, .compression = packed ? Compression::kGzip : Compression::kNone, .buffer = Bytes{8192}});
     float a[100];
     int64_t b[100];
     std::string_view c[100];

@@ -1,5 +1,7 @@
 #include "data/formats/example.h"
 
+#include <deque>
+
 #include "base/format.h"
 #include "data/formats/helpers.h"
 
@@ -14,9 +16,11 @@ std::string varint(uint64_t v) {
 }
 std::string field(int number, const std::string& bytes) { return varint(uint64_t(number) << 3 | 2) + varint(bytes.size()) + bytes; }
 std::string one(const std::string& name, const std::string& feature) { return field(1, field(1, field(1, name) + field(2, feature))); }
+// The example's views point into the text, which therefore stays.
 Example parsed(const std::string& s) {
+  static std::deque<std::string> kept;
   Example e;
-  e.parse(bytes_of(s));
+  e.parse(bytes_of(kept.emplace_back(s)));
   return e;
 }
 }  // namespace
