@@ -157,8 +157,8 @@ void stretch(const In* from, float* to, const Column* columns, int64_t width, in
 
 template <class In, class Out>
 void Resizer::run(Image<const In> from, Image<Out> to, Sampling sampling) {
-  if (from.channels != to.channels || from.height < 1 || from.width < 1 || to.height < 1 || to.width < 1 ||
-      from.width * from.channels > INT32_MAX)
+  if (from.channels != to.channels || std::min({from.height, from.width, to.height, to.width}) < 1 ||
+      INT32_MAX / from.width < from.channels)
     throw Error(Code::kShape, format("an image of {} cannot be resized to {}", size_of(from), size_of(to)));
   const int64_t n = to.channels, values = to.width * n;
   const float scale_y = float(from.height) / float(to.height), scale_x = float(from.width) / float(to.width);
@@ -186,9 +186,12 @@ void Resizer::run(Image<const In> from, Image<Out> to, Sampling sampling) {
   int64_t held[2] = {-1, -1};  // which row of the source each holds
   const auto want = [&](int slot, int64_t y) {
     if (held[slot] == y) return;
-    (n == 3   ? stretch<3, In, Column>
-     : n == 1 ? stretch<1, In, Column>
-              : stretch<0, In, Column>)(from.row(y), rows[slot], columns_.data(), to.width, n);
+    if (n == 3)
+      stretch<3>(from.row(y), rows[slot], columns_.data(), to.width, n);
+    else if (n == 1)
+      stretch<1>(from.row(y), rows[slot], columns_.data(), to.width, n);
+    else
+      stretch<0>(from.row(y), rows[slot], columns_.data(), to.width, n);
     held[slot] = y;
   };
   for (int64_t y = 0; y < to.height; ++y) {
