@@ -43,6 +43,7 @@ struct DataReport {
   double share = 0;           // of the time of all training steps
   std::string slowest;        // the stage that took longest for what it gave
   int64_t budget = 0, peak = 0;  // bytes of the pipeline: its bound, and the most it held
+  std::vector<std::pair<std::string, int64_t>> accounts;  // pipeline/<stage>, and the most bytes it held
   std::string table;          // Dataset::explain at the end
 };
 

@@ -14,7 +14,7 @@ void take_batch(Element& e, RowSink& sink, const ElementSpec& spec, int64_t n, P
   for (size_t i = 0; i < spec.size(); ++i) {
     e.push_back(pool.tensor(spec[i].dtype, to_shape(spec[i]).with_front(n), stage));
     sink.to[i] = e[i].data();
-    sink.bytes[i] = ElementSpec{spec[i]}.bytes().value;
+    sink.bytes[i] = bytes_of(spec[i]);
   }
 }
 
@@ -36,7 +36,7 @@ class BatchIterator final : public Unary {
     sink.spec = &spec_;
     for (size_t i = 0; i < spec_.size(); ++i) {
       sink.to[i] = to[i];
-      sink.bytes[i] = ElementSpec{spec_[i]}.bytes().value;
+      sink.bytes[i] = bytes_of(spec_[i]);
     }
     const int64_t got = input_->rows(sink, rows);
     MP_ASSERT(got == rows);

@@ -19,11 +19,7 @@ bool ElementSpec::fixed() const {
 }
 Bytes ElementSpec::bytes() const {
   Bytes sum;
-  for (const TensorSpec& t : *this) {
-    int64_t n = size_of(t.dtype).value;
-    for (const int64_t d : t.shape) n *= d;
-    sum += Bytes{n};
-  }
+  for (const TensorSpec& t : *this) sum += Bytes{data::bytes_of(t)};
   return sum;
 }
 std::string to_string(const ElementSpec& spec) {
@@ -199,6 +195,12 @@ std::unique_ptr<Iterator> Node::start(Run& run, const Scope& scope) const {
   return made;
 }
 
+int64_t bytes_of(const TensorSpec& t) {
+  int64_t n = size_of(t.dtype).value;
+  for (const int64_t d : t.shape) n *= d;
+  return n;
+}
+
 Shape to_shape(const TensorSpec& spec) { return Shape(std::span<const int64_t>(spec.shape)); }
 
 ElementSpec spec_of(const Element& e) {
@@ -210,10 +212,7 @@ ElementSpec spec_of(const Element& e) {
 Bytes cost_of(const ElementSpec& spec) {
   if (!spec.fixed()) return {};
   Bytes sum;
-  for (const TensorSpec& t : spec) {
-    ElementSpec one{t};
-    sum += Pool::cost(one.bytes());
-  }
+  for (const TensorSpec& t : spec) sum += Pool::cost(Bytes{bytes_of(t)});
   return sum;
 }
 

@@ -195,6 +195,7 @@ class Unary : public Iterator {
 
 inline int64_t times(int64_t cardinality, auto&& f) { return cardinality < 0 ? cardinality : int64_t(f(cardinality)); }
 Shape to_shape(const TensorSpec& spec);  // of a fixed one
+int64_t bytes_of(const TensorSpec& spec);  // of a fixed one
 ElementSpec spec_of(const Element& e);
 /// What one element costs when it is kept in pooled buffers, one for each tensor. 0: not known.
 Bytes cost_of(const ElementSpec& spec);

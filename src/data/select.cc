@@ -62,7 +62,7 @@ class IndexedConcatenateNode final : public IndexedNode {
  public:
   IndexedConcatenateNode(NodePtr a, NodePtr b)
       : IndexedNode({std::move(a), std::move(b)}), a_(*inputs_[0]->indexed()), b_(*inputs_[1]->indexed()), split_(a_.size()) {
-    for (const TensorSpec& t : spec()) row_.push_back(ElementSpec{t}.bytes().value);
+    for (const TensorSpec& t : spec()) row_.push_back(bytes_of(t));
   }
   std::string name() const override { return "concatenate"; }
   const ElementSpec& spec() const override { return input().spec(); }
