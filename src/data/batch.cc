@@ -1,4 +1,5 @@
 // batch, unbatch, window: elements stacked in one buffer, and taken apart again.
+#include <chrono>
 #include <cstring>
 
 #include "base/assert.h"
@@ -30,6 +31,32 @@ class BatchIterator final : public Unary {
     const int64_t left = fixed_ ? input_->remaining() : -1;
     if (left < 0) return -1;
     return left < size_ && drop_ ? 0 : std::min(left, size_);
+  }
+  bool splits() const override { return fixed_ && input_->numbered(); }
+  bool claim(RowClaim& c) override {
+    c = input_->claim_rows(size_);
+    if (c.rows == 0 || (c.rows < size_ && drop_)) return false;
+    ++index_;
+    stage_.out.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+  void gather(const RowClaim& c, Element& e) override {
+    RowSink sink;
+    take_batch(e, sink, spec_, size_, pool(), stage_);
+    const auto start = std::chrono::steady_clock::now();
+    try {
+      input_->read_rows(c, sink);
+    } catch (const Stopped&) {
+      throw;
+    } catch (...) {
+      rethrow_with_place(input_->stage(), c.first);
+    }
+    Stage& source = input_->stage();
+    source.ns.fetch_add((std::chrono::steady_clock::now() - start).count(), std::memory_order_relaxed);
+    source.calls.fetch_add(1, std::memory_order_relaxed);
+    source.sampled.fetch_add(1, std::memory_order_relaxed);
+    if (c.rows < size_)
+      for (Tensor& t : e) t = t.rows(0, c.rows);
   }
   void fill(std::span<std::byte* const> to, int64_t rows) override {
     RowSink sink;

@@ -24,6 +24,15 @@ class RowIterator final : public Iterator {
   RowIterator(Run& run, Stage& stage, const Indexed& indexed, const ElementSpec& spec) : Iterator(run, stage), indexed_(indexed), spec_(spec) {
     for (const TensorSpec& t : spec) shapes_.push_back(to_shape(t));
   }
+  bool numbered() const override { return true; }
+  RowClaim claim_rows(int64_t n) override {
+    const RowClaim c{at_, std::clamp<int64_t>(indexed_.size() - at_, 0, n)};
+    at_ += c.rows;
+    index_ += c.rows;
+    stage_.out.fetch_add(c.rows, std::memory_order_relaxed);
+    return c;
+  }
+  void read_rows(const RowClaim& claim, RowSink& sink) const override;
   int64_t remaining() const override { return std::max<int64_t>(0, indexed_.size() - at_); }
 
  protected:

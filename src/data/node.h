@@ -131,6 +131,11 @@ struct RowSink {
   }
 };
 
+/// Rows that one worker will read.
+struct RowClaim {
+  int64_t first = 0, rows = 0;
+};
+
 class Iterator {
  public:
   Iterator(Run& run, Stage& stage) : run_(run), stage_(stage) {}
@@ -161,6 +166,14 @@ class Iterator {
   virtual int64_t remaining() const { return -1; }
   /// How many rows the next batch will have (0: there is none); -1: that cannot be said before, or this is no batch.
   virtual int64_t upcoming() const { return -1; }
+  /// Whether the next element can be claimed in order, by one thread at a time, and made later by any.
+  virtual bool splits() const { return false; }
+  virtual bool claim(RowClaim&) { return false; }
+  virtual void gather(const RowClaim&, Element&) {}
+  /// Of numbered rows: the next `n` (or as many as there are) are taken; and read, from any thread.
+  virtual bool numbered() const { return false; }
+  virtual RowClaim claim_rows(int64_t) { return {}; }
+  virtual void read_rows(const RowClaim&, RowSink&) const {}
   /// The next batch straight into the caller's buffers, `rows` as upcoming() said.
   virtual void fill(std::span<std::byte* const>, int64_t) {}
   Stage& stage() const { return stage_; }

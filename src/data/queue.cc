@@ -32,6 +32,7 @@ struct Queue::Worker final : Waiter {
   Queue& queue;
   int number;
   std::atomic<int64_t> ticket{-1};
+  RowClaim claim;
   Element mine;
   std::thread thread;
 };
@@ -39,6 +40,8 @@ struct Queue::Worker final : Waiter {
 Queue::Queue(Run& run, Stage& stage, std::unique_ptr<Iterator> input, QueueOptions o)
     : Iterator(run, stage), input_(std::move(input)), o_(std::move(o)), tune_threads_(o_.threads < 0), tune_depth_(o_.depth < 0) {
   stage.ask(input_->stage());
+  splits_ = input_->splits();
+  if (splits_ && !o_.work && o_.depth < 0) tune_threads_ = true;
   most_threads_ = tune_threads_ ? std::max(1, run.threads) : int(std::max<int64_t>(1, o_.threads));
   active_ = tune_threads_ ? 1 : most_threads_;
   depth_ = tune_depth_ ? 2 * active_ : std::max<int64_t>(1, o_.depth);
@@ -156,7 +159,7 @@ void Queue::serve(Worker& me) {
       }
       bool there = false;
       try {
-        there = input_->next(me.mine);
+        there = splits_ ? input_->claim(me.claim) : input_->next(me.mine);
       } catch (const Stopped&) {
       } catch (...) {
         error = std::current_exception();
@@ -175,10 +178,11 @@ void Queue::serve(Worker& me) {
         }
       }
     }
-    if (!error && o_.work) {
+    if (!error && (o_.work || splits_)) {
       const int64_t start = now_ns();
       try {
-        o_.work(me.mine, base_ + ticket, key_);
+        if (splits_) input_->gather(me.claim, me.mine);
+        if (o_.work) o_.work(me.mine, base_ + ticket, key_);
       } catch (const Stopped&) {
         error = std::current_exception();
       } catch (...) {
@@ -194,7 +198,7 @@ void Queue::serve(Worker& me) {
           }
         }
       }
-      stage_.work_ns.fetch_add(now_ns() - start, std::memory_order_relaxed);
+      if (o_.work) stage_.work_ns.fetch_add(now_ns() - start, std::memory_order_relaxed);
     }
     if (error) me.mine.clear();
     hand_over(me.mine, stage_);
@@ -264,7 +268,7 @@ bool Queue::get(Element& e) {
 
 void Queue::tell(const char* why, double share) {
   std::string text;
-  if (o_.work) text = format("{} thread{} of {}", active_, active_ == 1 ? "" : "s", most_threads_);
+  if (o_.work || splits_) text = format("{} thread{} of {}", active_, active_ == 1 ? "" : "s", most_threads_);
   text += format("{}{} deep", text.empty() ? "" : ", ", depth_);
   stage_.threads.store(active_, std::memory_order_relaxed);
   stage_.decide(format("{}: {} ({:.0f} % of the time waited for)", text, why, 100 * share));
@@ -287,7 +291,7 @@ void Queue::tune() {
       depth_ = std::max(depth_, std::min<int64_t>(4 * active_, int64_t(ring_.size())));
       if (int(workers_.size()) < active_) add_worker();
       tell("one more thread, the consumer waited", share);
-    } else if (tune_depth_ && full_ > 0 && depth_ * 2 <= int64_t(ring_.size())) {
+    } else if (tune_depth_ && full_ > 0 && share < 0.5 && depth_ * 2 <= int64_t(ring_.size())) {  // one who waits most of the time waits for the work, not for room
       depth_ *= 2;
       tell("deeper, it was full and then empty", share);
     } else {

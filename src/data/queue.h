@@ -6,7 +6,7 @@
 //
 // Admission is by bytes: a worker pulls only while what is ready and what is in work (each counted as the largest element so far) stays under the ceiling; with
 // nothing outstanding it always may, so one element is always on its way. Errors lie in the queue in the place of their element.
-// prefetch is a queue with one worker that only pulls; a parallel map one whose work is the function.
+// prefetch is a queue with one worker that only pulls; a parallel map one whose work is the function. Batches of numbered rows are pulled as numbers, and read side by side.
 #pragma once
 #include <condition_variable>
 #include <exception>
@@ -62,6 +62,7 @@ class Queue final : public Iterator {
   std::unique_ptr<Iterator> input_;
   QueueOptions o_;
   bool tune_threads_, tune_depth_;
+  bool splits_ = false;  // the input's work can be done side by side
   int most_threads_;
 
   std::mutex pull_;  // one pulls at a time; taken before lock_

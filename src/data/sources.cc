@@ -200,18 +200,22 @@ bool RowIterator::get(Element& e) {
   return true;
 }
 
-int64_t RowIterator::get_rows(RowSink& sink, int64_t n) {
-  const int64_t all = std::min(n, indexed_.size() - at_);
-  for (int64_t done = 0; done < all;) {
+void RowIterator::read_rows(const RowClaim& claim, RowSink& sink) const {
+  for (int64_t done = 0; done < claim.rows;) {
     std::array<int64_t, kChunk> index;
-    const int64_t now = std::min(kChunk, all - done);
-    for (int64_t i = 0; i < now; ++i) index[size_t(i)] = at_ + i;
+    const int64_t now = std::min(kChunk, claim.rows - done);
+    for (int64_t i = 0; i < now; ++i) index[size_t(i)] = claim.first + done + i;
     indexed_.gather(run_, key_, {index.data(), size_t(now)}, {sink.to.data(), spec_.size()});
     sink.advance(now);
-    at_ += now;
     done += now;
   }
-  return std::max<int64_t>(0, all);
+}
+
+int64_t RowIterator::get_rows(RowSink& sink, int64_t n) {
+  const RowClaim claim{at_, std::clamp<int64_t>(indexed_.size() - at_, 0, n)};
+  read_rows(claim, sink);
+  at_ += claim.rows;
+  return claim.rows;
 }
 
 NodePtr arrays_node(std::vector<Tensor> arrays) { return std::make_shared<ArraysNode>(std::move(arrays)); }

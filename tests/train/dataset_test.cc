@@ -91,7 +91,7 @@ TEST_CASE("steps_per_epoch goes on where the last epoch stopped; data that runs 
   const Dataset d = Dataset::from_arrays(x, y).batch(8);
   History h = model.fit(d.repeat(), {.epochs = 3, .verbose = 0, .steps_per_epoch = 20});
   CHECK(h.steps == 60);
-  CHECK(h.notes.empty());
+  for (const std::string& note : h.notes) CHECK(note.find("ran out") == std::string::npos);
   h = model.fit(d, {.epochs = 3, .verbose = 0, .steps_per_epoch = 5});
   CHECK(h.steps == 5 + 3 + 5);
   REQUIRE_FALSE(h.notes.empty());
