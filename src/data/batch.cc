@@ -51,10 +51,7 @@ class BatchIterator final : public Unary {
     } catch (...) {
       rethrow_with_place(input_->stage(), c.first);
     }
-    Stage& source = input_->stage();
-    source.ns.fetch_add((std::chrono::steady_clock::now() - start).count(), std::memory_order_relaxed);
-    source.calls.fetch_add(1, std::memory_order_relaxed);
-    source.sampled.fetch_add(1, std::memory_order_relaxed);
+    input_->stage().ns.fetch_add((std::chrono::steady_clock::now() - start).count(), std::memory_order_relaxed);
     if (c.rows < size_)
       for (Tensor& t : e) t = t.rows(0, c.rows);
   }

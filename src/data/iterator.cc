@@ -37,7 +37,8 @@ Tensor Buffers::tensor(DType dtype, const Shape& shape) { return pool_.tensor(dt
 
 namespace data {
 namespace {
-constexpr int64_t kSample = 16;  // of so many calls one is timed
+constexpr int64_t kSample = 16;      // of so many calls one is timed and stands for all of them,
+constexpr int64_t kSlow = 2000;      // unless a call takes longer than so many nanoseconds: then each is
 int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 }  // namespace
 
@@ -61,11 +62,12 @@ void rethrow_with_place(const Stage& stage, int64_t index) {
 bool Iterator::next(Element& e) {
   try {
     bool there;
-    if (stage_.calls.fetch_add(1, std::memory_order_relaxed) % kSample == 0) {
+    if (slow_ || calls_++ % kSample == 0) {
       const int64_t start = now_ns();
       there = get(e);
-      stage_.ns.fetch_add(now_ns() - start, std::memory_order_relaxed);
-      stage_.sampled.fetch_add(1, std::memory_order_relaxed);
+      const int64_t took = now_ns() - start;
+      stage_.ns.fetch_add(slow_ ? took : took * kSample, std::memory_order_relaxed);
+      slow_ = took > kSlow;
     } else {
       there = get(e);
     }
@@ -94,8 +96,6 @@ int64_t Iterator::rows(RowSink& sink, int64_t n) {
     rethrow_with_place(stage_, index_);
   }
   stage_.ns.fetch_add(now_ns() - start, std::memory_order_relaxed);
-  stage_.calls.fetch_add(1, std::memory_order_relaxed);
-  stage_.sampled.fetch_add(1, std::memory_order_relaxed);
   index_ += done;
   stage_.out.fetch_add(done, std::memory_order_relaxed);
   return done;

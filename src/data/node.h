@@ -189,6 +189,10 @@ class Iterator {
   Run& run_;
   Stage& stage_;
   int64_t index_ = 0;  // of the next element, since the last rewind
+
+ private:
+  int64_t calls_ = 0;
+  bool slow_ = false;
 };
 
 /// Adds stage and element to an error on its way out, once.

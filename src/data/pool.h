@@ -56,7 +56,7 @@ class Stage {
   bool keeps = false;             // what it has stays its own when it is also given out: a cache
   std::atomic<int64_t> peak{0};
   std::atomic<int64_t> out{0};       // elements given
-  std::atomic<int64_t> calls{0}, sampled{0}, ns{0};  // asked; of those timed; nanoseconds of the timed ones, inputs included
+  std::atomic<int64_t> ns{0};        // nanoseconds that asking it took, inputs included (by samples where a call is short)
   std::atomic<int64_t> work_ns{0};   // of threads of its own, all of them together (not sampled)
   std::atomic<int64_t> waited_ns{0}; // by who asked this stage's queue and found it empty
   std::atomic<int64_t> waits{0}, left_out{0};

@@ -74,6 +74,7 @@ void Queue::start() {
   if (!paused_) return;
   paused_ = false;
   looked_ns_ = now_ns();
+  taken_ = waits_ = wait_ns_ = full_ = 0;
   while (int(workers_.size()) < active_) add_worker();
   room_.notify_all();
 }
@@ -279,7 +280,7 @@ void Queue::tune() {
   if (!tune_threads_ && !tune_depth_) return;
   const int64_t now = now_ns(), passed = now - looked_ns_;
   if (passed < 50'000'000) return;
-  const double share = double(wait_ns_) / double(passed);
+  const double share = std::min(1.0, double(wait_ns_) / double(passed));
   const bool bytes_bind = bytes_ + largest_ * (in_work_ + 1) > o_.ceiling || !pool().has_room(largest_ * 2);
   if (waits_ > 0 && share > 0.02) {
     quiet_ = 0;

@@ -38,10 +38,7 @@ std::string chain_of(const Node& node) {
   return text;
 }
 
-double inclusive_ns(const Stage& s) {
-  const auto sampled = double(s.sampled.load());
-  return sampled > 0 ? double(s.ns.load()) * double(s.calls.load()) / sampled : 0;
-}
+double inclusive_ns(const Stage& s) { return double(s.ns.load()); }
 // Time a stage itself takes for what it has given: without its inputs; its threads share their work.
 double self_ns(const Stage& s) {
   if (const int threads = s.threads.load(); threads > 0) return double(s.work_ns.load()) / threads;
