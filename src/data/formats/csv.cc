@@ -125,8 +125,9 @@ struct CsvReader::Impl {
 
   // ---- one field ----
 
-  // False with `trouble` set: incomplete, or text behind a closing quote.
-  bool raw_field(const char* p, Raw& out) {
+  // False with `trouble` set: incomplete, or text behind a closing quote. Without `wanted` the text may have its quotes
+  // still doubled.
+  bool raw_field(const char* p, Raw& out, bool wanted) {
     const char* const limit = buffer.get() + end;
     if (options.quote && *p == options.quote) {
       char* const start = buffer.get() + (p + 1 - buffer.get());
@@ -146,7 +147,7 @@ struct CsvReader::Impl {
       out.last = *q == '\n';
       out.next = q + 1;
       lines_inside += std::count(out.text.begin(), out.text.end(), '\n');
-      if (doubled) out.text = undoubled(start, out.text.size());
+      if (doubled && wanted) out.text = undoubled(start, out.text.size());
       return true;
     }
     const char* q = find_stop(p, options.delimiter);
@@ -158,7 +159,7 @@ struct CsvReader::Impl {
   // Not in place: the row may be read again, when the buffer has moved or after an error.
   // The texts of the rows in a buffer take no more than the buffer; each is here once, see read_rows.
   std::string_view undoubled(const char* s, size_t n) {
-    MP_CHECK(unquoted_used + n <= 2 * capacity);
+    MP_CHECK(unquoted_used + n <= capacity);
     char* const to = unquoted.get() + unquoted_used;
     char* t = to;
     for (size_t i = 0; i < n; ++i) {
@@ -256,7 +257,7 @@ struct CsvReader::Impl {
         }
       }
       Raw raw;
-      if (!raw_field(p, raw)) {
+      if (!raw_field(p, raw, f.type != CsvType::kAuto)) {
         trouble.field = int64_t(i);
         return nullptr;
       }
@@ -300,14 +301,17 @@ struct CsvReader::Impl {
         ++row;
         continue;
       }
+      unquoted_used = unquoted_before;
+      // Where a bad row ends must not depend on where the buffer does: it is looked for with as much as fits.
+      const Trouble why = trouble;
+      const char* end_of_row = why.what == Wrong::kIncomplete || options.on_bad == OnBad::kThrow ? nullptr : find_row_end(p);
       if (trouble.what == Wrong::kIncomplete) {
         if (any_text && done > 0) break;
-        unquoted_used = unquoted_before;
         if (refill()) continue;
-        trouble.what = at_end ? Wrong::kUnclosed : Wrong::kTooLong;
       }
-      pass_over();
-      unquoted_used = unquoted_before;
+      trouble = why;
+      if (trouble.what == Wrong::kIncomplete) trouble.what = at_end ? Wrong::kUnclosed : Wrong::kTooLong;
+      pass_over(end_of_row);
     }
     return done;
   }
@@ -333,34 +337,35 @@ struct CsvReader::Impl {
     }
   }
 
-  // The row at `begin` is bad: thrown, or passed over. Where a quote does not close, only its line is.
-  void pass_over() {
+  // The begin of the row after the one at p; nullptr where quotes leave it open (`trouble` is set).
+  const char* find_row_end(const char* p) {
+    lines_inside = 0;
+    Raw raw;
+    do {
+      if (!raw_field(p, raw, false)) return nullptr;
+      p = raw.next;
+    } while (!raw.last);
+    return p;
+  }
+  // The row at `begin` is bad: thrown, or passed over up to `next`; where quotes leave that open, only its line is.
+  void pass_over(const char* next) {
     if (trouble.what == Wrong::kTooMany) count_fields();
     if (options.on_bad == OnBad::kThrow) throw error();
     note();
-    const char* p = buffer.get() + begin;
-    const bool by_line = trouble.what == Wrong::kUnclosed || trouble.what == Wrong::kTooLong || trouble.what == Wrong::kAfterQuote;
-    lines_inside = 0;
-    Raw raw;
-    if (!by_line) {
-      do {
-        if (!raw_field(p, raw)) break;
-        p = raw.next;
-      } while (!raw.last);
-      if (raw.last && trouble.what != Wrong::kIncomplete && trouble.what != Wrong::kAfterQuote) {
-        begin = size_t(p - buffer.get());
-        line += 1 + lines_inside;
-        return;
-      }
+    if (next) {
+      line += 1 + lines_inside;
+      begin = size_t(next - buffer.get());
+      return;
     }
-    p = buffer.get() + begin;
-    begin = size_t(static_cast<const char*>(std::memchr(p, '\n', end - begin)) - buffer.get()) + 1;
+    begin = size_t(static_cast<const char*>(std::memchr(buffer.get() + begin, '\n', end - begin)) - buffer.get()) + 1;
     ++line;
   }
   void count_fields() {
     const char* p = buffer.get() + begin;
+    const int64_t inside = lines_inside;
     int64_t n = 0;
-    for (Raw raw; !raw.last && raw_field(p, raw); p = raw.next) ++n;
+    for (Raw raw; !raw.last && raw_field(p, raw, false); p = raw.next) ++n;
+    lines_inside = inside;
     trouble = {Wrong::kTooMany, n, {}};
   }
   void note() {
@@ -466,7 +471,7 @@ struct CsvReader::Impl {
     lines_inside = 0;
     Raw raw;
     do {
-      if (!raw_field(p, raw)) {
+      if (!raw_field(p, raw, true)) {
         trouble.field = int64_t(names.size());
         if (trouble.what == Wrong::kIncomplete && !at_end) trouble.what = Wrong::kTooLong;
         throw error();
@@ -542,7 +547,7 @@ struct CsvReader::Impl {
       size_t n = 0;
       bool good = true;
       do {
-        good = raw_field(p, raw);
+        good = raw_field(p, raw, true);
         if (!good) break;
         if (n < cells.size()) cells[n] = raw.text;
         ++n;

@@ -238,11 +238,7 @@ size_t ByteStream::inflate_some(std::span<std::byte> to) {
       }
       f.between = false;
     }
-    if (f.z.avail_in == 0) {
-      f.broken = "the compressed bytes end too early";
-      break;
-    }
-    const int result = inflate(&f.z, Z_NO_FLUSH);
+    const int result = inflate(&f.z, Z_NO_FLUSH);  // without input, too: zlib may hold back what did not fit the last time
     if (result == Z_STREAM_END) {
       if (f.kind == Compression::kGzip) {  // another member may follow: `cat a.gz b.gz`
         inflateReset(&f.z);
@@ -254,7 +250,9 @@ size_t ByteStream::inflate_some(std::span<std::byte> to) {
       }
     } else if (result == Z_MEM_ERROR) {
       throw Error(Code::kMemory, "zlib cannot get the memory for its window");
-    } else if (result != Z_OK && result != Z_BUF_ERROR) {
+    } else if (result == Z_BUF_ERROR) {
+      if (f.z.avail_in == 0) f.broken = "the compressed bytes end too early";
+    } else if (result != Z_OK) {
       f.broken = format("the compressed bytes are damaged ({})", f.z.msg ? f.z.msg : "zlib");
     }
   }

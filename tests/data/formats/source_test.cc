@@ -86,6 +86,12 @@ TEST_CASE("source: gzip, zlib and deflate streams come out whole, in pieces of a
       }
     }
   }
+  // A deflate stream may be read to its last byte while much of what it says is still to come.
+  const std::string zeros = deflated(std::string(100000, 'z'), -15);
+  for (size_t piece : {1, 7, 1000}) {
+    ByteStream s(text_source(zeros), Compression::kDeflate);
+    CHECK(read_in_pieces(s, piece) == std::string(100000, 'z'));
+  }
   ByteStream plain(text_source(text), Compression::kAuto);
   CHECK_FALSE(plain.compressed());
   plain.seek(299000);
