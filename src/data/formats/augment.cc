@@ -1,5 +1,7 @@
 #include "data/formats/augment.h"
 
+#include <emmintrin.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -17,6 +19,22 @@ T rounded(float v) {
   else
     return v;
 }
+
+// Without SSE 4.1 std::floor is a call.
+[[gnu::always_inline]] inline int64_t floored(double v) {
+  const auto i = int64_t(v);
+  return i - (double(i) > v);
+}
+
+// Four values as floats; the fourth of a pixel of three channels belongs to the next one and is not used.
+[[gnu::always_inline]] inline __m128 four(const uint8_t* p) {
+  int32_t bytes;
+  std::memcpy(&bytes, p, 4);
+  const __m128i zero = _mm_setzero_si128();
+  return _mm_cvtepi32_ps(_mm_unpacklo_epi16(_mm_unpacklo_epi8(_mm_cvtsi32_si128(bytes), zero), zero));
+}
+[[gnu::always_inline]] inline __m128 four(const float* p) { return _mm_loadu_ps(p); }
+[[gnu::always_inline]] inline __m128 between(__m128 a, __m128 b, __m128 share) { return _mm_add_ps(a, _mm_mul_ps(_mm_sub_ps(b, a), share)); }
 
 template <class T>
 std::string size_of(const Image<T>& i) {
@@ -103,17 +121,25 @@ void rotate(Image<const T> from, Image<T> to, double radians, Sampling sampling,
   const int64_t n = from.channels;
   for (int64_t y = 0; y < to.height; ++y) {
     T* out = to.row(y);
+    const double dy = double(y) - to_y;
     for (int64_t x = 0; x < to.width; ++x, out += n) {
-      const double dx = double(x) - to_x, dy = double(y) - to_y;
+      const double dx = double(x) - to_x;
       const double u = from_x + dx * c - dy * s, v = from_y + dx * s + dy * c;
       if (sampling == Sampling::kNearest) {
-        const int64_t px = place(int64_t(std::floor(u + 0.5)), from.width, fill), py = place(int64_t(std::floor(v + 0.5)), from.height, fill);
+        const int64_t px = place(floored(u + 0.5), from.width, fill), py = place(floored(v + 0.5), from.height, fill);
         for (int64_t k = 0; k < n; ++k) out[k] = px < 0 || py < 0 ? rounded<T>(value) : from.row(py)[px * n + k];
         continue;
       }
-      const double fu = std::floor(u), fv = std::floor(v);
-      const float a = float(u - fu), b = float(v - fv);
-      const auto x0 = int64_t(fu), y0 = int64_t(fv);
+      const int64_t x0 = floored(u), y0 = floored(v);
+      const float a = float(u - double(x0)), b = float(v - double(y0));
+      if (n == 3 && x0 >= 0 && x0 + 2 < from.width && y0 >= 0 && y0 + 1 < from.height) {  // + 2: four() reads a value more
+        const T *p = from.row(y0) + x0 * 3, *q = from.row(y0 + 1) + x0 * 3;
+        const __m128 share = _mm_set1_ps(a);
+        alignas(16) float mixed[4];
+        _mm_store_ps(mixed, between(between(four(p), four(p + 3), share), between(four(q), four(q + 3), share), _mm_set1_ps(b)));
+        for (int k = 0; k < 3; ++k) out[k] = rounded<T>(mixed[k]);
+        continue;
+      }
       const int64_t xs[2] = {place(x0, from.width, fill), place(x0 + 1, from.width, fill)};
       const int64_t ys[2] = {place(y0, from.height, fill), place(y0 + 1, from.height, fill)};
       for (int64_t k = 0; k < n; ++k) {
@@ -143,9 +169,17 @@ int64_t nearest(int64_t i, int64_t in_size, float scale) {
 
 // One row of the source, stretched to the width of the result.
 template <int kChannels, class In, class Column>
-void stretch(const In* from, float* to, const Column* columns, int64_t width, int64_t channels) {
+void stretch(const In* from, int64_t values, float* to, const Column* columns, int64_t width, int64_t channels) {
   const int64_t n = kChannels ? kChannels : channels;
-  for (int64_t x = 0; x < width; ++x, to += n) {
+  int64_t x = 0;
+  if constexpr (kChannels == 3) {
+    // Four values at once: up to where the value behind a pixel would lie behind the row, of source or result.
+    for (; x + 1 < width && columns[x].right + 4 <= values; ++x, to += 3) {
+      const Column& c = columns[x];
+      _mm_storeu_ps(to, between(four(from + c.left), four(from + c.right), _mm_set1_ps(c.share)));
+    }
+  }
+  for (; x < width; ++x, to += n) {
     const Column& c = columns[x];
     for (int64_t k = 0; k < n; ++k) {
       const float left = float(from[c.left + k]), right = float(from[c.right + k]);
@@ -187,11 +221,11 @@ void Resizer::run(Image<const In> from, Image<Out> to, Sampling sampling) {
   const auto want = [&](int slot, int64_t y) {
     if (held[slot] == y) return;
     if (n == 3)
-      stretch<3>(from.row(y), rows[slot], columns_.data(), to.width, n);
+      stretch<3>(from.row(y), from.width * n, rows[slot], columns_.data(), to.width, n);
     else if (n == 1)
-      stretch<1>(from.row(y), rows[slot], columns_.data(), to.width, n);
+      stretch<1>(from.row(y), from.width * n, rows[slot], columns_.data(), to.width, n);
     else
-      stretch<0>(from.row(y), rows[slot], columns_.data(), to.width, n);
+      stretch<0>(from.row(y), from.width * n, rows[slot], columns_.data(), to.width, n);
     held[slot] = y;
   };
   for (int64_t y = 0; y < to.height; ++y) {

@@ -67,7 +67,7 @@ struct CsvReader::Impl {
     CsvType type = CsvType::kAuto;  // kAuto: passed over
     char stop = ',';                // what ends it: the delimiter, or the line end for the last
     int32_t slot = -1;
-    std::byte* to = nullptr;  // this row's cell
+    std::byte* to = nullptr;  // the first row's cell
     int64_t stride = 0;
   };
   // A field as it stands in the buffer, quotes off.
@@ -213,47 +213,45 @@ struct CsvReader::Impl {
     }
   }
 
-  // Reads the row at p into the fields' cells. Returns where the next one begins, or nullptr with `trouble` set.
-  const char* read_row(const char* p) {
+  // The number at p, bare or in quotes, followed by `stop`: returns what lies behind that, or nullptr: look closer.
+  template <class T>
+  [[gnu::always_inline]] const char* quickly(const char* p, char stop, std::byte* to) const {
+    T v = 0;
+    const char* q = quick_number(p, stop, v);
+    if (q) [[likely]] {
+      std::memcpy(to, &v, sizeof v);
+      return q + 1;
+    }
+    const bool quoted = options.quote && *p == options.quote;
+    q = parse_number(p + quoted, v);
+    if (!q || (quoted && *q++ != options.quote)) return nullptr;
+    if (*q == '\r' && stop == '\n') ++q;
+    if (*q != stop) return nullptr;
+    std::memcpy(to, &v, sizeof v);
+    return q + 1;
+  }
+
+  // Reads the row at p into row r of the fields' cells. Returns where the next one begins, or nullptr with `trouble` set.
+  const char* read_row(const char* p, int64_t r) {
     const size_t n = fields.size();
     const bool quick = !numbers_may_be_missing;
     lines_inside = 0;
     trouble.what = Wrong::kNothing;
     for (size_t i = 0; i < n; ++i) {
       Field& f = fields[i];
-      // The quick way: the number, and right behind it what must end the field.
-      const char* q = nullptr;
+      // The quick ways: the number, and right behind it what must end the field.
+      std::byte* const to = f.to + r * f.stride;
       if (quick) {
+        const char* q = nullptr;
         switch (f.type) {
-          case CsvType::kFloat32: {
-            float v = 0;
-            q = parse_number(p, v);
-            std::memcpy(f.to, &v, sizeof v);
-            break;
-          }
-          case CsvType::kFloat64: {
-            double v = 0;
-            q = parse_number(p, v);
-            std::memcpy(f.to, &v, sizeof v);
-            break;
-          }
-          case CsvType::kInt64: {
-            int64_t v = 0;
-            q = parse_number(p, v);
-            std::memcpy(f.to, &v, sizeof v);
-            break;
-          }
+          case CsvType::kFloat32: q = quickly<float>(p, f.stop, to); break;
+          case CsvType::kFloat64: q = quickly<double>(p, f.stop, to); break;
+          case CsvType::kInt64: q = quickly<int64_t>(p, f.stop, to); break;
           default: break;
         }
         if (q) [[likely]] {
-          if (*q == f.stop) [[likely]] {
-            p = q + 1;
-            continue;
-          }
-          if (*q == '\r' && q[1] == '\n' && f.stop == '\n') {
-            p = q + 2;
-            continue;
-          }
+          p = q;
+          continue;
         }
       }
       Raw raw;
@@ -261,7 +259,7 @@ struct CsvReader::Impl {
         trouble.field = int64_t(i);
         return nullptr;
       }
-      if (f.type != CsvType::kAuto && !convert(f.type, raw.text, f.to)) {
+      if (f.type != CsvType::kAuto && !convert(f.type, raw.text, to)) {
         if (raw.last && i + 1 < n) return trouble = {Wrong::kTooFew, int64_t(i) + 1, {}}, nullptr;
         trouble = {trouble.what == Wrong::kMissing ? Wrong::kMissing : Wrong::kNotOfType, int64_t(i), raw.text};
         return nullptr;
@@ -292,11 +290,10 @@ struct CsvReader::Impl {
         ++line;
         continue;
       }
-      const char* next = read_row(p);
+      const char* next = read_row(p, done);
       if (next) [[likely]] {
         begin = size_t(next - buffer.get());
         line += 1 + lines_inside;
-        for (Field& f : fields) f.to += f.stride;
         ++done;
         ++row;
         continue;

@@ -67,6 +67,8 @@ TEST_CASE("csv: quotes hold delimiters, line ends and doubled quotes; a quote in
   CHECK(read_all("x,y\n\"a\nb\",\"say \"\"hi\"\"\"\nit\"s,\"\"\n\"\"\"\",z\n") == Rows{{"a\nb", "say \"hi\""}, {"it\"s", ""}, {"\"", "z"}});
   CHECK(read_all("x,y\r\n\"1\",\" 2 \"\r\n 3 ,4\r\n") == Rows{{"1", "2"}, {"3", "4"}});  // numbers in quotes and between blanks
   CHECK(read_all("x\n'a\n", {.quote = 0}) == Rows{{"'a"}});
+  const std::string zeros("x\n1\n\0002\0\n", 9);  // without quotes a zero byte is none
+  CHECK(thrown([&] { read_all(zeros, {.quote = 0, .infer_rows = 1}); }).code() == Code::kFormat);
   CHECK(read_all("x;y\n'a;b';2\n", {.delimiter = ';', .quote = '\''}) == Rows{{"a;b", "2"}});
   CHECK(read_all("x\ty\n1\t\n2\t3\n", {.delimiter = '\t', .missing_int = -1}) == Rows{{"1", "-1"}, {"2", "3"}});
 }

@@ -14,6 +14,7 @@ using namespace millpond;
 using namespace millpond::data;
 
 namespace {
+int64_t quick_ones = 0;
 template <class T>
 T strto(const char* s) {
   if constexpr (sizeof(T) == 4)
@@ -28,6 +29,11 @@ void same(const std::string& text) {
   T got = 77;
   const char* end = parse_number(padded.c_str(), got);
   const T wanted = strto<T>(text.c_str());
+  T quick = 77;
+  if (const char* stop = quick_number(padded.c_str(), ',', quick)) {
+    ++quick_ones;
+    if (stop != end || std::memcmp(&quick, &wanted, sizeof quick) != 0) CHECK_MESSAGE(false, "quick_number ", text);
+  }
   const bool equal = end == padded.c_str() + text.size() && std::memcmp(&got, &wanted, sizeof got) == 0;
   if (!equal) {
     CAPTURE(text);
@@ -67,6 +73,7 @@ TEST_CASE("number: floats and doubles of every size are read as the C library re
     same_both(print("%.6f", random.uniform() * 100));
     same_both(print("%.*f", int(random.below(20)), random.normal() * 1000));
   }
+  CHECK(quick_ones > 500000);
 }
 
 TEST_CASE("number: digits, points and exponents at random") {
@@ -142,6 +149,11 @@ TEST_CASE("number: whole numbers up to the ends of int64, and not beyond") {
   Random random(4);
   const auto read = [](const std::string& s, int64_t& v) {
     const std::string padded = s + "," + std::string(kSlack, '9');
+    int64_t quick = 0;
+    if (const char* stop = quick_number(padded.c_str(), ',', quick)) {
+      CHECK(stop == padded.c_str() + s.size());
+      CHECK(quick == std::stoll(s));
+    }
     return parse_number(padded.c_str(), v) == padded.c_str() + s.size();
   };
   for (int i = 0; i < 100000; ++i) {
