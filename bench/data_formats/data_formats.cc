@@ -1,4 +1,5 @@
-// How fast the format readers are on one thread: least of several passes over the same file, which lies in the page cache.
+// How fast the format readers are on one thread: least of several passes over the same file, which lies in the page
+// cache.
 //   data_formats_bench [--folder DIR] [--only csv,tfrecord,jpeg,...]
 // The files are made in DIR (a folder of its own below /tmp unless told) and used again.
 #include <sys/stat.h>
@@ -36,7 +37,8 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 
 std::string folder = "/tmp/millpond-data-formats", only;
 
-// Prints the rate of the fastest of several passes and their spread; `f` returns what it read, which must be the same each time.
+// Prints the rate of the fastest of several passes and their spread; `f` returns what it read, which must be the same
+// each time.
 void report(const std::string& name, double amount, const char* unit, const std::function<double()>& f) {
   if (!only.empty() && name.find(only) == std::string::npos) return;
   const double wanted = f();
@@ -54,7 +56,8 @@ void report(const std::string& name, double amount, const char* unit, const std:
     best = std::min(best, took);
     worst = std::max(worst, took);
   }
-  std::printf("%-28s %10.1f %-10s (worst %.1f, %d passes)\n", name.c_str(), amount / best, unit, amount / worst, passes);
+  std::printf("%-28s %10.1f %-10s (worst %.1f, %d passes)\n", name.c_str(), amount / best, unit, amount / worst,
+              passes);
   std::fflush(stdout);
 }
 
@@ -69,7 +72,8 @@ double csv_pass(const std::string& file, int columns, CsvType type) {
   std::vector<double> room(size_t(256 * columns));
   std::vector<CsvSlot> slots;
   const auto cell = int64_t(cell_size(type));
-  for (int c = 0; c < columns; ++c) slots.push_back({reinterpret_cast<std::byte*>(room.data()) + cell * c, cell * columns});
+  for (int c = 0; c < columns; ++c)
+    slots.push_back({reinterpret_cast<std::byte*>(room.data()) + cell * c, cell * columns});
   double sum = 0;
   int64_t rows = 0;
   while (const int64_t n = r.read(256, slots)) {
@@ -87,11 +91,12 @@ void csv() {
     CsvType type;
     std::function<std::string(Random&)> cell;
   };
-  for (const Kind& k : {Kind{"csv_6digits", CsvType::kFloat32, [](Random& r) { return format("{:.6f}", r.uniform()); }},
-                        Kind{"csv_repr", CsvType::kFloat32, [](Random& r) { return format("{}", r.normal()); }},
-                        Kind{"csv_repr_float64", CsvType::kFloat64, [](Random& r) { return format("{}", r.normal()); }},
-                        Kind{"csv_int", CsvType::kInt64, [](Random& r) { return format("{}", r.below(uint64_t(1) << r.below(40))); }},
-                        Kind{"csv_quoted", CsvType::kFloat32, [](Random& r) { return format("\"{:.6f}\"", r.uniform()); }}}) {
+  for (const Kind& k :
+       {Kind{"csv_6digits", CsvType::kFloat32, [](Random& r) { return format("{:.6f}", r.uniform()); }},
+        Kind{"csv_repr", CsvType::kFloat32, [](Random& r) { return format("{}", r.normal()); }},
+        Kind{"csv_repr_float64", CsvType::kFloat64, [](Random& r) { return format("{}", r.normal()); }},
+        Kind{"csv_int", CsvType::kInt64, [](Random& r) { return format("{}", r.below(uint64_t(1) << r.below(40))); }},
+        Kind{"csv_quoted", CsvType::kFloat32, [](Random& r) { return format("\"{:.6f}\"", r.uniform()); }}}) {
     const std::string file = folder + "/" + k.name + ".csv";
     if (missing(file)) {
       Random random(1);
@@ -188,7 +193,8 @@ std::string jpeg_of(int height, int width, uint64_t seed) {
   for (int y = 0; y < height; ++y) {
     for (int x = 0; x < width; ++x)
       for (int c = 0; c < 3; ++c)
-        row[size_t(3 * x + c)] = uint8_t(120 + 80 * std::sin(0.03 * x + c) * std::cos(0.02 * y) + double(random.below(30)));
+        row[size_t(3 * x + c)] =
+            uint8_t(120 + 80 * std::sin(0.03 * x + c) * std::cos(0.02 * y) + double(random.below(30)));
     JSAMPROW p = row.data();
     jpeg_write_scanlines(&info, &p, 1);
   }
@@ -217,7 +223,8 @@ void images() {
     double sum = 0;
     for (int i = 0; i < kImages; ++i) {
       const std::string& f = files[size_t(i)];
-      const ImageSize size = d.decode(std::as_bytes(std::span(f.data(), f.size())), pixels, {.at_least_height = at_least, .at_least_width = at_least}, "image");
+      const ImageSize size = d.decode(std::as_bytes(std::span(f.data(), f.size())), pixels,
+                                      {.at_least_height = at_least, .at_least_width = at_least}, "image");
       Image<uint8_t> image{pixels.data(), size.height, size.width, 3};
       sum += pixels[1000];
       if (!augment) continue;
@@ -235,10 +242,13 @@ void images() {
   report("jpeg_resize_flip_brightness", kImages, "images/s", [&] { return pass(0, true); });
   d.decode(std::as_bytes(std::span(files[0].data(), files[0].size())), pixels, {}, "image");
   const Image<const uint8_t> image{pixels.data(), kHeight, kWidth, 3};
-  report("resize_375x500_to_224", 1, "images/s", [&] { return r.resize(image, Image<float>{out.data(), 224, 224, 3}), double(out[5000]); });
+  report("resize_375x500_to_224", 1, "images/s", [&] {
+    return r.resize(image, Image<float>{out.data(), 224, 224, 3}), double(out[5000]);
+  });
   std::vector<uint8_t> turned(pixels.size());
-  report("rotate_375x500", 1, "images/s",
-         [&] { return rotate<uint8_t>(image, {turned.data(), kHeight, kWidth, 3}, 0.3), double(turned[5000]); });
+  report("rotate_375x500", 1, "images/s", [&] {
+    return rotate<uint8_t>(image, {turned.data(), kHeight, kWidth, 3}, 0.3), double(turned[5000]);
+  });
 }
 
 void text() {

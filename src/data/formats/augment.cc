@@ -34,7 +34,9 @@ T rounded(float v) {
   return _mm_cvtepi32_ps(_mm_unpacklo_epi16(_mm_unpacklo_epi8(_mm_cvtsi32_si128(bytes), zero), zero));
 }
 [[gnu::always_inline]] inline __m128 four(const float* p) { return _mm_loadu_ps(p); }
-[[gnu::always_inline]] inline __m128 between(__m128 a, __m128 b, __m128 share) { return _mm_add_ps(a, _mm_mul_ps(_mm_sub_ps(b, a), share)); }
+[[gnu::always_inline]] inline __m128 between(__m128 a, __m128 b, __m128 share) {
+  return _mm_add_ps(a, _mm_mul_ps(_mm_sub_ps(b, a), share));
+}
 
 template <class T>
 std::string size_of(const Image<T>& i) {
@@ -56,13 +58,15 @@ void flip_horizontal(Image<T> image) {
 template <class T>
 void flip_vertical(Image<T> image) {
   const int64_t n = image.width * image.channels;
-  for (int64_t y = 0; y < image.height / 2; ++y) std::swap_ranges(image.row(y), image.row(y) + n, image.row(image.height - 1 - y));
+  for (int64_t y = 0; y < image.height / 2; ++y)
+    std::swap_ranges(image.row(y), image.row(y) + n, image.row(image.height - 1 - y));
 }
 
 template <class T>
 Image<T> crop(Image<T> image, int64_t top, int64_t left, int64_t height, int64_t width) {
   if (top < 0 || left < 0 || height < 1 || width < 1 || height > image.height - top || width > image.width - left)
-    throw Error(Code::kShape, format("a crop of {} x {} at row {}, column {} leaves an image of {}", height, width, top, left, size_of(image)))
+    throw Error(Code::kShape, format("a crop of {} x {} at row {}, column {} leaves an image of {}", height, width, top,
+                                     left, size_of(image)))
         .hint("crop less, or resize first");
   return {image.row(top) + left * image.channels, height, width, image.channels, image.step()};
 }
@@ -79,7 +83,8 @@ Image<T> random_crop(Image<T> image, int64_t height, int64_t width, Draws& draws
 
 template <class T>
 void brightness(Image<T> image, float delta, float low, float high) {
-  if (!std::isfinite(delta) || !(low <= high)) throw Error(Code::kValue, format("brightness by {} within [{}, {}]", delta, low, high));
+  if (!std::isfinite(delta) || !(low <= high))
+    throw Error(Code::kValue, format("brightness by {} within [{}, {}]", delta, low, high));
   const int64_t n = image.width * image.channels;
   if constexpr (std::is_same_v<T, uint8_t>) {
     std::array<uint8_t, 256> table;
@@ -99,8 +104,10 @@ namespace {
 int64_t place(int64_t i, int64_t n, Fill fill) {
   if (i >= 0 && i < n) return i;
   switch (fill) {
-    case Fill::kConstant: return -1;
-    case Fill::kNearest: return i < 0 ? 0 : n - 1;
+    case Fill::kConstant:
+      return -1;
+    case Fill::kNearest:
+      return i < 0 ? 0 : n - 1;
     default: {
       int64_t r = i % (2 * n);
       if (r < 0) r += 2 * n;
@@ -132,18 +139,22 @@ void rotate(Image<const T> from, Image<T> to, double radians, Sampling sampling,
       }
       const int64_t x0 = floored(u), y0 = floored(v);
       const float a = float(u - double(x0)), b = float(v - double(y0));
-      if (n == 3 && x0 >= 0 && x0 + 2 < from.width && y0 >= 0 && y0 + 1 < from.height) {  // + 2: four() reads a value more
+      if (n == 3 && x0 >= 0 && x0 + 2 < from.width && y0 >= 0 &&
+          y0 + 1 < from.height) {  // + 2: four() reads a value more
         const T *p = from.row(y0) + x0 * 3, *q = from.row(y0 + 1) + x0 * 3;
         const __m128 share = _mm_set1_ps(a);
         alignas(16) float mixed[4];
-        _mm_store_ps(mixed, between(between(four(p), four(p + 3), share), between(four(q), four(q + 3), share), _mm_set1_ps(b)));
+        _mm_store_ps(
+            mixed, between(between(four(p), four(p + 3), share), between(four(q), four(q + 3), share), _mm_set1_ps(b)));
         for (int k = 0; k < 3; ++k) out[k] = rounded<T>(mixed[k]);
         continue;
       }
       const int64_t xs[2] = {place(x0, from.width, fill), place(x0 + 1, from.width, fill)};
       const int64_t ys[2] = {place(y0, from.height, fill), place(y0 + 1, from.height, fill)};
       for (int64_t k = 0; k < n; ++k) {
-        const auto at = [&](int i, int j) { return xs[i] < 0 || ys[j] < 0 ? value : float(from.row(ys[j])[xs[i] * n + k]); };
+        const auto at = [&](int i, int j) {
+          return xs[i] < 0 || ys[j] < 0 ? value : float(from.row(ys[j])[xs[i] * n + k]);
+        };
         const float top = at(0, 0) + (at(1, 0) - at(0, 0)) * a, bottom = at(0, 1) + (at(1, 1) - at(0, 1)) * a;
         out[k] = rounded<T>(top + (bottom - top) * b);
       }
@@ -263,16 +274,16 @@ void to_float(Image<const uint8_t> from, Image<float> to, float scale, float off
   }
 }
 
-#define MP_IMAGE_TYPE(T)                                                                     \
-  template void flip_horizontal(Image<T>);                                                   \
-  template void flip_vertical(Image<T>);                                                     \
-  template Image<T> crop(Image<T>, int64_t, int64_t, int64_t, int64_t);                      \
-  template Image<T> center_crop(Image<T>, int64_t, int64_t);                                 \
-  template Image<T> random_crop(Image<T>, int64_t, int64_t, Draws&);                         \
-  template Image<const T> crop(Image<const T>, int64_t, int64_t, int64_t, int64_t);          \
-  template Image<const T> center_crop(Image<const T>, int64_t, int64_t);                     \
-  template Image<const T> random_crop(Image<const T>, int64_t, int64_t, Draws&);             \
-  template void brightness(Image<T>, float, float, float);                                   \
+#define MP_IMAGE_TYPE(T)                                                            \
+  template void flip_horizontal(Image<T>);                                          \
+  template void flip_vertical(Image<T>);                                            \
+  template Image<T> crop(Image<T>, int64_t, int64_t, int64_t, int64_t);             \
+  template Image<T> center_crop(Image<T>, int64_t, int64_t);                        \
+  template Image<T> random_crop(Image<T>, int64_t, int64_t, Draws&);                \
+  template Image<const T> crop(Image<const T>, int64_t, int64_t, int64_t, int64_t); \
+  template Image<const T> center_crop(Image<const T>, int64_t, int64_t);            \
+  template Image<const T> random_crop(Image<const T>, int64_t, int64_t, Draws&);    \
+  template void brightness(Image<T>, float, float, float);                          \
   template void rotate(Image<const T>, Image<T>, double, Sampling, Fill, float);
 MP_IMAGE_TYPE(uint8_t)
 MP_IMAGE_TYPE(float)

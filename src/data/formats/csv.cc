@@ -89,7 +89,7 @@ struct CsvReader::Impl {
   // [begin, end): whole lines, the last byte of which is a line end; [end, fill): the begin of another.
   std::unique_ptr<char[]> buffer;
   size_t capacity = 0, begin = 0, end = 0, fill = 0;
-  int64_t base = 0;  // of buffer[0] in the bytes of the stream
+  int64_t base = 0;                    // of buffer[0] in the bytes of the stream
   bool at_end = false, added = false;  // added: the last line end is ours
   int64_t row = 0, line = 1;
   Skipped skipped;
@@ -143,7 +143,8 @@ struct CsvReader::Impl {
       out.text = {start, size_t(q - start)};
       ++q;
       if (*q == '\r' && q[1] == '\n') ++q;
-      if (*q != '\n' && *q != options.delimiter) return trouble = {Wrong::kAfterQuote, 0, {q, size_t(std::min<ptrdiff_t>(limit - q, 8))}}, false;
+      if (*q != '\n' && *q != options.delimiter)
+        return trouble = {Wrong::kAfterQuote, 0, {q, size_t(std::min<ptrdiff_t>(limit - q, 8))}}, false;
       out.last = *q == '\n';
       out.next = q + 1;
       lines_inside += std::count(out.text.begin(), out.text.end(), '\n');
@@ -187,8 +188,10 @@ struct CsvReader::Impl {
     text = trimmed(text);
     if (is_missing(text)) {
       switch (type) {
-        case CsvType::kFloat32: return put(float(options.missing_float));
-        case CsvType::kFloat64: return put(options.missing_float);
+        case CsvType::kFloat32:
+          return put(float(options.missing_float));
+        case CsvType::kFloat64:
+          return put(options.missing_float);
         case CsvType::kInt64:
           if (options.missing_int) return put(*options.missing_int);
           break;
@@ -203,9 +206,12 @@ struct CsvReader::Impl {
       return !text.empty() && parse_number(text.data(), v) == stop && put(v);
     };
     switch (type) {
-      case CsvType::kFloat32: return number(float{});
-      case CsvType::kFloat64: return number(double{});
-      case CsvType::kInt64: return number(int64_t{});
+      case CsvType::kFloat32:
+        return number(float{});
+      case CsvType::kFloat64:
+        return number(double{});
+      case CsvType::kInt64:
+        return number(int64_t{});
       default: {
         bool v = false;
         return parse_bool(text, v) && put(v);
@@ -231,7 +237,8 @@ struct CsvReader::Impl {
     return q + 1;
   }
 
-  // Reads the row at p into row r of the fields' cells. Returns where the next one begins, or nullptr with `trouble` set.
+  // Reads the row at p into row r of the fields' cells. Returns where the next one begins, or nullptr with `trouble`
+  // set.
   const char* read_row(const char* p, int64_t r) {
     const size_t n = fields.size();
     const bool quick = !numbers_may_be_missing;
@@ -244,10 +251,17 @@ struct CsvReader::Impl {
       if (quick) {
         const char* q = nullptr;
         switch (f.type) {
-          case CsvType::kFloat32: q = quickly<float>(p, f.stop, to); break;
-          case CsvType::kFloat64: q = quickly<double>(p, f.stop, to); break;
-          case CsvType::kInt64: q = quickly<int64_t>(p, f.stop, to); break;
-          default: break;
+          case CsvType::kFloat32:
+            q = quickly<float>(p, f.stop, to);
+            break;
+          case CsvType::kFloat64:
+            q = quickly<double>(p, f.stop, to);
+            break;
+          case CsvType::kInt64:
+            q = quickly<int64_t>(p, f.stop, to);
+            break;
+          default:
+            break;
         }
         if (q) [[likely]] {
           p = q;
@@ -301,7 +315,8 @@ struct CsvReader::Impl {
       unquoted_used = unquoted_before;
       // Where a bad row ends must not depend on where the buffer does: it is looked for with as much as fits.
       const Trouble why = trouble;
-      const char* end_of_row = why.what == Wrong::kIncomplete || options.on_bad == OnBad::kThrow ? nullptr : find_row_end(p);
+      const char* end_of_row =
+          why.what == Wrong::kIncomplete || options.on_bad == OnBad::kThrow ? nullptr : find_row_end(p);
       if (trouble.what == Wrong::kIncomplete) {
         if (any_text && done > 0) break;
         if (refill()) continue;
@@ -371,8 +386,10 @@ struct CsvReader::Impl {
 
   Error error() const {
     const auto field = size_t(trouble.field);
-    const std::string column = field < names.size() ? format("column \"{}\"", shown(names[field])) : format("field {}", field + 1);
-    std::string where = format("line {}", line), expected, found, hint = "on_bad = kSkip passes over such rows and counts them";
+    const std::string column =
+        field < names.size() ? format("column \"{}\"", shown(names[field])) : format("field {}", field + 1);
+    std::string where = format("line {}", line), expected, found,
+                hint = "on_bad = kSkip passes over such rows and counts them";
     switch (trouble.what) {
       case Wrong::kTooFew:
       case Wrong::kTooMany:
@@ -400,7 +417,7 @@ struct CsvReader::Impl {
         expected = format("a value of type {}", to_string(fields[field].type));
         found = "a missing one";
         hint = fields[field].type == CsvType::kInt64 ? "give missing_int, or the column the type float32"
-                                                      : "give missing_bool, or the column the type text";
+                                                     : "give missing_bool, or the column the type text";
         break;
       default:
         where += ", " + column;
@@ -420,8 +437,8 @@ struct CsvReader::Impl {
 
   void check_options() const {
     const char d = options.delimiter;
-    if ((d >= '0' && d <= '9') || (d >= 'a' && d <= 'z') || (d >= 'A' && d <= 'Z') || d == '.' || d == '+' || d == '-' ||
-        d == '\n' || d == '\r' || d == 0 || d == options.quote)
+    if ((d >= '0' && d <= '9') || (d >= 'a' && d <= 'z') || (d >= 'A' && d <= 'Z') || d == '.' || d == '+' ||
+        d == '-' || d == '\n' || d == '\r' || d == 0 || d == options.quote)
       throw Error(Code::kUsage, format("'{}' cannot be the delimiter of a CSV file", shown({&d, 1})))
           .hint("one of , ; | or a tab, or another sign that numbers do not hold");
     const char q = options.quote;
@@ -493,7 +510,8 @@ struct CsvReader::Impl {
           .hint(format("its columns are {}{}", list_of(names), options.header ? "" : "; header is off"))
           .with("file", file());
     if (std::find(at + 1, names.end(), name) != names.end())
-      throw Error(Code::kValue, format("{} has several columns named \"{}\"", file(), shown(name))).with("file", file());
+      throw Error(Code::kValue, format("{} has several columns named \"{}\"", file(), shown(name)))
+          .with("file", file());
     return at - names.begin();
   }
 
@@ -590,7 +608,8 @@ struct CsvReader::Impl {
   }
 };
 
-CsvReader::CsvReader(SharedSource source, CsvOptions options) : impl_(std::make_unique<Impl>(std::move(source), std::move(options))) {
+CsvReader::CsvReader(SharedSource source, CsvOptions options)
+    : impl_(std::make_unique<Impl>(std::move(source), std::move(options))) {
   impl_->open();
 }
 CsvReader::CsvReader(CsvReader&&) noexcept = default;
@@ -604,7 +623,8 @@ Bytes CsvReader::memory() const {
   const Impl& m = *impl_;
   size_t names = 0;
   for (const std::string& n : m.names) names += sizeof n + n.capacity();
-  return Bytes{int64_t(m.capacity + (m.unquoted ? m.capacity : 0) + m.fields.size() * (sizeof(Impl::Field) + sizeof(CsvColumn)) + 2 * names)} +
+  return Bytes{int64_t(m.capacity + (m.unquoted ? m.capacity : 0) +
+                       m.fields.size() * (sizeof(Impl::Field) + sizeof(CsvColumn)) + 2 * names)} +
          m.stream.memory();
 }
 

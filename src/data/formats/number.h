@@ -3,14 +3,16 @@
 // right behind it must be one that no number holds (a delimiter, a line end).
 //
 // How: up to eight digits at once in one 64-bit word, without a loop over them. Then w * 10^e with w < 2^64 is
-//   float    computed in double with an error of at most 3 units in the last place; unless that lies within 4 of them of
+//   float    computed in double with an error of at most 3 units in the last place; unless that lies within 4 of them
+//   of
 //            the middle between two floats, rounding it gives the float nearest to the text;
 //   double   exact operands where w <= 2^53 and |e| <= 22; otherwise one operation of the x87's 64-bit mantissa, whose
 //            result is rounded again unless it is exactly the middle between two doubles.
 // What is left (more than 19 digits, large exponents, middles) goes to std::from_chars.
 //
-// quick_number reads only the usual shape, -12.345 and then what must follow. It finds both ends of the digits in one look at
-// 32 bytes: where the next field begins is known some fifteen cycles after where this one did, whatever its value takes.
+// quick_number reads only the usual shape, -12.345 and then what must follow. It finds both ends of the digits in one
+// look at 32 bytes: where the next field begins is known some fifteen cycles after where this one did, whatever its
+// value takes.
 #pragma once
 #include <emmintrin.h>
 
@@ -25,20 +27,13 @@ namespace millpond::data {
 inline constexpr size_t kSlack = 64;
 
 namespace number {
-inline constexpr uint64_t kTens[] = {1,
-                                     10,
-                                     100,
-                                     1000,
-                                     10000,
-                                     100000,
-                                     1000000,
-                                     10000000,
-                                     100000000};
+inline constexpr uint64_t kTens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
 inline constexpr double kExact[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                     1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-inline constexpr double kRounded[] = {1e-0,  1e-1,  1e-2,  1e-3,  1e-4,  1e-5,  1e-6,  1e-7,  1e-8,  1e-9,  1e-10, 1e-11, 1e-12,
-                                      1e-13, 1e-14, 1e-15, 1e-16, 1e-17, 1e-18, 1e-19, 1e-20, 1e-21, 1e-22, 1e-23, 1e-24, 1e-25,
-                                      1e-26, 1e-27, 1e-28, 1e-29, 1e-30, 1e-31, 1e-32, 1e-33, 1e-34, 1e-35, 1e-36, 1e-37};
+inline constexpr double kRounded[] = {1e-0,  1e-1,  1e-2,  1e-3,  1e-4,  1e-5,  1e-6,  1e-7,  1e-8,  1e-9,
+                                      1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16, 1e-17, 1e-18, 1e-19,
+                                      1e-20, 1e-21, 1e-22, 1e-23, 1e-24, 1e-25, 1e-26, 1e-27, 1e-28, 1e-29,
+                                      1e-30, 1e-31, 1e-32, 1e-33, 1e-34, 1e-35, 1e-36, 1e-37};
 
 /// The digits at `p`, at most eight of them: how many, and `value` = value * 10^how many + them.
 [[gnu::always_inline]] inline int digits(const char* p, uint64_t& value) {
@@ -61,7 +56,9 @@ inline constexpr double kRounded[] = {1e-0,  1e-1,  1e-2,  1e-3,  1e-4,  1e-5,  
   std::memcpy(&v, p, 8);
   v = (v ^ 0x3030303030303030u) << (64 - 8 * n);
   v = v * 10 + (v >> 8);
-  return (((v & 0x000000ff000000ffu) * 0x000f424000000064u + ((v >> 16) & 0x000000ff000000ffu) * 0x0000271000000001u) >> 32) & 0xffffffffu;
+  return (((v & 0x000000ff000000ffu) * 0x000f424000000064u + ((v >> 16) & 0x000000ff000000ffu) * 0x0000271000000001u) >>
+          32) &
+         0xffffffffu;
 }
 /// A bit for each of 32 bytes that is no digit.
 [[gnu::always_inline]] inline uint32_t not_digits(const char* p) {
@@ -201,7 +198,8 @@ namespace number {
 }
 }  // namespace number
 
-/// A number of the usual shape with `stop` right behind it: where that is; otherwise nullptr, and parse_number must decide.
+/// A number of the usual shape with `stop` right behind it: where that is; otherwise nullptr, and parse_number must
+/// decide.
 template <class T>
 [[gnu::always_inline]] inline const char* quick_number(const char* p, char stop, T& value) {
   const bool negative = *p == '-';

@@ -73,7 +73,8 @@ TEST_CASE("source: gzip, zlib and deflate streams come out whole, in pieces of a
     int bits;
     Compression how;
   };
-  for (const auto& [bits, how] : {Kind{31, Compression::kGzip}, Kind{31, Compression::kAuto}, Kind{15, Compression::kZlib}, Kind{-15, Compression::kDeflate}}) {
+  for (const auto& [bits, how] : {Kind{31, Compression::kGzip}, Kind{31, Compression::kAuto},
+                                  Kind{15, Compression::kZlib}, Kind{-15, Compression::kDeflate}}) {
     const std::string packed = deflated(text, bits);
     for (size_t piece : {1000, 65536, 1 << 20}) {
       ByteStream s(text_source(packed), how);
