@@ -45,7 +45,8 @@ std::string read(std::span<const std::byte> bytes, const CsvOptions& o, int64_t 
       if (save) r.restore(r.position());
     }
     if (o.on_bad == OnBad::kSkip) out += std::to_string(r.skipped().count);
-    out += std::to_string(r.position().offset) + " " + std::to_string(r.position().row) + " " + std::to_string(r.position().line);
+    out += std::to_string(r.position().offset) + " " + std::to_string(r.position().row) + " " +
+           std::to_string(r.position().line);
     good = true;
   } catch (const Error&) {
     good = false;

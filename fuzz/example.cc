@@ -36,8 +36,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (f.kind == FeatureKind::kNone) continue;
     const Feature* g = again.find(f.name);
     if (!g || g->kind != f.kind || g->count != f.count) std::abort();
-    if (!std::ranges::equal(e.ints(f), again.ints(*g)) || !std::ranges::equal(e.bytes(f), again.bytes(*g))) std::abort();
-    if (f.count && f.kind == FeatureKind::kFloat && std::memcmp(e.floats(f).data(), again.floats(*g).data(), f.count * 4) != 0) std::abort();
+    if (!std::ranges::equal(e.ints(f), again.ints(*g)) || !std::ranges::equal(e.bytes(f), again.bytes(*g)))
+      std::abort();
+    if (f.count && f.kind == FeatureKind::kFloat &&
+        std::memcmp(e.floats(f).data(), again.floats(*g).data(), f.count * 4) != 0)
+      std::abort();
   }
   fuzz::accepted += !e.features().empty();
   return 0;

@@ -1,4 +1,5 @@
-// Any bytes as a JPEG or PNG image: pixels, or an Error; never a byte outside the buffer, which ends where a sanitizer sees.
+// Any bytes as a JPEG or PNG image: pixels, or an Error; never a byte outside the buffer, which ends where a sanitizer
+// sees.
 #include "data/formats/image.h"
 
 #include <cstdint>

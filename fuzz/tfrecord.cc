@@ -1,5 +1,5 @@
-// Any bytes as a TFRecord file of examples, plain, gzip or zlib (the first byte says): records, or an Error. What is read
-// of a plain file lies in it, and the table and the instruction agree on every CRC.
+// Any bytes as a TFRecord file of examples, plain, gzip or zlib (the first byte says): records, or an Error. What is
+// read of a plain file lies in it, and the table and the instruction agree on every CRC.
 #include "data/formats/tfrecord.h"
 
 #include <cstdint>
@@ -40,12 +40,14 @@ Count read(std::span<const std::byte> file, const RecordOptions& o, bool save) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 1) return 0;
-  static constexpr Compression kHow[] = {Compression::kNone, Compression::kGzip, Compression::kZlib, Compression::kAuto};
+  static constexpr Compression kHow[] = {Compression::kNone, Compression::kGzip, Compression::kZlib,
+                                         Compression::kAuto};
   const auto file = std::as_bytes(std::span(data + 1, size - 1));
   RecordOptions o{.compression = kHow[data[0] & 3], .max_record = Bytes{1 << 20}, .buffer = Bytes{4096}};
   const Count whole = read(file, o, false);
   if (o.compression == Compression::kNone && whole.bytes + whole.records * 16 > int64_t(file.size())) std::abort();
-  if (size < 2000 && whole.records < 100 && !(whole == read(file, o, true))) std::abort();  // a seek inflates from the begin
+  if (size < 2000 && whole.records < 100 && !(whole == read(file, o, true)))
+    std::abort();  // a seek inflates from the begin
   o.on_bad = OnBad::kSkip;
   const Count skipped = read(file, o, false);
   if (!skipped.good || skipped.records < whole.records) std::abort();

@@ -1,4 +1,6 @@
 // map and prefetch.
+#include <chrono>
+
 #include "base/random.h"
 #include "data/queue.h"
 
@@ -75,14 +77,48 @@ class MapNode final : public Node {
     return {.working = one + input().most(), .holds = true, .least = one, .ask = o_.bytes};
   }
   std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope& scope) const override {
-    auto from = input().start(run, scope);
     const uint64_t salt = kMapSalt ^ mix64(run.seed_of(*this));
-    if (o_.parallel == 1) return std::make_unique<MapIterator>(run, stage, std::move(from), f_, o_.ignore_errors, salt);
-    QueueOptions q{.threads = o_.parallel, .depth = o_.parallel < 0 ? AUTOTUNE : 4 * o_.parallel, .most = 256, .ceiling = ceiling(scope), .ordered = o_.ordered, .ignore_errors = o_.ignore_errors};
-    q.work = [this, &run, &stage, salt](Element& e, int64_t index, uint64_t key) {
-      Buffers buffers(*run.pool, stage, index, random_key(key ^ salt, uint64_t(index)));
-      f_(e, buffers);
-    };
+    if (o_.parallel == 1) return std::make_unique<MapIterator>(run, stage, input().start(run, scope), f_, o_.ignore_errors, salt);
+    // A parallel map over a parallel map: one queue whose workers do both, instead of two that hand elements over. Elements and their seeds stay the same.
+    const MapNode* inner = o_.ordered && !o_.ignore_errors ? dynamic_cast<const MapNode*>(&input()) : nullptr;
+    if (inner && (inner->o_.parallel == 1 || !inner->o_.ordered || inner->o_.ignore_errors || scope.inner)) inner = nullptr;
+    QueueOptions q{.threads = o_.parallel < 0 || (inner && inner->o_.parallel < 0) ? AUTOTUNE : std::max(o_.parallel, inner ? inner->o_.parallel : 0), .depth = AUTOTUNE, .most = 256,
+                   .ceiling = ceiling(scope), .ordered = o_.ordered, .ignore_errors = o_.ignore_errors};
+    if (q.threads > 0) q.depth = 4 * q.threads;
+    std::unique_ptr<Iterator> from;
+    if (inner) {
+      Stage& below = run.pool->add_stage(inner->name(), inner->text());
+      below.depth = scope.depth;
+      below.decide(format("done by the threads of {}", name()));
+      Scope deeper = scope;
+      ++deeper.depth;
+      from = inner->input().start(run, deeper);
+      const uint64_t inner_salt = kMapSalt ^ mix64(run.seed_of(*inner));
+      q.work = [this, inner, &below, &run, &stage, salt, inner_salt](Element& e, int64_t index, uint64_t key) {
+        const auto start = std::chrono::steady_clock::now();
+        try {
+          Buffers buffers(*run.pool, below, index, random_key(key ^ inner_salt, uint64_t(index)));
+          inner->f_(e, buffers);
+        } catch (const Stopped&) {
+          throw;
+        } catch (...) {
+          rethrow_with_place(below, index);
+        }
+        const int64_t took = (std::chrono::steady_clock::now() - start).count();
+        below.work_ns.fetch_add(took, std::memory_order_relaxed);
+        stage.work_ns.fetch_sub(took, std::memory_order_relaxed);  // the queue adds all of it
+        below.out.fetch_add(1, std::memory_order_relaxed);
+        below.threads.store(stage.threads.load(std::memory_order_relaxed), std::memory_order_relaxed);
+        Buffers buffers(*run.pool, stage, index, random_key(key ^ salt, uint64_t(index)));
+        f_(e, buffers);
+      };
+    } else {
+      from = input().start(run, scope);
+      q.work = [this, &run, &stage, salt](Element& e, int64_t index, uint64_t key) {
+        Buffers buffers(*run.pool, stage, index, random_key(key ^ salt, uint64_t(index)));
+        f_(e, buffers);
+      };
+    }
     return std::make_unique<Queue>(run, stage, std::move(from), std::move(q));
   }
 

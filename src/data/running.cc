@@ -41,7 +41,7 @@ std::string chain_of(const Node& node) {
 double inclusive_ns(const Stage& s) { return double(s.ns.load()); }
 // Time a stage itself takes for what it has given: without its inputs; its threads share their work.
 double self_ns(const Stage& s) {
-  if (const int threads = s.threads.load(); threads > 0) return double(s.work_ns.load()) / threads;
+  if (const int threads = s.threads.load(); threads > 0) return std::max(0.0, double(s.work_ns.load())) / threads;
   double ns = inclusive_ns(s);
   for (const Stage* i : s.inputs) ns -= inclusive_ns(*i);
   return std::max(0.0, ns);

@@ -1,5 +1,7 @@
 #include "data/formats/augment.h"
 
+#include <emmintrin.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,6 +18,24 @@ T rounded(float v) {
     return uint8_t(std::clamp(v, 0.f, 255.f) + 0.5f);
   else
     return v;
+}
+
+// Without SSE 4.1 std::floor is a call.
+[[gnu::always_inline]] inline int64_t floored(double v) {
+  const auto i = int64_t(v);
+  return i - (double(i) > v);
+}
+
+// Four values as floats; the fourth of a pixel of three channels belongs to the next one and is not used.
+[[gnu::always_inline]] inline __m128 four(const uint8_t* p) {
+  int32_t bytes;
+  std::memcpy(&bytes, p, 4);
+  const __m128i zero = _mm_setzero_si128();
+  return _mm_cvtepi32_ps(_mm_unpacklo_epi16(_mm_unpacklo_epi8(_mm_cvtsi32_si128(bytes), zero), zero));
+}
+[[gnu::always_inline]] inline __m128 four(const float* p) { return _mm_loadu_ps(p); }
+[[gnu::always_inline]] inline __m128 between(__m128 a, __m128 b, __m128 share) {
+  return _mm_add_ps(a, _mm_mul_ps(_mm_sub_ps(b, a), share));
 }
 
 template <class T>
@@ -38,13 +58,15 @@ void flip_horizontal(Image<T> image) {
 template <class T>
 void flip_vertical(Image<T> image) {
   const int64_t n = image.width * image.channels;
-  for (int64_t y = 0; y < image.height / 2; ++y) std::swap_ranges(image.row(y), image.row(y) + n, image.row(image.height - 1 - y));
+  for (int64_t y = 0; y < image.height / 2; ++y)
+    std::swap_ranges(image.row(y), image.row(y) + n, image.row(image.height - 1 - y));
 }
 
 template <class T>
 Image<T> crop(Image<T> image, int64_t top, int64_t left, int64_t height, int64_t width) {
   if (top < 0 || left < 0 || height < 1 || width < 1 || height > image.height - top || width > image.width - left)
-    throw Error(Code::kShape, format("a crop of {} x {} at row {}, column {} leaves an image of {}", height, width, top, left, size_of(image)))
+    throw Error(Code::kShape, format("a crop of {} x {} at row {}, column {} leaves an image of {}", height, width, top,
+                                     left, size_of(image)))
         .hint("crop less, or resize first");
   return {image.row(top) + left * image.channels, height, width, image.channels, image.step()};
 }
@@ -61,7 +83,8 @@ Image<T> random_crop(Image<T> image, int64_t height, int64_t width, Draws& draws
 
 template <class T>
 void brightness(Image<T> image, float delta, float low, float high) {
-  if (!std::isfinite(delta) || !(low <= high)) throw Error(Code::kValue, format("brightness by {} within [{}, {}]", delta, low, high));
+  if (!std::isfinite(delta) || !(low <= high))
+    throw Error(Code::kValue, format("brightness by {} within [{}, {}]", delta, low, high));
   const int64_t n = image.width * image.channels;
   if constexpr (std::is_same_v<T, uint8_t>) {
     std::array<uint8_t, 256> table;
@@ -81,8 +104,10 @@ namespace {
 int64_t place(int64_t i, int64_t n, Fill fill) {
   if (i >= 0 && i < n) return i;
   switch (fill) {
-    case Fill::kConstant: return -1;
-    case Fill::kNearest: return i < 0 ? 0 : n - 1;
+    case Fill::kConstant:
+      return -1;
+    case Fill::kNearest:
+      return i < 0 ? 0 : n - 1;
     default: {
       int64_t r = i % (2 * n);
       if (r < 0) r += 2 * n;
@@ -103,21 +128,33 @@ void rotate(Image<const T> from, Image<T> to, double radians, Sampling sampling,
   const int64_t n = from.channels;
   for (int64_t y = 0; y < to.height; ++y) {
     T* out = to.row(y);
+    const double dy = double(y) - to_y;
     for (int64_t x = 0; x < to.width; ++x, out += n) {
-      const double dx = double(x) - to_x, dy = double(y) - to_y;
+      const double dx = double(x) - to_x;
       const double u = from_x + dx * c - dy * s, v = from_y + dx * s + dy * c;
       if (sampling == Sampling::kNearest) {
-        const int64_t px = place(int64_t(std::floor(u + 0.5)), from.width, fill), py = place(int64_t(std::floor(v + 0.5)), from.height, fill);
+        const int64_t px = place(floored(u + 0.5), from.width, fill), py = place(floored(v + 0.5), from.height, fill);
         for (int64_t k = 0; k < n; ++k) out[k] = px < 0 || py < 0 ? rounded<T>(value) : from.row(py)[px * n + k];
         continue;
       }
-      const double fu = std::floor(u), fv = std::floor(v);
-      const float a = float(u - fu), b = float(v - fv);
-      const auto x0 = int64_t(fu), y0 = int64_t(fv);
+      const int64_t x0 = floored(u), y0 = floored(v);
+      const float a = float(u - double(x0)), b = float(v - double(y0));
+      if (n == 3 && x0 >= 0 && x0 + 2 < from.width && y0 >= 0 &&
+          y0 + 1 < from.height) {  // + 2: four() reads a value more
+        const T *p = from.row(y0) + x0 * 3, *q = from.row(y0 + 1) + x0 * 3;
+        const __m128 share = _mm_set1_ps(a);
+        alignas(16) float mixed[4];
+        _mm_store_ps(
+            mixed, between(between(four(p), four(p + 3), share), between(four(q), four(q + 3), share), _mm_set1_ps(b)));
+        for (int k = 0; k < 3; ++k) out[k] = rounded<T>(mixed[k]);
+        continue;
+      }
       const int64_t xs[2] = {place(x0, from.width, fill), place(x0 + 1, from.width, fill)};
       const int64_t ys[2] = {place(y0, from.height, fill), place(y0 + 1, from.height, fill)};
       for (int64_t k = 0; k < n; ++k) {
-        const auto at = [&](int i, int j) { return xs[i] < 0 || ys[j] < 0 ? value : float(from.row(ys[j])[xs[i] * n + k]); };
+        const auto at = [&](int i, int j) {
+          return xs[i] < 0 || ys[j] < 0 ? value : float(from.row(ys[j])[xs[i] * n + k]);
+        };
         const float top = at(0, 0) + (at(1, 0) - at(0, 0)) * a, bottom = at(0, 1) + (at(1, 1) - at(0, 1)) * a;
         out[k] = rounded<T>(top + (bottom - top) * b);
       }
@@ -143,9 +180,17 @@ int64_t nearest(int64_t i, int64_t in_size, float scale) {
 
 // One row of the source, stretched to the width of the result.
 template <int kChannels, class In, class Column>
-void stretch(const In* from, float* to, const Column* columns, int64_t width, int64_t channels) {
+void stretch(const In* from, int64_t values, float* to, const Column* columns, int64_t width, int64_t channels) {
   const int64_t n = kChannels ? kChannels : channels;
-  for (int64_t x = 0; x < width; ++x, to += n) {
+  int64_t x = 0;
+  if constexpr (kChannels == 3) {
+    // Four values at once: up to where the value behind a pixel would lie behind the row, of source or result.
+    for (; x + 1 < width && columns[x].right + 4 <= values; ++x, to += 3) {
+      const Column& c = columns[x];
+      _mm_storeu_ps(to, between(four(from + c.left), four(from + c.right), _mm_set1_ps(c.share)));
+    }
+  }
+  for (; x < width; ++x, to += n) {
     const Column& c = columns[x];
     for (int64_t k = 0; k < n; ++k) {
       const float left = float(from[c.left + k]), right = float(from[c.right + k]);
@@ -187,11 +232,11 @@ void Resizer::run(Image<const In> from, Image<Out> to, Sampling sampling) {
   const auto want = [&](int slot, int64_t y) {
     if (held[slot] == y) return;
     if (n == 3)
-      stretch<3>(from.row(y), rows[slot], columns_.data(), to.width, n);
+      stretch<3>(from.row(y), from.width * n, rows[slot], columns_.data(), to.width, n);
     else if (n == 1)
-      stretch<1>(from.row(y), rows[slot], columns_.data(), to.width, n);
+      stretch<1>(from.row(y), from.width * n, rows[slot], columns_.data(), to.width, n);
     else
-      stretch<0>(from.row(y), rows[slot], columns_.data(), to.width, n);
+      stretch<0>(from.row(y), from.width * n, rows[slot], columns_.data(), to.width, n);
     held[slot] = y;
   };
   for (int64_t y = 0; y < to.height; ++y) {
@@ -229,16 +274,16 @@ void to_float(Image<const uint8_t> from, Image<float> to, float scale, float off
   }
 }
 
-#define MP_IMAGE_TYPE(T)                                                                     \
-  template void flip_horizontal(Image<T>);                                                   \
-  template void flip_vertical(Image<T>);                                                     \
-  template Image<T> crop(Image<T>, int64_t, int64_t, int64_t, int64_t);                      \
-  template Image<T> center_crop(Image<T>, int64_t, int64_t);                                 \
-  template Image<T> random_crop(Image<T>, int64_t, int64_t, Draws&);                         \
-  template Image<const T> crop(Image<const T>, int64_t, int64_t, int64_t, int64_t);          \
-  template Image<const T> center_crop(Image<const T>, int64_t, int64_t);                     \
-  template Image<const T> random_crop(Image<const T>, int64_t, int64_t, Draws&);             \
-  template void brightness(Image<T>, float, float, float);                                   \
+#define MP_IMAGE_TYPE(T)                                                            \
+  template void flip_horizontal(Image<T>);                                          \
+  template void flip_vertical(Image<T>);                                            \
+  template Image<T> crop(Image<T>, int64_t, int64_t, int64_t, int64_t);             \
+  template Image<T> center_crop(Image<T>, int64_t, int64_t);                        \
+  template Image<T> random_crop(Image<T>, int64_t, int64_t, Draws&);                \
+  template Image<const T> crop(Image<const T>, int64_t, int64_t, int64_t, int64_t); \
+  template Image<const T> center_crop(Image<const T>, int64_t, int64_t);            \
+  template Image<const T> random_crop(Image<const T>, int64_t, int64_t, Draws&);    \
+  template void brightness(Image<T>, float, float, float);                          \
   template void rotate(Image<const T>, Image<T>, double, Sampling, Fill, float);
 MP_IMAGE_TYPE(uint8_t)
 MP_IMAGE_TYPE(float)

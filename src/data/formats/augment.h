@@ -1,7 +1,8 @@
 // Flip, crop, rotate, brightness and resize of one image, height x width x channels, uint8 or float32.
 // What is random is drawn from (seed, element, draw), so the same element gets the same change on any thread, in any
 // order and after a restart.
-// Memory: none but a Resizer's: two rows of the result and a table of 12 bytes for each column, kept for the next image.
+// Memory: none but a Resizer's: two rows of the result and a table of 12 bytes for each column, kept for the next
+// image.
 #pragma once
 #include <cstdint>
 #include <type_traits>
@@ -56,14 +57,19 @@ template <class T>
 void brightness(Image<T> image, float delta, float low = 0, float high = 255);
 
 enum class Sampling : uint8_t { kNearest, kBilinear };
-enum class Fill : uint8_t { kConstant, kNearest, kReflect };  // what lies outside: a value; the border; d c b a | a b c d
+enum class Fill : uint8_t {
+  kConstant,
+  kNearest,
+  kReflect
+};  // what lies outside: a value; the border; d c b a | a b c d
 
 /// Turns counter-clockwise about the centre, into another image of any size (centre upon centre). Not in place.
 template <class T>
 void rotate(Image<const T> from, Image<T> to, double radians, Sampling sampling = Sampling::kBilinear,
             Fill fill = Fill::kReflect, float value = 0);
 
-/// Resizes as tf.image.resize does (half-pixel centres, antialias off): the same float32 operations. One for each thread.
+/// Resizes as tf.image.resize does (half-pixel centres, antialias off): the same float32 operations. One for each
+/// thread.
 class Resizer {
  public:
   /// uint8 results of kBilinear are rounded to nearest. Throws Error(kShape) where channels differ or a side is 0.

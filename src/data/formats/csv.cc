@@ -67,7 +67,7 @@ struct CsvReader::Impl {
     CsvType type = CsvType::kAuto;  // kAuto: passed over
     char stop = ',';                // what ends it: the delimiter, or the line end for the last
     int32_t slot = -1;
-    std::byte* to = nullptr;  // this row's cell
+    std::byte* to = nullptr;  // the first row's cell
     int64_t stride = 0;
   };
   // A field as it stands in the buffer, quotes off.
@@ -89,7 +89,7 @@ struct CsvReader::Impl {
   // [begin, end): whole lines, the last byte of which is a line end; [end, fill): the begin of another.
   std::unique_ptr<char[]> buffer;
   size_t capacity = 0, begin = 0, end = 0, fill = 0;
-  int64_t base = 0;  // of buffer[0] in the bytes of the stream
+  int64_t base = 0;                    // of buffer[0] in the bytes of the stream
   bool at_end = false, added = false;  // added: the last line end is ours
   int64_t row = 0, line = 1;
   Skipped skipped;
@@ -125,8 +125,9 @@ struct CsvReader::Impl {
 
   // ---- one field ----
 
-  // False with `trouble` set: incomplete, or text behind a closing quote.
-  bool raw_field(const char* p, Raw& out) {
+  // False with `trouble` set: incomplete, or text behind a closing quote. Without `wanted` the text may have its quotes
+  // still doubled.
+  bool raw_field(const char* p, Raw& out, bool wanted) {
     const char* const limit = buffer.get() + end;
     if (options.quote && *p == options.quote) {
       char* const start = buffer.get() + (p + 1 - buffer.get());
@@ -142,11 +143,12 @@ struct CsvReader::Impl {
       out.text = {start, size_t(q - start)};
       ++q;
       if (*q == '\r' && q[1] == '\n') ++q;
-      if (*q != '\n' && *q != options.delimiter) return trouble = {Wrong::kAfterQuote, 0, {q, size_t(std::min<ptrdiff_t>(limit - q, 8))}}, false;
+      if (*q != '\n' && *q != options.delimiter)
+        return trouble = {Wrong::kAfterQuote, 0, {q, size_t(std::min<ptrdiff_t>(limit - q, 8))}}, false;
       out.last = *q == '\n';
       out.next = q + 1;
       lines_inside += std::count(out.text.begin(), out.text.end(), '\n');
-      if (doubled) out.text = undoubled(start, out.text.size());
+      if (doubled && wanted) out.text = undoubled(start, out.text.size());
       return true;
     }
     const char* q = find_stop(p, options.delimiter);
@@ -158,7 +160,7 @@ struct CsvReader::Impl {
   // Not in place: the row may be read again, when the buffer has moved or after an error.
   // The texts of the rows in a buffer take no more than the buffer; each is here once, see read_rows.
   std::string_view undoubled(const char* s, size_t n) {
-    MP_CHECK(unquoted_used + n <= 2 * capacity);
+    MP_CHECK(unquoted_used + n <= capacity);
     char* const to = unquoted.get() + unquoted_used;
     char* t = to;
     for (size_t i = 0; i < n; ++i) {
@@ -186,8 +188,10 @@ struct CsvReader::Impl {
     text = trimmed(text);
     if (is_missing(text)) {
       switch (type) {
-        case CsvType::kFloat32: return put(float(options.missing_float));
-        case CsvType::kFloat64: return put(options.missing_float);
+        case CsvType::kFloat32:
+          return put(float(options.missing_float));
+        case CsvType::kFloat64:
+          return put(options.missing_float);
         case CsvType::kInt64:
           if (options.missing_int) return put(*options.missing_int);
           break;
@@ -202,9 +206,12 @@ struct CsvReader::Impl {
       return !text.empty() && parse_number(text.data(), v) == stop && put(v);
     };
     switch (type) {
-      case CsvType::kFloat32: return number(float{});
-      case CsvType::kFloat64: return number(double{});
-      case CsvType::kInt64: return number(int64_t{});
+      case CsvType::kFloat32:
+        return number(float{});
+      case CsvType::kFloat64:
+        return number(double{});
+      case CsvType::kInt64:
+        return number(int64_t{});
       default: {
         bool v = false;
         return parse_bool(text, v) && put(v);
@@ -212,55 +219,61 @@ struct CsvReader::Impl {
     }
   }
 
-  // Reads the row at p into the fields' cells. Returns where the next one begins, or nullptr with `trouble` set.
-  const char* read_row(const char* p) {
+  // The number at p, bare or in quotes, followed by `stop`: returns what lies behind that, or nullptr: look closer.
+  template <class T>
+  [[gnu::always_inline]] const char* quickly(const char* p, char stop, std::byte* to) const {
+    T v = 0;
+    const char* q = quick_number(p, stop, v);
+    if (q) [[likely]] {
+      std::memcpy(to, &v, sizeof v);
+      return q + 1;
+    }
+    const bool quoted = options.quote && *p == options.quote;
+    q = parse_number(p + quoted, v);
+    if (!q || (quoted && *q++ != options.quote)) return nullptr;
+    if (*q == '\r' && stop == '\n') ++q;
+    if (*q != stop) return nullptr;
+    std::memcpy(to, &v, sizeof v);
+    return q + 1;
+  }
+
+  // Reads the row at p into row r of the fields' cells. Returns where the next one begins, or nullptr with `trouble`
+  // set.
+  const char* read_row(const char* p, int64_t r) {
     const size_t n = fields.size();
     const bool quick = !numbers_may_be_missing;
     lines_inside = 0;
     trouble.what = Wrong::kNothing;
     for (size_t i = 0; i < n; ++i) {
       Field& f = fields[i];
-      // The quick way: the number, and right behind it what must end the field.
-      const char* q = nullptr;
+      // The quick ways: the number, and right behind it what must end the field.
+      std::byte* const to = f.to + r * f.stride;
       if (quick) {
+        const char* q = nullptr;
         switch (f.type) {
-          case CsvType::kFloat32: {
-            float v = 0;
-            q = parse_number(p, v);
-            std::memcpy(f.to, &v, sizeof v);
+          case CsvType::kFloat32:
+            q = quickly<float>(p, f.stop, to);
             break;
-          }
-          case CsvType::kFloat64: {
-            double v = 0;
-            q = parse_number(p, v);
-            std::memcpy(f.to, &v, sizeof v);
+          case CsvType::kFloat64:
+            q = quickly<double>(p, f.stop, to);
             break;
-          }
-          case CsvType::kInt64: {
-            int64_t v = 0;
-            q = parse_number(p, v);
-            std::memcpy(f.to, &v, sizeof v);
+          case CsvType::kInt64:
+            q = quickly<int64_t>(p, f.stop, to);
             break;
-          }
-          default: break;
+          default:
+            break;
         }
         if (q) [[likely]] {
-          if (*q == f.stop) [[likely]] {
-            p = q + 1;
-            continue;
-          }
-          if (*q == '\r' && q[1] == '\n' && f.stop == '\n') {
-            p = q + 2;
-            continue;
-          }
+          p = q;
+          continue;
         }
       }
       Raw raw;
-      if (!raw_field(p, raw)) {
+      if (!raw_field(p, raw, f.type != CsvType::kAuto)) {
         trouble.field = int64_t(i);
         return nullptr;
       }
-      if (f.type != CsvType::kAuto && !convert(f.type, raw.text, f.to)) {
+      if (f.type != CsvType::kAuto && !convert(f.type, raw.text, to)) {
         if (raw.last && i + 1 < n) return trouble = {Wrong::kTooFew, int64_t(i) + 1, {}}, nullptr;
         trouble = {trouble.what == Wrong::kMissing ? Wrong::kMissing : Wrong::kNotOfType, int64_t(i), raw.text};
         return nullptr;
@@ -291,23 +304,26 @@ struct CsvReader::Impl {
         ++line;
         continue;
       }
-      const char* next = read_row(p);
+      const char* next = read_row(p, done);
       if (next) [[likely]] {
         begin = size_t(next - buffer.get());
         line += 1 + lines_inside;
-        for (Field& f : fields) f.to += f.stride;
         ++done;
         ++row;
         continue;
       }
+      unquoted_used = unquoted_before;
+      // Where a bad row ends must not depend on where the buffer does: it is looked for with as much as fits.
+      const Trouble why = trouble;
+      const char* end_of_row =
+          why.what == Wrong::kIncomplete || options.on_bad == OnBad::kThrow ? nullptr : find_row_end(p);
       if (trouble.what == Wrong::kIncomplete) {
         if (any_text && done > 0) break;
-        unquoted_used = unquoted_before;
         if (refill()) continue;
-        trouble.what = at_end ? Wrong::kUnclosed : Wrong::kTooLong;
       }
-      pass_over();
-      unquoted_used = unquoted_before;
+      trouble = why;
+      if (trouble.what == Wrong::kIncomplete) trouble.what = at_end ? Wrong::kUnclosed : Wrong::kTooLong;
+      pass_over(end_of_row);
     }
     return done;
   }
@@ -333,34 +349,35 @@ struct CsvReader::Impl {
     }
   }
 
-  // The row at `begin` is bad: thrown, or passed over. Where a quote does not close, only its line is.
-  void pass_over() {
+  // The begin of the row after the one at p; nullptr where quotes leave it open (`trouble` is set).
+  const char* find_row_end(const char* p) {
+    lines_inside = 0;
+    Raw raw;
+    do {
+      if (!raw_field(p, raw, false)) return nullptr;
+      p = raw.next;
+    } while (!raw.last);
+    return p;
+  }
+  // The row at `begin` is bad: thrown, or passed over up to `next`; where quotes leave that open, only its line is.
+  void pass_over(const char* next) {
     if (trouble.what == Wrong::kTooMany) count_fields();
     if (options.on_bad == OnBad::kThrow) throw error();
     note();
-    const char* p = buffer.get() + begin;
-    const bool by_line = trouble.what == Wrong::kUnclosed || trouble.what == Wrong::kTooLong || trouble.what == Wrong::kAfterQuote;
-    lines_inside = 0;
-    Raw raw;
-    if (!by_line) {
-      do {
-        if (!raw_field(p, raw)) break;
-        p = raw.next;
-      } while (!raw.last);
-      if (raw.last && trouble.what != Wrong::kIncomplete && trouble.what != Wrong::kAfterQuote) {
-        begin = size_t(p - buffer.get());
-        line += 1 + lines_inside;
-        return;
-      }
+    if (next) {
+      line += 1 + lines_inside;
+      begin = size_t(next - buffer.get());
+      return;
     }
-    p = buffer.get() + begin;
-    begin = size_t(static_cast<const char*>(std::memchr(p, '\n', end - begin)) - buffer.get()) + 1;
+    begin = size_t(static_cast<const char*>(std::memchr(buffer.get() + begin, '\n', end - begin)) - buffer.get()) + 1;
     ++line;
   }
   void count_fields() {
     const char* p = buffer.get() + begin;
+    const int64_t inside = lines_inside;
     int64_t n = 0;
-    for (Raw raw; !raw.last && raw_field(p, raw); p = raw.next) ++n;
+    for (Raw raw; !raw.last && raw_field(p, raw, false); p = raw.next) ++n;
+    lines_inside = inside;
     trouble = {Wrong::kTooMany, n, {}};
   }
   void note() {
@@ -369,8 +386,10 @@ struct CsvReader::Impl {
 
   Error error() const {
     const auto field = size_t(trouble.field);
-    const std::string column = field < names.size() ? format("column \"{}\"", shown(names[field])) : format("field {}", field + 1);
-    std::string where = format("line {}", line), expected, found, hint = "on_bad = kSkip passes over such rows and counts them";
+    const std::string column =
+        field < names.size() ? format("column \"{}\"", shown(names[field])) : format("field {}", field + 1);
+    std::string where = format("line {}", line), expected, found,
+                hint = "on_bad = kSkip passes over such rows and counts them";
     switch (trouble.what) {
       case Wrong::kTooFew:
       case Wrong::kTooMany:
@@ -398,7 +417,7 @@ struct CsvReader::Impl {
         expected = format("a value of type {}", to_string(fields[field].type));
         found = "a missing one";
         hint = fields[field].type == CsvType::kInt64 ? "give missing_int, or the column the type float32"
-                                                      : "give missing_bool, or the column the type text";
+                                                     : "give missing_bool, or the column the type text";
         break;
       default:
         where += ", " + column;
@@ -418,8 +437,8 @@ struct CsvReader::Impl {
 
   void check_options() const {
     const char d = options.delimiter;
-    if ((d >= '0' && d <= '9') || (d >= 'a' && d <= 'z') || (d >= 'A' && d <= 'Z') || d == '.' || d == '+' || d == '-' ||
-        d == '\n' || d == '\r' || d == 0 || d == options.quote)
+    if ((d >= '0' && d <= '9') || (d >= 'a' && d <= 'z') || (d >= 'A' && d <= 'Z') || d == '.' || d == '+' ||
+        d == '-' || d == '\n' || d == '\r' || d == 0 || d == options.quote)
       throw Error(Code::kUsage, format("'{}' cannot be the delimiter of a CSV file", shown({&d, 1})))
           .hint("one of , ; | or a tab, or another sign that numbers do not hold");
     const char q = options.quote;
@@ -466,7 +485,7 @@ struct CsvReader::Impl {
     lines_inside = 0;
     Raw raw;
     do {
-      if (!raw_field(p, raw)) {
+      if (!raw_field(p, raw, true)) {
         trouble.field = int64_t(names.size());
         if (trouble.what == Wrong::kIncomplete && !at_end) trouble.what = Wrong::kTooLong;
         throw error();
@@ -491,7 +510,8 @@ struct CsvReader::Impl {
           .hint(format("its columns are {}{}", list_of(names), options.header ? "" : "; header is off"))
           .with("file", file());
     if (std::find(at + 1, names.end(), name) != names.end())
-      throw Error(Code::kValue, format("{} has several columns named \"{}\"", file(), shown(name))).with("file", file());
+      throw Error(Code::kValue, format("{} has several columns named \"{}\"", file(), shown(name)))
+          .with("file", file());
     return at - names.begin();
   }
 
@@ -542,7 +562,7 @@ struct CsvReader::Impl {
       size_t n = 0;
       bool good = true;
       do {
-        good = raw_field(p, raw);
+        good = raw_field(p, raw, true);
         if (!good) break;
         if (n < cells.size()) cells[n] = raw.text;
         ++n;
@@ -588,7 +608,8 @@ struct CsvReader::Impl {
   }
 };
 
-CsvReader::CsvReader(SharedSource source, CsvOptions options) : impl_(std::make_unique<Impl>(std::move(source), std::move(options))) {
+CsvReader::CsvReader(SharedSource source, CsvOptions options)
+    : impl_(std::make_unique<Impl>(std::move(source), std::move(options))) {
   impl_->open();
 }
 CsvReader::CsvReader(CsvReader&&) noexcept = default;
@@ -602,7 +623,8 @@ Bytes CsvReader::memory() const {
   const Impl& m = *impl_;
   size_t names = 0;
   for (const std::string& n : m.names) names += sizeof n + n.capacity();
-  return Bytes{int64_t(m.capacity + (m.unquoted ? m.capacity : 0) + m.fields.size() * (sizeof(Impl::Field) + sizeof(CsvColumn)) + 2 * names)} +
+  return Bytes{int64_t(m.capacity + (m.unquoted ? m.capacity : 0) +
+                       m.fields.size() * (sizeof(Impl::Field) + sizeof(CsvColumn)) + 2 * names)} +
          m.stream.memory();
 }
 

@@ -5,8 +5,8 @@
 // "nan" and "inf" are numbers of the float types. Numbers are rounded correctly (as strtod and strtof do).
 //
 // Memory: a buffer of CsvOptions::buffer bytes, in which a row must fit; where quotes mean something, as much again for
-// texts with doubled quotes (touched only by these); a few hundred bytes for each column. Nothing is allocated while rows
-// are read.
+// texts with doubled quotes (touched only by these); a few hundred bytes for each column. Nothing is allocated while
+// rows are read.
 #pragma once
 #include <limits>
 #include <map>
@@ -27,9 +27,9 @@ constexpr size_t cell_size(CsvType t) {
 }
 
 struct CsvOptions {
-  bool header = true;      // the first row holds names; otherwise they are column_0, column_1, ...
+  bool header = true;  // the first row holds names; otherwise they are column_0, column_1, ...
   char delimiter = ',';
-  char quote = '"';        // 0: quotes mean nothing
+  char quote = '"';                       // 0: quotes mean nothing
   std::vector<std::string> columns = {};  // the selected ones, in this order; empty: all. The label need not be named.
   std::string label = {};                 // comes last among CsvReader::columns(); empty: there is none
   std::map<std::string, CsvType> types = {};  // of columns by name; the rest is inferred
@@ -70,7 +70,8 @@ class CsvReader {
  public:
   /// Reads the first buffer: names and types are known afterwards. Throws Error with file, line and column.
   explicit CsvReader(SharedSource source, CsvOptions options = {});
-  explicit CsvReader(const std::string& file, CsvOptions options = {}) : CsvReader(open_file(file), std::move(options)) {}
+  explicit CsvReader(const std::string& file, CsvOptions options = {})
+      : CsvReader(open_file(file), std::move(options)) {}
   CsvReader(CsvReader&&) noexcept;
   CsvReader& operator=(CsvReader&&) noexcept;
   ~CsvReader();
@@ -80,9 +81,9 @@ class CsvReader {
   /// Its place among columns(), or -1.
   int64_t label() const;
 
-  /// Up to `rows` rows; slots as columns(). Returns how many; 0 only at the end. It is fewer than asked only at the end,
-  /// or where there are columns of text: their views point into the buffer, until the next call of anything here, so a
-  /// call ends where the buffer ends.
+  /// Up to `rows` rows; slots as columns(). Returns how many; 0 only at the end. It is fewer than asked only at the
+  /// end, or where there are columns of text: their views point into the buffer, until the next call of anything here,
+  /// so a call ends where the buffer ends.
   int64_t read(int64_t rows, std::span<const CsvSlot> slots);
   /// Passes over rows as read() would; returns how many there were.
   int64_t skip(int64_t rows);

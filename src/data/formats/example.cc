@@ -14,9 +14,10 @@ std::string_view to_string(FeatureKind kind) {
 }
 
 // The messages, with the numbers of their fields:
-//   Example  1 Features        Features  1 repeated { 1 name, 2 Feature }        Feature  1 BytesList, 2 FloatList, 3 Int64List
-//   each list  1 repeated value; numbers may be packed into one field, in pieces, or be single
-// Wire format: a tag (number << 3 | wire type), then 0: varint, 1: eight bytes, 2: a length and so many bytes, 5: four bytes.
+//   Example  1 Features        Features  1 repeated { 1 name, 2 Feature }        Feature  1 BytesList, 2 FloatList, 3
+//   Int64List each list  1 repeated value; numbers may be packed into one field, in pieces, or be single
+// Wire format: a tag (number << 3 | wire type), then 0: varint, 1: eight bytes, 2: a length and so many bytes, 5: four
+// bytes.
 class Example::Parser {
  public:
   Parser(Example& e, std::span<const std::byte> bytes, std::string_view file, int64_t record)
@@ -71,10 +72,17 @@ class Example::Parser {
     while (m.at < m.end) {
       const uint32_t tag = read_tag(m);
       switch (tag) {
-        case 1 << 3 | 2: begin(f, FeatureKind::kBytes, e_.bytes_.size()), byte_list(read_piece(m, "a list of bytes"), f); break;
-        case 2 << 3 | 2: begin(f, FeatureKind::kFloat, e_.floats_.size()), float_list(read_piece(m, "a list of floats"), f); break;
-        case 3 << 3 | 2: begin(f, FeatureKind::kInt64, e_.ints_.size()), int_list(read_piece(m, "a list of int64"), f); break;
-        default: skip(m, tag);
+        case 1 << 3 | 2:
+          begin(f, FeatureKind::kBytes, e_.bytes_.size()), byte_list(read_piece(m, "a list of bytes"), f);
+          break;
+        case 2 << 3 | 2:
+          begin(f, FeatureKind::kFloat, e_.floats_.size()), float_list(read_piece(m, "a list of floats"), f);
+          break;
+        case 3 << 3 | 2:
+          begin(f, FeatureKind::kInt64, e_.ints_.size()), int_list(read_piece(m, "a list of int64"), f);
+          break;
+        default:
+          skip(m, tag);
       }
     }
   }
@@ -163,7 +171,8 @@ class Example::Parser {
     return uint32_t(tag);
   }
   void need(const Piece& m, uint64_t n, const char* what) {
-    if (n > m.size()) fail(m.at, format("{} bytes of {}", n, what), format("{} to the end of the message it is in", m.size()));
+    if (n > m.size())
+      fail(m.at, format("{} bytes of {}", n, what), format("{} to the end of the message it is in", m.size()));
   }
   Piece read_piece(Piece& m, const char* what) {
     const uint64_t n = read_varint(m);
@@ -176,16 +185,26 @@ class Example::Parser {
   void skip(Piece& m, uint32_t tag) {
     const uint8_t* here = m.at;
     switch (tag & 7) {
-      case 0: read_varint(m); return;
-      case 1: need(m, 8, "an unknown field"), m.at += 8; return;
-      case 2: read_piece(m, "an unknown field"); return;
-      case 5: need(m, 4, "an unknown field"), m.at += 4; return;
-      default: fail(here, "wire type 0, 1, 2 or 5", format("{}", tag & 7));
+      case 0:
+        read_varint(m);
+        return;
+      case 1:
+        need(m, 8, "an unknown field"), m.at += 8;
+        return;
+      case 2:
+        read_piece(m, "an unknown field");
+        return;
+      case 5:
+        need(m, 4, "an unknown field"), m.at += 4;
+        return;
+      default:
+        fail(here, "wire type 0, 1, 2 or 5", format("{}", tag & 7));
     }
   }
   [[noreturn]] void fail(const uint8_t* at, const std::string& expected, const std::string& found) const {
     const std::string where = format("record {}, byte {} of it", record_, at - start_);
-    throw Error(Code::kFormat, format("{}: {}: not a tf.train.Example: expected {}, found {}", file_, where, expected, found))
+    throw Error(Code::kFormat,
+                format("{}: {}: not a tf.train.Example: expected {}, found {}", file_, where, expected, found))
         .with("file", std::string(file_))
         .with("where", where)
         .with("expected", expected)
@@ -230,7 +249,8 @@ void Example::parse(std::span<const std::byte> bytes, std::string_view file, int
   std::erase_if(features_, [](const Feature& f) { return f.begin == SIZE_MAX; });
   order_.resize(features_.size());
   for (size_t i = 0; i < order_.size(); ++i) order_[i] = uint32_t(i);
-  std::sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) { return features_[a].name < features_[b].name; });
+  std::sort(order_.begin(), order_.end(),
+            [&](uint32_t a, uint32_t b) { return features_[a].name < features_[b].name; });
 }
 
 const Feature* Example::find(std::string_view name) const {

@@ -1,8 +1,8 @@
 // tf.train.Example, the usual content of a TFRecord: names, each with a list of int64, float or bytes.
 // Parsed from protobuf's wire format without libprotobuf: a length never leaves the message it is in, and no more is
 // decoded than the record's bytes can say (a list of n values takes at least n bytes of the record).
-// Memory: lists that are used again; at most 48 bytes for each byte of the largest record met (features without name and
-// value), 16 for each byte of numbers.
+// Memory: lists that are used again; at most 48 bytes for each byte of the largest record met (features without name
+// and value), 16 for each byte of numbers.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -59,7 +59,8 @@ ImageHeader jpeg_header(std::span<const std::byte> b, std::string_view name) {
       if (length < 8) throw wrong(name, int64_t(at), "a frame header of at least 8 bytes", format("{}", length));
       need(8, "a JPEG frame header");
       const int64_t height = big16(b, at + 3), width = big16(b, at + 5), components = int64_t(b[at + 7]);
-      if (height == 0 || width == 0) throw wrong(name, int64_t(at) + 3, "a size above 0", format("{} x {}", height, width));
+      if (height == 0 || width == 0)
+        throw wrong(name, int64_t(at) + 3, "a size above 0", format("{} x {}", height, width));
       if (components != 1 && components != 3 && components != 4)
         throw wrong(name, int64_t(at) + 7, "1, 3 or 4 components", format("{}", components));
       return {ImageKind::kJpeg, {height, width, components == 1 ? 1 : 3}};
@@ -71,11 +72,13 @@ ImageHeader jpeg_header(std::span<const std::byte> b, std::string_view name) {
 
 ImageHeader png_header(std::span<const std::byte> b, std::string_view name) {
   if (b.size() < 29) throw wrong(name, int64_t(b.size()), "a PNG header of 29 bytes", "the end of the file");
-  if (big32(b, 8) != 13 || std::memcmp(b.data() + 12, "IHDR", 4) != 0) throw wrong(name, 8, "the chunk IHDR", "something else");
+  if (big32(b, 8) != 13 || std::memcmp(b.data() + 12, "IHDR", 4) != 0)
+    throw wrong(name, 8, "the chunk IHDR", "something else");
   const uint32_t width = big32(b, 16), height = big32(b, 20), colour = uint32_t(b[25]);
   if (width == 0 || height == 0 || width > 0x7fffffff || height > 0x7fffffff)
     throw wrong(name, 16, "a width and a height from 1 to 2147483647", format("{} x {}", width, height));
-  if (colour > 6 || colour == 1 || colour == 5) throw wrong(name, 25, "colour type 0, 2, 3, 4 or 6", format("{}", colour));
+  if (colour > 6 || colour == 1 || colour == 5)
+    throw wrong(name, 25, "colour type 0, 2, 3, 4 or 6", format("{}", colour));
   return {ImageKind::kPng, {height, width, colour == 0 || colour == 4 ? 1 : 3}};
 }
 
@@ -177,7 +180,8 @@ struct Jpeg {
         info.output_components != (cmyk ? 4 : int(task.channels)))
       return fail("an image of another size than its header says");
     if (cmyk) {
-      JSAMPARRAY ink = info.mem->alloc_sarray(reinterpret_cast<j_common_ptr>(&info), JPOOL_IMAGE, info.output_width * 4, 1);
+      JSAMPARRAY ink =
+          info.mem->alloc_sarray(reinterpret_cast<j_common_ptr>(&info), JPOOL_IMAGE, info.output_width * 4, 1);
       while (info.output_scanline < info.output_height) {
         uint8_t* row = task.out + int64_t(info.output_scanline) * task.stride;
         if (jpeg_read_scanlines(&info, ink, 1) != 1) return fail("rows missing");
@@ -261,7 +265,8 @@ struct Png {
     // All but IHDR, PLTE, tRNS, IDAT and IEND is passed over: no profile, gamma or text is wanted.
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_read_info(png, info);
-    if (int64_t(png_get_image_width(png, info)) != t.file_width || int64_t(png_get_image_height(png, info)) != t.file_height)
+    if (int64_t(png_get_image_width(png, info)) != t.file_width ||
+        int64_t(png_get_image_height(png, info)) != t.file_height)
       png_error(png, "two headers of different sizes");
     const int colour = png_get_color_type(png, info), depth = png_get_bit_depth(png, info);
     if (depth == 16) png_set_strip_16(png);
@@ -273,7 +278,8 @@ struct Png {
     if (!grey && t.channels == 1) png_set_rgb_to_gray(png, 1, 0.299, 0.587);
     const int passes = png_set_interlace_handling(png);
     png_read_update_info(png, info);
-    if (int64_t(png_get_rowbytes(png, info)) != t.width * t.channels) png_error(png, "rows of another length than the header says");
+    if (int64_t(png_get_rowbytes(png, info)) != t.width * t.channels)
+      png_error(png, "rows of another length than the header says");
     for (int pass = 0; pass < passes; ++pass)
       for (int64_t y = 0; y < t.height; ++y) png_read_row(png, t.out + y * t.stride, nullptr);
     png_read_end(png, nullptr);
@@ -286,9 +292,11 @@ struct Png {
 ImageHeader image_header(std::span<const std::byte> file, std::string_view name) {
   if (starts_with(file, "\xff\xd8")) return jpeg_header(file, name);
   if (starts_with(file, kPngMagic)) return png_header(file, name);
-  throw wrong(name, 0, "a JPEG or PNG image",
-              file.empty() ? "an empty file"
-                           : format("\"{}\"", shown({reinterpret_cast<const char*>(file.data()), std::min<size_t>(file.size(), 8)})))
+  throw wrong(
+      name, 0, "a JPEG or PNG image",
+      file.empty()
+          ? "an empty file"
+          : format("\"{}\"", shown({reinterpret_cast<const char*>(file.data()), std::min<size_t>(file.size(), 8)})))
       .hint("convert it, or leave it out of the folder");
 }
 
@@ -296,7 +304,8 @@ namespace {
 int shrink_of(const ImageHeader& h, const ImageOptions& o) {
   if (h.kind != ImageKind::kJpeg || o.at_least_height <= 0 || o.at_least_width <= 0) return 1;
   int shrink = 8;
-  while (shrink > 1 && ((h.size.height + shrink - 1) / shrink < o.at_least_height || (h.size.width + shrink - 1) / shrink < o.at_least_width))
+  while (shrink > 1 && ((h.size.height + shrink - 1) / shrink < o.at_least_height ||
+                        (h.size.width + shrink - 1) / shrink < o.at_least_width))
     shrink /= 2;
   return shrink;
 }
@@ -304,14 +313,17 @@ int shrink_of(const ImageHeader& h, const ImageOptions& o) {
 
 ImageSize decoded_size(const ImageHeader& header, const ImageOptions& options, std::string_view name) {
   if (options.channels != 0 && options.channels != 1 && options.channels != 3)
-    throw Error(Code::kUsage, format("an image with {} channels is not offered", options.channels)).hint("1, 3, or 0 for as they are");
+    throw Error(Code::kUsage, format("an image with {} channels is not offered", options.channels))
+        .hint("1, 3, or 0 for as they are");
   const ImageSize& s = header.size;
   if (s.height > options.max_pixels / s.width)
-    throw Error(Code::kFormat, format("{} has {} x {} pixels, more than the {} allowed", name, s.height, s.width, options.max_pixels))
+    throw Error(Code::kFormat,
+                format("{} has {} x {} pixels, more than the {} allowed", name, s.height, s.width, options.max_pixels))
         .with("file", std::string(name))
         .hint("leave it out, or raise max_pixels");
   const int shrink = shrink_of(header, options);
-  return {(s.height + shrink - 1) / shrink, (s.width + shrink - 1) / shrink, options.channels ? options.channels : s.channels};
+  return {(s.height + shrink - 1) / shrink, (s.width + shrink - 1) / shrink,
+          options.channels ? options.channels : s.channels};
 }
 
 struct ImageDecoder::Impl {
@@ -326,14 +338,14 @@ ImageDecoder& ImageDecoder::operator=(ImageDecoder&&) noexcept = default;
 ImageDecoder::~ImageDecoder() = default;
 int64_t ImageDecoder::warned() const { return impl_->warned; }
 
-ImageSize ImageDecoder::decode(std::span<const std::byte> file, std::span<uint8_t> out, const ImageOptions& options, std::string_view name,
-                               int64_t row_stride) {
+ImageSize ImageDecoder::decode(std::span<const std::byte> file, std::span<uint8_t> out, const ImageOptions& options,
+                               std::string_view name, int64_t row_stride) {
   const ImageHeader header = image_header(file, name);
   const ImageSize size = decoded_size(header, options, name);
   const int64_t row = size.width * size.channels, stride = row_stride ? row_stride : row;
   if (stride < row || (size.height - 1) > (int64_t(out.size()) - row) / stride || int64_t(out.size()) < row)
-    throw Error(Code::kShape, format("{}: an image of {} x {} x {} values does not fit a buffer of {}", name, size.height, size.width,
-                                     size.channels, out.size()));
+    throw Error(Code::kShape, format("{}: an image of {} x {} x {} values does not fit a buffer of {}", name,
+                                     size.height, size.width, size.channels, out.size()));
   const Task task{reinterpret_cast<const unsigned char*>(file.data()),
                   file.size(),
                   out.data(),
@@ -349,10 +361,11 @@ ImageSize ImageDecoder::decode(std::span<const std::byte> file, std::span<uint8_
   const bool jpeg = header.kind == ImageKind::kJpeg;
   const bool good = jpeg ? impl_->jpeg.decode(task, outcome) : impl_->png.decode(task, outcome);
   if (!good)
-    throw Error(Code::kFormat, format("{} is a damaged {} image: {}, near byte {} of {}", name, jpeg ? "JPEG" : "PNG", outcome.message,
-                                      outcome.at, file.size()))
-        .hint(options.tolerate_warnings || outcome.warnings == 0 ? "replace the file, or skip bad images"
-                                                                 : "replace the file, skip bad images, or tolerate_warnings")
+    throw Error(Code::kFormat, format("{} is a damaged {} image: {}, near byte {} of {}", name, jpeg ? "JPEG" : "PNG",
+                                      outcome.message, outcome.at, file.size()))
+        .hint(options.tolerate_warnings || outcome.warnings == 0
+                  ? "replace the file, or skip bad images"
+                  : "replace the file, skip bad images, or tolerate_warnings")
         .with("file", std::string(name))
         .with("where", format("near byte {}", outcome.at));
   impl_->warned += outcome.warnings > 0;

@@ -51,7 +51,8 @@ ImageFolder::ImageFolder(const std::string& folder, const ImageFolderOptions& op
   while (folder_.size() > 1 && folder_.back() == '/') folder_.pop_back();
   std::error_code why;
   if (!fs::is_directory(folder_, why))
-    throw Error(Code::kFile, why || !fs::exists(folder_) ? format("{} is not there", folder_) : format("{} is not a folder", folder_))
+    throw Error(Code::kFile, why || !fs::exists(folder_) ? format("{} is not there", folder_)
+                                                         : format("{} is not a folder", folder_))
         .hint("give a folder that holds a folder of images for each class")
         .with("file", folder_);
   if (!options.labels) {
@@ -71,12 +72,14 @@ ImageFolder::ImageFolder(const std::string& folder, const ImageFolderOptions& op
       if (name.empty() || name.find('/') != std::string::npos || name == "..")
         throw Error(Code::kUsage, format("\"{}\" cannot be the name of a class", shown(name)));
       if (!fs::is_directory(folder_ + "/" + name, why))
-        throw Error(Code::kFile, format("{} has no folder for the class \"{}\"", folder_, shown(name))).with("file", folder_);
+        throw Error(Code::kFile, format("{} has no folder for the class \"{}\"", folder_, shown(name)))
+            .with("file", folder_);
       add(name, int32_t(i), options.max_names.value);
     }
   }
   if (entries_.empty())
-    throw Error(Code::kFile, format("{} holds no image: {} files, none of them .jpg, .jpeg or .png", folder_, ignored_)).with("file", folder_);
+    throw Error(Code::kFile, format("{} holds no image: {} files, none of them .jpg, .jpeg or .png", folder_, ignored_))
+        .with("file", folder_);
   names_.shrink_to_fit();
   entries_.shrink_to_fit();
 }
@@ -95,7 +98,8 @@ void ImageFolder::add(const std::string& below, int32_t label, int64_t max_names
     if (why) throw cannot(full, why);
     if (!seen.insert(real).second) continue;
     Listing l = list(full);
-    const auto images = std::partition(l.files.begin(), l.files.end(), [](const std::string& f) { return is_image(f); });
+    const auto images =
+        std::partition(l.files.begin(), l.files.end(), [](const std::string& f) { return is_image(f); });
     ignored_ += l.files.end() - images;
     l.files.erase(images, l.files.end());
     std::sort(l.files.begin(), l.files.end());
@@ -105,7 +109,8 @@ void ImageFolder::add(const std::string& below, int32_t label, int64_t max_names
   for (const auto& [here, files] : found)
     for (const std::string& name : files) {
       if (int64_t(names_.size() + here.size() + name.size() + 2) > max_names)
-        throw Error(Code::kMemory, format("the names of the images in {} take more than {}", folder_, Bytes{max_names})).hint("raise max_names");
+        throw Error(Code::kMemory, format("the names of the images in {} take more than {}", folder_, Bytes{max_names}))
+            .hint("raise max_names");
       entries_.push_back({names_.size(), label});
       if (!here.empty()) (names_ += here) += '/';
       names_ += name;

@@ -2,9 +2,9 @@
 //
 //   flowers/daisy/1.jpg  flowers/daisy/more/2.png  flowers/tulip/3.jpg     classes: daisy 0, tulip 1
 //
-// Classes are the sorted names of the folders, as in keras.utils.image_dataset_from_directory; inside a class files come
-// folder by folder, sorted. Files whose names do not end in .jpg, .jpeg or .png (any case) are counted and left alone.
-// Memory: the names, one after the other, and 16 bytes for each file.
+// Classes are the sorted names of the folders, as in keras.utils.image_dataset_from_directory; inside a class files
+// come folder by folder, sorted. Files whose names do not end in .jpg, .jpeg or .png (any case) are counted and left
+// alone. Memory: the names, one after the other, and 16 bytes for each file.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -18,7 +18,8 @@ namespace {
 constexpr int64_t kMostMembers = 65536, kLargestDirectory = 16 << 20, kMostHeaders = 64 << 20, kHeaderRoom = 64 << 10;
 
 Error wrong(const ByteSource& s, int64_t at, const std::string& expected, const std::string& found) {
-  return Error(Code::kFormat, format("{} is not a .npz file we can read: at byte {} expected {}, found {}", s.name(), at, expected, found))
+  return Error(Code::kFormat, format("{} is not a .npz file we can read: at byte {} expected {}, found {}", s.name(),
+                                     at, expected, found))
       .with("file", s.name())
       .with("where", format("byte {}", at))
       .with("expected", expected)
@@ -30,7 +31,8 @@ uint64_t little(std::span<const std::byte> b, size_t at, size_t n) {
   for (size_t i = 0; i < n; ++i) v |= uint64_t(b[at + i]) << (8 * i);
   return v;
 }
-constexpr uint32_t kEnd = 0x06054b50, kEnd64 = 0x06064b50, kEnd64Place = 0x07064b50, kEntry = 0x02014b50, kLocal = 0x04034b50;
+constexpr uint32_t kEnd = 0x06054b50, kEnd64 = 0x06064b50, kEnd64Place = 0x07064b50, kEntry = 0x02014b50,
+                   kLocal = 0x04034b50;
 
 struct Directory {
   int64_t at = 0, size = 0, entries = 0;
@@ -55,7 +57,8 @@ Directory find_directory(const ByteSource& s) {
     if (end_at < 20 + 56) throw wrong(s, end_at, "the end of a zip64 archive before it", "nothing");
     std::array<std::byte, 20> place;
     s.read_exactly(end_at - 20, place);
-    if (little(place, 0, 4) != kEnd64Place) throw wrong(s, end_at - 20, "the place of a zip64 archive's end", "something else");
+    if (little(place, 0, 4) != kEnd64Place)
+      throw wrong(s, end_at - 20, "the place of a zip64 archive's end", "something else");
     const uint64_t end64 = little(place, 8, 8);
     if (end64 > uint64_t(end_at - 20 - 56)) throw wrong(s, end_at - 12, "a place inside the file", format("{}", end64));
     std::array<std::byte, 56> e;
@@ -69,11 +72,13 @@ Directory find_directory(const ByteSource& s) {
   if (at > uint64_t(limit) || bytes > uint64_t(limit) - at)
     throw wrong(s, end_at, "a directory inside the file", format("{} bytes at byte {}", bytes, at));
   if (bytes > uint64_t(kLargestDirectory) || entries > uint64_t(kMostMembers))
-    throw wrong(s, end_at, format("at most {} members", kMostMembers), format("{}, their names in {} bytes", entries, bytes));
+    throw wrong(s, end_at, format("at most {} members", kMostMembers),
+                format("{}, their names in {} bytes", entries, bytes));
   return {int64_t(at), int64_t(bytes), int64_t(entries)};
 }
 
-// Sizes and place of a member that do not fit 32 bits are in an extra field of it, in this order, only those that do not.
+// Sizes and place of a member that do not fit 32 bits are in an extra field of it, in this order, only those that do
+// not.
 void read_zip64(std::span<const std::byte> extra, uint64_t& size, uint64_t& packed, uint64_t& local) {
   size_t at = 0;
   while (at + 4 <= extra.size()) {
@@ -101,7 +106,8 @@ io::NpyHeader read_header(ByteStream stream, int64_t size, const std::string& na
     const uint64_t length = start[6] == std::byte{1} ? 10 + little(start, 8, 2) : 12 + little(start, 8, 4);
     const int64_t more = std::min<int64_t>({int64_t(length), size, kHeaderRoom}) - 12;
     headers += 12 + std::max<int64_t>(more, 0);
-    if (headers > kMostHeaders) throw wrong(stream.source(), 0, format("headers of at most {} bytes together", kMostHeaders), "more");
+    if (headers > kMostHeaders)
+      throw wrong(stream.source(), 0, format("headers of at most {} bytes together", kMostHeaders), "more");
     if (more > 0) {
       start.resize(size_t(12 + more));
       const size_t got = stream.read(std::span(start).subspan(12));
@@ -115,7 +121,9 @@ void check_bools(const NpzMember& m, std::span<const std::byte> values, const st
   if (m.dtype != DType::kBool) return;
   for (std::byte v : values)
     if (v > std::byte{1})
-      throw Error(Code::kFormat, format("{}: \"{}\" has a bool that is neither 0 nor 1: {}", file, shown(m.name), uint8_t(v))).with("file", file);
+      throw Error(Code::kFormat,
+                  format("{}: \"{}\" has a bool that is neither 0 nor 1: {}", file, shown(m.name), uint8_t(v)))
+          .with("file", file);
 }
 }  // namespace
 
@@ -135,12 +143,14 @@ NpzFile::NpzFile(SharedSource source) : source_(std::move(source)) {
   std::set<std::string> names;
   for (int64_t i = 0; i < d.entries; ++i) {
     const int64_t here = d.at + int64_t(at);
-    if (b.size() - at < 46 || little(b, at, 4) != kEntry) throw wrong(s, here, format("entry {} of the archive's directory", i), "something else");
+    if (b.size() - at < 46 || little(b, at, 4) != kEntry)
+      throw wrong(s, here, format("entry {} of the archive's directory", i), "something else");
     const uint64_t flags = little(b, at + 8, 2), method = little(b, at + 10, 2);
     const auto crc = uint32_t(little(b, at + 16, 4));
     uint64_t packed = little(b, at + 20, 4), size = little(b, at + 24, 4), local = little(b, at + 42, 4);
     const size_t name_size = little(b, at + 28, 2), extra_size = little(b, at + 30, 2), comment = little(b, at + 32, 2);
-    if (b.size() - at - 46 < name_size + extra_size + comment) throw wrong(s, here, "an entry inside the directory", "an end beyond it");
+    if (b.size() - at - 46 < name_size + extra_size + comment)
+      throw wrong(s, here, "an entry inside the directory", "an end beyond it");
     std::string name(reinterpret_cast<const char*>(b.data()) + at + 46, name_size);
     read_zip64(std::span(b).subspan(at + 46 + name_size, extra_size), size, packed, local);
     at += 46 + name_size + extra_size + comment;
@@ -148,19 +158,26 @@ NpzFile::NpzFile(SharedSource source) : source_(std::move(source)) {
     const std::string full = format("{}({})", s.name(), shown(name));
     if (flags & 1) throw Error(Code::kUnsupported, format("{} is encrypted", full)).with("file", s.name());
     if (method != 0 && method != 8)
-      throw Error(Code::kUnsupported, format("{} is compressed by method {}; known are 0 (stored) and 8 (deflated)", full, method))
+      throw Error(Code::kUnsupported,
+                  format("{} is compressed by method {}; known are 0 (stored) and 8 (deflated)", full, method))
           .hint("in Python: np.savez or np.savez_compressed")
           .with("file", s.name());
-    if (d.at < 30 || local > uint64_t(d.at - 30)) throw wrong(s, here + 42, format("the place of {} inside the file", shown(name)), format("{}", local));
+    if (d.at < 30 || local > uint64_t(d.at - 30))
+      throw wrong(s, here + 42, format("the place of {} inside the file", shown(name)), format("{}", local));
     std::array<std::byte, 30> head;
     s.read_exactly(int64_t(local), head);
-    if (little(head, 0, 4) != kLocal) throw wrong(s, int64_t(local), format("the header of {}", shown(name)), "something else");
+    if (little(head, 0, 4) != kLocal)
+      throw wrong(s, int64_t(local), format("the header of {}", shown(name)), "something else");
     const uint64_t begin = local + 30 + little(head, 26, 2) + little(head, 28, 2);
     if (begin > uint64_t(d.at) || packed > uint64_t(d.at) - begin)
-      throw wrong(s, int64_t(local), format("{} bytes of {} before the directory", packed, shown(name)), format("{}", int64_t(d.at) - int64_t(begin)));
-    if (method == 0 && size != packed) throw wrong(s, here + 20, "one size for a stored member", format("{} and {}", packed, size));
-    if (method == 8 && size / 1032 > packed + 64) throw wrong(s, here + 24, format("at most {} bytes out of {}", (packed + 64) * 1032, packed), format("{}", size));
-    if (size > uint64_t(std::numeric_limits<int64_t>::max())) throw wrong(s, here + 24, "a size below 2^63", format("{}", size));
+      throw wrong(s, int64_t(local), format("{} bytes of {} before the directory", packed, shown(name)),
+                  format("{}", int64_t(d.at) - int64_t(begin)));
+    if (method == 0 && size != packed)
+      throw wrong(s, here + 20, "one size for a stored member", format("{} and {}", packed, size));
+    if (method == 8 && size / 1032 > packed + 64)
+      throw wrong(s, here + 24, format("at most {} bytes out of {}", (packed + 64) * 1032, packed), format("{}", size));
+    if (size > uint64_t(std::numeric_limits<int64_t>::max()))
+      throw wrong(s, here + 24, "a size below 2^63", format("{}", size));
     name.resize(name.size() - 4);
     if (!names.insert(name).second) throw wrong(s, here, "each name once", format("\"{}\" again", shown(name)));
     NpzMember m;
@@ -169,8 +186,9 @@ NpzFile::NpzFile(SharedSource source) : source_(std::move(source)) {
     m.packed = int64_t(packed);
     m.size = int64_t(size);
     m.crc = crc;
-    const io::NpyHeader h = read_header(ByteStream(section_of(source_, m.begin, m.packed, full), m.stored ? Compression::kNone : Compression::kDeflate),
-                                        m.size, full, headers);
+    const io::NpyHeader h = read_header(
+        ByteStream(section_of(source_, m.begin, m.packed, full), m.stored ? Compression::kNone : Compression::kDeflate),
+        m.size, full, headers);
     m.name = std::move(name);
     m.dtype = h.dtype;
     m.shape = h.shape;
@@ -193,7 +211,8 @@ const NpzMember& NpzFile::member(std::string_view name) const {
 
 void NpzFile::read_rows(const NpzMember& m, int64_t first, int64_t n, std::span<std::byte> to) const {
   if (!m.stored)
-    throw Error(Code::kUnsupported, format("\"{}\" of {} is deflated and can only be read in order", shown(m.name), source_->name()))
+    throw Error(Code::kUnsupported,
+                format("\"{}\" of {} is deflated and can only be read in order", shown(m.name), source_->name()))
         .hint("in Python: np.savez instead of np.savez_compressed; or np.save, a file for each array");
   const int64_t row = m.row_bytes().value;
   if (first < 0 || n < 0 || first > m.rows() || n > m.rows() - first || int64_t(to.size()) < n * row)
@@ -204,7 +223,8 @@ void NpzFile::read_rows(const NpzMember& m, int64_t first, int64_t n, std::span<
 
 NpzStream::NpzStream(const NpzFile& file, std::string_view member)
     : member_(file.member(member)),
-      stream_(section_of(file.source(), member_.begin, member_.packed, format("{}({}.npy)", file.source()->name(), shown(member_.name))),
+      stream_(section_of(file.source(), member_.begin, member_.packed,
+                         format("{}({}.npy)", file.source()->name(), shown(member_.name))),
               member_.stored ? Compression::kNone : Compression::kDeflate) {
   seek(0);
 }
@@ -229,7 +249,8 @@ void NpzStream::seek(int64_t row) {
 int64_t NpzStream::read(int64_t rows, std::span<std::byte> to) {
   const int64_t row = member_.row_bytes().value;
   const int64_t n = std::min(rows, member_.rows() - row_);
-  if (n < 0 || int64_t(to.size()) < n * row) throw Error(Code::kUsage, format("{} rows of {} bytes into {}", rows, row, to.size()));
+  if (n < 0 || int64_t(to.size()) < n * row)
+    throw Error(Code::kUsage, format("{} rows of {} bytes into {}", rows, row, to.size()));
   const std::span<std::byte> bytes = to.first(size_t(n * row));
   const auto damaged = [&](const std::string& why) {
     return Error(Code::kFormat, format("{}: row {}: {}", stream_.source().name(), row_, why))

@@ -1,7 +1,7 @@
 // .npz: a zip archive of .npy arrays (numpy.savez, savez_compressed). Members that are stored are read at any row with
 // pread, as a .npy file is; deflated ones are read in order.
-// Memory: the list of members (names and shapes); an NpzStream of a deflated member holds zlib's state and window. All of
-// a member's claims (sizes, offsets, header) are checked against the file before anything is taken for it.
+// Memory: the list of members (names and shapes); an NpzStream of a deflated member holds zlib's state and window. All
+// of a member's claims (sizes, offsets, header) are checked against the file before anything is taken for it.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -21,9 +21,9 @@ struct NpzMember {
   std::string name;  // "x" for the member x.npy
   DType dtype = DType::kFloat32;
   Shape shape;
-  bool stored = false;    // not deflated: rows can be read at random
-  int64_t data_at = 0;    // stored: where in the file the values begin
-  int64_t header = 0;     // bytes of the .npy header
+  bool stored = false;                      // not deflated: rows can be read at random
+  int64_t data_at = 0;                      // stored: where in the file the values begin
+  int64_t header = 0;                       // bytes of the .npy header
   int64_t begin = 0, packed = 0, size = 0;  // of the member in the file; as it lies there; inflated
   uint32_t crc = 0;
   int64_t rows() const { return shape.rank() ? shape[0] : 1; }

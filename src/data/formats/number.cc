@@ -32,7 +32,7 @@ void convert(const char* begin, const char* end, T& value) {
       const bool minus = *p == '-';
       p += *p == '-' || *p == '+';
       for (; p < end; ++p)
-        if (exponent < (int64_t{1} << 60)) exponent = exponent * 10 + (*p - '0');
+        if (exponent < int64_t{1} << 50) exponent = exponent * 10 + (*p - '0');
       if (minus) exponent = -exponent;
     }
     x = before - after + exponent > 0 ? std::numeric_limits<T>::infinity() : T(0);

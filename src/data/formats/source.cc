@@ -96,7 +96,8 @@ class SectionSource final : public ByteSource {
 };
 
 Error shorter(const std::string& name, int64_t at, size_t wanted) {
-  return Error(Code::kFormat, format("{} became shorter while it was read: {} bytes are missing at byte {}", name, wanted, at))
+  return Error(Code::kFormat,
+               format("{} became shorter while it was read: {} bytes are missing at byte {}", name, wanted, at))
       .with("file", name)
       .with("where", format("byte {}", at));
 }
@@ -121,7 +122,8 @@ SharedSource section_of(SharedSource whole, int64_t at, int64_t size, std::strin
 void read_file(const std::string& file, std::string& to, Bytes limit) {
   const Descriptor d(file);
   if (d.size() > limit.value)
-    throw Error(Code::kFormat, format("{} is {} long, more than the {} allowed for one file", file, Bytes{d.size()}, limit))
+    throw Error(Code::kFormat,
+                format("{} is {} long, more than the {} allowed for one file", file, Bytes{d.size()}, limit))
         .with("file", file)
         .hint("leave it out, or raise the limit");
   to.resize(size_t(d.size()));
@@ -141,7 +143,8 @@ Compression parse_compression(std::string_view name) {
 
 std::string shown(std::string_view text) {
   std::string out;
-  for (unsigned char c : text.substr(0, 40)) out += c >= 0x20 && c < 0x7f ? std::string(1, char(c)) : format("\\x{:02x}", c);
+  for (unsigned char c : text.substr(0, 40))
+    out += c >= 0x20 && c < 0x7f ? std::string(1, char(c)) : format("\\x{:02x}", c);
   return out + (text.size() > 40 ? "..." : "");
 }
 
@@ -152,10 +155,10 @@ struct ByteStream::Inflater {
   z_stream z{};
   Compression kind;
   std::unique_ptr<std::byte[]> in = std::make_unique<std::byte[]>(kRoom);
-  int64_t next_at = 0;   // of the source: what follows the bytes in `in`
-  bool between = true;   // no member has begun
+  int64_t next_at = 0;  // of the source: what follows the bytes in `in`
+  bool between = true;  // no member has begun
   bool finished = false;
-  std::string broken;    // why no more bytes can come
+  std::string broken;  // why no more bytes can come
 
   explicit Inflater(Compression k) : kind(k) {
     if (inflateInit2(&z, bits()) != Z_OK) throw Error(Code::kMemory, "zlib cannot get the memory for its window");
@@ -238,11 +241,8 @@ size_t ByteStream::inflate_some(std::span<std::byte> to) {
       }
       f.between = false;
     }
-    if (f.z.avail_in == 0) {
-      f.broken = "the compressed bytes end too early";
-      break;
-    }
-    const int result = inflate(&f.z, Z_NO_FLUSH);
+    const int result =
+        inflate(&f.z, Z_NO_FLUSH);  // without input, too: zlib may hold back what did not fit the last time
     if (result == Z_STREAM_END) {
       if (f.kind == Compression::kGzip) {  // another member may follow: `cat a.gz b.gz`
         inflateReset(&f.z);
@@ -254,7 +254,9 @@ size_t ByteStream::inflate_some(std::span<std::byte> to) {
       }
     } else if (result == Z_MEM_ERROR) {
       throw Error(Code::kMemory, "zlib cannot get the memory for its window");
-    } else if (result != Z_OK && result != Z_BUF_ERROR) {
+    } else if (result == Z_BUF_ERROR) {
+      if (f.z.avail_in == 0) f.broken = "the compressed bytes end too early";
+    } else if (result != Z_OK) {
       f.broken = format("the compressed bytes are damaged ({})", f.z.msg ? f.z.msg : "zlib");
     }
   }

@@ -36,7 +36,8 @@ struct LineReader::Impl {
 
   Error too_long() const {
     const std::string where = format("line {}, byte {}", line + 1, base + int64_t(begin));
-    return Error(Code::kFormat, format("{}: {}: expected a line of at most {}, found more", file(), where, options.max_line))
+    return Error(Code::kFormat,
+                 format("{}: {}: expected a line of at most {}, found more", file(), where, options.max_line))
         .hint("give max_line more bytes, or on_bad = kSkip to pass over such lines")
         .with("file", file())
         .with("where", where);
@@ -76,7 +77,8 @@ struct LineReader::Impl {
   }
 };
 
-LineReader::LineReader(SharedSource source, TextOptions options) : impl_(std::make_unique<Impl>(std::move(source), options)) {}
+LineReader::LineReader(SharedSource source, TextOptions options)
+    : impl_(std::make_unique<Impl>(std::move(source), options)) {}
 LineReader::LineReader(LineReader&&) noexcept = default;
 LineReader& LineReader::operator=(LineReader&&) noexcept = default;
 LineReader::~LineReader() = default;
@@ -84,7 +86,9 @@ LineReader::~LineReader() = default;
 bool LineReader::next(std::string_view& line) { return impl_->next(line); }
 const Skipped& LineReader::skipped() const { return impl_->skipped; }
 Bytes LineReader::memory() const { return Bytes{int64_t(impl_->capacity)} + impl_->stream.memory(); }
-TextPosition LineReader::position() const { return {impl_->base + int64_t(impl_->begin), impl_->line, impl_->skipped.count}; }
+TextPosition LineReader::position() const {
+  return {impl_->base + int64_t(impl_->begin), impl_->line, impl_->skipped.count};
+}
 void LineReader::restore(const TextPosition& p) {
   Impl& m = *impl_;
   m.stream.seek(p.offset);

@@ -134,13 +134,14 @@ struct RecordReader::Impl {
     fill -= begin;
     begin = 0;
   }
-  // At least n bytes from `begin` on, if the stream has them. The buffer is doubled only when the bytes for it have come:
-  // a length that lies costs nothing.
+  // At least n bytes from `begin` on, if the stream has them. The buffer is doubled only when the bytes for it have
+  // come: a length that lies costs nothing.
   bool ensure(size_t n) {
     while (held() < n) {
       if (begin > 0 && begin + n > capacity) to_front();
       if (fill == capacity) {
-        const size_t larger = std::max(std::min(capacity * 2, size_t(options.max_record.value) + (64 << 10)), capacity + kLeastBuffer);
+        const size_t larger =
+            std::max(std::min(capacity * 2, size_t(options.max_record.value) + (64 << 10)), capacity + kLeastBuffer);
         auto wider = std::make_unique_for_overwrite<std::byte[]>(larger);
         std::memcpy(wider.get(), at(), held());
         base += int64_t(begin);
@@ -188,8 +189,9 @@ struct RecordReader::Impl {
     if (skipped.count++ == 0) skipped.first = e.text();
   }
   Error cut(const std::string& of) const {
-    return wrong(base + int64_t(fill), of, format("the end of the {}, {} bytes after the record's begin",
-                                                  stream.compressed() ? "inflated bytes" : "file", held()));
+    return wrong(base + int64_t(fill), of,
+                 format("the end of the {}, {} bytes after the record's begin",
+                        stream.compressed() ? "inflated bytes" : "file", held()));
   }
 
   bool head_is_good() const { return mask_crc(crc32c({at(), 8})) == load32(at() + 8); }
@@ -229,7 +231,8 @@ struct RecordReader::Impl {
           continue;
         }
         if (length > uint64_t(options.max_record.value)) {
-          bad(wrong(offset(), format("a record of at most {} (max_record)", options.max_record), format("{}", Bytes{int64_t(length)})));
+          bad(wrong(offset(), format("a record of at most {} (max_record)", options.max_record),
+                    format("{}", Bytes{int64_t(length)})));
           if (!pass(int64_t(length) + int64_t(kHead + kTail))) return false;
           continue;
         }
@@ -264,7 +267,8 @@ struct RecordReader::Impl {
   }
 };
 
-RecordReader::RecordReader(SharedSource source, RecordOptions options) : impl_(std::make_unique<Impl>(std::move(source), options)) {}
+RecordReader::RecordReader(SharedSource source, RecordOptions options)
+    : impl_(std::make_unique<Impl>(std::move(source), options)) {}
 RecordReader::RecordReader(RecordReader&&) noexcept = default;
 RecordReader& RecordReader::operator=(RecordReader&&) noexcept = default;
 RecordReader::~RecordReader() = default;
@@ -300,7 +304,8 @@ struct RecordWriter::Impl {
   Impl(const std::string& f, Compression c, int level) : name(f), file(f), compressed(c != Compression::kNone) {
     if (c != Compression::kNone && c != Compression::kGzip && c != Compression::kZlib)
       throw Error(Code::kUsage, format("{}: TFRecord files are written plain, gzip or zlib", f));
-    if (compressed && deflateInit2(&z, std::clamp(level, -1, 9), Z_DEFLATED, c == Compression::kGzip ? 31 : 15, 9, Z_DEFAULT_STRATEGY) != Z_OK)
+    if (compressed && deflateInit2(&z, std::clamp(level, -1, 9), Z_DEFLATED, c == Compression::kGzip ? 31 : 15, 9,
+                                   Z_DEFAULT_STRATEGY) != Z_OK)
       throw Error(Code::kMemory, "zlib cannot get the memory for its window");
   }
   ~Impl() {

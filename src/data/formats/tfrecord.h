@@ -3,8 +3,8 @@
 //   length (8 bytes, little endian) | masked CRC32C of the length | the record | masked CRC32C of the record | ...
 //
 // The whole stream may be gzip or zlib. Memory: one buffer, which grows up to the largest record met (at most
-// RecordOptions::max_record plus 64 KiB), and never beyond twice what the file has proven to hold; a compressed stream's
-// own besides. Nothing is allocated for a record once the buffer fits.
+// RecordOptions::max_record plus 64 KiB), and never beyond twice what the file has proven to hold; a compressed
+// stream's own besides. Nothing is allocated for a record once the buffer fits.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "base/format.h"
 #include "data/formats/augment.h"
 #include "data/formats/csv.h"
 #include "data/formats/example.h"
@@ -12,7 +13,6 @@
 #include "data/formats/npz.h"
 #include "data/formats/text.h"
 #include "data/formats/tfrecord.h"
-#include "base/format.h"
 
 namespace {
 std::atomic<int64_t> allocations{0};
@@ -40,11 +40,14 @@ int64_t steady(const std::function<void()>& f) {
 
 TEST_CASE("allocations: none for rows of CSV, quotes and skipped ones among them") {
   std::string text = "a,b,c\n";
-  for (int i = 0; i < 20000; ++i) text += i % 7 == 3 ? "x,bad,\n" : format("{},\"{}\",\"say \"\"{}\"\"\"\n", i * 0.25, i, i);
+  for (int i = 0; i < 20000; ++i)
+    text += i % 7 == 3 ? "x,bad,\n" : format("{},\"{}\",\"say \"\"{}\"\"\"\n", i * 0.25, i, i);
   for (bool packed : {false, true}) {
     const std::string bytes = packed ? deflated(text, 31) : text;
     CsvReader r(text_source(bytes), {.types = {{"a", CsvType::kFloat32}, {"b", CsvType::kInt64}, {"c", CsvType::kText}},
-                                      .on_bad = OnBad::kSkip, .compression = packed ? Compression::kGzip : Compression::kNone, .buffer = Bytes{8192}});
+                                     .on_bad = OnBad::kSkip,
+                                     .compression = packed ? Compression::kGzip : Compression::kNone,
+                                     .buffer = Bytes{8192}});
     float a[100];
     int64_t b[100];
     std::string_view c[100];
@@ -111,7 +114,8 @@ TEST_CASE("allocations: none of our own for images and what is done to them") {
             if (draws.coin()) flip_horizontal(image);
             brightness(image, float(draws.uniform(-20, 20)));
             rotate<uint8_t>(image, {turned.data(), 40, 50, 3}, draws.uniform(-0.2, 0.2));
-            r.resize(random_crop(Image<const uint8_t>{turned.data(), 40, 50, 3}, 30, 30, draws), {out.data(), 224, 224, 3});
+            r.resize(random_crop(Image<const uint8_t>{turned.data(), 40, 50, 3}, 30, 30, draws),
+                     {out.data(), 224, 224, 3});
           }
         }) == 0);
 }

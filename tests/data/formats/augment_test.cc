@@ -25,17 +25,22 @@ struct Held {
 // The formula of tf.image.resize as a loop, in double: the slow twin.
 template <class T>
 double resized_at(const Held<T>& in, int64_t height, int64_t width, int64_t y, int64_t x, int64_t k) {
-  const auto place = [](int64_t i, int64_t out, int64_t size) { return (double(i) + 0.5) * double(size) / double(out) - 0.5; };
+  const auto place = [](int64_t i, int64_t out, int64_t size) {
+    return (double(i) + 0.5) * double(size) / double(out) - 0.5;
+  };
   const double v = place(y, height, in.image.height), u = place(x, width, in.image.width);
   const auto pixel = [&](double py, double px) {
-    return double(in.at(std::clamp<int64_t>(int64_t(py), 0, in.image.height - 1), std::clamp<int64_t>(int64_t(px), 0, in.image.width - 1), k));
+    return double(in.at(std::clamp<int64_t>(int64_t(py), 0, in.image.height - 1),
+                        std::clamp<int64_t>(int64_t(px), 0, in.image.width - 1), k));
   };
   const double fv = std::floor(v), fu = std::floor(u), b = v - fv, a = u - fu;
-  return (pixel(fv, fu) * (1 - a) + pixel(fv, fu + 1) * a) * (1 - b) + (pixel(fv + 1, fu) * (1 - a) + pixel(fv + 1, fu + 1) * a) * b;
+  return (pixel(fv, fu) * (1 - a) + pixel(fv, fu + 1) * a) * (1 - b) +
+         (pixel(fv + 1, fu) * (1 - a) + pixel(fv + 1, fu + 1) * a) * b;
 }
 }  // namespace
 
-TEST_CASE_TEMPLATE("augment: flips turn rows and columns round, twice is nothing, and the gap between rows stays", T, uint8_t, float) {
+TEST_CASE_TEMPLATE("augment: flips turn rows and columns round, twice is nothing, and the gap between rows stays", T,
+                   uint8_t, float) {
   for (const auto& [h, w, c] : {std::tuple{1, 1, 1}, {4, 5, 3}, {7, 2, 2}, {3, 1, 4}}) {
     const Held<T> before(h, w, c, 3);
     Held<T> after = before;
@@ -59,7 +64,8 @@ TEST_CASE("augment: a crop is a view; random ones lie everywhere inside and depe
   const Image<uint8_t> part = crop(image.image, 2, 3, 4, 5);
   CHECK(part.row(1)[2] == image.at(3, 3, 2));
   CHECK(part.height == 4);
-  CHECK(thrown([&] { crop(image.image, 3, 0, 4, 8); }).text() == "a crop of 4 x 8 at row 3, column 0 leaves an image of 6 x 8 x 3");
+  CHECK(thrown([&] { crop(image.image, 3, 0, 4, 8); }).text() ==
+        "a crop of 4 x 8 at row 3, column 0 leaves an image of 6 x 8 x 3");
   CHECK(thrown([&] { crop(image.image, 0, 0, 0, 8); }).code() == Code::kShape);
   CHECK(center_crop(image.image, 2, 2).data == image.image.row(2) + 3 * 3);
   std::vector<int> seen(15);
@@ -90,7 +96,8 @@ TEST_CASE("augment: brightness adds, rounds and stays in its range") {
     Held<uint8_t> a(5, 5, 3);
     const Held<uint8_t> before = a;
     brightness(a.image, delta);
-    for (size_t i = 0; i < 75; ++i) REQUIRE(a.values[i] == uint8_t(std::floor(std::clamp(float(before.values[i]) + delta, 0.f, 255.f) + 0.5f)));
+    for (size_t i = 0; i < 75; ++i)
+      REQUIRE(a.values[i] == uint8_t(std::floor(std::clamp(float(before.values[i]) + delta, 0.f, 255.f) + 0.5f)));
     Held<float> f(5, 5, 3);
     const std::vector<float> was = f.values;
     brightness(f.image, delta, -1000, 1000);
@@ -100,9 +107,16 @@ TEST_CASE("augment: brightness adds, rounds and stays in its range") {
   CHECK(thrown([&] { brightness(a.image, NAN); }).code() == Code::kValue);
 }
 
-TEST_CASE("augment: resizing agrees with the formula in double, for every type, both ways, and stays inside its buffers") {
+TEST_CASE(
+    "augment: resizing agrees with the formula in double, for every type, both ways, and stays inside its buffers") {
   Resizer r;
-  for (const auto& [h, w, oh, ow, c] : {std::tuple{5, 7, 5, 7, 3}, {8, 8, 4, 4, 3}, {4, 4, 9, 13, 3}, {100, 60, 33, 61, 1}, {1, 1, 3, 2, 3}, {37, 53, 1, 1, 2}, {256, 256, 224, 224, 3}}) {
+  for (const auto& [h, w, oh, ow, c] : {std::tuple{5, 7, 5, 7, 3},
+                                        {8, 8, 4, 4, 3},
+                                        {4, 4, 9, 13, 3},
+                                        {100, 60, 33, 61, 1},
+                                        {1, 1, 3, 2, 3},
+                                        {37, 53, 1, 1, 2},
+                                        {256, 256, 224, 224, 3}}) {
     const Held<uint8_t> in(h, w, c, 4);
     const Held<float> fin(h, w, c);
     Held<float> out(oh, ow, c, 5), fout(oh, ow, c);
@@ -114,18 +128,22 @@ TEST_CASE("augment: resizing agrees with the formula in double, for every type, 
     for (int y = 0; y < oh; ++y)
       for (int x = 0; x < ow; ++x)
         for (int k = 0; k < c; ++k) {
-          // Places are float32 with at most two roundings of up to 2^-24 of the size; a step between pixels is up to 255.
-          const double wanted = resized_at(in, oh, ow, y, x, k), tolerance = 255 * 4 * double(std::max(h, w)) * 0x1p-24 + 1e-4;
+          // Places are float32 with at most two roundings of up to 2^-24 of the size; a step between pixels is up to
+          // 255.
+          const double wanted = resized_at(in, oh, ow, y, x, k),
+                       tolerance = 255 * 4 * double(std::max(h, w)) * 0x1p-24 + 1e-4;
           REQUIRE(std::abs(out.at(y, x, k) - wanted) <= tolerance);
           REQUIRE(std::abs(small.at(y, x, k) - wanted) <= 0.5 + tolerance);
           REQUIRE(std::abs(fout.at(y, x, k) - resized_at(fin, oh, ow, y, x, k)) <= tolerance);
         }
     for (int y = 0; y < oh; ++y)
-      for (int i = ow * c; i < ow * c + 5; ++i) REQUIRE(out.values[size_t(y * (ow * c + 5) + i)] == guard[size_t(y * (ow * c + 5) + i)]);
+      for (int i = ow * c; i < ow * c + 5; ++i)
+        REQUIRE(out.values[size_t(y * (ow * c + 5) + i)] == guard[size_t(y * (ow * c + 5) + i)]);
     r.resize(in.image, small.image, Sampling::kNearest);
     for (int y = 0; y < oh; ++y)
       for (int x = 0; x < ow; ++x)
-        REQUIRE(small.at(y, x, 0) == in.at(std::min(int64_t((y + 0.5) * h / oh), int64_t(h - 1)), std::min(int64_t((x + 0.5) * w / ow), int64_t(w - 1)), 0));
+        REQUIRE(small.at(y, x, 0) == in.at(std::min(int64_t((y + 0.5) * h / oh), int64_t(h - 1)),
+                                           std::min(int64_t((x + 0.5) * w / ow), int64_t(w - 1)), 0));
   }
   Held<float> a(2, 2, 3), b(2, 2, 1);
   CHECK(thrown([&] { r.resize(a.image, b.image); }).text() == "an image of 2 x 2 x 3 cannot be resized to 2 x 2 x 1");
@@ -138,7 +156,8 @@ TEST_CASE_TEMPLATE("augment: quarter turns are exact, the other corners are fill
     rotate<T>(in.image, out.image, std::numbers::pi / 2, how);
     for (int y = 0; y < 6; ++y)
       for (int x = 0; x < 6; ++x)
-        for (int k = 0; k < 3; ++k) REQUIRE(std::abs(double(out.at(y, x, k)) - double(in.at(x, 5 - y, k))) < 1e-3);  // the right side comes up
+        for (int k = 0; k < 3; ++k)
+          REQUIRE(std::abs(double(out.at(y, x, k)) - double(in.at(x, 5 - y, k))) < 1e-3);  // the right side comes up
     rotate<T>(in.image, out.image, 0.0, how);
     for (int y = 0; y < 6; ++y)
       for (int x = 0; x < 6; ++x) REQUIRE(out.at(y, x, 1) == in.at(y, x, 1));
@@ -149,7 +168,8 @@ TEST_CASE_TEMPLATE("augment: quarter turns are exact, the other corners are fill
     rotate<T>(in.image, wide.image, 0.0, how, Fill::kNearest);
     CHECK((wide.at(2, 0, 0) == in.at(2, 0, 0) && wide.at(2, 9, 0) == in.at(2, 5, 0)));
     rotate<T>(in.image, wide.image, 0.0, how, Fill::kReflect);
-    CHECK((wide.at(2, 1, 0) == in.at(2, 0, 0) && wide.at(2, 0, 0) == in.at(2, 1, 0) && wide.at(2, 9, 0) == in.at(2, 4, 0)));
+    CHECK((wide.at(2, 1, 0) == in.at(2, 0, 0) && wide.at(2, 0, 0) == in.at(2, 1, 0) &&
+           wide.at(2, 9, 0) == in.at(2, 4, 0)));
   }
 }
 

@@ -27,11 +27,20 @@ std::vector<std::vector<std::string>> all_rows(CsvReader& reader, int64_t at_onc
         const std::byte* p = room[c].data() + size_t(r) * cell_size(columns[c].type);
         const auto get = [&](auto v) { return std::memcpy(&v, p, sizeof v), v; };
         switch (columns[c].type) {
-          case CsvType::kBool: row.push_back(get(false) ? "true" : "false"); break;
-          case CsvType::kInt64: row.push_back(format("{}", get(int64_t{}))); break;
-          case CsvType::kFloat32: row.push_back(format("{}", get(float{}))); break;
-          case CsvType::kFloat64: row.push_back(format("{}", get(double{}))); break;
-          default: row.emplace_back(get(std::string_view()));
+          case CsvType::kBool:
+            row.push_back(get(false) ? "true" : "false");
+            break;
+          case CsvType::kInt64:
+            row.push_back(format("{}", get(int64_t{})));
+            break;
+          case CsvType::kFloat32:
+            row.push_back(format("{}", get(float{})));
+            break;
+          case CsvType::kFloat64:
+            row.push_back(format("{}", get(double{})));
+            break;
+          default:
+            row.emplace_back(get(std::string_view()));
         }
       }
       out.push_back(std::move(row));
@@ -54,7 +63,8 @@ using Rows = std::vector<std::vector<std::string>>;
 TEST_CASE("csv: names from the header, types from the rows, rows with LF or CRLF, the last without an end") {
   for (const char* end : {"\n", "\r\n"}) {
     std::string text = "a,b,c,d,e\n1,2.5,true,word,7\n-3,1e3,false,\"a,b\",8";
-    for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += std::strlen(end)) text.replace(at, 1, end);
+    for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += std::strlen(end))
+      text.replace(at, 1, end);
     for (const std::string& t : {text, text + end, text + end + end}) {
       CsvReader reader(text_source(t));
       CHECK(types_of(reader) == "a:int64 b:float32 c:bool d:text e:int64");
@@ -64,9 +74,13 @@ TEST_CASE("csv: names from the header, types from the rows, rows with LF or CRLF
 }
 
 TEST_CASE("csv: quotes hold delimiters, line ends and doubled quotes; a quote inside a bare field is a letter") {
-  CHECK(read_all("x,y\n\"a\nb\",\"say \"\"hi\"\"\"\nit\"s,\"\"\n\"\"\"\",z\n") == Rows{{"a\nb", "say \"hi\""}, {"it\"s", ""}, {"\"", "z"}});
-  CHECK(read_all("x,y\r\n\"1\",\" 2 \"\r\n 3 ,4\r\n") == Rows{{"1", "2"}, {"3", "4"}});  // numbers in quotes and between blanks
+  CHECK(read_all("x,y\n\"a\nb\",\"say \"\"hi\"\"\"\nit\"s,\"\"\n\"\"\"\",z\n") ==
+        Rows{{"a\nb", "say \"hi\""}, {"it\"s", ""}, {"\"", "z"}});
+  CHECK(read_all("x,y\r\n\"1\",\" 2 \"\r\n 3 ,4\r\n") ==
+        Rows{{"1", "2"}, {"3", "4"}});  // numbers in quotes and between blanks
   CHECK(read_all("x\n'a\n", {.quote = 0}) == Rows{{"'a"}});
+  const std::string zeros("x\n1\n\0002\0\n", 9);  // without quotes a zero byte is none
+  CHECK(thrown([&] { read_all(zeros, {.quote = 0, .infer_rows = 1}); }).code() == Code::kFormat);
   CHECK(read_all("x;y\n'a;b';2\n", {.delimiter = ';', .quote = '\''}) == Rows{{"a;b", "2"}});
   CHECK(read_all("x\ty\n1\t\n2\t3\n", {.delimiter = '\t', .missing_int = -1}) == Rows{{"1", "-1"}, {"2", "3"}});
 }
@@ -78,7 +92,9 @@ TEST_CASE("csv: without a header columns are numbered; a byte order mark and emp
 }
 
 TEST_CASE("csv: types are inferred as far as the rows allow and can be given") {
-  const auto types = [](std::string_view text, CsvOptions o = {}) { return types_of(CsvReader(text_source(text), std::move(o))); };
+  const auto types = [](std::string_view text, CsvOptions o = {}) {
+    return types_of(CsvReader(text_source(text), std::move(o)));
+  };
   CHECK(types("a\n1\n2\n") == "a:int64");
   CHECK(types("a\n1\n2.0\n") == "a:float32");
   CHECK(types("a\n1\n2.0\n", {.floats = CsvType::kFloat64}) == "a:float64");
@@ -104,8 +120,9 @@ TEST_CASE("csv: missing values are what the caller says they are") {
   CHECK(read_all("a,b\n0.5,x\nnan,x\n", {.missing = {"nan"}, .missing_float = 3}) == Rows{{"0.5", "x"}, {"3", "x"}});
   CHECK(read_all("a,b\ntrue,x\n,x\n", {.missing_bool = false}) == Rows{{"true", "x"}, {"false", "x"}});
   const Error e = thrown([] { read_all("a,b\n1,1\n,1\n", {.infer_rows = 1}); });
-  CHECK(std::string(e.what()).starts_with("t.csv: line 3, column \"a\": expected a value of type int64, found a missing one; "
-                                          "give missing_int, or the column the type float32"));
+  CHECK(std::string(e.what()).starts_with(
+      "t.csv: line 3, column \"a\": expected a value of type int64, found a missing one; "
+      "give missing_int, or the column the type float32"));
 }
 
 TEST_CASE("csv: columns are selected in the order asked for, the label last") {
@@ -145,14 +162,20 @@ TEST_CASE("csv: a bad row is refused with file, line and column, and again when 
            Case{"a,b\n1,2\n3\n", "t.csv: line 3: expected 2 fields, found 1"},
            Case{"a,b\n1,2\n3,4,5\n", "t.csv: line 3: expected 2 fields, found 3"},
            Case{"a,b\n1,2\n3,4,5,\"x\ny\"\n", "t.csv: line 3: expected 2 fields, found 4"},
-           Case{"a,b\n1,2\n3,\n4,5\n", "t.csv: line 3, column \"b\": expected a value of type int64, found a missing one"},
+           Case{"a,b\n1,2\n3,\n4,5\n",
+                "t.csv: line 3, column \"b\": expected a value of type int64, found a missing one"},
            Case{"a,b\n1,2\n3,x\n", "t.csv: line 3, column \"b\": expected a value of type int64, found \"x\""},
            Case{"a,b\n1,2\n3.5,1\n", "t.csv: line 3, column \"a\": expected a value of type int64, found \"3.5\""},
-           Case{"a,b\n1,2\n3,99999999999999999999\n", "t.csv: line 3, column \"b\": expected a value of type int64, found \"99999999999999999999\""},
+           Case{"a,b\n1,2\n3,99999999999999999999\n",
+                "t.csv: line 3, column \"b\": expected a value of type int64, found \"99999999999999999999\""},
            Case{"a,b\n1,2\n1 2,3\n", "t.csv: line 3, column \"a\": expected a value of type int64, found \"1 2\""},
-           Case{"a,b\n1,2\n\"3\"4,5\n", "t.csv: line 3, column \"a\": expected a delimiter or the line's end behind a closing quote, found \"4,5\\x0a\""},
-           Case{"a,b\n1,2\n3,\"4\n", "t.csv: line 3, column \"b\": expected a quote that closes, found the end of the file"},
-           Case{"a,b\n1,2\n3,\x01\xff\n", "t.csv: line 3, column \"b\": expected a value of type int64, found \"\\x01\\xff\""},
+           Case{"a,b\n1,2\n\"3\"4,5\n",
+                "t.csv: line 3, column \"a\": expected a delimiter or the line's end behind a closing quote, found "
+                "\"4,5\\x0a\""},
+           Case{"a,b\n1,2\n3,\"4\n",
+                "t.csv: line 3, column \"b\": expected a quote that closes, found the end of the file"},
+           Case{"a,b\n1,2\n3,\x01\xff\n",
+                "t.csv: line 3, column \"b\": expected a value of type int64, found \"\\x01\\xff\""},
        }) {
     CsvReader r(text_source(text, "t.csv"), {.infer_rows = 1});
     int64_t cells[2];
@@ -173,7 +196,8 @@ TEST_CASE("csv: lines are counted through quotes that hold line ends") {
 }
 
 TEST_CASE("csv: bad rows are skipped and counted when asked, and the first is told") {
-  CsvReader r(text_source("a,b\n1,2\nx,3\n4\n5,6,7\n\"8\"9,1\n10,11\n\"12,13\n14,15\n", "t.csv"), {.infer_rows = 1, .on_bad = OnBad::kSkip});
+  CsvReader r(text_source("a,b\n1,2\nx,3\n4\n5,6,7\n\"8\"9,1\n10,11\n\"12,13\n14,15\n", "t.csv"),
+              {.infer_rows = 1, .on_bad = OnBad::kSkip});
   CHECK(all_rows(r) == Rows{{"1", "2"}, {"10", "11"}, {"14", "15"}});
   CHECK(r.skipped().count == 5);
   CHECK(r.skipped().first == "t.csv: line 3, column \"a\": expected a value of type int64, found \"x\"");
@@ -184,12 +208,14 @@ TEST_CASE("csv: bad rows are skipped and counted when asked, and the first is to
 TEST_CASE("csv: a row that does not fit the buffer is refused, or skipped") {
   const std::string text = "a,b\n1,2\n3," + std::string(10000, '4') + "\n5,6\n";
   const CsvOptions small{.infer_rows = 1, .buffer = Bytes{4096}};
-  CHECK(thrown([&] { read_all(text, small); }).text() == "t.csv: line 3: expected a row of less than 4.00 KiB, found more");
+  CHECK(thrown([&] { read_all(text, small); }).text() ==
+        "t.csv: line 3: expected a row of less than 4.00 KiB, found more");
   CsvOptions skip = small;
   skip.on_bad = OnBad::kSkip;
   CHECK(read_all(text, skip) == Rows{{"1", "2"}, {"5", "6"}});
   const std::string open = "a,b\n1,2\n3,\"" + std::string(10000, '\n') + "\n5,6\n";
-  CHECK(thrown([&] { read_all(open, small); }).text() == "t.csv: line 3: expected a row of less than 4.00 KiB, found more");
+  CHECK(thrown([&] { read_all(open, small); }).text() ==
+        "t.csv: line 3: expected a row of less than 4.00 KiB, found more");
   CHECK(read_all(open, skip) == Rows{{"1", "2"}, {"5", "6"}});
   CHECK(thrown([&] { read_all(std::string(9000, 'a'), small); }).code() == Code::kFormat);
 }
@@ -197,8 +223,13 @@ TEST_CASE("csv: a row that does not fit the buffer is refused, or skipped") {
 TEST_CASE("csv: what is no CSV file, and options that cannot be, are refused") {
   CHECK(thrown([] { read_all(""); }).text() == "t.csv holds no rows");
   CHECK(thrown([] { read_all("\n\n"); }).text() == "t.csv holds no rows");
-  CHECK(thrown([] { read_all("\xff\xfe" "a\0"); }).code() == Code::kUnsupported);
-  for (char d : {'1', '.', '-', 'e', '\n', '"', '\0'}) CHECK(thrown([&] { read_all("a\n", {.delimiter = d}); }).code() == Code::kUsage);
+  CHECK(thrown([] {
+          read_all(
+              "\xff\xfe"
+              "a\0");
+        }).code() == Code::kUnsupported);
+  for (char d : {'1', '.', '-', 'e', '\n', '"', '\0'})
+    CHECK(thrown([&] { read_all("a\n", {.delimiter = d}); }).code() == Code::kUsage);
   CHECK(thrown([] { CsvReader r("/nonexistent/x.csv"); }).code() == Code::kFile);
   CHECK(thrown([] { read_all("a\n", {.buffer = Bytes{10}}); }).code() == Code::kUsage);
 }
@@ -255,7 +286,8 @@ CsvOptions table_options(const Table& t) {
 }
 }  // namespace
 
-TEST_CASE("csv: random tables come back cell by cell through a small buffer, from any saved position, compressed or not") {
+TEST_CASE(
+    "csv: random tables come back cell by cell through a small buffer, from any saved position, compressed or not") {
   Random random(7);
   for (int round = 0; round < 150; ++round) {
     const Table t = random_table(random, true);

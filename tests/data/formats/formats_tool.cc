@@ -37,7 +37,9 @@ std::string hex(std::string_view s) {
   return out;
 }
 std::string_view text_of(std::span<const std::byte> b) { return {reinterpret_cast<const char*>(b.data()), b.size()}; }
-void save(const std::string& file, const void* data, size_t n) { std::ofstream(file, std::ios::binary).write(static_cast<const char*>(data), std::streamsize(n)); }
+void save(const std::string& file, const void* data, size_t n) {
+  std::ofstream(file, std::ios::binary).write(static_cast<const char*>(data), std::streamsize(n));
+}
 std::string load(const std::string& file) {
   std::string s;
   read_file(file, s, Bytes{int64_t{1} << 30});
@@ -115,11 +117,20 @@ void csv(const std::string& file, int argc, char** argv) {
       const auto get = [&](auto v) { return std::memcpy(&v, room[c].data(), sizeof v), v; };
       if (c) line += '\t';
       switch (r.columns()[c].type) {
-        case CsvType::kBool: line += get(false) ? "True" : "False"; break;
-        case CsvType::kInt64: line += format("{}", get(int64_t{})); break;
-        case CsvType::kFloat32: line += format("{:.9g}", get(float{})); break;
-        case CsvType::kFloat64: line += format("{:.17g}", get(double{})); break;
-        default: line += hex(get(std::string_view()));
+        case CsvType::kBool:
+          line += get(false) ? "True" : "False";
+          break;
+        case CsvType::kInt64:
+          line += format("{}", get(int64_t{}));
+          break;
+        case CsvType::kFloat32:
+          line += format("{:.9g}", get(float{}));
+          break;
+        case CsvType::kFloat64:
+          line += format("{:.17g}", get(double{}));
+          break;
+        default:
+          line += hex(get(std::string_view()));
       }
     }
     std::puts(line.c_str());
@@ -139,7 +150,8 @@ void image(const std::string& file, const std::string& out, int argc, char** arg
 }
 
 void resize(const std::string& file, const std::string& out, char** a) {
-  const int64_t h = std::atoi(a[0]), w = std::atoi(a[1]), c = std::atoi(a[2]), oh = std::atoi(a[5]), ow = std::atoi(a[6]);
+  const int64_t h = std::atoi(a[0]), w = std::atoi(a[1]), c = std::atoi(a[2]), oh = std::atoi(a[5]),
+                ow = std::atoi(a[6]);
   const bool u8 = std::string(a[3]) == "u8";
   const Sampling how = std::string(a[4]) == "nearest" ? Sampling::kNearest : Sampling::kBilinear;
   std::string bytes = load(file);
@@ -160,7 +172,9 @@ void resize(const std::string& file, const std::string& out, char** a) {
 }
 
 int run(const std::string& command, int argc, char** argv) {
-  const auto arg = [&](int i) { return i < argc ? std::string(argv[i]) : throw Error(Code::kUsage, "an argument is missing"); };
+  const auto arg = [&](int i) {
+    return i < argc ? std::string(argv[i]) : throw Error(Code::kUsage, "an argument is missing");
+  };
   if (command == "records") return records(arg(0), parse_compression(arg(1))), 0;
   if (command == "write-records") return write_records(arg(0), parse_compression(arg(1))), 0;
   if (command == "examples") return examples(arg(0), parse_compression(arg(1)), nullptr), 0;
@@ -185,7 +199,8 @@ int run(const std::string& command, int argc, char** argv) {
     const auto room = std::as_writable_bytes(std::span(values.data(), values.size()));
     for (int64_t at = 0; const int64_t n = s.read(3, room.subspan(size_t(at * s.member().row_bytes().value)));) at += n;
     save(arg(2), values.data(), values.size());
-    std::printf("%s %s %s\n", std::string(to_string(s.member().dtype)).c_str(), to_string(s.member().shape).c_str(), s.member().stored ? "stored" : "deflated");
+    std::printf("%s %s %s\n", std::string(to_string(s.member().dtype)).c_str(), to_string(s.member().shape).c_str(),
+                s.member().stored ? "stored" : "deflated");
     return 0;
   }
   if (command == "text") {

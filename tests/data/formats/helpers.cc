@@ -34,7 +34,8 @@ Picture picture(int height, int width, int channels, uint64_t seed) {
   for (int y = 0; y < height; ++y)
     for (int x = 0; x < width; ++x)
       for (int c = 0; c < channels; ++c)
-        p.values.push_back(uint8_t(128 + 90 * std::sin(a + 0.11 * x + c) * std::cos(b + 0.07 * y) + 8 * random.uniform()));
+        p.values.push_back(
+            uint8_t(128 + 90 * std::sin(a + 0.11 * x + c) * std::cos(b + 0.07 * y) + 8 * random.uniform()));
   return p;
 }
 
@@ -72,13 +73,17 @@ std::string png_of(const Picture& p, const PngHow& how) {
   png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
   png_infop info = png_create_info_struct(png);
   png_set_write_fn(
-      png, &out, [](png_structp s, png_bytep b, size_t n) { static_cast<std::string*>(png_get_io_ptr(s))->append(reinterpret_cast<char*>(b), n); },
+      png, &out,
+      [](png_structp s, png_bytep b, size_t n) {
+        static_cast<std::string*>(png_get_io_ptr(s))->append(reinterpret_cast<char*>(b), n);
+      },
       [](png_structp) {});
   int colour = p.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB;
   if (how.alpha) colour |= PNG_COLOR_MASK_ALPHA;
   if (how.palette) colour = PNG_COLOR_TYPE_PALETTE;
-  png_set_IHDR(png, info, png_uint_32(p.width), png_uint_32(p.height), how.depth, colour, how.interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE,
-               PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  png_set_IHDR(png, info, png_uint_32(p.width), png_uint_32(p.height), how.depth, colour,
+               how.interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
+               PNG_FILTER_TYPE_DEFAULT);
   png_color palette[256];
   for (int i = 0; i < 256; ++i) palette[i] = {png_byte(i), png_byte(255 - i), png_byte(i / 2)};
   if (how.palette) {

@@ -16,7 +16,9 @@ namespace millpond::data {
 
 inline std::span<const std::byte> bytes_of(std::string_view s) { return std::as_bytes(std::span(s.data(), s.size())); }
 /// Borrows the text.
-inline SharedSource text_source(std::string_view s, std::string name = "test.bin") { return view_bytes(bytes_of(s), std::move(name)); }
+inline SharedSource text_source(std::string_view s, std::string name = "test.bin") {
+  return view_bytes(bytes_of(s), std::move(name));
+}
 
 inline Error thrown(const std::function<void()>& f) {
   try {
@@ -48,7 +50,8 @@ struct PngHow {
   int depth = 8;
   bool alpha = false, palette = false, interlaced = false;
 };
-/// 16 bits: the value in the upper byte and noise in the lower; alpha: noise; palette: values of one channel as indices.
+/// 16 bits: the value in the upper byte and noise in the lower; alpha: noise; palette: values of one channel as
+/// indices.
 std::string png_of(const Picture& p, const PngHow& how = {});
 
 }  // namespace millpond::data

@@ -25,13 +25,15 @@ std::vector<std::string> listed(const ImageFolder& f, const std::string& folder)
 
 TEST_CASE("image folder: classes are the sorted folders, files sorted inside; the rest is counted") {
   Scratch dir;
-  for (const char* name : {"tulip/b.JPG", "tulip/a.png", "daisy/2.jpeg", "daisy/10.jpeg", "daisy/more/x.png", "daisy/a-b/y.jpg", "daisy/notes.txt", ".git/z.jpg", "top.jpg", "empty/readme"})
+  for (const char* name : {"tulip/b.JPG", "tulip/a.png", "daisy/2.jpeg", "daisy/10.jpeg", "daisy/more/x.png",
+                           "daisy/a-b/y.jpg", "daisy/notes.txt", ".git/z.jpg", "top.jpg", "empty/readme"})
     touch(dir, name);
   const std::string root = dir.path("");
   const ImageFolder f(root);
   CHECK(f.class_names() == std::vector<std::string>{"daisy", "empty", "tulip"});
   CHECK(listed(f, root.substr(0, root.size() - 1)) ==
-        std::vector<std::string>{"daisy/10.jpeg 0", "daisy/2.jpeg 0", "daisy/a-b/y.jpg 0", "daisy/more/x.png 0", "tulip/a.png 2", "tulip/b.JPG 2"});
+        std::vector<std::string>{"daisy/10.jpeg 0", "daisy/2.jpeg 0", "daisy/a-b/y.jpg 0", "daisy/more/x.png 0",
+                                 "tulip/a.png 2", "tulip/b.JPG 2"});
   CHECK(f.ignored() == 2);
   CHECK(f.memory() < Bytes{1000});
   const ImageFolder some(root, {.class_names = {"tulip", "daisy"}});
@@ -60,7 +62,9 @@ TEST_CASE("image folder: what cannot be listed is said clearly") {
   CHECK(thrown([&] { ImageFolder f(dir.path("file")); }).text() == dir.path("file") + " is not a folder");
   CHECK(thrown([&] { ImageFolder f(dir.path(".")); }).text().ends_with("holds no folder, so there are no classes"));
   touch(dir, "a/x.gif");
-  CHECK(thrown([&] { ImageFolder f(dir.path(".")); }).text().ends_with("holds no image: 1 files, none of them .jpg, .jpeg or .png"));
+  CHECK(thrown([&] { ImageFolder f(dir.path(".")); })
+            .text()
+            .ends_with("holds no image: 1 files, none of them .jpg, .jpeg or .png"));
   touch(dir, "a/x.jpg");
   CHECK(thrown([&] { ImageFolder f(dir.path("."), {.class_names = {"b"}}); }).code() == Code::kFile);
   CHECK(thrown([&] { ImageFolder f(dir.path("."), {.class_names = {"../a"}}); }).code() == Code::kUsage);

@@ -21,7 +21,8 @@ Decoded decode(std::string_view file, const ImageOptions& o = {}, ImageDecoder* 
   const ImageSize size = decoded_size(image_header(bytes_of(file), "i"), o, "i");
   const int64_t row = size.width * size.channels, stride = row + 5;
   std::vector<uint8_t> room(size_t(64 + stride * size.height + 64), 0xa5);
-  const ImageSize got = d.decode(bytes_of(file), std::span(room).subspan(64, size_t(stride * (size.height - 1) + row)), o, "i", stride);
+  const ImageSize got =
+      d.decode(bytes_of(file), std::span(room).subspan(64, size_t(stride * (size.height - 1) + row)), o, "i", stride);
   CHECK(got == size);
   Decoded out{size, {}};
   for (int64_t y = 0; y < size.height; ++y) {
@@ -58,7 +59,8 @@ TEST_CASE("image: a JPEG of any kind comes out close to what went in") {
       CHECK(decode(jpeg_of(grey), {.channels = 0}).size.channels == 1);
       const Decoded y = decode(jpeg_of(colour), {.channels = 1});
       for (int i = 0; i < height * width; ++i) {
-        const double luma = 0.299 * colour.values[size_t(3 * i)] + 0.587 * colour.values[size_t(3 * i + 1)] + 0.114 * colour.values[size_t(3 * i + 2)];
+        const double luma = 0.299 * colour.values[size_t(3 * i)] + 0.587 * colour.values[size_t(3 * i + 1)] +
+                            0.114 * colour.values[size_t(3 * i + 2)];
         REQUIRE(std::abs(luma - y.values[size_t(i)]) < 16);
       }
     }
@@ -72,7 +74,8 @@ TEST_CASE("image: CMYK becomes RGB by its inks") {
   // libjpeg writes an Adobe marker, so the inks count as inverted: light = ink * black / 255.
   std::vector<uint8_t> wanted;
   for (int i = 0; i < 16 * 24; ++i)
-    for (int c = 0; c < 3; ++c) wanted.push_back(uint8_t(ink.values[size_t(4 * i + 3)] * ink.values[size_t(4 * i + c)] / 255));
+    for (int c = 0; c < 3; ++c)
+      wanted.push_back(uint8_t(ink.values[size_t(4 * i + 3)] * ink.values[size_t(4 * i + c)] / 255));
   CHECK(mean_difference(d.values, wanted) < 2.5);
   CHECK(decode(jpeg_of(ink), {.channels = 1}).size == ImageSize{16, 24, 1});
 }
@@ -108,13 +111,15 @@ TEST_CASE("image: a PNG of any kind comes out exactly") {
         for (bool alpha : {false, true}) {
           CHECK(decode(png_of(colour, {depth, alpha, false, interlaced})).values == colour.values);
           CHECK(decode(png_of(grey, {depth, alpha, false, interlaced}), {.channels = 1}).values == grey.values);
-          CHECK(decode(png_of(grey, {depth, alpha, false, interlaced}), {.channels = 0}).size == ImageSize{height, width, 1});
+          CHECK(decode(png_of(grey, {depth, alpha, false, interlaced}), {.channels = 0}).size ==
+                ImageSize{height, width, 1});
           const Decoded wide = decode(png_of(grey, {depth, alpha, false, interlaced}));
           for (size_t i = 0; i < wide.values.size(); ++i) REQUIRE(wide.values[i] == grey.values[i / 3]);
         }
       for (int depth : {1, 2, 4}) {
         const Decoded d = decode(png_of(grey, {depth, false, false, interlaced}), {.channels = 1});
-        for (size_t i = 0; i < d.values.size(); ++i) REQUIRE(d.values[i] == (grey.values[i] >> (8 - depth)) * 255 / ((1 << depth) - 1));
+        for (size_t i = 0; i < d.values.size(); ++i)
+          REQUIRE(d.values[i] == (grey.values[i] >> (8 - depth)) * 255 / ((1 << depth) - 1));
       }
       for (int depth : {1, 2, 4, 8}) {
         const Decoded d = decode(png_of(grey, {depth, false, true, interlaced}));
@@ -138,16 +143,19 @@ TEST_CASE("image: the size is read from the header alone") {
   CHECK(image_size(bytes_of(jpeg), "i") == ImageSize{20, 30, 3});
   CHECK(image_size(bytes_of({jpeg.data(), 400}), "i") == ImageSize{20, 30, 3});
   CHECK(image_size(bytes_of({png.data(), 29}), "i") == ImageSize{7, 9, 1});
-  CHECK(thrown([] { image_size(bytes_of("GIF89a"), "x.gif"); }).what() ==
-        std::string("x.gif: at byte 0 expected a JPEG or PNG image, found \"GIF89a\"; convert it, or leave it out of the folder\n"
-                    "  file     x.gif\n  where    byte 0\n  expected a JPEG or PNG image\n  found    \"GIF89a\""));
+  CHECK(
+      thrown([] { image_size(bytes_of("GIF89a"), "x.gif"); }).what() ==
+      std::string(
+          "x.gif: at byte 0 expected a JPEG or PNG image, found \"GIF89a\"; convert it, or leave it out of the folder\n"
+          "  file     x.gif\n  where    byte 0\n  expected a JPEG or PNG image\n  found    \"GIF89a\""));
   CHECK(thrown([] { image_size({}, "x"); }).code() == Code::kFormat);
 }
 
 TEST_CASE("image: cut at any byte it is refused, and the decoder goes on to work") {
   ImageDecoder decoder;
   const Picture p = picture(16, 16, 3);
-  for (const std::string& whole : {jpeg_of(p), jpeg_of(p, {.progressive = true}), png_of(p), png_of(p, {8, false, false, true})}) {
+  for (const std::string& whole :
+       {jpeg_of(p), jpeg_of(p, {.progressive = true}), png_of(p), png_of(p, {8, false, false, true})}) {
     for (size_t n = 0; n < whole.size(); ++n) {
       const std::string part = whole.substr(0, n);
       const Error e = thrown([&] { decode(part, {}, &decoder); });

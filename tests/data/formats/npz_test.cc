@@ -33,23 +33,28 @@ std::string archive(const std::vector<Part>& parts, bool large = false, const st
     const std::string packed = p.deflate ? deflated(p.content, -15) : p.content;
     const auto crc = uint32_t(crc32(0, reinterpret_cast<const Bytef*>(p.content.data()), uInt(p.content.size())));
     const uint64_t at = body.size();
-    const std::string both = little(large ? 0xffffffff : packed.size(), 4) + little(large ? 0xffffffff : p.content.size(), 4);
-    const std::string big = large ? little(1, 2) + little(24, 2) + little(p.content.size(), 8) + little(packed.size(), 8) + little(at, 8) : "";
-    const std::string common = little(0, 2) + little(p.deflate ? 8 : 0, 2) + little(0, 4) + little(crc, 4) + both + little(p.name.size(), 2);
+    const std::string both =
+        little(large ? 0xffffffff : packed.size(), 4) + little(large ? 0xffffffff : p.content.size(), 4);
+    const std::string big =
+        large ? little(1, 2) + little(24, 2) + little(p.content.size(), 8) + little(packed.size(), 8) + little(at, 8)
+              : "";
+    const std::string common =
+        little(0, 2) + little(p.deflate ? 8 : 0, 2) + little(0, 4) + little(crc, 4) + both + little(p.name.size(), 2);
     body += "PK\x03\x04" + little(20, 2) + common + little(4, 2) + p.name + "\x99\x99" + little(0, 2) + packed;
-    directory += "PK\x01\x02" + little(20, 2) + little(20, 2) + common + little(big.size(), 2) + little(0, 2) + little(0, 2) + little(0, 2) + little(0, 4) +
-                 little(large ? 0xffffffff : at, 4) + p.name + big;
+    directory += "PK\x01\x02" + little(20, 2) + little(20, 2) + common + little(big.size(), 2) + little(0, 2) +
+                 little(0, 2) + little(0, 2) + little(0, 4) + little(large ? 0xffffffff : at, 4) + p.name + big;
   }
   const uint64_t at = body.size();
   body += directory;
   if (large) {
     const uint64_t end = body.size();
-    body += "PK\x06\x06" + little(44, 8) + little(45, 2) + little(45, 2) + little(0, 8) + little(parts.size(), 8) + little(parts.size(), 8) +
-            little(directory.size(), 8) + little(at, 8);
+    body += "PK\x06\x06" + little(44, 8) + little(45, 2) + little(45, 2) + little(0, 8) + little(parts.size(), 8) +
+            little(parts.size(), 8) + little(directory.size(), 8) + little(at, 8);
     body += "PK\x06\x07" + little(0, 4) + little(end, 8) + little(1, 4);
   }
-  return body + "PK\x05\x06" + little(0, 4) + little(large ? 0xffff : parts.size(), 2) + little(large ? 0xffff : parts.size(), 2) +
-         little(large ? 0xffffffff : directory.size(), 4) + little(large ? 0xffffffff : at, 4) + little(comment.size(), 2) + comment;
+  return body + "PK\x05\x06" + little(0, 4) + little(large ? 0xffff : parts.size(), 2) +
+         little(large ? 0xffff : parts.size(), 2) + little(large ? 0xffffffff : directory.size(), 4) +
+         little(large ? 0xffffffff : at, 4) + little(comment.size(), 2) + comment;
 }
 std::string floats(int n) {
   std::string s;
@@ -116,11 +121,13 @@ TEST_CASE("npz: every prefix is refused, and a changed byte never goes unnoticed
       const std::string whole = archive({{"x.npy", npy("<f4", "(10, 3)", values), deflate}}, large);
       const auto read = [](const std::string& file) {
         const NpzFile f(text_source(file, "t.npz"));
-        if (f.members().size() != 1 || f.members()[0].shape != Shape{10, 3} || f.members()[0].dtype != DType::kFloat32) return std::string("another");
+        if (f.members().size() != 1 || f.members()[0].shape != Shape{10, 3} || f.members()[0].dtype != DType::kFloat32)
+          return std::string("another");
         NpzStream s(f, f.members()[0].name);
         return all(s, 4);
       };
-      for (size_t n = 0; n < whole.size(); ++n) REQUIRE(thrown([&] { read(whole.substr(0, n)); }).code() == Code::kFormat);
+      for (size_t n = 0; n < whole.size(); ++n)
+        REQUIRE(thrown([&] { read(whole.substr(0, n)); }).code() == Code::kFormat);
       for (size_t at = 0; at < whole.size(); ++at) {
         std::string bad = whole;
         bad[at] = char(bad[at] ^ 0x21);

@@ -14,6 +14,7 @@ using namespace millpond;
 using namespace millpond::data;
 
 namespace {
+int64_t quick_ones = 0;
 template <class T>
 T strto(const char* s) {
   if constexpr (sizeof(T) == 4)
@@ -28,6 +29,11 @@ void same(const std::string& text) {
   T got = 77;
   const char* end = parse_number(padded.c_str(), got);
   const T wanted = strto<T>(text.c_str());
+  T quick = 77;
+  if (const char* stop = quick_number(padded.c_str(), ',', quick)) {
+    ++quick_ones;
+    if (stop != end || std::memcmp(&quick, &wanted, sizeof quick) != 0) CHECK_MESSAGE(false, "quick_number ", text);
+  }
   const bool equal = end == padded.c_str() + text.size() && std::memcmp(&got, &wanted, sizeof got) == 0;
   if (!equal) {
     CAPTURE(text);
@@ -67,6 +73,7 @@ TEST_CASE("number: floats and doubles of every size are read as the C library re
     same_both(print("%.6f", random.uniform() * 100));
     same_both(print("%.*f", int(random.below(20)), random.normal() * 1000));
   }
+  CHECK(quick_ones > 500000);
 }
 
 TEST_CASE("number: digits, points and exponents at random") {
@@ -78,7 +85,8 @@ TEST_CASE("number: digits, points and exponents at random") {
       s += '.';
       for (uint64_t n = random.below(random.below(4) ? 9 : 24); n > 0; --n) s += char('0' + random.below(10));
     }
-    if (random.below(3) == 0) s += (random.below(2) ? "e" : "E") + print("%s%d", random.below(3) == 0 ? "+" : "", int(random.below(700)) - 350);
+    if (random.below(3) == 0)
+      s += (random.below(2) ? "e" : "E") + print("%s%d", random.below(3) == 0 ? "+" : "", int(random.below(700)) - 350);
     if (s.find("+-") != std::string::npos) continue;
     same_both(s);
   }
@@ -111,11 +119,40 @@ TEST_CASE("number: exactly between two floats or two doubles, and a digit beside
 }
 
 TEST_CASE("number: ends of the ranges, zeros, infinities") {
-  for (const char* s : {"0", "-0", "0.0", "-0.0e5", "0e999999999999", "1e400", "-1e400", "1e-400", "-1e-400", "1e39", "3.4028235e38", "3.4028236e38",
-                        "1.1754943e-38", "1e-45", "7e-46", "1.7976931348623157e308", "1.7976931348623159e308", "2.2250738585072014e-308",
-                        "4.9406564584124654e-324", "2.4703282292062327e-324", "1e99999999999999999999", "1e-99999999999999999999", "5.", ".5", "-.5",
-                        "18446744073709551615", "18446744073709551616", "99999999999999999999", "0.000000000000000000000000000000000000000000001",
-                        "1000000000000000000000000000000000000000000000000", "inf", "-INF", "Infinity", "123456789012345678901234567890e-30"})
+  for (const char* s : {"0",
+                        "-0",
+                        "0.0",
+                        "-0.0e5",
+                        "0e999999999999",
+                        "1e400",
+                        "-1e400",
+                        "1e-400",
+                        "-1e-400",
+                        "1e39",
+                        "3.4028235e38",
+                        "3.4028236e38",
+                        "1.1754943e-38",
+                        "1e-45",
+                        "7e-46",
+                        "1.7976931348623157e308",
+                        "1.7976931348623159e308",
+                        "2.2250738585072014e-308",
+                        "4.9406564584124654e-324",
+                        "2.4703282292062327e-324",
+                        "1e99999999999999999999",
+                        "1e-99999999999999999999",
+                        "5.",
+                        ".5",
+                        "-.5",
+                        "18446744073709551615",
+                        "18446744073709551616",
+                        "99999999999999999999",
+                        "0.000000000000000000000000000000000000000000001",
+                        "1000000000000000000000000000000000000000000000000",
+                        "inf",
+                        "-INF",
+                        "Infinity",
+                        "123456789012345678901234567890e-30"})
     same_both(s);
   float f = 0;
   const std::string nan = "NaN," + std::string(kSlack, ' ');
@@ -142,6 +179,11 @@ TEST_CASE("number: whole numbers up to the ends of int64, and not beyond") {
   Random random(4);
   const auto read = [](const std::string& s, int64_t& v) {
     const std::string padded = s + "," + std::string(kSlack, '9');
+    int64_t quick = 0;
+    if (const char* stop = quick_number(padded.c_str(), ',', quick)) {
+      CHECK(stop == padded.c_str() + s.size());
+      CHECK(quick == std::stoll(s));
+    }
     return parse_number(padded.c_str(), v) == padded.c_str() + s.size();
   };
   for (int i = 0; i < 100000; ++i) {

@@ -73,7 +73,8 @@ TEST_CASE("source: gzip, zlib and deflate streams come out whole, in pieces of a
     int bits;
     Compression how;
   };
-  for (const auto& [bits, how] : {Kind{31, Compression::kGzip}, Kind{31, Compression::kAuto}, Kind{15, Compression::kZlib}, Kind{-15, Compression::kDeflate}}) {
+  for (const auto& [bits, how] : {Kind{31, Compression::kGzip}, Kind{31, Compression::kAuto},
+                                  Kind{15, Compression::kZlib}, Kind{-15, Compression::kDeflate}}) {
     const std::string packed = deflated(text, bits);
     for (size_t piece : {1000, 65536, 1 << 20}) {
       ByteStream s(text_source(packed), how);
@@ -85,6 +86,12 @@ TEST_CASE("source: gzip, zlib and deflate streams come out whole, in pieces of a
         CHECK(read_in_pieces(s, piece) == text.substr(size_t(std::min<int64_t>(at, 300000))));
       }
     }
+  }
+  // A deflate stream may be read to its last byte while much of what it says is still to come.
+  const std::string zeros = deflated(std::string(100000, 'z'), -15);
+  for (size_t piece : {1, 7, 1000}) {
+    ByteStream s(text_source(zeros), Compression::kDeflate);
+    CHECK(read_in_pieces(s, piece) == std::string(100000, 'z'));
   }
   ByteStream plain(text_source(text), Compression::kAuto);
   CHECK_FALSE(plain.compressed());

@@ -62,9 +62,11 @@ TEST_CASE("crc32c: known values, and the instruction agrees with the table at ev
   }
 }
 
-TEST_CASE("tfrecord: records come back from plain, gzip and zlib files, through a small buffer, and from a saved position") {
+TEST_CASE(
+    "tfrecord: records come back from plain, gzip and zlib files, through a small buffer, and from a saved position") {
   Scratch dir;
-  for (const auto& records : {some_records(1, 50, 100), some_records(2, 20, 30000), some_records(3, 0, 1), std::vector<std::string>(30)}) {
+  for (const auto& records :
+       {some_records(1, 50, 100), some_records(2, 20, 30000), some_records(3, 0, 1), std::vector<std::string>(30)}) {
     for (Compression how : {Compression::kNone, Compression::kGzip, Compression::kZlib}) {
       const std::string file = dir.path("a.tfrecord");
       RecordWriter w(file, how);
@@ -133,7 +135,8 @@ TEST_CASE("tfrecord: any byte changed is found; only the record it is in is lost
       RecordReader r(text_source(bad, "bad.tfrecord"));
       const Error e = thrown([&] { all(r); });
       REQUIRE(e.code() == Code::kFormat);
-      REQUIRE(e.text().starts_with(format("bad.tfrecord: record {}, byte {}", i, at < begin + 12 ? begin + 8 : begin + 12)));
+      REQUIRE(e.text().starts_with(
+          format("bad.tfrecord: record {}, byte {}", i, at < begin + 12 ? begin + 8 : begin + 12)));
       RecordReader skip(text_source(bad), {.on_bad = OnBad::kSkip});
       std::vector<std::string> rest = records;
       rest.erase(rest.begin() + ptrdiff_t(i));
@@ -157,7 +160,8 @@ TEST_CASE("tfrecord: a length that lies costs no memory, and one beyond max_reco
   lie += "some bytes";
   RecordReader r(text_source(lie, "lie"));
   CHECK(thrown([&] { all(r); }).text() ==
-        "lie: record 0, byte 0: expected a record of 1099511627776 bytes and its CRC, found the end of the file, 10 bytes after the length");
+        "lie: record 0, byte 0: expected a record of 1099511627776 bytes and its CRC, found the end of the file, 10 "
+        "bytes after the length");
   const std::string packed = deflated(lie + std::string(1 << 20, 'x'), 31);
   RecordReader z(text_source(packed), {.compression = Compression::kGzip, .max_record = Bytes{int64_t{1} << 40}});
   CHECK(thrown([&] { all(z); }).code() == Code::kFormat);
