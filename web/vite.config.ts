@@ -1,4 +1,5 @@
 import {createHash} from "node:crypto";
+import {readFileSync, writeFileSync} from "node:fs";
 import {defineConfig, type Plugin} from "vite";
 import {viteSingleFile} from "vite-plugin-singlefile";
 
@@ -7,17 +8,15 @@ function policy(): Plugin {
   return {
     name: "millpond-policy",
     enforce: "post",
-    generateBundle(_options, bundle) {
-      for (const file of Object.values(bundle)) {
-        if (file.type !== "asset" || !file.fileName.endsWith(".html")) continue;
-        let html = String(file.source);
-        const hashes = [...html.matchAll(/<script(?![^>]*type="application)[^>]*>([\s\S]*?)<\/script>/g)].map(
-          found => `'sha256-${createHash("sha256").update(found[1]).digest("base64")}'`,
-        );
-        const rules = `default-src 'none'; script-src ${hashes.join(" ")}; style-src 'unsafe-inline'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'`;
-        html = html.replace("millpond:policy", () => rules);
-        file.source = html;
-      }
+    // On disk: only then is everything in one file.
+    writeBundle(options) {
+      const path = `${options.dir}/index.html`;
+      const html = readFileSync(path, "utf8");
+      const hashes = [...html.matchAll(/<script(?![^>]*type="application)[^>]*>([\s\S]*?)<\/script>/g)].map(
+        found => `'sha256-${createHash("sha256").update(found[1]).digest("base64")}'`,
+      );
+      const rules = `default-src 'none'; script-src ${hashes.join(" ")}; style-src 'unsafe-inline'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'`;
+      writeFileSync(path, html.replace("millpond:policy", () => rules));
     },
   };
 }

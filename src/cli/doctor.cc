@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "base/format.h"
+#include "cli/live.h"
 #include "cli/pages.h"
 #include "cli/self.h"
 
@@ -65,8 +66,11 @@ watch::Result watch_program(const WatchOptions& o, const std::vector<std::string
         text += format("  {}{} each", *p.bytes_per_period > 0 ? "+" : "-", Bytes{int64_t(std::fabs(*p.bytes_per_period))});
       std::fprintf(stderr, "\r\033[K%.*s\r", 100, text.c_str());
     };
+  std::optional<Live> page;
+  if (o.live) w.opened = [&](const std::string& path) { page.emplace(path); };
   const watch::Result result = watch::watch(w);
   if (live) std::fputs("\r\033[K", stderr);
+  if (page) page->finish();
   return result;
 }
 
