@@ -2,13 +2,14 @@
 # Brings what the build needs. Looks first and is silent about what is there, so it costs nothing to run again.
 #   root       apt-get install
 #   not root   the same Debian packages, downloaded and unpacked into .deps; CMake looks there by itself
-# MILLPOND_SETUP=prefix takes the second way for root too.
+# MILLPOND_SETUP=prefix takes the second way for root too. `setup.sh browser` brings Chromium too, for the tests of the report page.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tools=(cmake:cmake ninja:ninja-build ccache:ccache) # command:package
 libraries=(libxsmm-dev libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev libsqlite3-dev libhdf5-dev doctest-dev
   libbenchmark-dev libunwind-dev liblzma-dev libdw-dev zlib1g-dev)
+[ "${1:-}" != browser ] || tools+=(chromium:chromium)
 system=(c++:g++ python3:python3) # only root can install these
 
 say() { printf 'setup: %s\n' "$*"; }
@@ -86,8 +87,9 @@ install_prefix() {
     file=/usr/lib/x86_64-linux-gnu/$(basename "$(readlink "$link")")
     if [ -e "$file" ]; then ln -sf "$file" "$link"; fi
   done < <(find .deps/usr/lib -xtype l -name 'lib*.so')
+  if [ -x .deps/usr/lib/chromium/chromium ]; then ln -sf ../lib/chromium/chromium .deps/usr/bin/chromium; fi # Debian's script knows absolute paths only
   # A tool that was unpacked needs the libraries beside it.
-  for tool in cmake ctest cpack ninja ccache; do
+  for tool in cmake ctest cpack ninja ccache chromium; do
     [ -x ".deps/usr/bin/$tool" ] || continue
     cat >".deps/bin/$tool" <<'WRAPPER'
 #!/bin/sh

@@ -60,25 +60,29 @@ AccountTable of_engine(const RunContents& run, const AccountLimits& limits) {
     if (bytes > 0) order.emplace_back(-bytes, name);
   std::sort(order.begin(), order.end());
   AccountTable table;
-  std::map<std::string, size_t> place;
-  for (const auto& [bytes, name] : order) {
-    if (place.size() >= limits.accounts) break;
-    place[name] = table.accounts.size();
-    table.accounts.push_back({name, kind_of(name), {}});
+  const size_t most_accounts = std::min(limits.accounts, limits.cells / std::max<size_t>(1, std::min(limits.moments, run.os.size())));
+  std::map<std::string, size_t> place, others;  // of an account; of a group's small ones
+  for (size_t i = 0; i < order.size(); ++i) {
+    const std::string& name = order[i].second;
+    if (i < most_accounts) {
+      place[name] = table.accounts.size();
+      table.accounts.push_back({name, kind_of(name), {}});
+      continue;
+    }
+    const auto [at, fresh] = others.try_emplace(group_of(name), table.accounts.size());
+    if (fresh) table.accounts.push_back({group_of(name) + "/all others", kind_of(name), {}});
+    place[name] = at->second;
   }
-  const bool others = order.size() > place.size();
-  if (others) table.accounts.push_back({"all other accounts", AccountKind::kUse, {}});
-  std::map<std::string, int64_t> left;  // now, of accounts that have no column
-  int64_t left_sum = 0;
+  std::map<std::string, int64_t> held;  // now, by account
   std::vector<int64_t> now(table.accounts.size(), 0);
   size_t r = 0;
   for (const size_t i : spread(run.os.size(), limits.moments, changes)) {
     for (; r < rows.size() && rows[r]->t <= run.os[i].t; ++r) {
       const auto at = place.find(rows[r]->account);
-      if (at != place.end()) now[at->second] = rows[r]->bytes.value;
-      else left_sum += rows[r]->bytes.value - std::exchange(left[rows[r]->account], rows[r]->bytes.value);
+      if (at == place.end()) continue;  // never held anything
+      int64_t& before = held[rows[r]->account];
+      now[at->second] += rows[r]->bytes.value - std::exchange(before, rows[r]->bytes.value);
     }
-    if (others) now.back() = left_sum;
     table.t.push_back(run.os[i].t);
     table.resident.push_back(run.os[i].rss ? std::optional(run.os[i].rss->value) : std::nullopt);
     for (size_t a = 0; a < now.size(); ++a) table.accounts[a].bytes.push_back(now[a]);

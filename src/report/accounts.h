@@ -26,11 +26,12 @@ struct Account {
 struct AccountTable {
   std::vector<double> t;                         // moments, rising
   std::vector<std::optional<int64_t>> resident;  // then
-  std::vector<Account> accounts;                 // the ones with most bytes first; those beyond `most_accounts` are summed up in the last
+  std::vector<Account> accounts;                 // most bytes first; those beyond the limit are summed up by group, so that groups are exact
 };
 
 struct AccountLimits {
-  size_t moments = 1500, accounts = 200;
+  size_t moments = 1500, accounts = 4000;
+  size_t cells = 400'000;  // of both together
 };
 AccountTable accounts_over_time(const RunContents& run, const AccountLimits& limits = {});
 

@@ -58,7 +58,7 @@ std::string csv(const RunContents& run) {
   };
   for (const runfile::OsRow& r : run.os)
     if (r.rss) line(r.t, "resident", "resident", r.rss->value);
-  const AccountTable table = accounts_over_time(run, {.moments = 20000, .accounts = 2000});
+  const AccountTable table = accounts_over_time(run, {.moments = 20000, .accounts = 4000, .cells = 4'000'000});
   for (size_t i = 0; i < table.t.size(); ++i)
     for (const Account& a : table.accounts) line(table.t[i], a.name, to_string(a.kind), a.bytes[i]);
   return out;

@@ -29,7 +29,7 @@
 //
 // A column is an array of integers, each the difference to the one before (null: not measured, and the next counts from the last that was). Times
 // are whole milliseconds. Bytes are exact: the same integers as in the run file. Bounds: 6,000 points of resident memory (of more, the least and the
-// most of each stretch stay), 1,500 moments and 200 accounts, 4,000 marks and phases, 160 snapshots of at most 1,500 stacks (the rest in `other`),
+// most of each stretch stay), 1,500 moments, 4,000 accounts and 400,000 of both together, 4,000 marks and phases, 160 snapshots of at most 1,500 stacks (the rest in `other`),
 // 12 programs of 8,000 buffers. A page of the largest run is below 2 MB.
 #pragma once
 #include <nlohmann/json.hpp>

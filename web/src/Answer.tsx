@@ -1,6 +1,6 @@
 import {codeChange, kVerdicts, leading} from "./answer";
 import type {Run} from "./decode";
-import {baseName, bytes, duration, percent, plural, shown, signedBytes, thousands} from "./format";
+import {baseName, bytes, duration, plural, shown, signedBytes, thousands} from "./format";
 import type {FindingData, Kind} from "./types";
 import {Words} from "./Words";
 
@@ -77,7 +77,7 @@ export function Answer({run}: {run: Run}) {
           />
         )}
         <Number name="Ran for" value={duration(facts.seconds)} more={ending(run)} />
-        {finding && <Number name="How sure" value={percent(finding.confidence)} more={finding.cause ? `cause ${finding.cause}` : undefined} />}
+        {finding && <Number name="How sure" value={`${Math.round(finding.confidence * 100)} %`} more={finding.cause ? `cause ${finding.cause}` : undefined} />}
       </dl>
     </section>
   );

@@ -1,7 +1,7 @@
 import {kVerdicts, threadLink} from "./answer";
 import {Badge, Fix} from "./Answer";
 import type {Run} from "./decode";
-import {bytes, duration, percent, plural, shown, thousands} from "./format";
+import {bytes, duration, plural, shown, thousands} from "./format";
 import {Cohorts, Probes, Slope} from "./SmallCharts";
 import type {FindingData, PlaceData} from "./types";
 import {Empty, Words} from "./Words";
@@ -44,7 +44,7 @@ function Card({run, finding}: {run: Run; finding: FindingData}) {
       <div class="head">
         <Badge kind={finding.kind} />
         <Rate finding={finding} />
-        <span class="muted">{percent(finding.confidence)} sure{finding.cause && `, cause ${shown(finding.cause, 40)}`}</span>
+        <span class="muted">{Math.round(finding.confidence * 100)} % sure{finding.cause && `, cause ${shown(finding.cause, 40)}`}</span>
       </div>
       <h3 class="title"><Words text={finding.title} /></h3>
       <div class="columns">
@@ -55,6 +55,9 @@ function Card({run, finding}: {run: Run; finding: FindingData}) {
               <ul class="evidence">{finding.evidence.map((sentence, i) => <li key={i}><Words text={sentence} /></li>)}</ul>
             </div>
           )}
+        </div>
+        <div>
+          {finding.blame && <div class="block"><Source place={finding.blame} /></div>}
           {(finding.holder || finding.chain.length > 0) && (
             <div class="block">
               <h4 class="label">Held by</h4>
@@ -90,9 +93,6 @@ function Card({run, finding}: {run: Run; finding: FindingData}) {
               </ul>
             </div>
           )}
-        </div>
-        <div>
-          {finding.blame && <div class="block"><Source place={finding.blame} /></div>}
           {finding.fix && !first && <Fix finding={finding} />}
         </div>
       </div>

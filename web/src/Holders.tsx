@@ -1,6 +1,6 @@
 import {useEffect, useMemo, useRef, useState} from "preact/hooks";
 import type {Run} from "./decode";
-import {bytes, clock, exact, percent, shortPath, shown, signedBytes, thousands} from "./format";
+import {bytes, clock, exact, percent, plural, shortPath, shown, signedBytes, thousands} from "./format";
 import {callTree, isDifference, matches, rectangles, snapshotAt, table, weights, type Call, type Look, type Rect} from "./tree";
 import type {Moments} from "./Timeline";
 import {Empty} from "./Words";
@@ -82,7 +82,7 @@ export function Holders({run, moments}: {run: Run; moments: Moments | null}) {
       <div class="tools">
         <label class="hidden" for="search">Search places</label>
         <input id="search" class="search" type="search" placeholder="Search file, function or source" value={query} onInput={e => setQuery(e.currentTarget.value)} />
-        <span class="muted" role="status">{query ? `${thousands(shownRows.length)} of ${thousands(rows.length)} places` : `${thousands(rows.length)} places`}</span>
+        <span class="muted" role="status">{query ? `${thousands(shownRows.length)} of ${plural(rows.length, "place")}` : plural(rows.length, "place")}</span>
       </div>
       {shownRows.length === 0 ? (
         <Empty title="No place matches">Every word must be in the file, the function or the line.</Empty>

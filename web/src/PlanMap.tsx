@@ -27,7 +27,7 @@ export function PlanSection({run, theme}: {run: Run; theme: string}) {
       <div class="section-head">
         <h2 id="plan-title">The plan</h2>
         <p>
-          The arena of {bytes(program.planned)}, as it was laid out before the first batch in {(program.planSeconds * 1000).toFixed(1)} ms. No layout can be below{" "}
+          The arena of {bytes(program.planned)}, as it was laid out before the first batch{program.planSeconds >= 0.00005 ? ` in ${(program.planSeconds * 1000).toFixed(1)} ms` : ""}. No layout can be below{" "}
           {bytes(program.lowerBound)}: {gap <= 0 ? "this one is as small as can be" : `this one is ${percent(gap)} above`}.
         </p>
       </div>

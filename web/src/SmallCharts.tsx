@@ -19,6 +19,11 @@ export function Slope({run, finding}: {run: Run; finding: FindingData}) {
   const pad = Math.max((high - low) * 0.1, high * 0.01, 1);
   const px = (x: number) => 6 + ((x - x0) / Math.max(1e-9, x1 - x0)) * (kWide - 12);
   const py = (v: number) => kTall - 18 - ((v - low + pad) / (high - low + 2 * pad)) * (kTall - 34);
+  // rounds are named as the program counts them
+  const round = (i: number) => {
+    const mark = run.marks.find(m => m.period && m.kind === run.data.periods!.kind && Math.abs(m.t - p.t[i]) < 0.5);
+    return Math.round(mark && mark.kind !== "timer" ? mark.index : p.x[i]);
+  };
   const warm = points.filter(q => q.x >= p.warm);
   const last = warm[warm.length - 1] ?? points[points.length - 1];
   const first = warm[0] ?? points[0];
@@ -31,8 +36,8 @@ export function Slope({run, finding}: {run: Run; finding: FindingData}) {
           <line x1={px(first.x)} y1={py(first.y)} x2={px(last.x)} y2={py(last.y)} stroke="var(--tone)" stroke-width="1.5" stroke-dasharray="5 3" />
         )}
         {points.map((q, i) => <circle key={i} cx={px(q.x)} cy={py(q.y)} r={points.length > 80 ? 1.4 : 2.6} fill={q.x < p.warm ? "var(--line-strong)" : "var(--band-0)"} />)}
-        <text x={6} y={kTall - 5}>{p.unit} {Math.round(x0)}</text>
-        <text x={kWide - 6} y={kTall - 5} text-anchor="end">{Math.round(x1)}</text>
+        <text x={6} y={kTall - 5}>{p.unit} {round(0)}</text>
+        <text x={kWide - 6} y={kTall - 5} text-anchor="end">{round(p.x.length - 1)}</text>
         <text x={kWide - 6} y={9} text-anchor="end">{bytes(high)}</text>
       </svg>
       <figcaption>{y === p.live ? "In use by the allocators" : "Resident"} after every {p.unit}{first.x > x0 ? "; grey is warm-up" : ""}.</figcaption>

@@ -169,7 +169,7 @@ export function Timeline(props: {run: Run; theme: string; moments: Moments | nul
     <section class="card" id="time" aria-labelledby="time-title">
       <div class="section-head">
         <h2 id="time-title">Memory over time</h2>
-        <p>{view === "lines" ? "Live bytes by line of code, sampled; the line is resident memory." : run.data.source === "engine" ? "Every account of the engine, exact; the line is resident memory." : "What the allocators hold, at the program's own marks; the line is resident memory."}</p>
+        <p>{view === "lines" ? "Live bytes by line of code, sampled; the line is resident memory." : run.data.source === "engine" ? "Every account of the engine, exact from the moment it is taken; resident memory, the line, follows when pages are first touched." : "What the allocators hold, at the program's own marks; the line is resident memory."}</p>
       </div>
       <div class="tools">
         {lines && (
@@ -331,8 +331,16 @@ function drawOver(u: uPlot, run: Run, c: Colours, limit: number, band: ReturnTyp
     ctx.globalAlpha = 1;
   }
   ctx.setLineDash([]);
-  const every = Math.max(1, Math.ceil((marks.length * 62 * r) / width));
-  if (!run.phases.some(p => kLane.has(p.kind))) marks.forEach((m, i) => i % every === 0 && label(shown(m.label, 24), x(m.t), top - 8 * r, "center", c.ink3));
+  if (!run.phases.some(p => kLane.has(p.kind))) {
+    ctx.font = `${11 * r}px ${c.sans}`;
+    let free = left;
+    for (const m of marks) {
+      const half = ctx.measureText(m.label).width / 2;
+      if (x(m.t) - half < free || x(m.t) + half > left + width) continue;
+      label(shown(m.label, 24), x(m.t), top - 8 * r, "center", c.ink3);
+      free = x(m.t) + half + 10 * r;
+    }
+  }
   // where it would go
   if (band && to > band.from.t) {
     const end = Math.min(to, band.late);
@@ -356,7 +364,7 @@ function drawOver(u: uPlot, run: Run, c: Colours, limit: number, band: ReturnTyp
     ctx.lineTo(x(likely), y(forecastAt(band, likely).likely));
     ctx.stroke();
     ctx.setLineDash([]);
-    label("forecast", x(band.from.t) + 6 * r, top + height - 8 * r, "left", c.bad);
+    label("forecast", left + width - 6 * r, y(Math.min(u.scales.y.max!, forecastAt(band, Math.min(to, likely)).likely)) + 16 * r, "right", c.bad);
   }
   if (Number.isFinite(limit) && limit <= u.scales.y.max!) {
     ctx.strokeStyle = c.bad;

@@ -16,11 +16,13 @@ export function forecastBand(run: Run): ForecastBand | null {
   const f = leading(run.data.findings)?.forecast;
   const n = run.resident.t.length;
   if (!f || n === 0 || !(f.seconds > 0)) return null;
-  const from = {t: run.end, bytes: run.data.facts.end || run.resident.rss[n - 1]};
+  // From the last round that was compared: as a program ends it gives much back, which says nothing of how it would have gone on.
+  const last = run.periods ? run.periods.rss.findLastIndex(v => v > 0) : -1;
+  const from = last >= 0 ? {t: run.periods!.t[last], bytes: run.periods!.rss[last]} : {t: run.end, bytes: run.resident.rss[n - 1]};
   const [a, b] = f.seconds_range;
   const low = a > 0 ? Math.min(a, f.seconds) : f.seconds;
   const high = b > 0 && Number.isFinite(b) ? Math.max(b, f.seconds) : f.seconds;
-  return {from, limit: f.bytes, name: f.limit, early: from.t + low * 1000, likely: from.t + f.seconds * 1000, late: from.t + high * 1000};
+  return {from, limit: f.bytes, name: f.limit, early: run.end + low * 1000, likely: run.end + f.seconds * 1000, late: run.end + high * 1000};
 }
 
 /** Least, likely and most bytes at a moment after the end. */

@@ -86,5 +86,5 @@ export function shortPath(path: string, most = 48): string {
 }
 
 export function plural(n: number, word: string): string {
-  return `${thousands(n)} ${word}${n === 1 ? "" : word.endsWith("ch") ? "es" : "s"}`;
+  return `${thousands(n)} ${word}${n === 1 ? "" : /(?:tch|sh|s|x)$/.test(word) ? "es" : "s"}`;
 }

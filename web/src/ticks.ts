@@ -5,7 +5,7 @@ export function byteTicks(max: number, count = 5): number[] {
   const unit = 1024 ** Math.max(0, Math.min(5, Math.floor(Math.log(max) / Math.log(1024))));
   const rough = max / unit / count;
   const tens = 10 ** Math.floor(Math.log10(rough));
-  const step = unit * tens * ([1, 2, 5, 10].find(k => k * tens >= rough) ?? 10);
+  const step = unit * tens * ([1, 2, 2.5, 5, 10].find(k => k * tens >= rough) ?? 10);
   const ticks: number[] = [];
   for (let i = 0; i * step <= max * 1.0001; ++i) ticks.push(i * step);
   return ticks;

@@ -5,7 +5,7 @@ import time
 
 @functools.lru_cache(maxsize=None)
 def decode(item):
-    return bytes(1_000_000 + item)
+    return b"x" * (1_000_000 + item)
 
 
 for epoch in range(1, 17):
