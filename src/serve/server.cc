@@ -245,6 +245,7 @@ void Server::finish(double s) {
   }
   state_->nudge();
   if (state_->thread.joinable()) state_->thread.join();
+  const Fd closed = std::move(state_->listener);
 }
 
 }  // namespace millpond::serve

@@ -24,14 +24,16 @@ for epoch in range(1, 25):
 `;
 
 /** The address that was told on standard error. */
-async function address(child) {
-  let text = "";
-  for await (const part of child.stderr) {
-    text += part;
-    const found = text.match(/live at (http:\/\/127\.0\.0\.1:\d+\/[0-9a-f]{32}\/)/);
-    if (found) return found[1];
-  }
-  throw new Error(`no address in: ${text}`);
+function address(child) {
+  return new Promise((told, failed) => {
+    let text = "";
+    child.stderr.on("data", part => {
+      text += part;
+      const found = text.match(/live at (http:\/\/127\.0\.0\.1:\d+\/[0-9a-f]{32}\/)/);
+      if (found) told(found[1]);
+    });
+    child.stderr.on("end", () => failed(new Error(`no address in: ${text}`)));
+  });
 }
 
 const get = (url, headers = {}) =>
@@ -48,7 +50,6 @@ it("watch --live: the page grows with the run, survives a reload, and ends with 
   const child = start(["watch", "--quiet", "--live", "-o", "live.pond", "--", "python3", "-c", slow]);
   const ended = once(child, "exit");
   const url = await address(child);
-  child.stderr.resume();
   child.stdout.resume();
   const page = await open(browser, url);
   const seconds = async () => Number((await page.locator(".live-dot").innerText()).match(/live, ([\d.]+)/)?.[1] ?? NaN);
@@ -83,7 +84,6 @@ it("train --live: the same, and readers that do not read hold up nothing", async
   const child = start(["train", "mlp_784", "--synthetic", "--epochs", "400", "--steps-per-epoch", "8", "--live", "--run", "live-train.pond"]);
   const ended = once(child, "exit");
   const url = await address(child);
-  child.stderr.resume();
   child.stdout.resume();
   // twenty that ask and never read an answer
   for (let i = 0; i < 20; ++i) {

@@ -9,6 +9,11 @@ let browser;
 const pages = {};
 const texts = async (page, selector) => (await page.locator(selector).allInnerTexts()).map(t => t.trim());
 const digits = text => Number(text.replace(/[^0-9-]/g, ""));
+const chartBox = async page => {
+  const over = page.locator(".chart .u-over");
+  await over.scrollIntoViewIfNeeded();
+  return over.boundingBox();
+};
 const clean = text => text.replaceAll("`", "").replace(/\s+/g, " ").trim();
 
 before(async () => {
@@ -107,7 +112,7 @@ describe("numbers", () => {
 describe("the chart", () => {
   it("tells exact bytes under the pointer, and they are a point of the file", async () => {
     const page = await open(browser, pages.leak);
-    const box = await page.locator(".chart .u-over").boundingBox();
+    const box = await chartBox(page);
     await page.mouse.move(box.x + box.width * 0.5, box.y + box.height / 2);
     await page.waitForFunction(() => document.querySelector(".at").textContent.startsWith("At ") && !document.querySelector(".at").textContent.startsWith("At the peak"));
     const bytes = digits((await page.locator(".at .muted").innerText()));
@@ -119,7 +124,7 @@ describe("the chart", () => {
   it("zooms by dragging and goes back by a double click", async () => {
     const page = await open(browser, pages.leak);
     const chart = page.locator(".chart");
-    const box = await page.locator(".chart .u-over").boundingBox();
+    const box = await chartBox(page);
     await page.mouse.move(box.x + box.width * 0.3, box.y + 80);
     await page.mouse.down();
     await page.mouse.move(box.x + box.width * 0.6, box.y + 80, {steps: 6});
@@ -135,7 +140,7 @@ describe("the chart", () => {
   it("compares two moments that are brushed, and the tree shows the difference", async () => {
     const page = await open(browser, pages.leak);
     await page.getByRole("button", {name: "Drag to compare"}).click();
-    const box = await page.locator(".chart .u-over").boundingBox();
+    const box = await chartBox(page);
     await page.mouse.move(box.x + box.width * 0.42, box.y + 80);
     await page.mouse.down();
     await page.mouse.move(box.x + box.width * 0.78, box.y + 80, {steps: 6});
@@ -299,7 +304,7 @@ db.commit()
     assert.ok(statSync(file).size < 700_000, `${statSync(file).size} bytes`);
     const page = await open(browser, file);
     assert.deepEqual(page.faults, []);
-    const box = await page.locator(".chart .u-over").boundingBox();
+    const box = await chartBox(page);
     for (let i = 0; i <= 20; ++i) await page.mouse.move(box.x + (box.width * i) / 20, box.y + 60);
     await page.screenshot({path: join(shots, "long.png")});
     await page.context().close();
