@@ -3,7 +3,7 @@
 
   run.py [--pairs 20] [--works mlp_small,cnn_224,python_loop] [--others 2]
 
-Printed for each: the ratio of a step (median over pairs of least step with least step, and the 95 % interval of that median by bootstrap), of the whole run,
+Printed for each: the ratio of a step (median over pairs of the run's median step with the same, and the 95 % interval of that median by bootstrap), of the whole run,
 and of user + system time (the collector's included). Bars: 1.03 a step (upper end 1.05) and 1.10 in all for Keras, 1.15 for the loop."""
 import argparse
 import json
@@ -18,8 +18,9 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 PEERS = os.path.join(os.environ.get("MILLPOND_PEERS", os.path.join(ROOT, ".venv-peers")), "bin", "python")
+TRAINING = os.path.join(ROOT, "bench", "peers.py")
 MILLPOND = os.environ.get("MILLPOND", os.path.join(ROOT, "build", "bin", "millpond"))
-WORKS = {"mlp_small": ["keras_fit.py", "mlp_small", "12"], "cnn_224": ["keras_fit.py", "cnn_224", "10"], "python_loop": ["python_loop.py", "60"]}
+WORKS = {"mlp_small": 12, "cnn_224": 10, "python_loop": 60}  # epochs, or rounds
 BARS = {"mlp_small": (1.03, 1.10), "cnn_224": (1.03, 1.10), "python_loop": (1.15, 1.15)}
 
 
@@ -34,20 +35,30 @@ def ways(folder):
     }
 
 
-def run(command, work):
-    """Least step, whole seconds, user + system seconds; None when it failed."""
+def words(work, folder):
+    """The program and its arguments: bench/peers.py trains with Keras on TensorFlow."""
+    if work == "python_loop":
+        return [os.path.join(HERE, "python_loop.py"), str(WORKS[work])]
+    data = os.path.join(folder, work)
+    if not os.path.exists(data):
+        subprocess.run([PEERS, TRAINING, "arrays", work, data], check=True)
+    return [TRAINING, "keras-tf", work, os.path.join(data, "x.npy"), os.path.join(data, "y.npy"), str(WORKS[work])]
+
+
+def run(command, program):
+    """Median step, whole seconds, user + system seconds; None when it failed."""
     env = dict(os.environ, CUDA_VISIBLE_DEVICES="", TF_CPP_MIN_LOG_LEVEL="3", PYTHONDONTWRITEBYTECODE="1")
     start = time.perf_counter()
     with tempfile.TemporaryFile("w+") as out:
-        process = subprocess.Popen([*command, os.path.join(HERE, WORKS[work][0]), *WORKS[work][1:]], stdout=out, stderr=subprocess.DEVNULL, env=env)
+        process = subprocess.Popen([*command, *program], stdout=out, stderr=subprocess.DEVNULL, env=env)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         seconds = time.perf_counter() - start
         out.seek(0)
-        steps = [json.loads(line) for line in out.read().splitlines() if line.startswith("[")]
-    if process.returncode or not steps:
+        told = [json.loads(line) for line in out.read().splitlines() if line.startswith("{")]
+    if process.returncode or not told:
         return None
-    return statistics.median(steps[0]), seconds, used.ru_utime + used.ru_stime
+    return told[-1]["us_per_step"], seconds, used.ru_utime + used.ru_stime
 
 
 def interval(ratios):
@@ -74,7 +85,7 @@ def main():
                 for i in range(pairs):
                     print(f"\r\033[K{work} {tool} {i + 1} of {pairs}", end="", file=sys.stderr, flush=True)
                     order = [["bare", ways(folder)["bare"]], [tool, command]]
-                    seen = {name: run(c, work) for name, c in (order if i % 2 else order[::-1])}
+                    seen = {name: run(c, words(work, folder)) for name, c in (order if i % 2 else order[::-1])}
                     if None not in seen.values():
                         ratios.append([a / b for a, b in zip(seen[tool], seen["bare"])])
                 print("\r\033[K", end="", file=sys.stderr)

@@ -12,12 +12,10 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <set>
 
 #include "base/format.h"
 #include "cli/command.h"
 #include "cli/doctor.h"
-#include "cli/self.h"
 #include "report/bisect.h"
 #include "report/text.h"
 #include "verdict/case.h"
@@ -137,17 +135,11 @@ struct Ran {
 Ran run_once(const Arguments& a, const std::vector<std::string>& command, const Folder& folder, const std::string& name,
              std::vector<std::pair<std::string, std::string>> environment, double seconds) {
   watch::Options w;
-  w.start.command = command;
-  w.start.probe_library = installed("libmillpond_probe.so");
-  w.start.agent_folder = installed("agent/inject");
-  for (const std::string& needed : {w.start.probe_library, w.start.agent_folder})
-    if (access(needed.c_str(), R_OK) != 0) throw Error(Code::kFile, format("bisect: {} is missing", needed)).hint("build or install Millpond again");
+  w.start = start_of(command);
   w.start.more = std::move(environment);
   w.out = folder.path + "/" + name + ".pond";
   w.force = true;
   w.stop_after = seconds;
-  sigset_t mask;
-  sigprocmask(SIG_SETMASK, nullptr, &mask);  // a watched run holds signals back; the next program must not inherit that
   watch::Result result;
   {
     const Muted muted(folder.path + "/" + name + ".log", a.verbose);
@@ -161,7 +153,6 @@ Ran run_once(const Arguments& a, const std::vector<std::string>& command, const 
     if (live) dprintf(muted.terminal(), "\r\033[K");
   }
   if (result.left_running) end_children();
-  sigprocmask(SIG_SETMASK, &mask, nullptr);
   return {judge_file(result.path), result.left_running, result.ending};
 }
 
@@ -174,23 +165,10 @@ void note_result(const Ran& ran, report::VariantRun& v) {
   else v.no_answer = format("only {} rounds in {:.0f} s", v.growth.periods, v.seconds);
 }
 
-/// What the agent saw that a variant could change, or did.
-std::set<std::string> touched(const verdict::Evidence& e) {
-  std::set<std::string> names;
-  for (const nlohmann::json& note : e.notes)
-    if (note.value("note", "") == "variant" && note.contains("name") && note["name"].is_string()) names.insert(note["name"].get<std::string>());
-  return names;
-}
-bool imported(const verdict::Evidence& e, std::string_view framework) {
-  for (const nlohmann::json& note : e.notes)
-    if (note.contains("name") && note["name"].is_string() && note.value("note", "") == "framework" && note["name"] == framework) return true;
-  return false;
-}
-
 /// Why a variant cannot change anything in this program; empty: it can.
-std::string pointless(const std::string& name, const verdict::Evidence& e) {
-  const bool keras = imported(e, "keras"), torch = imported(e, "torch"), tensorflow = imported(e, "tensorflow");
-  const bool seen = touched(e).count(name) > 0;
+std::string pointless(const std::string& name, const verdict::Notes& notes) {
+  const bool keras = notes.has("keras"), torch = notes.has("torch"), tensorflow = notes.has("tensorflow");
+  const bool seen = notes.variants.contains(name);
   if (name == "callbacks") return seen ? "" : keras ? "fit is given no callbacks of the program's own" : "no Keras in this program";
   if (name == "validation") return seen ? "" : keras ? "fit is given no validation data" : "no Keras in this program";
   if (name == "one_batch") return seen ? "" : keras || torch ? "neither fit nor a DataLoader was seen" : "neither Keras nor PyTorch in this program";
@@ -250,12 +228,13 @@ int run(const Arguments& a, const std::vector<std::string>& command) {
   if (!b.base.growth.enough && !base.cut && base.ending.exit_code != 0 && !stopped)
     throw Error(Code::kUnsupported, format("bisect: {}", b.base.no_answer))
         .hint("run it alone first").with("its last words", last_lines(folder.path + "/base.log"));
+  const verdict::Notes seen = verdict::read_notes(base.judged.evidence);
   const double seconds = a.seconds > 0 ? a.seconds : seconds_for(base.judged.evidence);
   if (report::grows(b.base) && !stopped) {
     for (const Variant& v : variants) {
       report::VariantRun& result = b.variants.emplace_back();
       result.name = v.name, result.done = v.done, result.owner = v.owner, result.next = v.next;
-      result.not_run = stopped ? "stopped before it" : pointless(v.name, base.judged.evidence);
+      result.not_run = stopped ? "stopped before it" : pointless(v.name, seen);
       if (!result.not_run.empty()) {
         say(format("{} is left out: {}", v.name, result.not_run));
         continue;
@@ -265,7 +244,7 @@ int run(const Arguments& a, const std::vector<std::string>& command) {
       environment.emplace_back("MILLPOND_VARIANT", v.name);
       const Ran ran = run_once(a, command, folder, v.name, std::move(environment), seconds);
       note_result(ran, result);
-      if (v.environment.empty() && touched(ran.judged.evidence).count(v.name) == 0 && result.no_answer.empty())
+      if (v.environment.empty() && !verdict::read_notes(ran.judged.evidence).variants.contains(v.name) && result.no_answer.empty())
         result.no_answer = "the change found nothing to change";
       stopped = stopped || interrupted(ran);
     }

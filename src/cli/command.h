@@ -16,6 +16,9 @@ struct Invocation {
   std::vector<std::string> program;  // what came after "--": the words of a program to run, none of them ours
 };
 
+/// The whole program: parses, runs what was asked for and returns the exit code.
+int run(int argc, char** argv);
+
 void add_train(CLI::App& app, Invocation& chosen);
 void add_predict(CLI::App& app, Invocation& chosen);
 void add_evaluate(CLI::App& app, Invocation& chosen);

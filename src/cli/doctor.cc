@@ -44,13 +44,19 @@ report::TextStyle text_style(int fd) {
   return s;
 }
 
+watch::Start start_of(const std::vector<std::string>& command) {
+  watch::Start start;
+  start.command = command;
+  start.probe_library = installed("libmillpond_probe.so");
+  start.agent_folder = installed("agent/inject");
+  for (const std::string& needed : {start.probe_library, start.agent_folder})
+    if (access(needed.c_str(), R_OK) != 0) throw Error(Code::kFile, format("{} is missing", needed)).hint("build or install Millpond again");
+  return start;
+}
+
 watch::Result watch_program(const WatchOptions& o, const std::vector<std::string>& command) {
   watch::Options w;
-  w.start.command = command;
-  w.start.probe_library = installed("libmillpond_probe.so");
-  w.start.agent_folder = installed("agent/inject");
-  for (const std::string& needed : {w.start.probe_library, w.start.agent_folder})
-    if (access(needed.c_str(), R_OK) != 0) throw Error(Code::kFile, format("watch: {} is missing", needed)).hint("build or install Millpond again");
+  w.start = start_of(command);
   w.start.probes = !o.no_probes, w.start.native = o.native, w.start.follow = !o.no_follow;
   if (o.pid) w.attach = Pid{o.pid};
   w.out = o.out, w.force = o.force;

@@ -28,6 +28,9 @@ void add_watch_options(CLI::App& sub, WatchOptions& o);
 /// What follows the options, with or without "--". Throws Error(kUsage) when nothing does, unless that is `allowed`.
 std::vector<std::string> program_of(const CLI::App& sub, const Invocation& chosen, bool allowed);
 
+/// How a program is started with our probe and agent in it. Throws Error(kFile) when those are not where they were installed.
+watch::Start start_of(const std::vector<std::string>& command);
+
 /// Runs the program under watch with a live line on a terminal. `command` is empty with --pid.
 watch::Result watch_program(const WatchOptions& o, const std::vector<std::string>& command);
 

@@ -2,14 +2,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
-#include <span>
 
 #include "base/format.h"
 #include "cli/command.h"
 #include "cli/doctor.h"
 #include "cli/pages.h"
 #include "cli/sources.h"
-#include "io/atomic_file.h"
 #include "report/compare.h"
 #include "report/exports.h"
 #include "report/sites.h"
@@ -29,29 +27,18 @@ struct Arguments {
   bool stdout_taken() const { return pages.on_stdout() || json.on_stdout() || collapsed == "-" || speedscope == "-" || pprof == "-"; }
 };
 
-void write(const std::string& where, const std::string& bytes) {
-  if (where == "-") {
-    std::fwrite(bytes.data(), 1, bytes.size(), stdout);
-    std::fflush(stdout);
-    return;
-  }
-  io::AtomicFile file(where);
-  file.write(std::as_bytes(std::span(bytes)));
-  file.commit();
-}
-
 void export_stacks(const Arguments& a, const verdict::Evidence& e) {
   const report::Weighed live = report::live_stacks(e, report::find_moment(e, a.at)), grown = report::grown_stacks(e);
   const report::Weighed& chosen = a.growth ? grown : live;
   if (chosen.stacks.empty())
     throw Error(Code::kUsage, "report: nothing grew between the snapshots of this run, so there is nothing to export").hint("leave --growth out");
-  if (!a.collapsed.empty()) write(a.collapsed, report::collapsed(chosen));
+  if (!a.collapsed.empty()) write_to(a.collapsed, report::collapsed(chosen));
   if (!a.speedscope.empty()) {
     std::vector<report::Weighed> profiles{chosen};
     if (const report::Weighed& other = a.growth ? live : grown; !other.stacks.empty()) profiles.push_back(other);
-    write(a.speedscope, report::speedscope(profiles, e.command));
+    write_to(a.speedscope, report::speedscope(profiles, e.command));
   }
-  if (!a.pprof.empty()) write(a.pprof, report::pprof(chosen, a.growth, e.seconds));
+  if (!a.pprof.empty()) write_to(a.pprof, report::pprof(chosen, a.growth, e.seconds));
 }
 
 int run_one(const Arguments& a) {

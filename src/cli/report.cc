@@ -13,14 +13,17 @@ namespace millpond::cli {
 void JsonTarget::write(const Json& object) const {
   if (!wanted()) return;
   // Text of strangers (a path, a layer's name) may not be UTF-8: it is shown with marks in place of what cannot be read.
-  const std::string text = object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-  if (on_stdout()) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
+  write_to(where, object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+void write_to(const std::string& where, std::string_view bytes) {
+  if (where == "-") {
+    std::fwrite(bytes.data(), 1, bytes.size(), stdout);
     std::fflush(stdout);
     return;
   }
   io::AtomicFile file(where);
-  file.write(std::as_bytes(std::span(text)));
+  file.write(std::as_bytes(std::span(bytes)));
   file.commit();
 }
 

@@ -20,6 +20,9 @@ struct JsonTarget {
   void write(const Json& object) const;
 };
 
+/// To a file, which appears whole or not at all, or to standard output ("-"). Throws Error(kFile).
+void write_to(const std::string& where, std::string_view bytes);
+
 /// The value of --json in a command line that may not be well formed.
 JsonTarget json_target(int argc, char** argv);
 

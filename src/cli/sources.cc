@@ -5,6 +5,8 @@
 #include <map>
 #include <memory>
 
+#include "verdict/notes.h"
+
 namespace millpond::cli {
 namespace {
 
@@ -25,9 +27,7 @@ std::vector<std::string> lines_of(const std::string& path) {
 }  // namespace
 
 report::SourceLine source_reader(const verdict::Evidence& evidence, Indent indent) {
-  std::string folder;
-  for (const nlohmann::json& note : evidence.notes)
-    if (const auto at = note.find("cwd"); at != note.end() && at->is_string() && folder.empty()) folder = at->get<std::string>();
+  const std::string folder = verdict::read_notes(evidence).folder;
   auto files = std::make_shared<std::map<std::string, std::vector<std::string>>>();
   return [files, folder, indent](const std::string& file, int line) -> std::string {
     auto at = files->find(file);

@@ -13,6 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "probe/early.h"
+
 namespace {
 
 constexpr size_t kPageSize = 4096;
@@ -30,24 +32,6 @@ bool found = false;
 // Calls inside a hook of ours, by this thread. initial-exec: reaching it must not allocate.
 __attribute__((tls_model("initial-exec"))) thread_local int depth = 0;
 __attribute__((tls_model("initial-exec"))) thread_local bool looking_up = false;
-
-// dlsym may allocate before it can tell where malloc is. Such blocks come from here and are never given back.
-alignas(64) char early[16384];
-size_t early_used = 0;
-
-bool is_early(const void* p) { return p >= early && p < early + sizeof early; }
-void* early_block(size_t size) {
-  const size_t need = (size + 16 + 15) & ~size_t{15};  // 16 for the size in front
-  const size_t at = __atomic_fetch_add(&early_used, need, __ATOMIC_RELAXED);
-  if (need < size || at + need > sizeof early) return nullptr;
-  memcpy(early + at, &size, sizeof size);
-  return early + at + 16;
-}
-size_t early_size(const void* p) {
-  size_t size;
-  memcpy(&size, static_cast<const char*>(p) - 16, sizeof size);
-  return size;
-}
 
 // Two threads may do this at once: both find the same. An allocator that lacks a function (mmap64, pvalloc) leaves it
 // null.
@@ -179,42 +163,15 @@ void* sbrk(intptr_t by) {
 }  // namespace count
 
 // ---- before the real functions are known (this thread is inside dlsym), and for blocks from that time ----
-namespace early_on {
-void* malloc(size_t size) { return early_block(size); }
-void* calloc(size_t n, size_t size) { return size && n > sizeof early / size ? nullptr : early_block(n * size); }
-void* realloc(void* block, size_t size) {
-  void* p = looking_up ? early_block(size) : real::malloc(size);
-  if (p && block) memcpy(p, block, early_size(block) < size ? early_size(block) : size);
-  return p;
-}
-void free(void*) {}
-void* memalign(size_t, size_t) { return nullptr; }
-void* aligned_alloc(size_t, size_t) { return nullptr; }
-void* valloc(size_t) { return nullptr; }
-void* pvalloc(size_t) { return nullptr; }
-int posix_memalign(void**, size_t, size_t) { return ENOMEM; }
-// The system's own calls need no library.
-void* mmap(void* at, size_t size, int protection, int flags, int fd, long offset) {
-  return reinterpret_cast<void*>(syscall(SYS_mmap, at, size, protection, flags, fd, offset));
-}
-void* mmap64(void* at, size_t size, int protection, int flags, int fd, long offset) {
-  return mmap(at, size, protection, flags, fd, offset);
-}
-int munmap(void* at, size_t size) { return int(syscall(SYS_munmap, at, size)); }
-void* mremap(void* at, size_t size, size_t new_size, int flags, void* new_at) {
-  return reinterpret_cast<void*>(syscall(SYS_mremap, at, size, new_size, flags, new_at));
-}
-int brk(void*) { return errno = ENOMEM, -1; }
-void* sbrk(intptr_t) { return errno = ENOMEM, kMapFailed; }
-}  // namespace early_on
+namespace early = millpond::probe::early;
 
 // A block from before goes back to where it came from, or is moved out of there by realloc.
 template <class... T>
 bool of_early_block(T...) {
   return false;
 }
-bool of_early_block(void* block) { return is_early(block); }
-bool of_early_block(void* block, size_t) { return is_early(block); }
+bool of_early_block(void* block) { return early::holds(block); }
+bool of_early_block(void* block, size_t) { return early::holds(block); }
 
 struct Inside {
   Inside() { ++depth; }
@@ -268,6 +225,11 @@ __attribute__((constructor(101))) void start() {
 
 }  // namespace
 
+namespace millpond::probe::early {
+void (*const taken)(const void*) = nullptr;
+void* (*const room)(size_t) = [](size_t size) { return looking_up ? malloc(size) : ::real::malloc(size); };
+}  // namespace millpond::probe::early
+
 static_assert(offsetof(CountPage, of) == offsetof(CountPage, heap_taken) + 4 * sizeof(CountOf),
               "start() walks them as one array");
 
@@ -277,7 +239,7 @@ MP_VISIBLE const CountPage* millpond_count_page(void) { return &counters(); }
 
 #define MP_HOOK(name, result, parameters, arguments)                             \
   MP_VISIBLE result name parameters noexcept {                                   \
-    if (looking_up || of_early_block arguments) return early_on::name arguments; \
+    if (looking_up || of_early_block arguments) return early::name arguments;    \
     if (!__atomic_load_n(&found, __ATOMIC_ACQUIRE)) look_up();                   \
     if (depth) return real::name arguments;                                      \
     Inside inside;                                                               \

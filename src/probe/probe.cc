@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "probe/early.h"
 #include "probe/file.h"
 #include "probe/live.h"
 #include "probe/mappings.h"
@@ -16,6 +17,7 @@
 #include "probe/sampler.h"
 #include "probe/system.h"
 #include "probe/thread.h"
+#include "probe/tick.h"
 
 namespace millpond::probe {
 namespace {
@@ -35,7 +37,7 @@ inline __attribute__((always_inline)) void* allocate(size_t size, const void* ca
 
 // The record goes first: once the block is free another thread may get it, and record it anew.
 __attribute__((noinline)) void free_recorded(void* block) {
-  if (is_early(block)) return free_early(block);
+  if (early::holds(block)) return;
   live::remove(block);
   real::free(block);
 }
@@ -45,7 +47,7 @@ inline __attribute__((always_inline)) void give_back(void* block) {
 }
 
 __attribute__((noinline)) void* realloc_recorded(void* block, size_t size, const void* caller) {
-  if (is_early(block)) return realloc_early(block, size);
+  if (early::holds(block)) return early::realloc(block, size);
   Live entry;
   const bool known = live::remove(block, &entry);
   void* moved = allocate(size, caller, [=] { return real::realloc(block, size); });
@@ -157,6 +159,9 @@ MP_EXPORT void millpond_probe_pause(int on) {
     --me.quiet;
     if (--me.paused == 0) me.left = me.resume;
   }
+}
+MP_EXPORT void millpond_probe_tick(int (*add_pending)(int (*)(void*), void*), int (*call)(void*), uint64_t every_ns) {
+  tick::set(add_pending, call, every_ns);
 }
 MP_EXPORT int millpond_probe_trim(void) {
   Quiet quiet;

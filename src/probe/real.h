@@ -1,6 +1,6 @@
 // The functions behind the hooks: those of the C library, or of an allocator that is preloaded after this library.
 // Each pointer is always callable. Until the real one is known it leads to a stand-in that looks all of them up; what
-// dlsym itself asks for meanwhile comes from 16 KiB inside the library and is never given back.
+// dlsym itself asks for meanwhile comes from probe/early.h; those blocks are marked in the filter of live.h, so only the slow path meets them.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -14,12 +14,6 @@ namespace real {
 }  // namespace real
 
 void look_up_real();
-
-// Blocks from the time of the look-up. They are marked in the filter of live.h, so only the slow path meets them.
-bool is_early(const void* block);
-void free_early(void* block);
-void* realloc_early(void* block, size_t size);
-void mark_early_blocks();  // again, after the filter was emptied
 
 // Code of the allocator in use; empty when that is the C library, whose own mappings do not come through hooks.
 struct CodeRange {

@@ -8,6 +8,7 @@
 #include "probe/file.h"
 #include "probe/stacks.h"
 #include "probe/system.h"
+#include "probe/tick.h"
 
 namespace millpond::probe {
 
@@ -141,6 +142,7 @@ void record(void* block, uint64_t size, Weight weight, LiveKind kind, const void
   if (once < end - begin) file::add(sampling_ns, end - begin - once);
   spent(end - begin);
   steer(end);
+  tick::at(end);
 }
 
 void spent(uint64_t ns) { file::add(file::shared->probe_ns, ns); }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "probe/codes.h"
+#include "probe/early.h"
 #include "probe/file.h"
 #include "probe/live.h"
 #include "probe/mappings.h"
@@ -45,7 +46,7 @@ void begin_as_child() {
   file::open_again(follow);
   if (!was_open) return;
   live::forget();
-  mark_early_blocks();
+  early::each(live::mark);
   codes::forget();
   python::forget_lines();
   mappings::forget();

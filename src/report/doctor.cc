@@ -33,13 +33,6 @@ double number(const runfile::Meta& meta, const char* key) {
   return at == meta.end() ? 0 : std::strtod(at->second.c_str(), nullptr);
 }
 
-/// As the agent itself measured, in its last words.
-double agent_seconds(const Evidence& e) {
-  for (auto n = e.notes.rbegin(); n != e.notes.rend(); ++n)
-    if (const auto at = n->find("agent_seconds"); at != n->end() && at->is_number()) return at->get<double>();
-  return 0;
-}
-
 std::string duration(double s) {
   if (s < 120) return format("{:.0f} s", s);
   if (s < 7200) return format("{:.0f} min", s / 60);
@@ -156,8 +149,10 @@ std::string doctor_text(const Evidence& e, const Verdict& v, const runfile::Meta
     page.line("explained", format("{} of {} ({:.1f} %): live blocks {}, free in the allocator {}, files {}",
                                   Bytes{std::min(x->resident.value, x->blocks.value + x->free.value + x->files.value)}, x->resident, x->share() * 100, x->blocks,
                                   x->free, x->files));
-  const double cost = number(meta, "overhead.probe_cpu_s") + agent_seconds(e);
-  if (meta.contains("sampling.samples") || e.sampling_interval > 0) page.line("measured", format("{:.0f} samples, one for about {}; probe and agent {:.2f} s ({:.1f} % of the time), collector {:.2f} s beside it{}",
+  const double cost = number(meta, "overhead.probe_cpu_s") + e.agent_seconds;
+  const bool sampled = meta.contains("sampling.samples");  // not by the engine: it knows
+  if (sampled)
+    page.line("measured", format("{:.0f} samples, one for about {}; probe and agent {:.2f} s ({:.1f} % of the time), collector {:.2f} s beside it{}",
                                number(meta, "sampling.samples"), Bytes{int64_t(e.sampling_interval)}, cost, e.seconds > 0 ? 100 * cost / e.seconds : 0,
                                number(meta, "overhead.collector_cpu_s"), e.dropped ? format("; {} records lost", e.dropped) : ""));
   if (meta.count("remarks")) page.line("not seen", meta.at("remarks"));
@@ -176,7 +171,7 @@ nlohmann::ordered_json doctor_json(const Evidence& e, const Verdict& v, const ru
   j["baseline_rss"] = e.baseline_rss.value;
   const std::optional<Explained> x = explained(e, meta);
   j["explained_share"] = x ? Json(x->share()) : Json();
-  const double probe = number(meta, "overhead.probe_cpu_s"), agent = agent_seconds(e);
+  const double probe = number(meta, "overhead.probe_cpu_s"), agent = e.agent_seconds;
   j["overhead"] = {{"probe_cpu_s", probe},
                    {"agent_s", agent},
                    {"collector_cpu_s", number(meta, "overhead.collector_cpu_s")},

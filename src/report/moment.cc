@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "millpond/error.h"
 #include "report/text.h"
+#include "runfile/rows.h"
 #include "verdict/case.h"
 
 namespace millpond::report {
@@ -72,13 +73,7 @@ Key key_of(const Site& site) {
 }  // namespace
 
 bool has_name(const Frame& f) {
-  return !f.function.empty() && !(f.native && f.function.starts_with("+0x")) && !f.file.starts_with("<millpond_agent");
-}
-
-const Frame* own_frame(const Site& site) {
-  const auto own = [](const Frame& f) { return f.user && f.file.find("__autograph_generated_file") == f.file.npos; };
-  const auto found = std::ranges::find_if(site.frames, own);
-  return found == site.frames.end() ? nullptr : &*found;
+  return !f.function.empty() && !(f.native && f.function.starts_with(runfile::kOffset)) && !f.file.starts_with("<millpond_agent");
 }
 
 std::optional<Moment> peak_moment(const Evidence& e) {

@@ -42,7 +42,5 @@ Places places_at(const verdict::Evidence& evidence, const verdict::Mark& mark);
 /// our own agent are no part of the program.
 bool has_name(const verdict::Frame& frame);
 
-/// The innermost frame of the user's own code, or null. Files that AutoGraph writes are not the user's.
-const verdict::Frame* own_frame(const verdict::Site& site);
 
 }  // namespace millpond::report

@@ -367,12 +367,6 @@ Json facts(const RunContents& run) {
   return j;
 }
 
-double agent_seconds(const verdict::Evidence& e) {
-  for (auto n = e.notes.rbegin(); n != e.notes.rend(); ++n)
-    if (const auto at = n->find("agent_seconds"); at != n->end() && at->is_number()) return at->get<double>();
-  return 0;
-}
-
 Json measured(const RunContents& run) {
   const verdict::Evidence& e = run.evidence;
   Json explained_json;
@@ -394,7 +388,7 @@ Json measured(const RunContents& run) {
           {"dropped", e.dropped},
           {"explained", std::move(explained_json)},
           {"probe_seconds", run.number("overhead.probe_cpu_s")},
-          {"agent_seconds", agent_seconds(e)},
+          {"agent_seconds", e.agent_seconds},
           {"collector_seconds", run.number("overhead.collector_cpu_s")},
           {"probe_bytes", int64_t(run.number("overhead.probe_bytes"))},
           {"remarks", cut(run.text("remarks"))}};

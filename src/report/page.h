@@ -37,6 +37,7 @@
 
 #include "report/contents.h"
 #include "report/lines.h"
+#include "report/page_template.h"
 
 namespace millpond::report {
 
@@ -57,11 +58,5 @@ std::string packed(const PageJson& document);
 
 /// The whole file: the built page (web/) with the document in it as base64, and the answer as plain text for readers without scripts.
 std::string page_html(const PageJson& document, const std::string& plain_text);
-
-/// The built page, as it was put into the program. Without a document it asks its server for one.
-std::string_view page_template();
-
-/// Whether the charts are in it: a build without Node has the text only.
-bool page_is_built();
 
 }  // namespace millpond::report

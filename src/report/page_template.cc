@@ -1,5 +1,5 @@
-// The page that web/ builds, as bytes of the program. The assembler reads the file: no compiler has to look at 100 kB of it as numbers.
-#include "report/page.h"
+// The assembler reads the file: no compiler has to look at 100 kB of it as numbers.
+#include "report/page_template.h"
 
 asm(R"(
   .section .rodata

@@ -4,30 +4,10 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/utf8.h"
+
 namespace millpond::report {
 namespace {
-
-struct Character {
-  char32_t value = 0;
-  size_t size = 1;   // bytes
-  bool good = true;  // well-formed UTF-8
-};
-
-Character next(std::string_view s) {
-  const auto first = static_cast<unsigned char>(s[0]);
-  if (first < 0x80) return {first, 1, true};
-  const size_t n = first >> 5 == 6 ? 2 : first >> 4 == 14 ? 3 : first >> 3 == 30 ? 4 : 0;
-  if (n == 0 || n > s.size()) return {0, 1, false};
-  char32_t c = first & (0x7fu >> n);
-  for (size_t i = 1; i < n; ++i) {
-    const auto byte = static_cast<unsigned char>(s[i]);
-    if ((byte & 0xc0) != 0x80) return {0, 1, false};
-    c = c << 6 | (byte & 0x3f);
-  }
-  static constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (c < kLeast[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) return {0, 1, false};
-  return {c, n, true};
-}
 
 bool harmful(char32_t c) {
   return c < 0x20 || (c >= 0x7f && c < 0xa0) ||       // control characters, C1 too: a terminal may obey them
@@ -38,7 +18,7 @@ bool harmful(char32_t c) {
 std::string clean(std::string_view text, bool lines) {
   std::string out;
   while (!text.empty()) {
-    const Character c = next(text);
+    const Utf8Character c = first_character(text);
     if (c.good && (!harmful(c.value) || (lines && c.value == '\n'))) out.append(text.substr(0, c.size));
     else out += '?';
     text.remove_prefix(c.size);
@@ -49,7 +29,7 @@ std::string clean(std::string_view text, bool lines) {
 /// The first `n` characters of a clean text.
 std::string_view first_columns(std::string_view text, size_t n) {
   size_t at = 0;
-  for (; n > 0 && at < text.size(); --n) at += next(text.substr(at)).size;
+  for (; n > 0 && at < text.size(); --n) at += first_character(text.substr(at)).size;
   return text.substr(0, at);
 }
 
@@ -62,7 +42,7 @@ std::string_view last_columns(std::string_view text, size_t n) {
 
 size_t columns(std::string_view text) {
   size_t n = 0;
-  for (; !text.empty(); ++n) text.remove_prefix(next(text).size);
+  for (; !text.empty(); ++n) text.remove_prefix(first_character(text).size);
   return n;
 }
 

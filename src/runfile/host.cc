@@ -1,6 +1,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <fstream>
 
 #include "base/format.h"
@@ -23,6 +24,14 @@ Meta host_facts() {
   utsname name{};
   if (uname(&name) == 0) facts["host.kernel"] = format("{} {} {}", name.sysname, name.release, name.machine);
   return facts;
+}
+
+std::string time_now() {
+  char text[32];
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+  return text;
 }
 
 }  // namespace millpond::runfile

@@ -84,6 +84,8 @@ struct Process {
   std::string name;
   double start = 0;
 };
+/// How the function of a native frame begins that has no name: only its place in the module is known ("+0x1af898").
+constexpr const char* kOffset = "+0x";
 /// A line of Python, or a native function. For native ones `file` is the source where it is known, otherwise the module.
 struct FrameRow {
   std::string file, function;

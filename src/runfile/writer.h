@@ -70,5 +70,7 @@ class Writer {
 
 /// cpu, cores, memory, kernel, page size: of this machine, without its name and without paths.
 Meta host_facts();
+/// "2026-11-15T09:30:00Z", for `started`.
+std::string time_now();
 
 }  // namespace millpond::runfile

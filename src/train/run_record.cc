@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 
 #include "base/format.h"
 #include "ledger/explain.h"
@@ -19,11 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 runfile::Meta facts() {
   runfile::Meta meta = runfile::host_facts();
-  char started[32];
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  std::strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-  meta["started"] = started;
+  meta["started"] = runfile::time_now();
   meta["program"] = program_invocation_short_name;
   meta["version"] = MILLPOND_VERSION;
   return meta;

@@ -30,9 +30,4 @@ std::string_view to_string(Unit unit) {
   return "run";
 }
 
-const Frame* Site::user() const {
-  const auto found = std::ranges::find_if(frames, &Frame::user);
-  return found == frames.end() ? nullptr : &*found;
-}
-
 }  // namespace millpond::verdict

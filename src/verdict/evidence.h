@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,8 +30,6 @@ struct Site {
   Bytes total;           // ever allocated here, estimated
   double total_blocks = 0;
   Bytes freed;
-  /// The innermost frame of the user's own code, or null.
-  const Frame* user() const;
 };
 
 /// What is alive of a site at a mark.
@@ -86,10 +83,11 @@ struct Evidence {
   std::vector<OsPoint> os;    // by time
   std::vector<Site> sites;
   std::vector<Probe> probes;
-  std::vector<nlohmann::json> notes;  // of the agent, in order: python/agent/NOTES.md
+  std::vector<std::string> notes;  // of the agent, in order, each a JSON object: python/agent/NOTES.md
   std::map<std::string, std::vector<std::pair<double, double>>> counters;  // by name: (t, value), from the notes
   double sampling_interval = 0;  // T: a sum of n small samples is known to about 1 / sqrt(n)
   int64_t dropped = 0;
+  double agent_seconds = 0;  // as the agent itself measured, in its last words
 };
 
 }  // namespace millpond::verdict

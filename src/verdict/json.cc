@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "verdict/verdict.h"
 
 namespace millpond::verdict {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <nlohmann/json.hpp>
 
 namespace millpond::verdict {
 namespace {
@@ -170,14 +171,18 @@ const Stage* Notes::stage(std::string_view op) const {
 
 Notes read_notes(const Evidence& evidence) {
   Notes notes;
-  for (const json& note : evidence.notes) {
+  for (const std::string& text : evidence.notes) {
+    const json note = json::parse(text, nullptr, false);
     if (!note.is_object()) continue;
     const std::string what = text_of(note, "note");
     notes.agent = true;
+    if (notes.folder.empty()) notes.folder = text_of(note, "cwd");
     if (what == "holders" || what == "probe") notes.lead = text_of(note, "kind");
     if (what == "framework") {
       notes.frameworks.insert(text_of(note, "name"));
       if (text_of(note, "name") == "keras") notes.keras_backend = text_of(note, "backend");
+    } else if (what == "variant") {
+      notes.variants.insert(text_of(note, "name"));
     } else if (what == "holders") {
       read_holders(note, notes);
     } else if (what == "lines") {

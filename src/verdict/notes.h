@@ -65,6 +65,8 @@ struct SeenAdvice {
 struct Notes {
   std::set<std::string> frameworks;
   std::string keras_backend;
+  std::string folder;                 // where the program was started
+  std::set<std::string> variants;     // of `bisect`: what one changed, or could
   std::string lead;                   // kind of the marks that the agent's rates and probes follow
   std::vector<Container> containers;  // those that still grow first, then by bytes
   std::vector<GrowingType> types;     // of the last look

@@ -3,18 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <regex>
 
 #include "verdict/notes.h"
+#include "verdict/pattern.h"
 
 namespace millpond::verdict {
 namespace {
 
 /// A line that counts rounds by a word of its own.
 bool is_round(const std::string& name) {
-  static const std::regex word(R"(\b(epochs?|episodes?|folds?|rounds?|iterations?|iters?|trials?|generations?|ep)\b)",
-                               std::regex::icase);
-  return std::regex_search(name, word);
+  static const Pattern word(R"(\b(epochs?|episodes?|folds?|rounds?|iterations?|iters?|trials?|generations?|ep)\b)", Pattern::Case::kIgnored);
+  return word.in(name);
 }
 
 Unit unit_of(std::string_view kind, const std::string& name) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <unordered_map>
 
 namespace millpond::verdict {
@@ -42,6 +43,7 @@ void take_epochs(Evidence& e, const runfile::Reader& file, const std::vector<run
 
 void take_note(Evidence& e, double t, const nlohmann::json& note) {
   const std::string kind = note.value("note", "");
+  e.agent_seconds = note.value("agent_seconds", e.agent_seconds);
   const auto bytes = [&](const char* key) { return Bytes{note.value(key, int64_t{0})}; };
   if (kind == "counters" && note.contains("values") && note["values"].is_object()) {
     for (const auto& [name, value] : note["values"].items())
@@ -124,15 +126,14 @@ Evidence read_evidence(const runfile::Reader& file) {
   std::stable_sort(e.os.begin(), e.os.end(), [](const OsPoint& a, const OsPoint& b) { return a.t < b.t; });
   for (const runfile::NoteRow& row : file.notes()) {
     if (row.process != process) continue;
-    nlohmann::json note = nlohmann::json::parse(row.text, nullptr, false);
+    const nlohmann::json note = nlohmann::json::parse(row.text, nullptr, false);
     if (note.is_discarded() || !note.is_object()) continue;
     try {
       take_note(e, row.t, note);
     } catch (const nlohmann::json::exception&) {
       continue;  // a note whose values are of other kinds than the agent writes
     }
-    note["t"] = row.t;
-    e.notes.push_back(std::move(note));
+    e.notes.push_back(row.text);
   }
   for (const Mark& m : e.marks)
     if (m.rss && e.baseline_rss.value == 0) e.baseline_rss = *m.rss;

@@ -69,8 +69,12 @@ const Mark* earliest(const Evidence& evidence, const Periods& periods, bool step
 
 }  // namespace
 
-bool is_user(const Frame& frame) {
-  return frame.user && !frame.native && !contains(frame.file, "__autograph_generated_file");
+bool is_own(const Frame& frame) { return frame.user && !contains(frame.file, "__autograph_generated_file"); }
+bool is_user(const Frame& frame) { return is_own(frame) && !frame.native; }
+
+const Frame* own_frame(const Site& site) {
+  const auto found = std::ranges::find_if(site.frames, is_own);
+  return found == site.frames.end() ? nullptr : &*found;
 }
 
 const Frame* user_frame(const Site& site) {
@@ -159,19 +163,6 @@ LiveSites live_sites(const Evidence& evidence, const Periods& periods) {
   std::ranges::stable_sort(live.groups, std::ranges::greater{}, &SiteGroup::grown);
   std::ranges::stable_sort(live.gains, std::ranges::greater{}, &SiteGain::bytes);
   return live;
-}
-
-std::vector<SiteShare> live_at_peak(const Evidence& evidence) {
-  const Mark* peak = nullptr;
-  for (const Mark& m : evidence.marks)
-    if (!m.sites.empty() && (!peak || m.rss.value_or(Bytes{}) > peak->rss.value_or(Bytes{}))) peak = &m;
-  if (!peak) return {};
-  const Grouping g = group(evidence);
-  std::vector<SiteShare> all;
-  for (const SiteGroup& own : g.groups) all.push_back({own.place, own.user, {}, 0});
-  for (const SiteState& s : peak->sites)
-    if (s.site >= 0 && size_t(s.site) < g.group_of.size()) all[size_t(g.group_of[size_t(s.site)])].bytes += s.bytes;
-  return shares(std::move(all));
 }
 
 std::vector<SiteShare> temporaries(const Evidence& evidence) {

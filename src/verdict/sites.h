@@ -47,9 +47,13 @@ struct LiveSites {
 };
 LiveSites live_sites(const Evidence& evidence, const Periods& periods);
 
-/// The innermost frame of the user's own code: files that AutoGraph writes are not the user's.
-const Frame* user_frame(const Site& site);
+/// The user's own code, native code too: files that AutoGraph writes are not the user's.
+bool is_own(const Frame& frame);
+/// The user's own Python.
 bool is_user(const Frame& frame);
+/// The innermost such frame, or null.
+const Frame* own_frame(const Site& site);
+const Frame* user_frame(const Site& site);
 Place place_of(const Frame& frame);
 
 /// A place and what it had.
@@ -59,8 +63,6 @@ struct SiteShare {
   Bytes bytes;
   double share = 0;  // of all that was sampled
 };
-/// What is alive at the mark with the highest resident memory, by the user's lines, most first.
-std::vector<SiteShare> live_at_peak(const Evidence& evidence);
 /// Places that allocate much and keep little, by bytes ever allocated.
 std::vector<SiteShare> temporaries(const Evidence& evidence);
 

@@ -85,35 +85,6 @@ Step biggest_step(std::span<const double> y) {
   return best;
 }
 
-bool sawtooth(std::span<const double> y) {
-  if (y.size() < 5) return false;
-  const auto [low, high] = std::ranges::minmax(y);
-  const double range = high - low;
-  if (range <= 0) return false;
-  int falls = 0;
-  double top = y[0], bottom = y[0];
-  for (double v : y) {
-    if (v < top - range / 2) ++falls, top = bottom = v;
-    top = std::max(top, v);
-    bottom = std::min(bottom, v);
-  }
-  return falls >= 2;
-}
-
-Saturation saturation(std::span<const double> x, std::span<const double> y) {
-  Saturation best;
-  if (x.size() < 5) return best;
-  const double length = x.back() - x.front();
-  if (length <= 0) return best;
-  std::vector<double> bent(x.size());
-  for (double part = 0.05; part <= 1.0; part *= 1.25) {
-    for (size_t i = 0; i < x.size(); ++i) bent[i] = 1 - std::exp(-(x[i] - x.front()) / (part * length));
-    const double fit = straightness(bent, y);
-    if (fit > best.fit) best = {fit, 1 - std::exp(-1 / part)};
-  }
-  return best;
-}
-
 UnitFit fit_unit(std::span<const double> count, std::span<const double> y) {
   UnitFit fit;
   if (count.size() < 4 || count.back() <= count.front()) return fit;

@@ -46,16 +46,6 @@ struct Step {
 };
 Step biggest_step(std::span<const double> y);
 
-/// Rises and falls back again and again: at least two falls of more than half the range.
-bool sawtooth(std::span<const double> y);
-
-/// y = base + rate * (1 - exp(-x / time)) fitted over a grid of times; share of the variance that is explained, and how
-/// much of the way to the ceiling is done at the end (1: it has stopped).
-struct Saturation {
-  double fit = 0, done = 0;
-};
-Saturation saturation(std::span<const double> x, std::span<const double> y);
-
 /// Bytes per counted unit: how well a count explains growth. Both run with the same marks.
 struct UnitFit {
   double bytes = 0;     // per unit

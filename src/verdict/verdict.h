@@ -3,6 +3,7 @@
 // A verdict is the worst of its findings: leak, fragmentation, retention, cache, reserve, flat; `unsure` only when something may be a leak
 // and nothing is proven. A finding below max(1 % of resident memory, 5 MB) is listed and does not set the verdict.
 #pragma once
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>

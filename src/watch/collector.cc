@@ -1,18 +1,17 @@
 #include "watch/collector.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <list>
 #include <map>
 
 #include "base/format.h"
+#include "base/utf8.h"
 #include "millpond/error.h"
 #include "runfile/writer.h"
 #include "watch/shared_view.h"
@@ -26,10 +25,9 @@ namespace fs = std::filesystem;
 using runfile::RowId;
 
 constexpr double kTick = 0.05, kTreeEvery = 1, kTimerEvery = 0.25, kCommitEvery = 2;
-constexpr size_t kMostMarks = 512, kMostSites = 300, kMostPhases = 20000;
+constexpr size_t kMostMarks = 512, kMostSites = 300, kMostStates = 200000, kMostPhases = 20000;
 constexpr int64_t kMostPoints = 4000;
 constexpr size_t kMostProcesses = 256;
-constexpr const char* kNativeOffset = "+0x";
 
 uint64_t now_ns() {
   timespec t{};
@@ -42,14 +40,11 @@ std::optional<Bytes> known(uint64_t value) { return value == ~0ull || value >> 6
 /// Text of a stranger, fit for a database: what is no UTF-8, or a control character, becomes '?'.
 std::string clean(std::string_view s) {
   std::string out;
-  for (size_t i = 0; i < s.size();) {
-    const auto c = static_cast<unsigned char>(s[i]);
-    const size_t n = c < 0x80 ? 1 : c >> 5 == 6 ? 2 : c >> 4 == 14 ? 3 : c >> 3 == 30 ? 4 : 0;
-    bool good = n && i + n <= s.size() && (n > 1 || c >= 0x20 || c == '\t' || c == '\n');
-    for (size_t k = 1; good && k < n; ++k) good = (static_cast<unsigned char>(s[i + k]) & 0xc0) == 0x80;
-    if (good) out.append(s.substr(i, n));
+  while (!s.empty()) {
+    const Utf8Character c = first_character(s);
+    if (c.good && (c.value >= 0x20 || c.value == '\t' || c.value == '\n')) out.append(s.substr(0, c.size));
     else out += '?';
-    i += good ? n : 1;
+    s.remove_prefix(c.size);
   }
   return out;
 }
@@ -106,7 +101,12 @@ namespace {
 
 /// The marks of one kind that are kept: when there are too many every second one goes, and only every second new one is taken.
 struct Kept {
-  std::vector<RowId> marks;
+  struct One {
+    RowId id;
+    size_t states = 0;  // sites alive at it
+  };
+  std::vector<One> marks;
+  size_t states = 0;  // of all
   uint64_t seen = 0, stride = 1;
 };
 
@@ -123,7 +123,6 @@ struct Watched {
   std::vector<std::pair<std::string, RowId>> open_phases;
   bool marked = false, ended = false;  // has periods; has said its last
   double next_timer = kTimerEvery;
-  std::optional<RowId> peak_mark;
   Bytes peak;
   double peak_t = -10;
 };
@@ -185,24 +184,18 @@ class Collector {
     std::string command;
     for (const std::string& word : options_.start.command) command += (command.empty() ? "" : " ") + word;
     meta["command"] = clean(options_.attach ? format("process {}", options_.attach->value) : command);
-    char started[32];
-    const time_t now = time(nullptr);
-    tm parts{};
-    gmtime_r(&now, &parts);
-    strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    meta["started"] = started;
+    meta["started"] = runfile::time_now();
     const FreeMemory free = memory_free_now();
     meta["limit.name"] = free.limited_by;
     meta["limit.bytes"] = std::to_string(free.bytes.value + resident(root_).value_or(Bytes{}).value);
     if (options_.limit) meta["limit.asked"] = std::to_string(options_.limit->value);
     // Two that start at once may want the same name: the next one is free.
-    for (int tries = 0;; ++tries) {
+    for (int tries = 1;; ++tries) {
       try {
         writer_.emplace(options_.out.empty() ? free_name() : options_.out, meta, runfile::WriterOptions{.force = options_.force});
         return;
-      } catch (const Error& e) {
-        if (!options_.out.empty() || tries == 100 || e.code() != Code::kFile || access(free_name().c_str(), W_OK) == 0) throw;
-        if (tries > 2) throw;
+      } catch (const Error&) {
+        if (!options_.out.empty() || tries == 3) throw;
       }
     }
   }
@@ -232,7 +225,7 @@ class Collector {
     const std::vector<Pid> tree = process_tree(root_);
     processes_ = int(tree.size());
     const bool children = tree.size() > 1;
-    const TreeMemory m = memory_of(tree, children && budget_allows(t));
+    const TreeMemory m = tree_memory(tree, children && budget_allows(t));
     if (children || had_children_) {
       writer_->add(runfile::TreeRow{t, m.processes, m.rss, m.private_dirty, m.pss});
       if (++tree_points_ > kMostPoints) tree_points_ = writer_->thin_tree_series();
@@ -255,6 +248,12 @@ class Collector {
 
   // Page tables are walked under a lock that the program wants too: at most a hundredth of the time.
   bool budget_allows(double t) const { return detail_seconds_ <= 0.01 * t + 0.05; }
+  TreeMemory tree_memory(const std::vector<Pid>& tree, bool detailed) {
+    const double before = elapsed();
+    TreeMemory memory = memory_of(tree, detailed);
+    if (detailed) detail_seconds_ += elapsed() - before;
+    return memory;
+  }
 
   /// The process whose memory is the story: the one with an agent and most marks, otherwise the one that was started.
   Pid main_pid() const {
@@ -327,7 +326,7 @@ class Collector {
 
   void keep(Watched& w, const std::string& kind, const std::string& name, int64_t index, bool period, const RawMark& m, double t) {
     Kept& k = w.kept[kind];
-    if (k.seen++ % k.stride != 0 && kind != "end") return;
+    if (k.seen++ % k.stride != 0 && kind != "end" && kind != "peak") return;
     runfile::MarkRow row{.id = {},
                          .process = w.process,
                          .t = t,
@@ -346,21 +345,38 @@ class Collector {
                          .units = {}};
     for (int i = 0; i < kUnitsUsed; ++i) row.units.push_back(int64_t(std::min<uint64_t>(m.units[i], uint64_t{1} << 62)));
     if (processes_ > 1 && period && budget_allows(t)) {
-      const double before = elapsed();
-      const TreeMemory tree = memory_of(process_tree(root_), true);
-      detail_seconds_ += elapsed() - before;
+      const TreeMemory tree = tree_memory(process_tree(root_), true);
       row.private_dirty = tree.private_dirty, row.pss = tree.pss, row.processes = tree.processes;
     }
-    k.marks.push_back(writer_->add(row, states(w, m.sites)));
-    if (k.marks.size() > kMostMarks) {
-      std::vector<RowId> rest;
-      for (size_t i = 0; i < k.marks.size(); ++i) {
-        if (i % 2 == 0) rest.push_back(k.marks[i]);
-        else writer_->remove_mark(k.marks[i]);
-      }
-      k.marks = std::move(rest);
-      k.stride *= 2;
+    const std::vector<runfile::SiteStateRow> alive = states(w, m.sites);
+    k.marks.push_back({writer_->add(row, alive), alive.size()});
+    k.states += alive.size();
+    states_ += alive.size();
+    if (k.marks.size() > kMostMarks) thin(k);
+    while (states_ > kMostStates) {
+      Kept* largest = nullptr;
+      for (Watched& other : watched_)
+        for (auto& [name_of_kind, kept] : other.kept)
+          if (kept.marks.size() > 1 && (!largest || kept.states > largest->states)) largest = &kept;
+      if (!largest) break;
+      thin(*largest);
     }
+  }
+
+  /// Every second mark goes, and from now on every second one is taken.
+  void thin(Kept& k) {
+    std::vector<Kept::One> rest;
+    for (size_t i = 0; i < k.marks.size(); ++i) {
+      if (i % 2 == 0) rest.push_back(k.marks[i]);
+      else remove(k, k.marks[i]);
+    }
+    k.marks = std::move(rest);
+    k.stride *= 2;
+  }
+  void remove(Kept& k, const Kept::One& mark) {
+    writer_->remove_mark(mark.id);
+    k.states -= mark.states;
+    states_ -= mark.states;
   }
 
   std::vector<runfile::SiteStateRow> states(Watched& w, std::vector<RawSite> sites) {
@@ -386,12 +402,22 @@ class Collector {
         continue;
       }
       const NativeName n = w.symbols.place(f.address);
-      const runfile::FrameRow row{clean(n.module), n.module.empty() ? "" : format("{}{:x}", kNativeOffset, n.offset), 0, true, false};
+      const runfile::FrameRow row{clean(n.module), n.module.empty() ? "" : format("{}{:x}", runfile::kOffset, n.offset), 0, true, false};
       if (!n.module.empty()) w.native.try_emplace({n.module, n.offset}, row);
       frames.push_back(row);
     }
     if (frames.empty()) return {};
     return w.sites[stack] = writer_->add(w.process, frames);
+  }
+
+  /// A mark that the program did not make itself: what its table says now.
+  RawMark mark_from_outside(Watched& w, Bytes rss) {
+    RawMark m;
+    const Shared h = w.view.header();
+    std::copy(std::begin(h.units), std::end(h.units), m.units);
+    m.rss = uint64_t(rss.value);
+    m.sites = w.view.live(now_ns());
+    return m;
   }
 
   void timer_marks(double t) {
@@ -400,23 +426,19 @@ class Collector {
       const bool peak = w.pid == main_pid() && rss_.value > w.peak.value + std::max<int64_t>(w.peak.value / 20, 8 << 20) && t > w.peak_t + 1;
       const bool timer = !w.marked && t >= w.next_timer;
       if (!peak && !timer) continue;
-      RawMark m;
-      const Shared h = w.view.header();
-      std::copy(std::begin(h.units), std::end(h.units), m.units);
-      m.rss = uint64_t(resident(w.pid).value_or(Bytes{}).value);
-      if (m.rss == 0) continue;
-      m.sites = w.view.live(now_ns());
+      const Bytes rss = resident(w.pid).value_or(Bytes{});
+      if (rss.value == 0) continue;
+      const RawMark m = mark_from_outside(w, rss);
       if (timer) {
         note_growth(w, "timer", m.rss);
         keep(w, "timer", "", int64_t(w.kept["timer"].seen), true, m, t);
         w.next_timer = t + kTimerEvery;
       } else {
-        if (w.peak_mark) writer_->remove_mark(*w.peak_mark);
-        Kept& k = w.kept["peak"];
-        k.marks.clear(), k.stride = 1;
+        Kept& peaks = w.kept["peak"];
+        for (const Kept::One& last : peaks.marks) remove(peaks, last);
+        peaks.marks.clear();
         keep(w, "peak", "", 0, false, m, t);
-        if (!k.marks.empty()) w.peak_mark = k.marks.back();
-        w.peak = Bytes{int64_t(m.rss)}, w.peak_t = t;
+        w.peak = rss, w.peak_t = t;
       }
     }
   }
@@ -424,14 +446,7 @@ class Collector {
   // The program has ended, or is left alone: what its table still says, and totals and names for its sites.
   void last_words(Watched& w) {
     const double t = elapsed();
-    if (!w.ended) {
-      RawMark m;
-      const Shared h = w.view.header();
-      std::copy(std::begin(h.units), std::end(h.units), m.units);
-      m.rss = w.pid == main_pid() ? uint64_t(rss_.value) : 0;
-      m.sites = w.view.live(now_ns());
-      keep(w, "end", "killed", 0, false, m, t);
-    }
+    if (!w.ended) keep(w, "end", "killed", 0, false, mark_from_outside(w, w.pid == main_pid() ? rss_ : Bytes{}), t);
     for (const auto& [kind, phase] : w.open_phases) writer_->end_phase(phase, t);
     for (const auto& [stack, site] : w.sites)
       if (const std::optional<Stack> s = w.view.stack(stack); s && !(s->total_bytes >> 60) && !(s->freed_bytes >> 60))
@@ -514,7 +529,7 @@ class Collector {
   Bytes files_;  // resident pages that have a file behind them
   double next_point_ = 0, point_every_ = kTick, detail_seconds_ = 0;
   int64_t points_ = 0, tree_points_ = 0;
-  size_t phases_ = 0;
+  size_t phases_ = 0, states_ = 0;
   int processes_ = 1, lost_notes_ = 0;
   bool had_children_ = false;
   std::string last_mark_, growth_kind_;

@@ -125,8 +125,32 @@ class Holders(unittest.TestCase):
     def test_a_chain_of_objects(self):
         text = program("class Node:\n    def __init__(self, before):\n        self.before = before\n        self.data = blob()\n", "node = None",
                        "node = Node(node)")
-        row = self.grows(text, "node.before", "self.before = before", "Node.__init__", kind="chain")
+        row = self.grows(text, "node.before", "node = Node(node)", "main", kind="chain")
         self.assertEqual(row["item_type"], "Node")
+
+    def test_lists_in_a_dictionary_that_grow_in_turn(self):
+        text = program("from collections import defaultdict\ncount = 0\n", "saved = defaultdict(list)",
+                       "global count\n        count += 1\n        if count % 3 == 0:\n            saved[count % 5].append((count, blob()))", 26)
+        row = self.grows(text, "saved[...]", "saved[count % 5].append((count, blob()))", "main", per_round=20 * 1024 / 3, tolerance=0.4)
+        self.assertTrue(row["still"])
+
+    def test_attributes_made_one_by_one(self):
+        text = program("class Book:\n    pass\ncount = 0\n", "book = Book()",
+                       "global count\n        count += 1\n        setattr(book, 'page_%d' % count, blob())", 26)
+        self.grows(text, "book", 'setattr(book, \'page_%d\' % count, blob())', "main", kind="dict")
+
+    def test_a_queue_that_nobody_reads(self):
+        self.grows(program("import queue\n", "inbox = queue.SimpleQueue()", "inbox.put(blob())"), "inbox", "inbox.put(blob())", "main")
+
+    def test_numbers_weigh(self):
+        text = program("import random\n", "rows = []", "rows.append([random.random() for _ in range(2000)])")
+        row = self.grows(text, "rows", "rows.append([random.random() for _ in range(2000)])", "main", per_round=64000)
+        self.assertAlmostEqual(row["bytes_per_period"] / 2000, 8 + 24, delta=4)
+
+    def test_objects_that_register_themselves(self):
+        text = program("class Seen:\n    all = []\n    def __init__(self, data):\n        self.data = data\n        Seen.all.append(self)\n", "pass",
+                       "Seen(blob())", 50)
+        self.grows(text, "Seen.all", "Seen.all.append(self)", "Seen.__init__")
 
     def test_objects_that_only_a_library_holds(self):
         library = "kept = list(range(16))\ndef keep(x):\n    kept.append(x)\n"

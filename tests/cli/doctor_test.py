@@ -225,6 +225,46 @@ class Watch(Doctor):
         self.assertEqual(found["verdict"], "leak", found["sentence"])
         self.assertGreater(found["peak_rss"], 200e6)
 
+    def test_a_program_that_says_nothing_is_looked_at_by_the_clock(self):
+        text = """\
+            import time
+            class Archive:
+                def __init__(self):
+                    self.rows = []
+                def add(self, row):
+                    self.rows.append(row)
+            def work(archive):
+                for i in range(90):
+                    archive.add(b"x" * 1_500_000)
+                    time.sleep(0.1)
+            work(Archive())
+            """
+        found, done = self.watched(textwrap.dedent(text))
+        finding = found["findings"][0]
+        self.assertEqual((found["verdict"], finding["cause"], finding["unit"]), ("leak", "C14", "second"), found["sentence"])
+        self.assertEqual((finding["blame"]["line"], finding["blame"]["function"]), (6, "Archive.add"))
+        self.assertLess(abs(finding["bytes_per_unit"] / 15e6 - 1), 0.3)
+
+    def test_the_file_of_a_long_run_stays_small(self):
+        # As many rounds as ten hours of training have, of several kinds, and hundreds of places that hold memory. Bounds are by number, not by time.
+        text = """\
+            import logging, sys
+            names = {}
+            exec(compile("".join(f"def place_{i}(n):\\n    return bytearray(n)\\n" for i in range(400)), "places.py", "exec"), names)
+            kept = [names[f"place_{i}"](300_000) for i in range(400)]
+            logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
+            for epoch in range(20000):
+                at = epoch % 400
+                kept[at] = names[f"place_{at}"](300_000 + epoch)
+                print(f"step {epoch} lr {epoch}")
+                logging.info("saved %d in %f s", epoch, 0.1)
+                print(f"epoch {epoch}: loss {1 / (epoch + 1):.4f}")
+            """
+        found, done = self.watched(textwrap.dedent(text), "-o", "long.pond")
+        self.assertGreaterEqual(found["phases"].get("epoch", 0), 30)
+        self.assertLess(os.path.getsize(self.path("long.pond")), 20_000_000)
+        self.assertNotEqual(found["verdict"], "leak", found["sentence"])
+
     def test_ctrl_c_reaches_the_program_and_keeps_the_report(self):
         self.write("program.py", LEAK.replace("13", "1000"))
         process = subprocess.Popen([MILLPOND, "watch", "--", sys.executable, "program.py"], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

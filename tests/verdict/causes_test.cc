@@ -364,6 +364,28 @@ TEST_CASE("C25, C26: freed and kept") {
   check(predict, "C26", 7, Kind::kRetention);
 }
 
+TEST_CASE("C25: kept since the start, returned by the first probe and not asked for again") {
+  Run run;
+  run.rss({272, 272, 272, 272, 54, 54, 54, 54, 54, 54, 54, 54, 54, 54, 54, 54})
+      .baseline(40)
+      .live_from(30, 0)
+      .probe(4, 272, 272, 54)
+      .probe(8, 54, 54, 54);
+  check(run, "C25", 0, Kind::kRetention);
+}
+
+TEST_CASE("F2: free in the allocator, and trim cannot return it") {
+  const auto run = [](double returned) {
+    Run r;
+    r.grow(110, 0, 16).baseline(96).live_from(25, 0).probe(6, 110, 110, 110 - returned).probe(8, 110, 110, 110);
+    for (Mark& m : r.evidence.marks) m.heap_free = mb(77);
+    return r;
+  };
+  Run pinned = run(0.1);
+  check(pinned, "F2", 0, Kind::kFragmentation);
+  CHECK(first_cause(run(60).judged()) != "F2");
+}
+
 TEST_CASE("C25: resident memory that rises between probes while nothing more is in use") {
   Run run;
   std::vector<double> rss;
@@ -492,6 +514,17 @@ TEST_CASE("P1 and N1: growth without a holder, in Python and in a native program
   CHECK(program.judged().findings.front().unit == Unit::kSecond);
 }
 
+TEST_CASE("N1: a line of Python calls native code that keeps what it allocates") {
+  Run run = leaking();
+  run.framework("numpy");
+  run.site({native("/usr/lib/libffi.so.8", "+0x6f7a"), user("n.py", 37, "observe"), user("n.py", 58, "main")}, 20, Life::kLeak, 8000);
+  check(run, "N1", 37);
+  Run array = leaking();
+  array.framework("numpy");
+  array.site({native("", ""), user("n.py", 37, "observe"), user("n.py", 58, "main")}, 20, Life::kLeak, 8000);
+  CHECK(first_cause(array.judged()) == "P1");
+}
+
 TEST_CASE("K2: something fills while training begins and stays; what was there before the first step is data") {
   Run run = flat().baseline(400);
   run.site({user("m.py", 12, "decode"), user("m.py", 50, "main")}, 150, Life::kOnce, 100);
@@ -502,6 +535,10 @@ TEST_CASE("K2: something fills while training begins and stays; what was there b
   begin.sites.push_back({0, mb(1), 10, {mb(1)}});
   run.evidence.marks.insert(run.evidence.marks.begin(), begin);
   check(run, "K2", 12, Kind::kCache);
+  Run slots = run;
+  for (Mark& m : slots.evidence.marks)
+    for (SiteState& state : m.sites) state.blocks = 2;  // two arrays: the slots of an optimiser
+  CHECK(first_cause(slots.judged()) != "K2");
   run.evidence.marks.front().sites.front().bytes = mb(150);
   CHECK(first_cause(run.judged()) != "K2");
 }

@@ -6,6 +6,7 @@
 // Megabytes are 10^6 bytes here, as in shared/cases.
 #pragma once
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -72,7 +73,7 @@ class Run {
         {evidence.marks[size_t(at - 1)].t + 0.1, at, mb(before), mb(after_gc), mb(after_trim), collected});
     return *this;
   }
-  Run& note(const std::string& text) { return evidence.notes.push_back(nlohmann::json::parse(text)), *this; }
+  Run& note(const std::string& text) { return evidence.notes.push_back(text), *this; }
   Run& framework(const std::string& name, const std::string& backend = "") {
     return note(R"({"note": "framework", "name": ")" + name + R"(", "version": "1", "backend": ")" + backend + "\"}");
   }
@@ -90,7 +91,7 @@ class Run {
             const std::string& text, int count) {
     nlohmann::json call = {{"what", what},         {"file", file}, {"line", number},
                            {"function", function}, {"text", text}, {"count", count}};
-    evidence.notes.push_back({{"note", "lines"}, {"calls", {call}}});
+    note(nlohmann::json{{"note", "lines"}, {"calls", {call}}}.dump());
     return *this;
   }
   Run& holder(const std::string& type, const std::string& item, double mb_per_period, const std::string& name,
@@ -118,12 +119,13 @@ class Run {
     return *this;
   }
   Run& stage(const std::string& op, int number, const std::string& text, nlohmann::json buffer = nullptr) {
-    evidence.notes.push_back({{"note", "dataset"},
-                              {"op", op},
-                              {"buffer", std::move(buffer)},
-                              {"file", "data.py"},
-                              {"line", number},
-                              {"text", text}});
+    note(nlohmann::json{{"note", "dataset"},
+                        {"op", op},
+                        {"buffer", std::move(buffer)},
+                        {"file", "data.py"},
+                        {"line", number},
+                        {"text", text}}
+             .dump());
     return *this;
   }
   Run& limit(const std::string& name, double value) { return evidence.limits.push_back({name, mb(value)}), *this; }
@@ -156,7 +158,7 @@ class Run {
   }
   Verdict judged() {
     if (!containers_.empty() || !types_.empty()) {
-      evidence.notes.push_back({{"note", "holders"}, {"containers", containers_}, {"types", types_}});
+      note(nlohmann::json{{"note", "holders"}, {"containers", containers_}, {"types", types_}}.dump());
       containers_ = types_ = nlohmann::json::array();
     }
     return judge(evidence);

@@ -67,21 +67,11 @@ TEST_CASE("trend: a line rises and does not flatten, a cache does") {
   CHECK(trend(count(24), full).flattens());
 }
 
-TEST_CASE("saturation: a filling curve is done, a line is not") {
-  std::vector<double> line, full;
-  for (int i = 0; i < 24; ++i) line.push_back(i), full.push_back(100 * (1 - std::exp(-i / 3.0)));
-  CHECK(saturation(count(24), full).fit > 0.98);
-  CHECK(saturation(count(24), full).done > 0.95);
-  CHECK(saturation(count(24), line).done < 0.75);
-}
-
-TEST_CASE("biggest_step and sawtooth") {
+TEST_CASE("biggest_step: where, how high, and how much of the range") {
   const Step step = biggest_step(std::vector<double>{10, 11, 50, 51, 50});
   CHECK(step.at == 2);
   CHECK(step.size == 39);
   CHECK(step.explained > 0.9);
-  CHECK(sawtooth(std::vector<double>{0, 5, 10, 0, 5, 10, 0, 5, 10}));
-  CHECK_FALSE(sawtooth(std::vector<double>{0, 5, 10, 15, 20, 19, 25, 30}));
 }
 
 TEST_CASE("fit_unit: bytes follow the count that varies") {

@@ -11,7 +11,7 @@ std::optional<Match> detect(const Case& c) {
   double share = 0;
   for (const Container& k : c.notes.containers) {
     if (!k.still || k.bounded || is_model(k.item_type) || is_figure(k.item_type) || contains(k.words(), "registry") ||
-        contains(k.words(), "hook") || contains(k.words(), "grad_fn"))
+        (c.notes.has("torch") && contains(k.words(), "hook")) || contains(k.words(), "grad_fn"))
       continue;
     // The user's own line before a library's; of two that hold one another, the one that holds more.
     const double own = c.share(k) * (k.is_user ? 1 : 0.7);

@@ -1,8 +1,7 @@
-#include <regex>
-
 #include "base/format.h"
 #include "verdict/causes/cause.h"
 #include "verdict/causes/words.h"
+#include "verdict/pattern.h"
 
 namespace millpond::verdict {
 namespace {
@@ -13,9 +12,9 @@ bool in_hook(const Container& k) {
   if (contains(k.words(), "hook") || contains(function, "hook")) return true;
   const std::optional<Addition> add = addition(k.place.snippet);
   if (!add || !is_tensor(k.item_type)) return false;
-  static const std::regex given(R"(\b(outputs?|outp?|inputs?|inp|grad_outputs?|grad_inputs?|activations?)\b)");
-  static const std::regex records(R"(record|captur|activation|extract|probe|spy|tap)");
-  return std::regex_search(add->argument, given) && std::regex_search(function, records);
+  static const Pattern given(R"(\b(outputs?|outp?|inputs?|inp|grad_outputs?|grad_inputs?|activations?)\b)");
+  static const Pattern records(R"(record|captur|activation|extract|probe|spy|tap)");
+  return given.in(add->argument) && records.in(function);
 }
 
 /// A hook is called by torch's Module: the line that adds is then reached from module.py.
@@ -29,7 +28,7 @@ bool called_by_module(const Case& c, const Container& k) {
 }
 
 std::optional<Match> detect(const Case& c) {
-  if (!c.leaking()) return {};
+  if (!c.leaking() || !c.notes.has("torch")) return {};
   for (const Container& k : c.notes.containers) {
     if (!k.still || k.bounded) continue;
     const bool named = in_hook(k);

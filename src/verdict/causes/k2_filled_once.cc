@@ -18,6 +18,7 @@ std::optional<Match> detect(const Case& c) {
   double most = std::max(20e6, 0.03 * c.growth.level);
   for (const SiteGroup& s : c.sites.groups) {
     if (!s.user || trains(c, s.place) || s.live.size() < 4 || cohorts(s.age) != Cohorts::kOld) continue;
+    if (s.blocks < 3) continue;  // an array or two that are made once: a reserve
     // It filled while the program ran: over the periods, or between the first step and the first of them. What was
     // there before is data.
     const double filled = s.bytes - (c.sites.has_begun ? s.begun : s.live.y.front());

@@ -7,8 +7,32 @@
 namespace millpond::verdict {
 namespace {
 
+/// Called from a line of Python, but no Python object: a function that ctypes or cffi calls took it.
+bool foreign(const Site& site) {
+  return !site.frames.empty() && site.frames.front().native && contains(site.frames.front().file, "/libffi");
+}
+
+std::optional<Match> called_from_python(const Case& c) {
+  for (const SiteGroup& s : c.sites.groups) {
+    if (!s.user || s.grown < 0.5 * c.growth.total) continue;
+    double all = 0, native = 0;
+    for (const int i : s.sites) {
+      const double taken = double(c.evidence.sites[size_t(i)].total.value);
+      all += taken;
+      if (foreign(c.evidence.sites[size_t(i)])) native += taken;
+    }
+    if (all <= 0 || native < 0.8 * all) continue;
+    Match m{.share = std::min(1.0, s.grown / std::max(1.0, c.growth.total)), .weight = 0.9, .confidence = 0.85};
+    m.blame = s.place;
+    m.evidence.push_back(format("{} calls native code that allocated {} which are still in use; Python holds none of it", tell(s.place), amount(s.bytes)));
+    return m;
+  }
+  return {};
+}
+
 std::optional<Match> detect(const Case& c) {
   if (!c.leaking()) return {};
+  if (const std::optional<Match> found = called_from_python(c)) return found;
   const SiteGroup* most = nullptr;
   for (const SiteGroup& s : c.sites.groups)
     if (!s.user && s.grown > 0 && (!most || s.grown > most->grown)) most = &s;

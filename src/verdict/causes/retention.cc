@@ -9,12 +9,14 @@ std::optional<Retention> retention(const Case& c) {
   const Growth& g = c.growth;
   if (g.course == Course::kLeak || g.garbage) return {};
   const double rss = g.returned_rss > 0 ? g.returned_rss : g.level;
-  // Every allocator keeps some, and a compiler leaves more: less than a quarter of the process is not worth a word.
-  const double least = std::max(20e6, 0.25 * rss);
+  // Every allocator keeps some between two steps, and a compiler leaves more: less than a third of the process is not worth a word.
+  const double least = std::max(20e6, rss / 3);
   if (!c.evidence.probes.empty()) {
     const std::string how = format("trim gave back {} of {} at once", amount(g.returned), amount(rss));
     // At one probe a wandering process may stand high; what is kept always is what counts.
     if (g.usually >= least && g.usually > 0.6 * g.range) return Retention{g.usually, false, how};
+    // Kept since before the first probe, and not asked for again after it.
+    if (g.returned >= least && g.by_gc < 0.5 * g.returned && g.level <= rss - 0.6 * g.returned) return Retention{g.returned, false, how};
     // It rises again after every probe, and allocators do not have more in use.
     const double rises = std::max(g.rss.rises() ? g.rss.total : 0,
                                   g.segments.rises() ? g.segments.slope.value * double(c.periods.size()) : 0);

@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "verdict/causes/words.h"
+#include "verdict/pattern.h"
 
 namespace millpond::verdict {
 namespace {
@@ -54,8 +55,8 @@ std::string number_argument(const std::string& text) {
 }
 
 bool keras_method(const std::string& text) {
-  static const std::regex method(R"(\.(fit|evaluate|predict|train_on_batch|test_on_batch|predict_on_batch)\()");
-  return std::regex_search(text, method);
+  static const Pattern method(R"(\.(fit|evaluate|predict|train_on_batch|test_on_batch|predict_on_batch)\()");
+  return method.in(text);
 }
 
 bool new_functions(const Case& c) {

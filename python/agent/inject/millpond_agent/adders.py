@@ -36,11 +36,16 @@ def find_line(way, thing):
     if key in _lines:
         return _lines[key]
     found = None
+    while way.kind == "inside" and way.parent is not None:
+        way = way.parent
     step = way
     while step is not None and found is None:
         nested = step is not way
         if step.kind == "chain":
-            found = _search(step, False, ("grow", "set", "call", "aug"))
+            # self.head = Node(item, self.head) makes it longer; self.prev = prev in Node only ties the knot
+            found = _search(step.parent, False, ("grow",)) if step.parent is not None else None
+            if found is None:
+                found = _search(step, False, ("grow", "set", "call", "aug"))
             if found is None:
                 step = step.parent
                 continue

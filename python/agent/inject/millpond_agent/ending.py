@@ -47,6 +47,7 @@ def _without_us(traceback):
 
 def _end():
     lines.remove()
+    link.tick(None, 0)
     if not state.on:
         return
     try:

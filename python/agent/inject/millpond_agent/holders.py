@@ -59,10 +59,30 @@ def scan(objects=None, types=None, grew=False):
             continue
         if track.sees(look, item.size):
             rising.append((item, track))
+    for key, item in _groups(found, walk).items():
+        track = _tracks.get(key)
+        if track is None and len(_tracks) < kTracked:
+            _tracks[key] = Track(look, item.size)
+        elif track is not None and track.sees(look, item.size):
+            rising.append((item, track))
     try:
         _last_note = _report(rising, walk, lead, look, objects, types, grew)
     finally:
         del found, rising, walk
+
+
+def _groups(found, walk):
+    """Lists in a dictionary of lists, each of which grows now and then: together they are one thing that grows at every look."""
+    groups = {}
+    for item in found:
+        if item.kind == "container" and item.way.kind == "item" and walk.share_entered(item.way) == 1:
+            groups.setdefault(item.way.key(any_item=True), []).append(item)
+    result = {}
+    for key, items in groups.items():
+        if len(items) > 1:
+            longest = max(items, key=lambda item: item.size)
+            result[key + "/all"] = roots.Found(longest.thing, longest.way, "group", sum(item.size for item in items))
+    return result
 
 
 def _forget(look):
@@ -81,7 +101,9 @@ def _report(rising, walk, lead, look, objects, types, grew):
     alike = {}  # lists in a dictionary of lists: [how many, items they gained together]
     for item, track in rising:
         rounds = _rounds(lead, track.first_look, look)
-        if rounds < 1 or track.rises < min(look - track.first_look, 2 if item.kind == "container" else 3):
+        if item.kind == "group" and item.way.key(any_item=True) in alike:
+            continue  # told by those that rose each time
+        if rounds < 1 or track.rises < min(look - track.first_look, 2 if item.kind in ("container", "group") else 3):
             continue  # sizes that vary rise by chance now and then
         added = item.size - track.first_size
         group = alike.setdefault(item.way.key(any_item=True), [0, 0])
@@ -90,7 +112,7 @@ def _report(rising, walk, lead, look, objects, types, grew):
         rows.append((added, item, track, rounds))
     # weigh those that gained most items, and arrays, which tell their bytes themselves
     rows.sort(key=lambda row: -row[0])
-    chosen = rows[:24] + [row for row in rows[24:] if row[1].kind != "container"][:8]
+    chosen = rows[:24] + [row for row in rows[24:] if row[1].kind not in ("container", "group")][:8]
     result = []
     end = time.perf_counter() + 0.08
     for added, item, track, rounds in chosen:
@@ -130,8 +152,12 @@ def _speak_for_all(row, group, added, share):
     row["bytes_per_period"] = int(row["bytes_per_period"] * factor)
     row["exact"] = False
     row["alike"] = int(round(group[0] / share))
-    head, bracket, _ = row["holder"].partition("[")
-    row["holder"] = head + ("[...]" if bracket else "")
+    row["holder"] = _of_all(row["holder"])
+
+
+def _of_all(holder):
+    head, bracket, _ = holder.partition("[")
+    return head + ("[...]" if bracket else "")
 
 
 _last_types = []
@@ -207,9 +233,14 @@ def _registries(lead, look):
 
 
 def _without_inner(rows):
-    """A list inside a growing list is told by the outer one."""
-    keys = [row["_key"] for row in rows]
-    return [row for row in rows if not any(other != row["_key"] and row["_key"].startswith(other + "/") for other in keys)]
+    """A list inside a growing list is told by the outer one; a dictionary that has all its keys, by the lists in it that go on."""
+
+    def within(inner, outer):
+        return inner["_key"] != outer["_key"] and inner["_key"].startswith(outer["_key"] + "/")
+
+    full = [row for row in rows if not row["still"] and any(other["still"] and within(other, row) for other in rows)]
+    rows = [row for row in rows if row not in full]
+    return [row for row in rows if not any(within(row, other) for other in rows)]
 
 
 def _describe(item, added, track, rounds, walk):
@@ -218,10 +249,11 @@ def _describe(item, added, track, rounds, walk):
     bounded = None
     exact = False
     item_type = None
-    if item.kind == "container":
-        item_type, each, exact = _weigh_items(thing, added, way, walk)
+    if item.kind in ("container", "group"):
+        item_type, each, exact = _weigh_items(thing, added, way.parent if way.kind == "inside" else way, walk)
         size = per_period * each
         kind = type(thing).__name__
+        exact = exact and item.kind == "container"
         if isinstance(thing, deque):
             bounded = thing.maxlen
         length = item.size
@@ -251,6 +283,8 @@ def _describe(item, added, track, rounds, walk):
         "bounded": bounded,
         "_key": way.key(),
     }
+    if item.kind == "group":
+        row["holder"] = _of_all(row["holder"])
     place = adders.find_line(way, thing)
     if place is None and item.kind == "lru_cache":
         place = adders.made_at(getattr(thing, "__wrapped__", None))
@@ -280,12 +314,15 @@ def _weigh_items(thing, added, way, walk):
     all items share is counted with it."""
 
     def shared(identity):
+        """Whether something else of the program's holds it. An object of the user's own types is a place to begin a walk, and holds nothing by that."""
         other = walk.way_of.get(identity)
-        while other is not None:
-            if other is way:
-                return False
+        if other is None:
+            return False
+        while other is not way:
+            if other.parent is None:
+                return other.kind != "object"
             other = other.parent
-        return walk.way_of.get(identity) is not None
+        return False
 
     scale = sizes.Scale(shared)
     scale.seen.add(id(thing))
@@ -353,8 +390,9 @@ def _holder(way):
     """A short name: Runner.trajectories, models"""
     parts = []
     step = way
-    while step is not None and step.kind in ("item", "chain"):
-        parts.append("[%r]" % step.name if step.kind == "item" else ".%s" % step.name)
+    while step is not None and step.kind in ("item", "chain", "inside"):
+        if step.kind != "inside":
+            parts.append("[%r]" % step.name if step.kind == "item" else ".%s" % step.name)
         step = step.parent
     tail = "".join(reversed(parts))
     if step is None:

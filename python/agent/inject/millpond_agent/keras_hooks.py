@@ -151,8 +151,8 @@ def _watch_trainer(owner):
 
 def _callback_list(module):
     owner = module.CallbackList
-    replace(owner, "on_train_batch_end", _after_batch)
-    replace(owner, "on_epoch_end", _after_epoch)
+    replace(owner, "on_train_batch_end", _after(_batch_ended))
+    replace(owner, "on_epoch_end", _after(_epoch_ended))
     watch(owner, "on_epoch_begin", lambda args, kwargs: link.mark("epoch", "", _index(args), link.BEGIN))
 
 
@@ -160,34 +160,34 @@ def _index(args):
     return args[1] if len(args) > 1 and type(args[1]) is int else 0
 
 
-def _after_batch(function):
-    @functools.wraps(function)
-    def on_train_batch_end(self, *args, **kwargs):
-        function(self, *args, **kwargs)
-        link.units[0] += 1
-        try:
-            periods.period("step", "fit")
-        except Exception:
-            link.oops()
+def _after(then):
+    """A wrapper of a method of CallbackList, with as little as can be before and after: it runs in every batch."""
 
-    on_train_batch_end.__millpond__ = True
-    return hide(on_train_batch_end)
+    def wrap(function):
+        @functools.wraps(function)
+        def method(self, *args, **kwargs):
+            function(self, *args, **kwargs)
+            try:
+                then()
+            except Exception:
+                link.oops()
+
+        method.__millpond__ = True
+        return hide(method)
+
+    return wrap
 
 
-def _after_epoch(function):
-    @functools.wraps(function)
-    def on_epoch_end(self, *args, **kwargs):
-        function(self, *args, **kwargs)
-        try:
-            if state.on:
-                link.units[link.EPOCH] += 1
-                lines.framework_epochs = True
-                periods.period("epoch", "fit")
-        except Exception:
-            link.oops()
+def _batch_ended():
+    link.units[link.BATCH] += 1
+    periods.period("step", "fit")
 
-    on_epoch_end.__millpond__ = True
-    return hide(on_epoch_end)
+
+def _epoch_ended():
+    if state.on:
+        link.units[link.EPOCH] += 1
+        lines.framework_epochs = True
+        periods.period("epoch", "fit")
 
 
 # Models ---------------------------------------------------------------------------------------------------------------

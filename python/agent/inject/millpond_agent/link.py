@@ -32,6 +32,10 @@ class _Native:
         self.trim = library.millpond_probe_trim
         self.units_of = library.millpond_probe_units
         self.units_of.restype = ctypes.c_void_p
+        self.tick = library.millpond_probe_tick
+        self.tick.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]
+        self.tick.restype = None
+        self.called = None  # what the probe has a pointer to must live
         holding_the_gil = ctypes.PyDLL(None)
         holding_the_gil.millpond_probe_python()
 
@@ -97,6 +101,25 @@ def oops():
 def pause(on):
     if _native is not None:
         _native.pause(on)
+
+
+def tick(function, seconds):
+    """Has function() called in the main thread about that often while the program allocates; None: no more."""
+    if _native is None:
+        return
+    if function is None:
+        _native.tick(None, None, 0)
+        return
+
+    def call(_):
+        try:
+            function()
+        except Exception:
+            oops()
+        return 0
+
+    _native.called = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(call)
+    _native.tick(ctypes.cast(ctypes.pythonapi.Py_AddPendingCall, ctypes.c_void_p), ctypes.cast(_native.called, ctypes.c_void_p), int(seconds * 1e9))
 
 
 def trim():

@@ -3,6 +3,7 @@ closures, defaults and generators, breadth first, within a budget. Each thing is
 list is found together with who holds it. Nothing of the program is run, and nothing is kept alive."""
 
 import functools
+import gc
 import sys
 import threading
 import time
@@ -16,6 +17,7 @@ kObjects = 30000
 kItems = 32  # of a container with more only the first few are entered
 kFirst = 8
 kDepth = 12
+kManyAttributes = 12  # of one object
 kOwnMost = 1000  # of a type with more objects only those that are met
 _cells = types.CellType
 _lru = type(functools.lru_cache(maxsize=1)(len))
@@ -26,7 +28,8 @@ kAsksForLocals = frozenset(("locals", "vars", "eval", "exec", "dir"))
 
 
 class Way:
-    """One step: how a thing is reached from its parent. kind: attribute, item, local, global, closure, default, class, object, chain"""
+    """One step: how a thing is reached from its parent. kind: attribute, item, local, global, closure, default, class, object, chain, or inside: what
+    has no name of its own (the attributes of an object taken together, the list in a queue) and is added to by its parent's."""
 
     __slots__ = ("parent", "kind", "name", "owner", "file", "function", "library", "owners")
 
@@ -49,7 +52,7 @@ class Way:
     def named(self):
         """The nearest step with a name in the source."""
         way = self
-        while way is not None and way.kind in ("item", "chain"):
+        while way is not None and way.kind in ("item", "chain", "inside"):
             way = way.parent
         return way
 
@@ -71,6 +74,8 @@ class Way:
             return "item %s" % name
         if kind == "object":
             return "an object of %s" % owner
+        if kind == "inside":
+            return "%s %s" % (name, owner)
         return "%s %s" % (kind, name)
 
 
@@ -328,7 +333,13 @@ class Walk:
             values = object.__getattribute__(thing, "__dict__")
         except (AttributeError, TypeError):
             values = None
+        if values is None and not user and library <= 1:
+            for part in gc.get_referents(thing)[:16]:
+                if type(part) in (list, dict, set, deque):
+                    self.meet(part, Way(way, "inside", "inside of", name, library=library))
         if type(values) is dict:
+            if user and len(values) >= kManyAttributes:
+                self._measure(values, Way(way, "inside", "attributes of", name, file), "container", len(values))
             for key, value in list(values.items()):
                 if user and type(value) is kind:
                     self._chain(thing, way, kind, key)

@@ -51,26 +51,31 @@ def _replace(owner, name, make):
 def _trainer(module):
     for name, owner in list(vars(module).items()):
         if isinstance(owner, type) and name.endswith("Trainer") and owner.__module__ == module.__name__:
-            _replace(owner, "fit", _fit)
+            _replace(owner, "fit", _changing(_change_fit))
 
 
-def _fit(original):
-    signature = inspect.signature(original)
+def _changing(change):
+    """A wrapper that hands a call's arguments by name to `change`; whatever goes wrong there, the call is made."""
 
-    def fit(*args, **kwargs):
-        try:
-            bound = signature.bind(*args, **kwargs)
-            with state.own_work():
-                _change_fit(bound.arguments)
-            args, kwargs = bound.args, bound.kwargs
-        except Exception:
-            pass
-        return original(*args, **kwargs)
+    def wrap(original):
+        signature = inspect.signature(original)
 
-    return fit
+        def call(*args, **kwargs):
+            try:
+                bound = signature.bind(*args, **kwargs)
+                with state.own_work():
+                    change(bound.arguments, signature)
+                args, kwargs = bound.args, bound.kwargs
+            except Exception:
+                pass
+            return original(*args, **kwargs)
+
+        return call
+
+    return wrap
 
 
-def _change_fit(given):
+def _change_fit(given, signature):
     callbacks = given.get("callbacks")
     if callbacks is not None and not hasattr(callbacks, "on_epoch_end"):
         callbacks = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
@@ -138,32 +143,21 @@ def _repeated(values, size):
     return numpy.asarray(values)[numpy.arange(int(values.shape[0])) % size]
 
 
-def _compile(original):
-    signature = inspect.signature(original)
-
-    def compile(*args, **kwargs):  # noqa: A001
-        try:
-            if _wanted("eager"):
-                bound = signature.bind(*args, **kwargs)
-                eager = not bound.arguments.get("run_eagerly")
-                bound.arguments["run_eagerly"] = eager
-                if eager and "jit_compile" in signature.parameters:
-                    bound.arguments["jit_compile"] = False  # Keras refuses both
-                args, kwargs = bound.args, bound.kwargs
-        except Exception:
-            pass
-        return original(*args, **kwargs)
-
-    return compile
+def _change_compile(given, signature):
+    if _wanted("eager"):
+        eager = not given.get("run_eagerly")
+        given["run_eagerly"] = eager
+        if eager and "jit_compile" in signature.parameters:
+            given["jit_compile"] = False  # Keras refuses both
 
 
 def _base_trainer(module):
-    _replace(module.Trainer, "compile", _compile)
+    _replace(module.Trainer, "compile", _changing(_change_compile))
 
 
 def _keras2(module):
-    _replace(module.Model, "fit", _fit)
-    _replace(module.Model, "compile", _compile)
+    _replace(module.Model, "fit", _changing(_change_fit))
+    _replace(module.Model, "compile", _changing(_change_compile))
 
 
 # tf.data --------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,14 @@
+// A call into the agent now and then, for programs that say nothing of their rounds. No thread of ours wakes (a program may fork, and newer Pythons
+// warn of forks with threads): a sample that is taken asks Python to make the call when its main thread is next between two bytecodes.
+#pragma once
+#include <stdint.h>
+
+namespace millpond::probe::tick {
+
+using Call = int (*)(void*);
+using AddPending = int (*)(Call, void*);  // Py_AddPendingCall: takes no GIL and allocates nothing
+
+void set(AddPending add, Call call, uint64_t every_ns);  // null: none any more
+void at(uint64_t now);
+
+}  // namespace millpond::probe::tick
