@@ -11,6 +11,7 @@
 #include "report/compare.h"
 #include "report/exports.h"
 #include "report/sites.h"
+#include "report/terminal.h"
 
 namespace millpond::cli {
 namespace {
@@ -22,6 +23,13 @@ struct Arguments {
   int limit = 20;
   JsonTarget json;
   PageTargets pages;
+  std::string color = "auto";
+
+  report::TextStyle style() const {
+    report::TextStyle s = text_style(STDOUT_FILENO);
+    if (color != "auto") s.color = color == "always";
+    return s;
+  }
 
   bool exports() const { return !collapsed.empty() || !speedscope.empty() || !pprof.empty(); }
   bool stdout_taken() const { return pages.on_stdout() || json.on_stdout() || collapsed == "-" || speedscope == "-" || pprof == "-"; }
@@ -42,12 +50,12 @@ void export_stacks(const Arguments& a, const verdict::Evidence& e) {
 }
 
 int run_one(const Arguments& a) {
-  const Judged j = judge_file(a.files[0]);
-  const verdict::Evidence& e = j.evidence;
+  const report::RunContents run = open_run(a.files[0]);
+  const verdict::Evidence& e = run.evidence;
   const report::SourceLine source = source_reader(e);
-  Json object = report::doctor_json(e, j.verdict, j.meta);
+  Json object = report::doctor_json(e, run.verdict, run.meta);
   std::string text;
-  const report::TextStyle style = text_style(STDOUT_FILENO);
+  const report::TextStyle style = a.style();
   const auto part = [&](const std::string& more) { text += (text.empty() ? "" : "\n") + more; };
   if (a.table) {
     const report::Moment moment = report::find_moment(e, a.at);
@@ -63,7 +71,7 @@ int run_one(const Arguments& a) {
     part(report::lines_text(e, source, style, 2 * a.limit));
     object["lines"] = report::lines_json(e, source, 2 * a.limit);
   }
-  if (text.empty() && !a.exports()) text = report::doctor_text(e, j.verdict, j.meta, style);
+  if (text.empty() && !a.exports()) text = report::terminal_text(run, style);
   if (!a.stdout_taken()) std::fputs(text.c_str(), stdout);
   if (a.exports()) export_stacks(a, e);
   a.json.write(object);
@@ -75,7 +83,7 @@ int run_two(const Arguments& a) {
     throw Error(Code::kUsage, "report: two run files are compared; table, tree, lines and exports are of one").hint("name one file");
   const Judged before = judge_file(a.files[0]), after = judge_file(a.files[1]);
   const report::Run x{a.files[0], &before.evidence, &before.verdict}, y{a.files[1], &after.evidence, &after.verdict};
-  if (!a.stdout_taken()) std::fputs(report::compare_text(x, y, text_style(STDOUT_FILENO), a.limit).c_str(), stdout);
+  if (!a.stdout_taken()) std::fputs(report::compare_text(x, y, a.style(), a.limit).c_str(), stdout);
   a.json.write(report::compare_json(x, y, a.limit));
   return kOk;
 }
@@ -108,6 +116,7 @@ void add_report(CLI::App& app, Invocation& chosen) {
   sub->add_option("--speedscope", a->speedscope, "A profile for speedscope.app to FILE, or -");
   sub->add_option("--pprof", a->pprof, "A profile for pprof to FILE, or -");
   sub->add_flag("--growth", a->growth, "Export what was gained from the end of warm-up to the last period, not what was alive");
+  sub->add_option("--color", a->color, "auto (on a terminal, unless NO_COLOR is set), always, never")->check(CLI::IsMember({"auto", "always", "never"}));
   sub->add_option("--json", a->json.where, "One JSON object to FILE, or - for standard output");
   sub->footer(R"(
 Examples:

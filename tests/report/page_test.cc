@@ -5,6 +5,7 @@
 #include "report/elsewhere.h"
 #include "report/made_up.h"
 #include "report/page.h"
+#include "report/terminal.h"
 
 using namespace millpond;
 using namespace millpond::report;
@@ -214,4 +215,20 @@ TEST_CASE("started: seconds since 1970, or 0 where the file says nonsense") {
 TEST_CASE("plan picture: buffers are drawn where they lie") {
   const std::string a = plan_picture(engine().programs[0], 60, 40).png(), b = plan_picture(PlannedProgram{}, 60, 40).png();
   CHECK(a != b);
+}
+
+TEST_CASE("terminal: accounts and lines with what they did over time, plain in a pipe") {
+  const std::string text = terminal_text(watched(), {});
+  CHECK(text.starts_with("millpond: LEAK\n"));
+  CHECK(text.find("  accounts  malloc, in use") != text.npos);
+  CHECK(text.find("  lines     train.py:5 make_model") != text.npos);
+  CHECK(text.find("train.py:12") != text.npos);
+  CHECK(text.find("▁") != text.npos);
+  CHECK(text.find('\033') == text.npos);
+  CHECK(terminal_text(watched(), {true, 100}).find("\033[36m") != std::string::npos);
+}
+TEST_CASE("terminal: the plan of an engine's run, with its peak") {
+  const std::string text = terminal_text(engine(), {});
+  CHECK(text.find("  plan      train of 3 calls: ") != text.npos);
+  CHECK(text.find("arena 50 B, lower bound 50 B; peak at call 2, relu of a\n") != text.npos);
 }
