@@ -5,12 +5,14 @@
 
 #include "base/format.h"
 #include "verdict/read.h"
+#include "verdict/sentence.h"
 
 namespace millpond::report {
 namespace {
 
 /// Growth from the first epoch to the last that is worth a word: as for verdicts, 1 % or 5 MB.
 constexpr double kShare = 0.01, kLeast = 5e6;
+constexpr int64_t kEnoughRounds = 5;
 
 void answer_engine(RunContents& run) {
   verdict::Verdict& v = run.verdict;
@@ -29,7 +31,7 @@ void answer_engine(RunContents& run) {
   if (grown > std::max(kShare * double(last.value), kLeast)) return;
   v.kind = verdict::Kind::kFlat;
   v.would_settle.clear();
-  v.sentence = format("Memory is flat: {} after the first epoch, {} after the last ({} seen){}.", first, last, epochs.size(), plan.empty() ? "" : ", with " + plan);
+  v.sentence = format("Memory is flat: {} after the first epoch, {} after the last ({} seen){}.", first, last, verdict::thousands(double(epochs.size())), plan.empty() ? "" : ", with " + plan);
 }
 
 }  // namespace
@@ -74,6 +76,16 @@ RunContents read_contents(const runfile::Reader& file, std::string name) {
   run.verdict = verdict::judge(run.evidence);
   if (run.engine) answer_engine(run);
   return run;
+}
+
+void answer_early(RunContents& run) {
+  if (run.meta.contains("status") || run.verdict.kind == verdict::Kind::kLeak) return;
+  const int64_t rounds = std::ranges::count_if(run.evidence.marks, [](const verdict::Mark& m) { return m.period && m.kind != "timer"; });
+  if (rounds >= kEnoughRounds) return;
+  run.verdict = {};
+  run.verdict.kind = verdict::Kind::kUnsure;
+  run.verdict.sentence = format("Too early to tell: the program has run for {}, and {} of its loop {} been seen.", verdict::duration(run.seconds()),
+                                rounds == 0 ? "no round" : rounds == 1 ? "one round" : format("{} rounds", rounds), rounds > 1 ? "have" : "has");
 }
 
 Bytes end_rss(const verdict::Evidence& e) {

@@ -39,6 +39,9 @@ struct RunContents {
 /// Reads and judges. A run of the engine knows its memory exactly, so two epochs are enough to call it flat; its sentence names the plan.
 RunContents read_contents(const runfile::Reader& file, std::string name);
 
+/// Of a run that goes on and has hardly begun nothing is said yet.
+void answer_early(RunContents& run);
+
 /// What the program held after it ended training: the last resident memory above 0, if any was seen.
 Bytes end_rss(const verdict::Evidence& evidence);
 

@@ -142,7 +142,10 @@ Json phases(const RunContents& run, Strings& strings) {
     start.seconds(p.start);
     end.add(p.end ? Optional(std::llround(std::clamp(*p.end, 0.0, 1e12) * 1000)) : Optional());
   };
-  for (const size_t i : spread(run.phases.size(), kMostMarks)) add(run.phases[i]);
+  std::vector<size_t> always;  // of thousands of epochs some may go, the fit around them must not
+  for (size_t i = 0; i < run.phases.size() && always.size() < kMostMarks / 4; ++i)
+    if (run.phases[i].kind != "epoch" && run.phases[i].kind != "step") always.push_back(i);
+  for (const size_t i : spread(run.phases.size(), kMostMarks, always)) add(run.phases[i]);
   return {{"kind", kind.take()}, {"name", name.take()}, {"index", index.take()}, {"start", start.take()}, {"end", end.take()}};
 }
 

@@ -7,6 +7,7 @@
 #include "report/accounts.h"
 #include "report/moment.h"
 #include "report/text.h"
+#include "verdict/sites.h"
 
 namespace millpond::report {
 namespace {
@@ -57,7 +58,7 @@ std::vector<Row> line_rows(const verdict::Evidence& e) {
   const std::optional<Moment> peak = peak_moment(e);
   if (!peak) return {};
   const auto key = [&](int site) {
-    const verdict::Frame* f = site >= 0 && size_t(site) < e.sites.size() ? own_frame(e.sites[size_t(site)]) : nullptr;
+    const verdict::Frame* f = site >= 0 && size_t(site) < e.sites.size() ? verdict::own_frame(e.sites[size_t(site)]) : nullptr;
     return f ? format("{}:{} {}", short_path(f->file.substr(f->file.rfind('/') + 1), 28), f->line, shown(f->function, 30)) : std::string();
   };
   std::map<std::string, double> held;

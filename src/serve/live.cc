@@ -105,7 +105,8 @@ struct LivePage::State {
     if (!news()) return;
     try {
       runfile::copy(file, draft.file());
-      const report::RunContents run = report::read_contents(runfile::Reader(draft.file()), fs::path(file).filename().string());
+      report::RunContents run = report::read_contents(runfile::Reader(draft.file()), fs::path(file).filename().string());
+      report::answer_early(run);
       auto made = std::make_shared<const std::string>(report::packed(report::page_document(run, source ? source(run) : report::SourceLine(), {.live = true})));
       auto told = std::make_shared<const std::string>(openmetrics(run));
       const std::lock_guard lock(mutex);

@@ -307,6 +307,7 @@ db.commit()
     const box = await chartBox(page);
     for (let i = 0; i <= 20; ++i) await page.mouse.move(box.x + (box.width * i) / 20, box.y + 60);
     await page.screenshot({path: join(shots, "long.png")});
+    assert.match(await page.locator("h1").innerText(), /10,000 seen/);
     await page.context().close();
   });
 });

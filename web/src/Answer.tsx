@@ -42,15 +42,15 @@ function Number({name, value, more}: {name: string; value: string; more?: string
   );
 }
 
-function ending(run: Run): string | undefined {
+function ending(run: Run, live: boolean): string | undefined {
   const f = run.data.facts;
   if (f.signal) return `ended by signal ${f.signal}`;
   if (f.exit_code) return `exit code ${f.exit_code}`;
-  if (!f.ended) return "it had not ended";
+  if (!f.ended) return live ? "and goes on" : "it had not ended";
   return undefined;
 }
 
-export function Answer({run}: {run: Run}) {
+export function Answer({run, live}: {run: Run; live: boolean}) {
   const {data} = run;
   const verdict = kVerdicts[data.verdict] ?? kVerdicts.unsure;
   const finding = leading(data.findings);
@@ -76,7 +76,7 @@ export function Answer({run}: {run: Run}) {
             more={finding.forecast.unit_index ? `${run.periods?.unit ?? finding.unit} ${thousands(finding.forecast.unit_index)}` : finding.forecast.limit}
           />
         )}
-        <Number name="Ran for" value={duration(facts.seconds)} more={ending(run)} />
+        <Number name="Ran for" value={duration(facts.seconds)} more={ending(run, live)} />
         {finding && <Number name="How sure" value={`${Math.round(finding.confidence * 100)} %`} more={finding.cause ? `cause ${finding.cause}` : undefined} />}
       </dl>
     </section>

@@ -87,7 +87,7 @@ function App({first, live}: {first: PageData; live: boolean}) {
         </div>
       </header>
       <main class="wrap" data-ready="true">
-        {two ? <Compare compare={data.compare!} runs={runs} theme={theme} /> : <Answer run={run} />}
+        {two ? <Compare compare={data.compare!} runs={runs} theme={theme} /> : <Answer run={run} live={live} />}
         {two && (
           <div class="segments" role="group" aria-label="Which run is shown below" style={{justifySelf: "start"}}>
             {runs.map((r, i) => <button key={i} aria-pressed={which === i} onClick={() => { setWhich(i); setMoments(null); }}>{i ? "After" : "Before"}: {shown(r.data.name, 60)}</button>)}
