@@ -96,7 +96,7 @@ std::string plan_text(const RunContents& run) {
     int64_t now = 0;
     for (size_t i = 0; i + 1 < change.size(); ++i) live.push_back(double(now += change[i]));
     const size_t peak = live.empty() ? 0 : size_t(std::ranges::max_element(live) - live.begin());
-    out += format("  {:<9} {} of {} calls: {}  arena {}, lower bound {}", out.empty() ? "plan" : "", shown(p.program.name, 30), p.program.calls, sparkline(live, int(kSpark)),
+    out += format("  {:<9} {}, {} calls  {}  arena {}, lower bound {}", out.empty() ? "plan" : "", shown(p.program.name, 30), p.program.calls, sparkline(live, int(kSpark)),
                   p.program.planned, p.program.lower_bound);
     if (peak < p.calls.size()) out += format("; peak at call {}, {} of {}", peak + 1, shown(p.calls[peak].op, 30), shown(p.calls[peak].layer, 30));
     out += "\n";
@@ -109,8 +109,8 @@ std::string plan_text(const RunContents& run) {
 std::string terminal_text(const RunContents& run, const TextStyle& style) {
   std::string out = doctor_text(run.evidence, run.verdict, run.meta, style);
   const std::string accounts = rows_text("accounts", account_rows(run), style), lines = rows_text("lines", line_rows(run.evidence), style), plan = plan_text(run);
-  if (!accounts.empty() || !lines.empty() || !plan.empty()) out += "\n" + accounts + lines + plan;
-  return out;
+  if (!out.ends_with("\n\n")) out += "\n";
+  return out + accounts + lines + plan;
 }
 
 }  // namespace millpond::report

@@ -229,6 +229,6 @@ TEST_CASE("terminal: accounts and lines with what they did over time, plain in a
 }
 TEST_CASE("terminal: the plan of an engine's run, with its peak") {
   const std::string text = terminal_text(engine(), {});
-  CHECK(text.find("  plan      train of 3 calls: ") != text.npos);
+  CHECK(text.find("  plan      train, 3 calls  ") != text.npos);
   CHECK(text.find("arena 50 B, lower bound 50 B; peak at call 2, relu of a\n") != text.npos);
 }

@@ -55,7 +55,9 @@ export function Answer({run, live}: {run: Run; live: boolean}) {
   const verdict = kVerdicts[data.verdict] ?? kVerdicts.unsure;
   const finding = leading(data.findings);
   const facts = data.facts;
-  const grown = facts.end - facts.baseline;
+  // As it ends a program gives much back: what it held after its last round tells more.
+  const last = run.periods && run.periods.unit !== "second" ? run.periods.rss.findLast(v => v > 0) : undefined;
+  const end = last ?? facts.end;
   return (
     <section class={`card answer tone-${verdict.tone}`} aria-label="The answer" id="answer">
       <Badge kind={data.verdict} />
@@ -68,7 +70,7 @@ export function Answer({run, live}: {run: Run; live: boolean}) {
         {finding && finding.rate > 0 && finding.kind === "leak" && (
           <Number name={`Grows, every ${finding.unit}`} value={signedBytes(finding.rate)} more={`seen over ${plural(Math.round(finding.units_seen), finding.unit)}`} />
         )}
-        <Number name="At the end" value={bytes(facts.end)} more={facts.baseline > 0 ? `${signedBytes(grown)} since the start` : undefined} />
+        <Number name={last === undefined ? "At the end" : `After the last ${run.periods!.unit}`} value={bytes(end)} more={facts.baseline > 0 ? `${signedBytes(end - facts.baseline)} since the start` : undefined} />
         {finding?.forecast && (
           <Number
             name={`Limit of ${bytes(finding.forecast.bytes)}`}
