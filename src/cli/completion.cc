@@ -18,6 +18,7 @@ struct Words {
 Words words_of(const CLI::App& app) {
   Words w;
   for (const CLI::App* sub : app.get_subcommands({})) {
+    if (sub->get_group().empty()) continue;  // not for people
     w.commands += sub->get_name() + " ";
     std::string options;
     for (const CLI::Option* o : sub->get_options())

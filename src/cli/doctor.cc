@@ -9,8 +9,9 @@
 #include <cstdlib>
 
 #include "base/format.h"
+#include "cli/live.h"
+#include "cli/pages.h"
 #include "cli/self.h"
-#include "verdict/read.h"
 
 namespace millpond::cli {
 
@@ -71,16 +72,17 @@ watch::Result watch_program(const WatchOptions& o, const std::vector<std::string
         text += format("  {}{} each", *p.bytes_per_period > 0 ? "+" : "-", Bytes{int64_t(std::fabs(*p.bytes_per_period))});
       std::fprintf(stderr, "\r\033[K%.*s\r", 100, text.c_str());
     };
+  std::optional<Live> page;
+  if (o.live) w.opened = [&](const std::string& path) { page.emplace(path); };
   const watch::Result result = watch::watch(w);
   if (live) std::fputs("\r\033[K", stderr);
+  if (page) page->finish();
   return result;
 }
 
 Judged judge_file(const std::string& path) {
-  const runfile::Reader file(path);
-  Judged j{file.meta(), verdict::read_evidence(file), {}};
-  j.verdict = verdict::judge(j.evidence);
-  return j;
+  report::RunContents run = open_run(path);
+  return {std::move(run.meta), std::move(run.evidence), std::move(run.verdict)};
 }
 
 }  // namespace millpond::cli

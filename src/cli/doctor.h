@@ -18,7 +18,7 @@ namespace millpond::cli {
 /// Options that every command which starts a program has: -o, --force, --limit, --native, --no-probes, ...
 struct WatchOptions {
   std::string out, limit;
-  bool force = false, no_probes = false, native = false, no_follow = false, quiet = false;
+  bool force = false, no_probes = false, native = false, no_follow = false, quiet = false, live = false;
   int pid = 0;
   double seconds = 0;
   JsonTarget json;

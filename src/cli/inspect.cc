@@ -6,10 +6,12 @@
 #include "base/format.h"
 #include "cli/command.h"
 #include "cli/doctor.h"
+#include "cli/pages.h"
 #include "cli/sources.h"
 #include "report/compare.h"
 #include "report/exports.h"
 #include "report/sites.h"
+#include "report/terminal.h"
 
 namespace millpond::cli {
 namespace {
@@ -20,9 +22,17 @@ struct Arguments {
   bool table = false, tree = false, lines = false, growth = false;
   int limit = 20;
   JsonTarget json;
+  PageTargets pages;
+  std::string color = "auto";
+
+  report::TextStyle style() const {
+    report::TextStyle s = text_style(STDOUT_FILENO);
+    if (color != "auto") s.color = color == "always";
+    return s;
+  }
 
   bool exports() const { return !collapsed.empty() || !speedscope.empty() || !pprof.empty(); }
-  bool stdout_taken() const { return json.on_stdout() || collapsed == "-" || speedscope == "-" || pprof == "-"; }
+  bool stdout_taken() const { return pages.on_stdout() || json.on_stdout() || collapsed == "-" || speedscope == "-" || pprof == "-"; }
 };
 
 void export_stacks(const Arguments& a, const verdict::Evidence& e) {
@@ -40,12 +50,12 @@ void export_stacks(const Arguments& a, const verdict::Evidence& e) {
 }
 
 int run_one(const Arguments& a) {
-  const Judged j = judge_file(a.files[0]);
-  const verdict::Evidence& e = j.evidence;
+  const report::RunContents run = open_run(a.files[0]);
+  const verdict::Evidence& e = run.evidence;
   const report::SourceLine source = source_reader(e);
-  Json object = report::doctor_json(e, j.verdict, j.meta);
+  Json object = report::doctor_json(e, run.verdict, run.meta);
   std::string text;
-  const report::TextStyle style = text_style(STDOUT_FILENO);
+  const report::TextStyle style = a.style();
   const auto part = [&](const std::string& more) { text += (text.empty() ? "" : "\n") + more; };
   if (a.table) {
     const report::Moment moment = report::find_moment(e, a.at);
@@ -61,7 +71,7 @@ int run_one(const Arguments& a) {
     part(report::lines_text(e, source, style, 2 * a.limit));
     object["lines"] = report::lines_json(e, source, 2 * a.limit);
   }
-  if (text.empty() && !a.exports()) text = report::doctor_text(e, j.verdict, j.meta, style);
+  if (text.empty() && !a.exports()) text = report::terminal_text(run, style);
   if (!a.stdout_taken()) std::fputs(text.c_str(), stdout);
   if (a.exports()) export_stacks(a, e);
   a.json.write(object);
@@ -73,14 +83,20 @@ int run_two(const Arguments& a) {
     throw Error(Code::kUsage, "report: two run files are compared; table, tree, lines and exports are of one").hint("name one file");
   const Judged before = judge_file(a.files[0]), after = judge_file(a.files[1]);
   const report::Run x{a.files[0], &before.evidence, &before.verdict}, y{a.files[1], &after.evidence, &after.verdict};
-  if (!a.stdout_taken()) std::fputs(report::compare_text(x, y, text_style(STDOUT_FILENO), a.limit).c_str(), stdout);
+  if (!a.stdout_taken()) std::fputs(report::compare_text(x, y, a.style(), a.limit).c_str(), stdout);
   a.json.write(report::compare_json(x, y, a.limit));
   return kOk;
 }
 
 int run(const Arguments& a) {
-  const int on_stdout = int(a.json.on_stdout()) + (a.collapsed == "-") + (a.speedscope == "-") + (a.pprof == "-");
+  const int on_stdout = int(a.json.on_stdout()) + (a.collapsed == "-") + (a.speedscope == "-") + (a.pprof == "-") + a.pages.on_stdout();
   if (on_stdout > 1) throw Error(Code::kUsage, "report: standard output can carry one thing only").hint("give files to all but one");
+  if (a.pages.any()) {
+    std::vector<report::RunContents> runs;
+    for (const std::string& file : a.files) runs.push_back(open_run(file));
+    write_pages(a.pages, runs);
+    if (!a.json.wanted() && !a.table && !a.tree && !a.lines && !a.exports()) return kOk;
+  }
   return a.files.size() == 1 ? run_one(a) : run_two(a);
 }
 
@@ -90,6 +106,7 @@ void add_report(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("report", "Say what a run file holds, or what changed between two");
   auto a = std::make_shared<Arguments>();
   sub->add_option("FILE", a->files, "A run file of `watch`; two of them are compared")->required()->expected(1, 2);
+  add_page_options(*sub, a->pages);
   sub->add_flag("--table", a->table, "The lines that hold the memory");
   sub->add_flag("--tree", a->tree, "The calls that hold it, from the outermost inwards");
   sub->add_flag("--lines", a->lines, "The source, line by line: allocated, freed, still held, held more each period");
@@ -99,10 +116,14 @@ void add_report(CLI::App& app, Invocation& chosen) {
   sub->add_option("--speedscope", a->speedscope, "A profile for speedscope.app to FILE, or -");
   sub->add_option("--pprof", a->pprof, "A profile for pprof to FILE, or -");
   sub->add_flag("--growth", a->growth, "Export what was gained from the end of warm-up to the last period, not what was alive");
+  sub->add_option("--color", a->color, "auto (on a terminal, unless NO_COLOR is set), always, never")->check(CLI::IsMember({"auto", "always", "never"}));
   sub->add_option("--json", a->json.where, "One JSON object to FILE, or - for standard output");
   sub->footer(R"(
 Examples:
   millpond report run.pond                            the answer again
+  millpond report run.pond -o report.html             the page, to look at and to send
+  millpond report before.pond after.pond -o diff.html the page that says what changed
+  millpond report run.pond --tensorboard logs --perfetto run.perfetto --csv run.csv
   millpond report run.pond --table --at epoch:7       who holds the memory after epoch 7
   millpond report run.pond --lines                    what each line of the program allocated and holds
   millpond report run.pond --collapsed - --growth | flamegraph.pl > growth.svg

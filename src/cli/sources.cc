@@ -20,19 +20,16 @@ std::vector<std::string> lines_of(const std::string& path) {
   if (!std::filesystem::is_regular_file(path, error) || std::filesystem::file_size(path, error) > kMostBytes || error) return {};
   std::ifstream file(path);
   std::vector<std::string> lines;
-  for (std::string line; std::getline(file, line);) {
-    const size_t from = std::min(line.find_first_not_of(" \t"), line.size());
-    lines.push_back(line.substr(from, kMostLine));
-  }
+  for (std::string line; std::getline(file, line);) lines.push_back(line.substr(0, kMostLine));
   return lines;
 }
 
 }  // namespace
 
-report::SourceLine source_reader(const verdict::Evidence& evidence) {
+report::SourceLine source_reader(const verdict::Evidence& evidence, Indent indent) {
   const std::string folder = verdict::read_notes(evidence).folder;
   auto files = std::make_shared<std::map<std::string, std::vector<std::string>>>();
-  return [files, folder](const std::string& file, int line) -> std::string {
+  return [files, folder, indent](const std::string& file, int line) -> std::string {
     auto at = files->find(file);
     if (at == files->end()) {
       if (files->size() >= kMostFiles) return "";
@@ -41,7 +38,9 @@ report::SourceLine source_reader(const verdict::Evidence& evidence) {
       if (lines.empty()) lines = lines_of(file);
       at = files->emplace(file, std::move(lines)).first;
     }
-    return line >= 1 && size_t(line) <= at->second.size() ? at->second[size_t(line - 1)] : "";
+    if (line < 1 || size_t(line) > at->second.size()) return "";
+    const std::string& text = at->second[size_t(line - 1)];
+    return indent == Indent::kKept ? text : text.substr(std::min(text.find_first_not_of(" \t"), text.size()));
   };
 }
 

@@ -4,7 +4,9 @@
 
 namespace millpond::cli {
 
+enum class Indent { kStripped, kKept };
+
 /// Reads each file once, when it is first asked for. Relative names are looked for where the program ran, then here.
-report::SourceLine source_reader(const verdict::Evidence& evidence);
+report::SourceLine source_reader(const verdict::Evidence& evidence, Indent indent = Indent::kStripped);
 
 }  // namespace millpond::cli

@@ -12,12 +12,14 @@
 #include "base/format.h"
 #include "base/team.h"
 #include "cli/command.h"
+#include "cli/live.h"
 #include "cli/measure.h"
 #include "cli/memory.h"
 #include "cli/models.h"
 #include "cli/report.h"
 #include "cli/self.h"
 #include "millpond/millpond.h"
+#include "watch/collector.h"
 
 namespace millpond::cli {
 namespace {
@@ -27,7 +29,7 @@ constexpr int64_t kStepsOfSynthetic = 16;  // in an epoch of a model that is not
 struct Arguments {
   ModelChoice choice;
   std::vector<std::string> data;
-  bool synthetic = false, count = false;
+  bool synthetic = false, count = false, live = false;
   int epochs = 0;
   int64_t steps_per_epoch = 0, batch = 0;
   int threads = 0;
@@ -136,7 +138,10 @@ int run(const Arguments& a, char** argv) {
   Measure measure(epochs);
   std::vector<CallbackRef> callbacks{measure};
   std::optional<RunRecord> record;
-  if (!a.run.empty()) callbacks.emplace_back(record.emplace(a.run));
+  const std::string run_file = a.run.empty() && a.live ? watch::free_name() : a.run;
+  if (!run_file.empty()) callbacks.emplace_back(record.emplace(run_file));
+  std::optional<Live> live;
+  if (a.live) live.emplace(run_file);
   const ledger::Explanation before = ledger::explain(charged(opened.model, data), ledger::observe(charged(opened.model, data)));
   if (!quiet) {  // the last line before memory is taken: whoever watches from outside takes it for the start
     std::printf("%lld samples, batch %lld, %d epoch%s; training begins at %s resident\n", static_cast<long long>(data.samples()), static_cast<long long>(batch), epochs,
@@ -152,6 +157,7 @@ int run(const Arguments& a, char** argv) {
                        .steps_per_epoch = a.steps_per_epoch,
                        .threads = a.threads};
   History history = data.dataset ? opened.model.fit(*data.dataset, fit) : opened.model.fit(data.x, data.y, fit);
+  if (live) live->finish();
   const ledger::Snapshot now = charged(opened.model, data);
   Outcome o{.plan = plan, .history = std::move(history), .measure = measure, .touched = touched(opened.model),
             .rss_peak = std::max({resident_peak(), measure.rss_start, resident_now()}), .explanation = ledger::explain(now, ledger::observe(now)), .growth = {}};
@@ -161,7 +167,7 @@ int run(const Arguments& a, char** argv) {
     print_closing(o);
     if (a.explain_data && o.history.data.budget) std::fputs(o.history.data.table.c_str(), stdout);
     if (!a.save.empty()) std::printf("weights are in %s\n", a.save.c_str());
-    if (record) std::printf("the run is recorded in %s\n", a.run.c_str());
+    if (record) std::printf("the run is recorded in %s\n", run_file.c_str());
   }
   if (a.json.wanted()) a.json.write(to_json(o, opened, a));
   return o.history.interrupted ? kInterruptedByUser : kOk;
@@ -186,6 +192,7 @@ void add_train(CLI::App& app, Invocation& chosen) {
   sub->add_option("--seed", a->seed, "Of first weights, dropout, shuffling and synthetic data")->capture_default_str();
   sub->add_option("--save", a->save, "Write the weights afterwards, as Keras's .weights.h5")->option_text("F.weights.h5");
   sub->add_option("--run", a->run, "Record the run in a SQLite file: accounts, phases, series, plan")->option_text("R.pond");
+  sub->add_flag("--live", a->live, "Serve the page while training goes on, at an address of this machine that is told on standard error");
   sub->add_flag("--count-allocations", a->count, "Start again under the counting library and tell the allocations of a step");
   sub->add_option("--json", a->json.where, "Write a JSON object to a file, or with - to standard output")->option_text("FILE|-");
   sub->footer(R"(
@@ -194,6 +201,7 @@ Examples:
   millpond train mlp_784 --data x.npy y.npy --epochs 10 --save digits.weights.h5
   millpond train model.json --data x.npy y.npy --loss mse --optimizer adam --run run.pond
   millpond train mlp_small --data big_x.npy big_y.npy --data-budget 64MiB --steps-per-epoch 2000 --epochs 5
+  millpond train cnn_224 --synthetic --live --run run.pond
   millpond train mlp_small --synthetic --count-allocations --json -)");
   sub->callback([&chosen, a] { chosen.run = [a, argv = chosen.argv] { return run(*a, argv); }; });
 }

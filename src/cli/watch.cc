@@ -39,6 +39,7 @@ void add_watch(CLI::App& app, Invocation& chosen) {
   add_watch_options(*sub, *o);
   sub->add_option("--pid", o->pid, "A process that runs already, as far as it can be seen from outside");
   auto lines = std::make_shared<bool>(false);
+  sub->add_flag("--live", o->live, "Serve the page while the program runs, at an address of this machine that is told on standard error");
   sub->add_flag("--lines", *lines, "Also the source, line by line: allocated, freed, still held, held more each period");
   sub->prefix_command();
   sub->footer(R"(
@@ -47,6 +48,7 @@ Examples:
   millpond watch -o before.pond --limit 8GiB -- python train.py
   millpond watch --json result.json -- torchrun train.py
   millpond watch --lines -- python train.py
+  millpond watch --live -- python train.py         the page, while it runs
   millpond watch --pid 4711 --for 600
 
 The program is not changed and its output passes through untouched. The exit code is the program's own.)");

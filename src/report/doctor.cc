@@ -150,7 +150,9 @@ std::string doctor_text(const Evidence& e, const Verdict& v, const runfile::Meta
                                   Bytes{std::min(x->resident.value, x->blocks.value + x->free.value + x->files.value)}, x->resident, x->share() * 100, x->blocks,
                                   x->free, x->files));
   const double cost = number(meta, "overhead.probe_cpu_s") + e.agent_seconds;
-  page.line("measured", format("{:.0f} samples, one for about {}; probe and agent {:.2f} s ({:.1f} % of the time), collector {:.2f} s beside it{}",
+  const bool sampled = meta.contains("sampling.samples");  // not by the engine: it knows
+  if (sampled)
+    page.line("measured", format("{:.0f} samples, one for about {}; probe and agent {:.2f} s ({:.1f} % of the time), collector {:.2f} s beside it{}",
                                number(meta, "sampling.samples"), Bytes{int64_t(e.sampling_interval)}, cost, e.seconds > 0 ? 100 * cost / e.seconds : 0,
                                number(meta, "overhead.collector_cpu_s"), e.dropped ? format("; {} records lost", e.dropped) : ""));
   if (meta.count("remarks")) page.line("not seen", meta.at("remarks"));

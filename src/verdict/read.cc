@@ -26,6 +26,21 @@ RowId main_process(const std::vector<runfile::Process>& processes, const std::ve
   return best;
 }
 
+/// A run of the engine has no marks: the ends of its epochs are its rounds.
+void take_epochs(Evidence& e, const runfile::Reader& file, const std::vector<runfile::OsRow>& os) {
+  std::unordered_map<int64_t, bool> epoch;
+  for (const runfile::Phase& p : file.phases()) epoch[p.id.value] = p.kind == "epoch";
+  int64_t rounds = 0;
+  for (const runfile::OsRow& row : os) {
+    const auto phase = epoch.find(row.phase.value);
+    if (phase == epoch.end() || !phase->second || !row.rss) continue;
+    Mark m{.t = row.t, .kind = "epoch", .name = "fit", .index = ++rounds, .period = true, .rss = row.rss, .heap_in_use = row.heap_in_use, .heap_free = row.heap_free,
+           .heap_mapped = {}, .python_arenas = {}, .tree_private_dirty = {}, .tree_pss = {}, .processes = 1, .units = {}, .sites = {}};
+    m.units[size_t(Unit::kEpoch)] = uint64_t(rounds);
+    e.marks.push_back(std::move(m));
+  }
+}
+
 void take_note(Evidence& e, double t, const nlohmann::json& note) {
   const std::string kind = note.value("note", "");
   e.agent_seconds = note.value("agent_seconds", e.agent_seconds);
@@ -101,7 +116,12 @@ Evidence read_evidence(const runfile::Reader& file) {
     e.marks[mark->second].sites.push_back(s);
   }
   std::stable_sort(e.marks.begin(), e.marks.end(), [](const Mark& a, const Mark& b) { return a.t < b.t; });
-  for (const runfile::OsRow& row : file.os_series()) e.os.push_back({row.t, row.rss, row.swap, {}, {}, 1});
+  const std::vector<runfile::OsRow> os = file.os_series();
+  if (marks.empty()) take_epochs(e, file, os);
+  for (const runfile::OsRow& row : os) {
+    e.os.push_back({row.t, row.rss, row.swap, {}, {}, 1});
+    if (row.peak_rss) e.peak_rss = std::max(e.peak_rss, *row.peak_rss);
+  }
   for (const runfile::TreeRow& row : file.tree_series()) e.os.push_back({row.t, {}, {}, row.private_dirty, row.pss, int(std::min<int64_t>(row.processes, 1 << 20))});
   std::stable_sort(e.os.begin(), e.os.end(), [](const OsPoint& a, const OsPoint& b) { return a.t < b.t; });
   for (const runfile::NoteRow& row : file.notes()) {

@@ -87,6 +87,8 @@ struct SharedFolder {
   SharedFolder& operator=(const SharedFolder&) = delete;
 };
 
+}  // namespace
+
 std::string free_name() {
   for (int i = 0; i < 100000; ++i) {
     const std::string name = i == 0 ? "run.pond" : format("run-{}.pond", i + 1);
@@ -94,6 +96,8 @@ std::string free_name() {
   }
   throw Error(Code::kFile, "watch: a hundred thousand run files are in this folder").hint("give a name with -o");
 }
+
+namespace {
 
 /// The marks of one kind that are kept: when there are too many every second one goes, and only every second new one is taken.
 struct Kept {
@@ -144,6 +148,7 @@ class Collector {
     root_ = patient.pid();
     open_file();
     result.path = writer_->path();
+    if (o.opened) o.opened(result.path);
 
     double next_tree = 0, next_commit = kCommitEvery, next_tell = 0, next_scan = 0;
     bool running = true;

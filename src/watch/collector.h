@@ -34,6 +34,7 @@ struct Options {
   std::optional<Bytes> limit;
   std::optional<double> stop_after;  // seconds; the program goes on
   std::function<void(const Progress&)> tell;  // about once a second; may be empty
+  std::function<void(const std::string& path)> opened;  // the run file is there; may be empty
 };
 
 struct Result {
@@ -44,5 +45,8 @@ struct Result {
 };
 
 Result watch(const Options& options);
+
+/// run.pond, run-2.pond, ...: the first that is not there in this folder.
+std::string free_name();
 
 }  // namespace millpond::watch

@@ -1,0 +1,48 @@
+// RunContents: everything a run file says, with the verdict on it: what the page, the exports for other tools and the live page are made of.
+// Runs of the engine and watched programs look the same from here on.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "runfile/reader.h"
+#include "verdict/evidence.h"
+#include "verdict/verdict.h"
+
+namespace millpond::report {
+
+struct PlannedProgram {
+  runfile::Program program;
+  std::vector<runfile::PlanBuffer> buffers;
+  std::vector<runfile::PlanCall> calls;
+};
+
+struct RunContents {
+  std::string name;     // of the file, without folders
+  bool engine = false;  // recorded by the engine itself, not by the doctor
+  runfile::Meta meta;
+  std::vector<runfile::Phase> phases;
+  std::vector<runfile::SeriesRow> series;
+  std::vector<runfile::OsRow> os;
+  std::vector<runfile::TreeRow> tree;
+  std::vector<PlannedProgram> programs;
+  verdict::Evidence evidence;
+  verdict::Verdict verdict;
+
+  std::string text(const char* key) const;  // of meta; empty: not there
+  double number(const char* key) const;     // of meta; 0: not there
+  /// "python3 train.py", "training cnn_224".
+  std::string title() const;
+  /// Until the last thing that was seen, where the file does not say.
+  double seconds() const;
+};
+
+/// Reads and judges. A run of the engine knows its memory exactly, so two epochs are enough to call it flat; its sentence names the plan.
+RunContents read_contents(const runfile::Reader& file, std::string name);
+
+/// Of a run that goes on and has hardly begun nothing is said yet.
+void answer_early(RunContents& run);
+
+/// What the program held after it ended training: the last resident memory above 0, if any was seen.
+Bytes end_rss(const verdict::Evidence& evidence);
+
+}  // namespace millpond::report

@@ -1,0 +1,529 @@
+#include "report/page.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "base/assert.h"
+#include "base/format.h"
+#include "millpond/error.h"
+#include "report/accounts.h"
+#include "report/compare.h"
+#include "report/doctor.h"
+#include "report/moment.h"
+#include "verdict/case.h"
+
+namespace millpond::report {
+namespace {
+
+using Json = PageJson;
+using Optional = std::optional<int64_t>;
+
+constexpr size_t kMostPoints = 6000, kMostMarks = 4000, kMostSnapshots = 160, kMostSites = 1500, kMostPrograms = 12, kMostBuffers = 8000;
+constexpr size_t kMostCounters = 40, kMostCounterPoints = 200, kMostFindings = 40, kMostText = 4000, kMostPlaces = 200;
+constexpr int kSourceAround = 4;
+
+/// A name out of a run file. Very long ones are cut in the middle: both ends tell most.
+std::string cut(const std::string& text, size_t most = kMostText) {
+  if (text.size() <= most) return text;
+  return text.substr(0, most / 2) + " … " + text.substr(text.size() - most / 2);
+}
+
+/// Differences of neighbours.
+class Column {
+ public:
+  void add(int64_t v) {
+    list_.push_back(v - last_);
+    last_ = v;
+  }
+  void add(const Optional& v) {
+    if (v) add(*v);
+    else list_.push_back(nullptr);
+  }
+  void add(const std::optional<Bytes>& v) { add(v ? Optional(v->value) : Optional()); }
+  void seconds(double t) { add(int64_t(std::llround(std::clamp(t, 0.0, 1e12) * 1000))); }
+  Json take() { return std::move(list_); }
+
+ private:
+  Json list_ = Json::array();
+  int64_t last_ = 0;
+};
+
+class Strings {
+ public:
+  int64_t operator()(const std::string& text) {
+    const auto [at, fresh] = ids_.try_emplace(text, int64_t(list_.size()));
+    if (fresh) list_.push_back(cut(text));
+    return at->second;
+  }
+  Json take() { return std::move(list_); }
+
+ private:
+  std::unordered_map<std::string, int64_t> ids_;
+  Json list_ = Json::array();
+};
+
+/// Of more points than fit, the least and the most of every stretch, so that no peak is lost and every number shown was measured.
+template <class Value>
+std::vector<size_t> peaks_of(size_t n, size_t most, Value value) {
+  if (n <= most) return spread(n, most);
+  std::set<size_t> chosen{0, n - 1};
+  const size_t stretches = most / 2 - 1;
+  for (size_t s = 0; s < stretches; ++s) {
+    const size_t from = s * n / stretches, to = (s + 1) * n / stretches;
+    size_t low = from, high = from;
+    for (size_t i = from; i < to; ++i) {
+      if (value(i) < value(low)) low = i;
+      if (value(i) > value(high)) high = i;
+    }
+    chosen.insert(low), chosen.insert(high);
+  }
+  return {chosen.begin(), chosen.end()};
+}
+
+Json resident(const RunContents& run) {
+  Column t, rss, swap;
+  std::vector<const runfile::OsRow*> rows;
+  for (const runfile::OsRow& r : run.os)
+    if (r.rss && r.rss->value > 0) rows.push_back(&r);
+  for (const size_t i : peaks_of(rows.size(), kMostPoints, [&](size_t k) { return rows[k]->rss->value; })) {
+    t.seconds(rows[i]->t);
+    rss.add(rows[i]->rss);
+    swap.add(rows[i]->swap);
+  }
+  return {{"t", t.take()}, {"rss", rss.take()}, {"swap", swap.take()}};
+}
+
+Json tree(const RunContents& run) {
+  if (run.tree.empty()) return nullptr;
+  Column t, processes, rss, dirty, pss;
+  for (const size_t i : spread(run.tree.size(), kMostMarks)) {
+    const runfile::TreeRow& r = run.tree[i];
+    t.seconds(r.t);
+    processes.add(r.processes);
+    rss.add(r.rss), dirty.add(r.private_dirty), pss.add(r.pss);
+  }
+  return {{"t", t.take()}, {"processes", processes.take()}, {"rss", rss.take()}, {"private_dirty", dirty.take()}, {"pss", pss.take()}};
+}
+
+Json accounts(const RunContents& run) {
+  const AccountTable table = accounts_over_time(run);
+  Column t, rss;
+  for (const double at : table.t) t.seconds(at);
+  for (const Optional& b : table.resident) rss.add(b);
+  Json list = Json::array();
+  for (const Account& a : table.accounts) {
+    Column bytes;
+    for (const int64_t b : a.bytes) bytes.add(b);
+    list.push_back({{"name", cut(a.name)}, {"group", cut(group_of(a.name))}, {"kind", to_string(a.kind)}, {"bytes", bytes.take()}});
+  }
+  return {{"t", t.take()}, {"resident", rss.take()}, {"list", std::move(list)}};
+}
+
+Json marks(const RunContents& run, Strings& strings) {
+  Column t, kind, name, index, period, rss;
+  const std::vector<verdict::Mark>& all = run.evidence.marks;
+  for (const size_t i : spread(all.size(), kMostMarks)) {
+    const verdict::Mark& m = all[i];
+    t.seconds(m.t);
+    kind.add(strings(m.kind)), name.add(strings(m.name)), index.add(m.index), period.add(int64_t(m.period)), rss.add(m.rss);
+  }
+  return {{"t", t.take()}, {"kind", kind.take()}, {"name", name.take()}, {"index", index.take()}, {"period", period.take()}, {"rss", rss.take()}};
+}
+
+Json phases(const RunContents& run, Strings& strings) {
+  Column kind, name, index, start, end;
+  const auto add = [&](const runfile::Phase& p) {
+    kind.add(strings(p.kind)), name.add(strings(p.name)), index.add(p.index);
+    start.seconds(p.start);
+    end.add(p.end ? Optional(std::llround(std::clamp(*p.end, 0.0, 1e12) * 1000)) : Optional());
+  };
+  std::vector<size_t> always;  // of thousands of epochs some may go, the fit around them must not
+  for (size_t i = 0; i < run.phases.size() && always.size() < kMostMarks / 4; ++i)
+    if (run.phases[i].kind != "epoch" && run.phases[i].kind != "step") always.push_back(i);
+  for (const size_t i : spread(run.phases.size(), kMostMarks, always)) add(run.phases[i]);
+  return {{"kind", kind.take()}, {"name", name.take()}, {"index", index.take()}, {"start", start.take()}, {"end", end.take()}};
+}
+
+Json periods(const verdict::Periods& p) {
+  if (p.size() == 0) return nullptr;
+  Column t, rss, live;
+  Json x = Json::array();
+  for (const size_t i : spread(p.size(), 600)) {
+    const verdict::Mark& m = *p.marks[i];
+    t.seconds(m.t);
+    x.push_back(p.x[i]);
+    rss.add(m.rss);
+    live.add(m.heap_in_use ? Optional(m.heap_in_use->value + m.heap_mapped.value_or(Bytes{}).value + m.python_arenas.value_or(Bytes{}).value) : Optional());
+  }
+  return {{"unit", to_string(p.unit)}, {"kind", cut(p.kind)}, {"warm", p.warm}, {"seconds", p.seconds}, {"t", t.take()}, {"x", std::move(x)},
+          {"rss", rss.take()}, {"live", live.take()}};
+}
+
+/// What is left of every cohort: of the blamed line where it allocates itself, otherwise of everything.
+Json cohorts(const verdict::Evidence& e, const verdict::Finding& f) {
+  const verdict::Mark* last = nullptr;
+  for (const verdict::Mark& m : e.marks)
+    if (m.period && !m.sites.empty()) last = &m;
+  if (!last) return nullptr;
+  std::array<int64_t, 8> line{}, all{};
+  int64_t held = 0;
+  for (const verdict::SiteState& s : last->sites) {
+    if (s.site < 0 || size_t(s.site) >= e.sites.size()) continue;
+    const verdict::Site& site = e.sites[size_t(s.site)];
+    const bool here = f.blame && std::ranges::any_of(site.frames, [&](const verdict::Frame& k) { return k.line == f.blame->line && k.file == f.blame->file; });
+    for (size_t a = 0; a < 8; ++a) {
+      all[a] += s.age[a].value;
+      if (here) line[a] += s.age[a].value, held += s.age[a].value;
+    }
+  }
+  const auto sum = [](const std::array<int64_t, 8>& list) {
+    int64_t n = 0;
+    for (const int64_t b : list) n += b;
+    return n;
+  };
+  if (sum(all) == 0) return nullptr;
+  const bool own = held * 10 > sum(all) || held > 5'000'000;
+  return {{"bytes", own ? line : all}, {"of", own ? "line" : "all"}};
+}
+
+std::string stripped(const std::string& text) {
+  const size_t from = text.find_first_not_of(" \t\r"), to = text.find_last_not_of(" \t\r");
+  return from == text.npos ? "" : text.substr(from, to - from + 1);
+}
+
+Json place(const std::optional<verdict::Place>& p, const SourceLine& source) {
+  if (!p) return nullptr;
+  Json j = {{"file", cut(p->file)}, {"line", p->line}, {"function", cut(p->function)}, {"snippet", cut(p->snippet)}, {"source", nullptr}};
+  if (!source || p->line < 1) return j;
+  const std::string here = source(p->file, p->line);
+  if (here.empty()) return j;
+  // The file may have been edited since the run: then what is there now explains nothing.
+  const bool same = p->snippet.empty() || stripped(here).starts_with(stripped(p->snippet).substr(0, 200)) || stripped(p->snippet).starts_with(stripped(here));
+  if (!same) {
+    j["source"] = {{"changed", true}};
+    return j;
+  }
+  Json lines = Json::array();
+  const int from = std::max(1, p->line - kSourceAround);
+  for (int n = from; n <= p->line + kSourceAround; ++n) lines.push_back(cut(source(p->file, n), 400));
+  while (lines.size() > size_t(p->line - from + 1) && lines.back().get_ref<const std::string&>().empty()) lines.erase(lines.size() - 1);
+  j["source"] = {{"changed", false}, {"from", from}, {"lines", std::move(lines)}};
+  return j;
+}
+
+Json findings(const RunContents& run, const verdict::Case& c, const SourceLine& source) {
+  Json list = Json::array();
+  for (const verdict::Finding& f : run.verdict.findings) {
+    if (list.size() >= kMostFindings) break;
+    Json chain = Json::array();
+    for (const verdict::Container& k : c.notes.containers)
+      if (f.blame && k.place.line == f.blame->line && k.place.file == f.blame->file && chain.empty())
+        for (const std::string& step : k.chain) chain.push_back(cut(step, 400));
+    Json evidence = Json::array(), forecast;
+    for (const std::string& sentence : f.evidence) evidence.push_back(cut(sentence));
+    if (f.forecast)
+      forecast = {{"limit", f.forecast->limit},
+                  {"bytes", f.forecast->bytes.value},
+                  {"seconds", f.forecast->seconds},
+                  {"seconds_range", {f.forecast->seconds_range.low, f.forecast->seconds_range.high}},
+                  {"unit_index", f.forecast->unit_index ? Json(*f.forecast->unit_index) : Json()}};
+    list.push_back({{"kind", to_string(f.kind)},
+                    {"cause", f.cause},
+                    {"title", cut(f.title)},
+                    {"unit", to_string(f.unit)},
+                    {"rate", f.bytes_per_unit},
+                    {"rate_range", {f.bytes_per_unit_range.low, f.bytes_per_unit_range.high}},
+                    {"units_seen", f.units_seen},
+                    {"total", f.total.value},
+                    {"confidence", f.confidence},
+                    {"blame", place(f.blame, source)},
+                    {"holder", cut(f.holder)},
+                    {"chain", std::move(chain)},
+                    {"evidence", std::move(evidence)},
+                    {"fix", cut(f.fix)},
+                    {"threads", f.threads},
+                    {"forecast", std::move(forecast)},
+                    {"sets_verdict", f.sets_verdict},
+                    {"cohorts", cohorts(run.evidence, f)}});
+  }
+  return list;
+}
+
+Json sites(const verdict::Evidence& e, Strings& strings, const SourceLine& source) {
+  std::vector<const verdict::Mark*> with;
+  std::vector<size_t> always;
+  size_t peak = 0;
+  for (const verdict::Mark& m : e.marks) {
+    if (m.sites.empty()) continue;
+    if (!with.empty() && m.rss.value_or(Bytes{}) > with[peak]->rss.value_or(Bytes{})) peak = with.size();
+    with.push_back(&m);
+  }
+  if (with.empty()) return nullptr;
+  always.push_back(peak);
+  std::vector<const verdict::Mark*> kept;
+  for (const size_t i : spread(with.size(), kMostSnapshots, always)) kept.push_back(with[i]);
+
+  std::unordered_map<int, std::vector<int64_t>> held;
+  std::unordered_map<int, int64_t> most;
+  std::unordered_map<int, double> blocks;
+  const auto known = [&](int site) { return site >= 0 && size_t(site) < e.sites.size(); };
+  for (size_t k = 0; k < kept.size(); ++k)
+    for (const verdict::SiteState& s : kept[k]->sites) {
+      if (!known(s.site)) continue;
+      std::vector<int64_t>& column = held[s.site];
+      column.resize(kept.size(), 0);
+      column[k] += s.bytes.value;
+      most[s.site] = std::max(most[s.site], column[k]);
+      if (k + 1 == kept.size()) blocks[s.site] += s.blocks;
+    }
+  std::vector<int> order;
+  for (const auto& [site, bytes] : most) order.push_back(site);
+  std::ranges::sort(order, [&](int a, int b) { return std::pair(-most[a], a) < std::pair(-most[b], b); });
+  std::vector<int64_t> other(kept.size(), 0);
+  for (size_t i = kMostSites; i < order.size(); ++i)
+    for (size_t k = 0; k < kept.size(); ++k) other[k] += held[order[i]][k];
+  if (order.size() > kMostSites) order.resize(kMostSites);
+
+  std::map<std::tuple<std::string, std::string, int, bool, bool>, int64_t> frame_of;
+  Column file, function, line, flags;
+  Json text = Json::object();  // of the user's lines that hold most
+  const auto frame = [&](const verdict::Frame& f) {
+    const auto [at, fresh] = frame_of.try_emplace({f.file, f.function, f.line, f.native, f.user}, int64_t(frame_of.size()));
+    if (fresh) {
+      file.add(strings(f.file)), function.add(strings(f.function)), line.add(f.line), flags.add(int64_t(f.native) + 2 * int64_t(f.user) + 4 * int64_t(has_name(f)));
+      if (source && f.user && !f.native && text.size() < kMostPlaces)
+        if (const std::string found = stripped(source(f.file, f.line)); !found.empty()) text[std::to_string(at->second)] = cut(found, 200);
+    }
+    return at->second;
+  };
+  Json stacks = Json::array(), columns = Json::array(), last = Json::array();
+  for (const int site : order) {
+    Json stack = Json::array();
+    for (const verdict::Frame& f : e.sites[size_t(site)].frames) stack.push_back(frame(f));
+    stacks.push_back(std::move(stack));
+    Column bytes;
+    for (const int64_t b : held[site]) bytes.add(b);
+    columns.push_back(bytes.take());
+    last.push_back(std::llround(blocks[site]));
+  }
+  Column t, kind, index, rss, sum, rest;
+  for (size_t k = 0; k < kept.size(); ++k) {
+    int64_t all = 0;
+    for (const verdict::SiteState& s : kept[k]->sites)
+      if (known(s.site)) all += s.bytes.value;
+    t.seconds(kept[k]->t);
+    kind.add(strings(kept[k]->kind)), index.add(kept[k]->index), rss.add(kept[k]->rss), sum.add(all), rest.add(other[k]);
+  }
+  return {{"frames", {{"file", file.take()}, {"function", function.take()}, {"line", line.take()}, {"flags", flags.take()}, {"text", std::move(text)}}},
+          {"stacks", std::move(stacks)},
+          {"snapshots", {{"t", t.take()}, {"kind", kind.take()}, {"index", index.take()}, {"rss", rss.take()}, {"sum", sum.take()}, {"other", rest.take()}}},
+          {"bytes", std::move(columns)},
+          {"blocks", std::move(last)}};
+}
+
+Json programs(const RunContents& run, Strings& strings) {
+  Json list = Json::array();
+  for (const PlannedProgram& p : run.programs) {
+    if (list.size() >= kMostPrograms) break;
+    std::vector<const runfile::PlanBuffer*> buffers;
+    for (const runfile::PlanBuffer& b : p.buffers) buffers.push_back(&b);
+    const size_t all = buffers.size();
+    if (all > kMostBuffers) {
+      std::ranges::stable_sort(buffers, std::ranges::greater{}, [](const auto* b) { return b->size; });
+      buffers.resize(kMostBuffers);
+    }
+    Column name, account, layer, offset, size, first, last, op, of, workspace;
+    for (const runfile::PlanBuffer* b : buffers) {
+      name.add(strings(b->name)), account.add(strings(b->account)), layer.add(strings(b->layer));
+      offset.add(b->offset.value), size.add(b->size.value), first.add(b->first), last.add(b->last);
+    }
+    for (size_t i = 0; i < std::min(p.calls.size(), size_t{20000}); ++i)
+      op.add(strings(p.calls[i].op)), of.add(strings(p.calls[i].layer)), workspace.add(p.calls[i].workspace.value);
+    list.push_back({{"name", cut(p.program.name)},
+                    {"calls", p.program.calls},
+                    {"planned", p.program.planned.value},
+                    {"lower_bound", p.program.lower_bound.value},
+                    {"plan_seconds", p.program.plan_seconds},
+                    {"method", cut(p.program.method)},
+                    {"buffers",
+                     {{"name", name.take()}, {"account", account.take()}, {"layer", layer.take()}, {"offset", offset.take()}, {"size", size.take()},
+                      {"first", first.take()}, {"last", last.take()}}},
+                    {"ops", {{"op", op.take()}, {"layer", of.take()}, {"workspace", workspace.take()}}},
+                    {"left_out", all - buffers.size()}});
+  }
+  return list;
+}
+
+Json facts(const RunContents& run) {
+  const verdict::Evidence& e = run.evidence;
+  Json j = {{"command", cut(e.command)}, {"seconds", run.seconds()},      {"ended", run.meta.contains("status")}, {"status", run.text("status")},
+            {"exit_code", e.exit_code ? Json(*e.exit_code) : Json()},      {"signal", e.signal ? Json(*e.signal) : Json()},
+            {"peak", e.peak_rss.value},   {"baseline", e.baseline_rss.value}, {"end", end_rss(e).value}};
+  for (const char* key : {"started", "model", "optimizer", "loss", "batch", "threads", "version", "program", "host.cpu", "host.cores", "host.memory_bytes", "host.kernel"})
+    if (const std::string text = run.text(key); !text.empty()) j[key] = cut(text, 400);
+  if (const double planned = run.number("planned_bytes"); planned > 0) j["planned"] = int64_t(planned);
+  return j;
+}
+
+Json measured(const RunContents& run) {
+  const verdict::Evidence& e = run.evidence;
+  Json explained_json;
+  if (run.engine) {
+    for (auto r = run.os.rbegin(); r != run.os.rend(); ++r)
+      if (r->rss && r->explained) {
+        explained_json = {{"resident", r->rss->value}, {"explained", std::min(r->explained->value, r->rss->value)}, {"blocks", nullptr}, {"free", nullptr}, {"files", nullptr}};
+        break;
+      }
+  } else if (const std::optional<Explained> x = explained(e, run.meta)) {
+    explained_json = {{"resident", x->resident.value},
+                      {"explained", std::min(x->resident.value, x->blocks.value + x->free.value + x->files.value)},
+                      {"blocks", x->blocks.value},
+                      {"free", x->free.value},
+                      {"files", x->files.value}};
+  }
+  return {{"samples", int64_t(run.number("sampling.samples"))},
+          {"interval", int64_t(e.sampling_interval)},
+          {"dropped", e.dropped},
+          {"explained", std::move(explained_json)},
+          {"probe_seconds", run.number("overhead.probe_cpu_s")},
+          {"agent_seconds", e.agent_seconds},
+          {"collector_seconds", run.number("overhead.collector_cpu_s")},
+          {"probe_bytes", int64_t(run.number("overhead.probe_bytes"))},
+          {"remarks", cut(run.text("remarks"))}};
+}
+
+Json counters(const verdict::Evidence& e) {
+  Json list = Json::array();
+  for (const auto& [name, points] : e.counters) {
+    if (list.size() >= kMostCounters) break;
+    Column t;
+    Json values = Json::array();
+    for (const size_t i : spread(points.size(), kMostCounterPoints)) {
+      t.seconds(points[i].first);
+      values.push_back(points[i].second);
+    }
+    list.push_back({{"name", cut(name, 200)}, {"t", t.take()}, {"value", std::move(values)}});
+  }
+  return list;
+}
+
+Json document(Json runs, Json compare, bool live) {
+  return {{"format", 1}, {"version", MILLPOND_VERSION}, {"live", live}, {"runs", std::move(runs)}, {"compare", std::move(compare)}};
+}
+
+std::string base64(const std::string& bytes) {
+  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const auto byte = [&](size_t k) { return k < bytes.size() ? uint32_t(static_cast<unsigned char>(bytes[k])) : 0; };
+    const uint32_t word = byte(i) << 16 | byte(i + 1) << 8 | byte(i + 2);
+    out += kDigits[word >> 18];
+    out += kDigits[word >> 12 & 63];
+    out += i + 1 < bytes.size() ? kDigits[word >> 6 & 63] : '=';
+    out += i + 2 < bytes.size() ? kDigits[word & 63] : '=';
+  }
+  return out;
+}
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&') out += "&amp;";
+    else if (c == '<') out += "&lt;";
+    else if (c == '>') out += "&gt;";
+    else if (c == '"') out += "&quot;";
+    else out += c;
+  }
+  return out;
+}
+
+void put(std::string& page, std::string_view mark, const std::string& text) {
+  const size_t at = page.find(mark);
+  MP_ASSERT(at != page.npos);  // tests/report holds the built page to it
+  page.replace(at, mark.size(), text);
+}
+
+}  // namespace
+
+PageJson page_run(const RunContents& run, const SourceLine& source) {
+  const verdict::Evidence& e = run.evidence;
+  const verdict::Case c(e);
+  Strings strings;
+  Json probes = Json::array(), limits = Json::array(), advice = Json::array();
+  for (const size_t i : spread(e.probes.size(), 200)) {
+    const verdict::Probe& p = e.probes[i];
+    probes.push_back({{"t", std::llround(p.t * 1000)}, {"period", p.period}, {"rss", p.rss.value}, {"after_gc", p.after_gc.value},
+                      {"after_trim", p.after_trim.value}, {"collected", p.collected}});
+  }
+  for (const verdict::Limit& l : e.limits) limits.push_back({{"name", l.name}, {"bytes", l.bytes.value}});
+  for (const verdict::Advice& a : run.verdict.advice)
+    if (advice.size() < kMostFindings) advice.push_back({{"what", a.what}, {"text", cut(a.text)}, {"place", place(a.place, source)}});
+  Json j = {{"name", cut(run.name, 400)},
+            {"source", run.engine ? "engine" : "watch"},
+            {"title", cut(run.title())},
+            {"verdict", to_string(run.verdict.kind)},
+            {"sentence", cut(run.verdict.sentence)},
+            {"would_settle", cut(run.verdict.would_settle)},
+            {"facts", facts(run)},
+            {"resident", resident(run)},
+            {"tree", tree(run)},
+            {"accounts", accounts(run)},
+            {"marks", marks(run, strings)},
+            {"phases", phases(run, strings)},
+            {"periods", periods(c.periods)},
+            {"probes", std::move(probes)},
+            {"limits", std::move(limits)},
+            {"findings", findings(run, c, source)},
+            {"advice", std::move(advice)},
+            {"sites", sites(e, strings, source)},
+            {"programs", programs(run, strings)},
+            {"measured", measured(run)},
+            {"counters", counters(e)}};
+  j["strings"] = strings.take();
+  return j;
+}
+
+PageJson page_document(const RunContents& run, const SourceLine& source, const PageOptions& options) {
+  Json runs = Json::array();
+  runs.push_back(page_run(run, source));
+  return document(std::move(runs), nullptr, options.live);
+}
+
+PageJson page_document(const RunContents& before, const SourceLine& source_before, const RunContents& after, const SourceLine& source_after) {
+  Json runs = Json::array();
+  runs.push_back(page_run(before, source_before));
+  runs.push_back(page_run(after, source_after));
+  const Run a{before.name, &before.evidence, &before.verdict}, b{after.name, &after.evidence, &after.verdict};
+  return document(std::move(runs), compare_json(a, b, int(kMostPlaces)), false);
+}
+
+std::string packed(const PageJson& document) {
+  const std::string text = document.dump(-1, ' ', false, Json::error_handler_t::replace);
+  uLongf size = compressBound(uLong(text.size()));
+  std::string out(size, '\0');
+  const int code = compress2(reinterpret_cast<Bytef*>(out.data()), &size, reinterpret_cast<const Bytef*>(text.data()), uLong(text.size()), 6);
+  if (code != Z_OK) throw Error(Code::kMemory, format("page: {} could not be compressed", Bytes{int64_t(text.size())})).hint("free some memory");
+  out.resize(size);
+  return out;
+}
+
+std::string page_html(const PageJson& document, const std::string& plain_text) {
+  std::string page(page_template());
+  const Json& runs = document.at("runs");
+  std::string title = "Millpond";
+  if (!runs.empty()) title = format("{}: {}", runs.back().at("verdict").get<std::string>(), cut(runs.back().at("title").get<std::string>(), 120));
+  // Once through JSON and back: what is no UTF-8 is replaced, as in the document.
+  const auto clean = [](const std::string& text) { return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>(); };
+  put(page, "<!--millpond:text-->", escaped(clean(plain_text)));
+  put(page, "<!--millpond:data-->", base64(packed(document)));
+  put(page, "millpond:title", escaped(clean(title)));
+  return page;
+}
+
+}  // namespace millpond::report

@@ -1,0 +1,62 @@
+// page: a run as one JSON document, all that the report page shows; and the page itself with the document in it. Pure: values in, bytes out.
+//
+// The shape (web/src/types.ts says the same to the compiler of the page; both say `format` 1):
+//
+//   { format, version, live, runs: [RUN, ...], compare: null | { sentence, before, after, places } }
+//
+//   RUN {
+//     name, source "watch"|"engine", title, verdict, sentence, would_settle
+//     facts      { key: text or number }: command, model, started, seconds, ended, exit_code, signal, peak, baseline, end, planned, host.*
+//     strings    [ text ]: every name is told once; places below are indices into it
+//     resident   { t, rss, swap }                               columns: the operating system, by time
+//     tree       { t, processes, rss, private_dirty, pss }      columns: with children; null: none
+//     accounts   { t, resident, list: [ { name, group, kind "use"|"retained"|"reserved"|"rest", bytes } ] }
+//     marks      { t, kind, name, index, period, rss }          columns; kind and name are strings
+//     phases     { kind, name, index, start, end }              columns
+//     periods    { unit, warm, seconds, t, x, rss, live }       the rounds that the verdict compared; null: none recur
+//     probes     [ { t, period, rss, after_gc, after_trim, collected } ]
+//     limits     [ { name, bytes } ]
+//     findings   [ { kind, cause, title, unit, rate, rate_range, units_seen, total, confidence, blame, holder, chain, evidence, fix, threads,
+//                    forecast, sets_verdict, cohorts: { bytes [8], of "line"|"all" } | null } ]
+//     advice     [ { what, text, place } ]
+//     sites      { frames: { file, function, line, flags }, stacks: [ [frame, ...] innermost first ], snapshots: { t, kind, index, rss, sum, other },
+//                  bytes: [ column over snapshots ], blocks: [ at the last snapshot ] }; null: no snapshot was taken
+//     programs   [ { name, calls, planned, lower_bound, plan_seconds, method, buffers: { name, account, layer, offset, size, first, last },
+//                    ops: { op, layer, workspace }, left_out } ]
+//     measured   { how sure all this is: samples, interval, dropped, explained, overhead, remarks }
+//     counters   [ { name, t, value } ]
+//   }
+//
+// A column is an array of integers, each the difference to the one before (null: not measured, and the next counts from the last that was). Times
+// are whole milliseconds. Bytes are exact: the same integers as in the run file. Bounds: 6,000 points of resident memory (of more, the least and the
+// most of each stretch stay), 1,500 moments, 4,000 accounts and 400,000 of both together, 4,000 marks and phases, 160 snapshots of at most 1,500 stacks (the rest in `other`),
+// 12 programs of 8,000 buffers. A page of the largest run is below 2 MB.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "report/contents.h"
+#include "report/lines.h"
+#include "report/page_template.h"
+
+namespace millpond::report {
+
+using PageJson = nlohmann::ordered_json;
+
+/// One run. `source` gives the lines around a blamed one, with their indent; it may be empty.
+PageJson page_run(const RunContents& run, const SourceLine& source);
+
+struct PageOptions {
+  bool live = false;  // the page asks its server for news
+};
+PageJson page_document(const RunContents& run, const SourceLine& source, const PageOptions& options = {});
+/// Two runs, before and after.
+PageJson page_document(const RunContents& before, const SourceLine& source_before, const RunContents& after, const SourceLine& source_after);
+
+/// The document as the page carries it: JSON, compressed (zlib). Text that is no UTF-8 is replaced.
+std::string packed(const PageJson& document);
+
+/// The whole file: the built page (web/) with the document in it as base64, and the answer as plain text for readers without scripts.
+std::string page_html(const PageJson& document, const std::string& plain_text);
+
+}  // namespace millpond::report

@@ -1,0 +1,32 @@
+// LivePage: the report page of a run that goes on. Looks at the run file about once a second, only while somebody has the page open, from a copy: the
+// writer waits some milliseconds for the copying and for nothing else.
+//
+//   /TOKEN/          the page          /TOKEN/events    server-sent events: "news", and "over" at the end
+//   /TOKEN/data      the document      /TOKEN/metrics   OpenMetrics
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "report/contents.h"
+#include "report/lines.h"
+
+namespace millpond::serve {
+
+class LivePage {
+ public:
+  using Source = std::function<report::SourceLine(const report::RunContents&)>;
+  /// `file` is or will be a run file. Throws Error(kFile) when there is no port.
+  LivePage(std::string file, Source source);
+  ~LivePage();
+
+  std::string address() const;
+  /// The run is over and its file whole: whoever has the page open gets the end of it, then the server goes. Takes up to two seconds, none without readers.
+  void finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace millpond::serve

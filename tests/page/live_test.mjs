@@ -1,0 +1,100 @@
+// --live in a real browser: the page of a run that goes on, through a reload, to its end.
+import assert from "node:assert/strict";
+import {once} from "node:events";
+import {mkdirSync} from "node:fs";
+import {request} from "node:http";
+import {join} from "node:path";
+import {after, before, it} from "node:test";
+import {launch, open, query, run, shots, start, verdict, work} from "./support.mjs";
+
+let browser;
+before(async () => {
+  mkdirSync(shots, {recursive: true});
+  browser = await launch();
+});
+after(() => browser?.close());
+
+const slow = `
+import time
+kept = []
+for epoch in range(1, 25):
+    kept.append(b"x" * 2_000_000)
+    time.sleep(0.4)
+    print("epoch", epoch, flush=True)
+`;
+
+/** The address that was told on standard error. */
+function address(child) {
+  return new Promise((told, failed) => {
+    let text = "";
+    child.stderr.on("data", part => {
+      text += part;
+      const found = text.match(/live at (http:\/\/127\.0\.0\.1:\d+\/[0-9a-f]{32}\/)/);
+      if (found) told(found[1]);
+    });
+    child.stderr.on("end", () => failed(new Error(`no address in: ${text}`)));
+  });
+}
+
+const get = (url, headers = {}) =>
+  new Promise((done, failed) => {
+    const q = request(url, {headers}, reply => {
+      let body = "";
+      reply.on("data", part => (body += part)).on("end", () => done({status: reply.statusCode, body, type: reply.headers["content-type"]}));
+    });
+    q.on("error", failed).end();
+  });
+
+it("watch --live: the page grows with the run, survives a reload, and ends with it", async () => {
+  run("rm", ["-f", "live.pond"]);
+  const child = start(["watch", "--quiet", "--live", "-o", "live.pond", "--", "python3", "-c", slow]);
+  const ended = once(child, "exit");
+  const url = await address(child);
+  child.stdout.resume();
+  const page = await open(browser, url);
+  const seconds = async () => Number((await page.locator(".live-dot").innerText()).match(/live, ([\d.]+)/)?.[1] ?? NaN);
+  const first = await seconds();
+  await page.waitForFunction(t => Number(document.querySelector(".live-dot").textContent.match(/live, ([\d.]+)/)?.[1]) > t + 1, first, {timeout: 15000});
+  await page.reload();
+  await page.waitForSelector("main[data-ready]");
+  assert.ok((await seconds()) >= first);
+  await page.screenshot({path: join(shots, "live.png")});
+  const metrics = await get(`${url}metrics`);
+  assert.equal(metrics.status, 200);
+  assert.match(metrics.type, /openmetrics-text/);
+  assert.match(metrics.body, /^millpond_resident_bytes \d+$/m);
+  assert.ok(metrics.body.endsWith("# EOF\n"));
+  // refused: wrong token, foreign host, foreign origin, traversal
+  assert.equal((await get(url.replace(/[0-9a-f]{32}/, "0".repeat(32)))).status, 403);
+  assert.equal((await get(url, {host: "evil.example"})).status, 403);
+  assert.equal((await get(`${url}data`, {origin: "http://evil.example"})).status, 403);
+  assert.equal((await get(`${url}..%2f..%2fetc/passwd`)).status, 404);
+  await page.waitForFunction(() => document.querySelector(".live-dot").textContent === "the run is over", null, {timeout: 30000});
+  assert.match(await page.locator(".answer .badge").innerText(), /Leak/);
+  assert.equal((await ended)[0], 0);
+  assert.deepEqual(page.faults, []);
+  assert.equal(verdict("live").verdict, "leak");
+  assert.ok(query("live", "SELECT count(*) FROM marks")[0][0] > 10);
+  await assert.rejects(get(url), "the server is gone");
+  await page.context().close();
+});
+
+it("train --live: the same, and readers that do not read hold up nothing", async () => {
+  run("rm", ["-f", "live-train.pond"]);
+  const child = start(["train", "mlp_784", "--synthetic", "--epochs", "400", "--steps-per-epoch", "8", "--live", "--run", "live-train.pond"]);
+  const ended = once(child, "exit");
+  const url = await address(child);
+  child.stdout.resume();
+  // twenty that ask and never read an answer
+  for (let i = 0; i < 20; ++i) {
+    const q = request(`${url}${i % 2 ? "events" : ""}`, reply => reply.pause());
+    q.on("error", () => {});
+    q.end();
+  }
+  const page = await open(browser, url);
+  await page.waitForFunction(() => document.querySelector(".live-dot").textContent === "the run is over", null, {timeout: 60000});
+  assert.equal((await ended)[0], 0);
+  assert.match(await page.locator("h1").innerText(), /Memory is flat/);
+  assert.equal(query("live-train", "SELECT value FROM meta WHERE key = 'status'")[0][0], "ended");
+  await page.context().close();
+});

@@ -1,0 +1,86 @@
+// What the tests of the page share: run files that were really made, their pages, and a browser.
+import {execFileSync, spawn} from "node:child_process";
+import {existsSync, mkdirSync, readFileSync, rmSync} from "node:fs";
+import {dirname, join, resolve} from "node:path";
+import {fileURLToPath} from "node:url";
+
+export const here = dirname(fileURLToPath(import.meta.url));
+export const source = resolve(process.env.MILLPOND_SOURCE_DIR ?? join(here, "../.."));
+export const millpond = resolve(process.env.MILLPOND ?? join(source, "build/bin/millpond"));
+export const work = join(resolve(process.env.MILLPOND_BUILD_DIR ?? join(source, "build")), "page");
+export const shots = join(work, "screenshots");
+
+const {chromium} = await import(join(source, "web/node_modules/playwright-core/index.mjs"));
+
+export function run(command, args, options = {}) {
+  return execFileSync(command, args, {cwd: work, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], maxBuffer: 1 << 28, ...options});
+}
+
+/** {name: run file}: a leak, a flat run, a cache, and two of the engine. Made once for each run of the tests. */
+export function makeRuns() {
+  rmSync(work, {recursive: true, force: true});
+  mkdirSync(shots, {recursive: true});
+  const watch = (name, script) => run(millpond, ["watch", "--quiet", "-o", `${name}.pond`, "--", "python3", script]);
+  watch("leak", join(source, "examples/leaky_training.py"));
+  watch("flat", join(here, "programs/flat.py"));
+  watch("cache", join(here, "programs/cache.py"));
+  run(millpond, ["train", "cnn_224", "--synthetic", "--epochs", "4", "--steps-per-epoch", "2", "--run", "cnn.pond"]);
+  run(millpond, ["train", "resnet50", "--synthetic", "--epochs", "2", "--steps-per-epoch", "1", "--run", "resnet.pond"]);
+  return ["leak", "flat", "cache", "cnn", "resnet"];
+}
+
+export function makePage(name, ...files) {
+  run(millpond, ["report", ...(files.length ? files : [`${name}.pond`]), "-o", `${name}.html`]);
+  return join(work, `${name}.html`);
+}
+
+export const verdict = name => JSON.parse(run(millpond, ["report", `${name}.pond`, "--json", "-"]));
+
+/** Rows of a query on a run file, by another reader than ours. */
+export function query(name, sql) {
+  const script = "import json, sqlite3, sys; print(json.dumps(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchall()))";
+  return JSON.parse(run("python3", ["-c", script, `${name}.pond`, sql]));
+}
+
+export function chromiumPath() {
+  for (const path of [process.env.CHROMIUM, join(source, ".deps/bin/chromium"), "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"])
+    if (path && existsSync(path)) return path;
+  return null;
+}
+
+export async function launch() {
+  return chromium.launch({executablePath: chromiumPath(), args: ["--no-sandbox", "--disable-gpu", "--force-color-profile=srgb"]});
+}
+
+/** A page from disk, ready. What it says on its console or asks of the network is in `faults`. */
+export async function open(browser, file, {theme = "light", width = 1200, height = 900, scale = 1} = {}) {
+  const context = await browser.newContext({viewport: {width, height}, colorScheme: theme, deviceScaleFactor: scale, reducedMotion: "reduce"});
+  const page = await context.newPage();
+  page.faults = [];
+  page.on("console", m => ["error", "warning"].includes(m.type()) && page.faults.push(`console: ${m.text()}`));
+  page.on("pageerror", e => page.faults.push(`error: ${e.message}`));
+  page.on("request", r => !/^(file|data|blob):/.test(r.url()) && !r.url().startsWith("http://127.0.0.1") && page.faults.push(`request: ${r.url()}`));
+  page.on("dialog", d => {
+    page.faults.push(`dialog: ${d.message()}`);
+    d.dismiss();
+  });
+  await page.goto(file.startsWith("http") ? file : `file://${file}`);
+  await page.waitForSelector("main[data-ready]");
+  await page.waitForTimeout(80);
+  return page;
+}
+
+const axeSource = readFileSync(join(source, "web/node_modules/axe-core/axe.min.js"), "utf8");
+
+/** Faults that axe calls serious or critical, one sentence each. */
+export async function axe(page) {
+  await page.evaluate(axeSource);
+  const found = await page.evaluate(() => window.axe.run(document, {resultTypes: ["violations"]}));
+  return found.violations
+    .filter(v => ["serious", "critical"].includes(v.impact))
+    .flatMap(v => v.nodes.map(n => `${v.id}: ${n.target.join(" ")}: ${n.any.concat(n.all).map(x => x.message).join("; ")}`));
+}
+
+export function start(args) {
+  return spawn(millpond, args, {cwd: work, stdio: ["ignore", "pipe", "pipe"]});
+}

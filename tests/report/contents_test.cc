@@ -1,0 +1,71 @@
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "report/contents.h"
+#include "runfile/writer.h"
+
+using namespace millpond;
+using namespace millpond::report;
+using verdict::Kind;
+
+namespace {
+
+struct Folder {
+  std::string path = [] {
+    std::string name = std::filesystem::temp_directory_path() / "millpond-contents-XXXXXX";
+    REQUIRE(mkdtemp(name.data()));
+    return name;
+  }();
+  ~Folder() { std::filesystem::remove_all(path); }
+};
+
+/// A run of the engine whose resident memory after each epoch is given.
+RunContents engine_run(const std::vector<int64_t>& mib, const char* status = "ended") {
+  Folder f;
+  const std::string file = f.path + "/run.pond";
+  {
+    runfile::Writer w(file, {{"model", "net"}, {"planned_bytes", std::to_string(100 << 20)}});
+    const runfile::RowId run = w.begin_phase("run", "net", 0, {}, 0), fit = w.begin_phase("fit", "", 0, run, 0);
+    const std::vector<runfile::AccountBytes> accounts{{"weights/a", Bytes{1000}, Bytes{1000}}};
+    for (size_t i = 0; i < mib.size(); ++i) {
+      const runfile::RowId epoch = w.begin_phase("epoch", "", int64_t(i), fit, double(i));
+      w.add(double(i) + 0.9, epoch, accounts);
+      w.add(runfile::OsRow{.t = double(i) + 0.9, .phase = epoch, .rss = Bytes{mib[i] << 20}, .peak_rss = Bytes{(mib[i] + 1) << 20}, .pss = {}, .private_dirty = {}, .swap = {},
+                           .heap_in_use = {}, .heap_free = {}, .explained = {}});
+      w.end_phase(epoch, double(i) + 1);
+    }
+    if (status) w.finish(double(mib.size()), status);
+  }
+  return read_contents(runfile::Reader(file), "run.pond");
+}
+
+}  // namespace
+
+TEST_CASE("contents: epochs of the engine are rounds, and two that are alike are enough to call it flat") {
+  const RunContents run = engine_run({200, 200});
+  CHECK(run.engine);
+  REQUIRE(run.evidence.marks.size() == 2);
+  CHECK(run.evidence.marks[1].index == 2);
+  CHECK(run.evidence.peak_rss == Bytes{201 << 20});
+  CHECK(run.verdict.kind == Kind::kFlat);
+  CHECK(run.verdict.sentence == "Memory is flat: 200 MiB after the first epoch, 200 MiB after the last (2 seen), with 100 MiB planned before the first batch.");
+  CHECK(run.title() == "training net");
+}
+TEST_CASE("contents: an engine that grows is not called flat") {
+  CHECK(engine_run({200, 220, 240}).verdict.kind != Kind::kFlat);
+}
+TEST_CASE("contents: one epoch cannot be compared, and that is said") {
+  CHECK(engine_run({200}).verdict.sentence ==
+        "Training runs in memory that was planned: 100 MiB planned before the first batch. One epoch has ended so far, so nothing can be compared yet.");
+}
+TEST_CASE("contents: of a run that has hardly begun nothing is said, of one that is over all") {
+  RunContents begun = engine_run({200, 200}, nullptr);
+  answer_early(begun);
+  CHECK(begun.verdict.kind == Kind::kUnsure);
+  CHECK(begun.verdict.sentence == "Too early to tell: the program has run for 2 s, and 2 rounds of its loop have been seen.");
+  RunContents over = engine_run({200, 200});
+  answer_early(over);
+  CHECK(over.verdict.kind == Kind::kFlat);
+}

@@ -1,0 +1,234 @@
+#include <doctest/doctest.h>
+#include <zlib.h>
+
+#include "report/accounts.h"
+#include "report/elsewhere.h"
+#include "report/made_up.h"
+#include "report/page.h"
+#include "report/terminal.h"
+
+using namespace millpond;
+using namespace millpond::report;
+using verdict::Kind;
+
+namespace {
+
+RunContents watched(int64_t kept = 8) {
+  RunContents run;
+  run.name = "run.pond";
+  run.evidence = made_up(kept);
+  run.verdict = verdict_of(Kind::kLeak, double(kept) * kMiB);
+  run.meta = {{"started", "2026-01-02T03:04:05Z"}, {"status", "ended"}, {"seconds", "11"}};
+  for (const verdict::OsPoint& p : run.evidence.os)
+    run.os.push_back({.t = p.t, .phase = {}, .rss = p.rss, .peak_rss = {}, .pss = {}, .private_dirty = {}, .swap = {}, .heap_in_use = {}, .heap_free = {}, .explained = {}});
+  return run;
+}
+
+runfile::OsRow point(double t, int64_t rss) {
+  return {.t = t, .phase = {}, .rss = Bytes{rss}, .peak_rss = {}, .pss = {}, .private_dirty = {}, .swap = {}, .heap_in_use = {}, .heap_free = {}, .explained = {}};
+}
+
+RunContents engine() {
+  RunContents run;
+  run.name = "engine.pond", run.engine = true;
+  run.meta = {{"model", "net"}, {"planned_bytes", "100"}};
+  for (int i = 0; i < 4; ++i) run.os.push_back(point(i, 1000 + i));
+  run.series = {{0, {}, "weights/a/kernel", runfile::SeriesKind::kCurrent, Bytes{60}},
+                {0, {}, "weights/b/kernel", runfile::SeriesKind::kCurrent, Bytes{30}},
+                {0, {}, "weights/b/kernel", runfile::SeriesKind::kPeak, Bytes{99}},
+                {0, {}, "process/free in the allocator", runfile::SeriesKind::kCurrent, Bytes{5}},
+                {2, {}, "weights/b/kernel", runfile::SeriesKind::kCurrent, Bytes{40}}};
+  PlannedProgram p;
+  p.program = {{1}, "train", 3, Bytes{50}, Bytes{50}, 0.001, "greedy"};
+  p.buffers = {{"activations/a#0", "activations/a", "a", Bytes{0}, Bytes{30}, 0, 1}, {"gradients/a#1", "gradients/a", "a", Bytes{30}, Bytes{20}, 1, 2}};
+  p.calls = {{"matmul", "a", "a", Bytes{}}, {"relu", "a", "a", Bytes{}}, {"dense_backward", "a", "a", Bytes{4}}};
+  run.programs.push_back(p);
+  run.verdict.sentence = "Memory is flat.";
+  return run;
+}
+
+/// Sums differences up; null is -1.
+std::vector<int64_t> column(const PageJson& j) {
+  std::vector<int64_t> out;
+  int64_t last = 0;
+  for (const PageJson& d : j) out.push_back(d.is_null() ? -1 : last += d.get<int64_t>());
+  return out;
+}
+
+std::string inflated(const std::string& packed) {
+  std::string out(64 << 20, '\0');
+  uLongf size = uLongf(out.size());
+  REQUIRE(uncompress(reinterpret_cast<Bytef*>(out.data()), &size, reinterpret_cast<const Bytef*>(packed.data()), uLong(packed.size())) == Z_OK);
+  out.resize(size);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("page: the document holds what the file says, byte for byte") {
+  const RunContents run = watched();
+  const PageJson j = page_run(run, {});
+  CHECK(j["source"] == "watch");
+  CHECK(j["verdict"] == "leak");
+  CHECK(column(j["resident"]["t"]) == std::vector<int64_t>{1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 10000});
+  for (size_t i = 0; i < 10; ++i) CHECK(column(j["resident"]["rss"])[i] == run.os[i].rss->value);
+  CHECK(j["findings"][0]["blame"]["line"] == 12);
+  const PageJson& sites = j["sites"];
+  CHECK(column(sites["snapshots"]["sum"]).back() == (80 + 100 + 30) * kMiB);
+  int64_t sum = 0;
+  for (const PageJson& c : sites["bytes"]) sum += column(c).back();
+  CHECK(sum == (80 + 100 + 30) * kMiB);
+  CHECK(sites["stacks"].size() == 3);
+}
+TEST_CASE("page: accounts of a watched run add up to what is resident") {
+  const AccountTable t = accounts_over_time(watched());
+  REQUIRE(t.t.size() == 10);
+  for (size_t i = 0; i < t.t.size(); ++i) {
+    int64_t sum = 0;
+    for (const Account& a : t.accounts) sum += a.kind == AccountKind::kReserved ? 0 : a.bytes[i];
+    CHECK(sum == *t.resident[i]);
+  }
+}
+TEST_CASE("page: what is mapped and not touched is reserved, not resident") {
+  RunContents run = watched();
+  for (verdict::Mark& m : run.evidence.marks) m.heap_mapped = Bytes{1000 * kMiB};
+  const AccountTable t = accounts_over_time(run);
+  const auto reserved = std::ranges::find(t.accounts, AccountKind::kReserved, &Account::kind);
+  REQUIRE(reserved != t.accounts.end());
+  CHECK(reserved->bytes[0] == (150 + 8 + 1000 + 10 - 208) * kMiB);
+}
+TEST_CASE("page: accounts of the engine hold their value until the next row") {
+  const AccountTable t = accounts_over_time(engine());
+  REQUIRE(t.accounts.size() == 3);
+  CHECK(t.accounts[0].name == "weights/a/kernel");
+  CHECK(t.accounts[1].bytes == std::vector<int64_t>{30, 30, 40, 40});
+  CHECK(t.accounts[2].kind == AccountKind::kRetained);
+  const AccountTable g = grouped(t, 8);
+  CHECK(g.accounts[0].name == "weights");
+  CHECK(g.accounts[0].bytes == std::vector<int64_t>{90, 90, 100, 100});
+}
+TEST_CASE("page: of too many accounts the small ones go together, and their group stays exact") {
+  RunContents run = engine();
+  run.series.clear();
+  int64_t sum = 0;
+  for (int i = 0; i < 500; ++i) run.series.push_back({0, {}, "weights/" + std::to_string(i), runfile::SeriesKind::kCurrent, Bytes{i + 1}}), sum += i + 1;
+  const AccountTable t = accounts_over_time(run, {.moments = 10, .accounts = 20});
+  CHECK(t.accounts.size() == 21);
+  CHECK(grouped(t, 8).accounts[0].bytes[0] == sum);
+}
+TEST_CASE("page: of too many points the least and the most of each stretch stay") {
+  RunContents run = watched();
+  run.os.clear();
+  for (int i = 0; i < 100'000; ++i) run.os.push_back(point(i * 0.01, 1'000'000 + (i == 54321 ? 999'999 : i % 100)));
+  const PageJson j = page_run(run, {});
+  const std::vector<int64_t> rss = column(j["resident"]["rss"]);
+  CHECK(rss.size() <= 6000);
+  CHECK(*std::ranges::max_element(rss) == 1'999'999);
+}
+TEST_CASE("page: snapshots and stacks are bounded, and what is left out is counted") {
+  RunContents run = watched();
+  const verdict::Mark one = run.evidence.marks[0];
+  run.evidence.marks.clear();
+  run.evidence.sites.clear();
+  for (int s = 0; s < 2000; ++s) run.evidence.sites.push_back({{user("f", s + 1)}, Bytes{}, 0, Bytes{}});
+  for (int i = 0; i < 400; ++i) {
+    verdict::Mark m = one;
+    m.t = i, m.index = i + 1;
+    m.sites.clear();
+    for (int s = 0; s < 2000; ++s) m.sites.push_back({s, Bytes{s + 1}, 1, {}});
+    run.evidence.marks.push_back(m);
+  }
+  const PageJson j = page_run(run, {});
+  CHECK(j["sites"]["stacks"].size() == 1500);
+  const std::vector<int64_t> sum = column(j["sites"]["snapshots"]["sum"]), other = column(j["sites"]["snapshots"]["other"]);
+  CHECK(sum.size() <= 161);
+  CHECK(sum[0] == 2000 * 2001 / 2);
+  CHECK(other[0] == 500 * 501 / 2);
+  CHECK(packed(page_document(run, {})).size() < 1'000'000);
+}
+TEST_CASE("page: the lines around the blamed one are there, unless the file was edited") {
+  const RunContents run = watched();
+  const SourceLine same = [](const std::string&, int n) { return n == 12 ? std::string("    self.kept.append(x)") : n <= 14 ? "line " + std::to_string(n) : ""; };
+  const PageJson there = page_run(run, same)["findings"][0]["blame"]["source"];
+  CHECK(there["from"] == 8);
+  CHECK(there["lines"].size() == 7);
+  CHECK(there["lines"][4] == "    self.kept.append(x)");
+  const PageJson edited = page_run(run, [](const std::string&, int) { return std::string("something else"); })["findings"][0]["blame"]["source"];
+  CHECK(edited["changed"] == true);
+  CHECK(!edited.contains("lines"));
+}
+TEST_CASE("page: the plan is in it, every buffer by name") {
+  const PageJson j = page_run(engine(), {});
+  CHECK(j["source"] == "engine");
+  CHECK(j["facts"]["planned"] == 100);
+  const PageJson& p = j["programs"][0];
+  CHECK(column(p["buffers"]["offset"]) == std::vector<int64_t>{0, 30});
+  CHECK(j["strings"][size_t(column(p["buffers"]["name"])[1])] == "gradients/a#1");
+}
+TEST_CASE("page: whatever the names are, the file is one page with one document, and nothing of them is markup") {
+  RunContents run = watched();
+  const std::string bad = "</script><script>alert(1)</script>\xff\xfe<!--millpond:data-->millpond:title";
+  run.evidence.command = run.verdict.sentence = run.verdict.findings[0].title = bad;
+  run.evidence.sites[0].frames[0].function = bad + std::string(100'000, 'x');
+  const PageJson document = page_document(run, {});
+  const std::string html = page_html(document, "as text: " + bad);
+  CHECK(html.find("<script>alert(1)") == html.npos);
+  CHECK(html.find("&lt;script&gt;alert(1)") != html.npos);
+  CHECK(html.size() < page_template().size() + 60'000);
+  const std::string text = inflated(packed(document));
+  const PageJson back = PageJson::parse(text);  // valid UTF-8, or this throws
+  CHECK(back["runs"][0]["sentence"].get<std::string>().starts_with("</script>"));
+}
+TEST_CASE("page: two runs come with the sentence that says what changed") {
+  const PageJson j = page_document(watched(8), {}, watched(0), {});
+  CHECK(j["runs"].size() == 2);
+  CHECK(j["compare"]["places"].size() > 0);
+  CHECK(j["compare"]["sentence"].get<std::string>().size() > 10);
+}
+TEST_CASE("page: a run without anything in it is a page too") {
+  RunContents run;
+  run.name = "empty.pond";
+  const PageJson j = page_document(run, {});
+  CHECK(j["runs"][0]["sites"].is_null());
+  CHECK(j["runs"][0]["resident"]["t"].empty());
+  CHECK(page_html(j, "").size() > 100);
+}
+TEST_CASE("page: the built page has the places that the program fills") {
+  for (const char* mark : {"<!--millpond:text-->", "<!--millpond:data-->", "millpond:title"}) CHECK_MESSAGE(page_template().find(mark) != std::string_view::npos, mark);
+  CHECK(page_template().size() < 500'000);
+}
+
+TEST_CASE("csv: one line for each account and moment, and a name cannot be a formula") {
+  RunContents run = engine();
+  run.series[0].account = "=cmd|' /C calc'!A0,\"x\"";
+  const std::string text = csv(run);
+  CHECK(text.starts_with("seconds,mark,index,account,kind,bytes\r\n0.000,,,resident,resident,1000\r\n"));
+  CHECK(text.find("2.000,,,weights/b/kernel,use,40\r\n") != text.npos);
+  CHECK(text.find(",\"'=cmd|' /C calc'!A0,\"\"x\"\"\",use,60\r\n") != text.npos);
+}
+TEST_CASE("started: seconds since 1970, or 0 where the file says nonsense") {
+  RunContents run = watched();
+  CHECK(started(run) == 1767323045);
+  run.meta["started"] = "yesterday";
+  CHECK(started(run) == 0);
+}
+TEST_CASE("plan picture: buffers are drawn where they lie") {
+  const std::string a = plan_picture(engine().programs[0], 60, 40).png(), b = plan_picture(PlannedProgram{}, 60, 40).png();
+  CHECK(a != b);
+}
+
+TEST_CASE("terminal: accounts and lines with what they did over time, plain in a pipe") {
+  const std::string text = terminal_text(watched(), {});
+  CHECK(text.starts_with("millpond: LEAK\n"));
+  CHECK(text.find("  accounts  malloc, in use") != text.npos);
+  CHECK(text.find("  lines     train.py:5 make_model") != text.npos);
+  CHECK(text.find("train.py:12") != text.npos);
+  CHECK(text.find("▁") != text.npos);
+  CHECK(text.find('\033') == text.npos);
+  CHECK(terminal_text(watched(), {true, 100}).find("\033[36m") != std::string::npos);
+}
+TEST_CASE("terminal: the plan of an engine's run, with its peak") {
+  const std::string text = terminal_text(engine(), {});
+  CHECK(text.find("  plan      train, 3 calls  ") != text.npos);
+  CHECK(text.find("arena 50 B, lower bound 50 B; peak at call 2, relu of a\n") != text.npos);
+}

@@ -1,0 +1,84 @@
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "runfile/copy.h"
+#include "runfile/reader.h"
+#include "runfile/writer.h"
+#include "serve/client.h"
+#include "serve/live.h"
+#include "serve/metrics.h"
+
+using namespace millpond;
+using namespace millpond::serve;
+
+namespace {
+
+struct Folder {
+  std::string path = [] {
+    std::string name = std::filesystem::temp_directory_path() / "millpond-serve-XXXXXX";
+    REQUIRE(mkdtemp(name.data()));
+    return name;
+  }();
+  ~Folder() { std::filesystem::remove_all(path); }
+};
+
+void add_point(runfile::Writer& w, double t, int64_t rss) {
+  w.add(runfile::OsRow{.t = t, .phase = {}, .rss = Bytes{rss}, .peak_rss = {}, .pss = {}, .private_dirty = {}, .swap = {}, .heap_in_use = {}, .heap_free = {}, .explained = {}});
+}
+
+std::string ask(const LivePage& page, const std::string& path) {
+  const std::string a = page.address();
+  const int port = std::atoi(a.c_str() + std::string("http://127.0.0.1:").size());
+  Wire w(port);
+  w.send("GET /" + a.substr(a.size() - 33) + path + " HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port) + "\r\n\r\n");
+  return w.receive();
+}
+
+}  // namespace
+
+TEST_CASE("copy: a run file is copied whole while it is being written") {
+  Folder f;
+  runfile::Writer w(f.path + "/run.pond", {{"command", "x"}});
+  add_point(w, 1, 1000);
+  w.commit();
+  add_point(w, 2, 2000);  // not committed: not in the copy
+  runfile::copy(f.path + "/run.pond", f.path + "/copy.pond");
+  CHECK(runfile::Reader(f.path + "/copy.pond").os_series().size() == 1);
+  w.commit();
+  runfile::copy(f.path + "/run.pond", f.path + "/copy.pond");
+  CHECK(runfile::Reader(f.path + "/copy.pond").os_series().size() == 2);
+}
+TEST_CASE("live: page, document and metrics of a run that goes on; all gone after its end, and the file stays") {
+  Folder f;
+  const std::string file = f.path + "/run.pond";
+  runfile::Writer w(file, {{"command", "python train.py"}});
+  add_point(w, 1, 123456);
+  w.commit();
+  LivePage page(file, {});
+  CHECK(ask(page, "").find("text/html") != std::string::npos);
+  std::string metrics;
+  for (int i = 0; i < 50 && metrics.find(" 200 ") == metrics.npos; ++i, usleep(50'000)) metrics = ask(page, "metrics");
+  CHECK(metrics.find("millpond_resident_bytes 123456\n") != metrics.npos);
+  CHECK(metrics.ends_with("# EOF\n"));
+  CHECK(ask(page, "data").find("application/octet-stream") != std::string::npos);
+  CHECK(ask(page, "nothing").find(" 404 ") != std::string::npos);
+  add_point(w, 2, 777777);
+  w.commit();
+  for (int i = 0; i < 60 && metrics.find("777777") == metrics.npos; ++i, usleep(50'000)) metrics = ask(page, "metrics");
+  CHECK(metrics.find("millpond_resident_bytes 777777\n") != metrics.npos);
+  w.finish(3, "ended");
+  page.finish();
+  CHECK(ask(page, "").empty());
+  CHECK(runfile::Reader(file).os_series().size() == 2);
+}
+TEST_CASE("metrics: names of strangers cannot break a line") {
+  report::RunContents run;
+  run.engine = true;
+  run.os.push_back({.t = 1, .phase = {}, .rss = Bytes{5}, .peak_rss = {}, .pss = {}, .private_dirty = {}, .swap = {}, .heap_in_use = {}, .heap_free = {}, .explained = {}});
+  run.series.push_back({0, {}, "a\"} 1\nmillpond_fake 2\\", runfile::SeriesKind::kCurrent, Bytes{7}});
+  const std::string text = openmetrics(run);
+  CHECK(text.find("\nmillpond_fake") == text.npos);
+  CHECK(text.find("account=\"a\\\"} 1?millpond_fake 2\\\\\"") != text.npos);
+}

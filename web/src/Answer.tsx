@@ -1,0 +1,90 @@
+import {codeChange, kVerdicts, leading} from "./answer";
+import type {Run} from "./decode";
+import {baseName, bytes, duration, plural, shown, signedBytes, thousands} from "./format";
+import type {FindingData, Kind} from "./types";
+import {Words} from "./Words";
+
+export function Badge({kind}: {kind: Kind}) {
+  const v = kVerdicts[kind] ?? kVerdicts.unsure;
+  return (
+    <span class={`badge tone-${v.tone}`}>
+      <span class="sign" aria-hidden="true">{v.sign}</span>
+      {v.name}
+    </span>
+  );
+}
+
+/** The fix: as a change of code where it is one, and in words. */
+export function Fix({finding}: {finding: FindingData}) {
+  const change = codeChange(finding.fix);
+  const place = finding.blame;
+  return (
+    <div class="fix">
+      <h3 class="label">Fix</h3>
+      {change && (
+        <div class="change">
+          {place && <div class="head">{shown(place.file)}, line {place.line}</div>}
+          <div class="row minus"><span class="hidden">take out: </span><span aria-hidden="true">- </span>{shown(change.remove)}</div>
+          {change.add && <div class="row plus"><span class="hidden">write: </span><span aria-hidden="true">+ </span>{shown(change.add)}</div>}
+        </div>
+      )}
+      <p><Words text={finding.fix} /></p>
+    </div>
+  );
+}
+
+function Number({name, value, more}: {name: string; value: string; more?: string}) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{value}{more && <small>{more}</small>}</dd>
+    </div>
+  );
+}
+
+function ending(run: Run, live: boolean): string | undefined {
+  const f = run.data.facts;
+  if (f.signal) return `ended by signal ${f.signal}`;
+  if (f.exit_code) return `exit code ${f.exit_code}`;
+  if (!f.ended) return live ? "and goes on" : "it had not ended";
+  return undefined;
+}
+
+export function Answer({run, live}: {run: Run; live: boolean}) {
+  const {data} = run;
+  const verdict = kVerdicts[data.verdict] ?? kVerdicts.unsure;
+  const finding = leading(data.findings);
+  const facts = data.facts;
+  // As it ends a program gives much back: what it held after its last round tells more.
+  const last = run.periods && run.periods.unit !== "second" ? run.periods.rss.findLast(v => v > 0) : undefined;
+  const end = last ?? facts.end;
+  return (
+    <section class={`card answer tone-${verdict.tone}`} aria-label="The answer" id="answer">
+      <Badge kind={data.verdict} />
+      <span class="means">{verdict.means}</span>
+      <h1><Words text={data.sentence} /></h1>
+      {data.would_settle && !data.sentence.includes(data.would_settle) && <p class="settle">What would settle it: <Words text={data.would_settle} /></p>}
+      {finding?.fix && <Fix finding={finding} />}
+      <dl class="numbers">
+        <Number name="Peak" value={bytes(facts.peak)} more={facts.planned ? `of it planned: ${bytes(facts.planned)}` : undefined} />
+        {finding && finding.rate > 0 && finding.kind === "leak" && (
+          <Number name={`Grows, every ${finding.unit}`} value={signedBytes(finding.rate)} more={`seen over ${plural(Math.round(finding.units_seen), finding.unit)}`} />
+        )}
+        <Number name={last === undefined ? "At the end" : `After the last ${run.periods!.unit}`} value={bytes(end)} more={facts.baseline > 0 ? `${signedBytes(end - facts.baseline)} since the start` : undefined} />
+        {finding?.forecast && (
+          <Number
+            name={`Limit of ${bytes(finding.forecast.bytes)}`}
+            value={`in ${duration(finding.forecast.seconds)}`}
+            more={finding.forecast.unit_index ? `${run.periods?.unit ?? finding.unit} ${thousands(finding.forecast.unit_index)}` : finding.forecast.limit}
+          />
+        )}
+        <Number name="Ran for" value={duration(facts.seconds)} more={ending(run, live)} />
+        {finding && <Number name="How sure" value={`${Math.round(finding.confidence * 100)} %`} more={finding.cause ? `cause ${finding.cause}` : undefined} />}
+      </dl>
+    </section>
+  );
+}
+
+export function runName(run: Run): string {
+  return run.data.facts.command || run.data.title || baseName(run.data.name);
+}

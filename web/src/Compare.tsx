@@ -1,0 +1,117 @@
+import {useEffect, useMemo, useRef} from "preact/hooks";
+import uPlot from "uplot";
+import {Badge} from "./Answer";
+import {kVerdicts} from "./answer";
+import {colours} from "./colours";
+import type {Run} from "./decode";
+import {bytes, clock, duration, shortPath, shown} from "./format";
+import {Delta} from "./Timeline";
+import {byteTicks, timeTicks} from "./ticks";
+import type {CompareData} from "./types";
+import {Words} from "./Words";
+
+/** Two runs side by side, and the sentence that says what changed. */
+export function Compare({compare, runs, theme}: {compare: CompareData; runs: Run[]; theme: string}) {
+  const tone = (kVerdicts[compare.after.verdict] ?? kVerdicts.unsure).tone;
+  const rows = [
+    ["Peak", compare.before.peak_rss, compare.after.peak_rss],
+    ["At the end", compare.before.end_rss, compare.after.end_rss],
+  ] as const;
+  const rate = (r: CompareData["before"]) => (r.bytes_per_unit ? `${bytes(r.bytes_per_unit)} per ${r.unit}` : "none");
+  return (
+    <>
+      <section class={`card answer tone-${tone}`} aria-label="The answer" id="answer">
+        <span class="badge">Before and after</span>
+        <h1><Words text={compare.sentence} /></h1>
+      </section>
+      <div class="two">
+        {runs.map((run, i) => {
+          const v = kVerdicts[run.data.verdict] ?? kVerdicts.unsure;
+          return (
+            <section key={i} class={`card answer tone-${v.tone}`} aria-label={i ? "After" : "Before"}>
+              <p class="label">{i ? "After" : "Before"}: {shown(run.data.name, 120)}</p>
+              <Badge kind={run.data.verdict} />
+              <h2><Words text={run.data.sentence} /></h2>
+            </section>
+          );
+        })}
+      </div>
+      <section class="card" id="time" aria-labelledby="both-title">
+        <div class="section-head"><h2 id="both-title">Resident memory of both</h2><p>From the start of each run.</p></div>
+        <Both runs={runs} theme={theme} />
+        <div class="keys"><span><i class="swatch dash" style={{borderColor: "var(--ink-3)"}} />before</span><span><i class="swatch line" style={{borderColor: "var(--band-0)"}} />after</span></div>
+        <div class="scroll" tabIndex={0} role="region" aria-label="Numbers of both runs">
+          <table class="both">
+            <thead><tr><th /><th class="n">Before</th><th class="n">After</th><th class="n">Change</th></tr></thead>
+            <tbody>
+              <tr><td>Verdict</td><td class="n">{compare.before.verdict}</td><td class="n">{compare.after.verdict}</td><td /></tr>
+              <tr><td>Growth</td><td class="n">{rate(compare.before)}</td><td class="n">{rate(compare.after)}</td><td /></tr>
+              {rows.map(([name, a, b]) => <tr key={name}><td>{name}</td><td class="n">{bytes(a)}</td><td class="n">{bytes(b)}</td><td class="n"><Delta value={b - a} /></td></tr>)}
+              <tr><td>Time</td><td class="n">{duration(compare.before.seconds)}</td><td class="n">{duration(compare.after.seconds)}</td><td /></tr>
+            </tbody>
+          </table>
+        </div>
+      </section>
+      {compare.places.length > 0 && (
+        <section class="card long" aria-labelledby="places-title">
+          <div class="section-head"><h2 id="places-title">Where it differs</h2><p>Alive at the peak of each, the largest difference first.</p></div>
+          <div class="scroll" tabIndex={0} role="region" aria-label="Places that differ">
+            <table class="places">
+              <thead><tr><th class="n">Change</th><th class="n wide">Before</th><th class="n wide">After</th><th>Place</th></tr></thead>
+              <tbody>
+                {compare.places.slice(0, 25).map((p, i) => (
+                  <tr key={i}>
+                    <td class="n"><Delta value={p.bytes_after - p.bytes_before} /></td>
+                    <td class="n wide">{bytes(p.bytes_before)}</td>
+                    <td class="n wide">{bytes(p.bytes_after)}</td>
+                    <td class="place">{shown(shortPath(p.file, 56))}{p.line_before || p.line_after ? `:${p.line_before && p.line_after && p.line_before !== p.line_after ? `${p.line_before} → ${p.line_after}` : p.line_after ?? p.line_before}` : ""} <span class="muted">{shown(p.function, 100)}</span></td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        </section>
+      )}
+    </>
+  );
+}
+
+function Both({runs, theme}: {runs: Run[]; theme: string}) {
+  const host = useRef<HTMLDivElement>(null);
+  const data = useMemo(() => {
+    const x = Float64Array.from(new Set(runs.flatMap(r => [...r.resident.t]))).sort();
+    const at = new Map<number, number>();
+    x.forEach((t, i) => at.set(t, i));
+    const rows = runs.map(r => {
+      const row = new Array<number | null>(x.length).fill(null);
+      r.resident.t.forEach((t, i) => (row[at.get(t)!] = r.resident.rss[i]));
+      return row;
+    });
+    return [Array.from(x), ...rows] as uPlot.AlignedData;
+  }, [runs]);
+  useEffect(() => {
+    if (!host.current || data[0].length === 0) return;
+    const c = colours();
+    const high = 1.08 * Math.max(1, ...runs.map(r => r.resident.rss.reduce((a, b) => Math.max(a, b), 0)));
+    const u = new uPlot(
+      {
+        width: host.current.clientWidth, height: 280, padding: [12, 10, 0, 0], legend: {show: false}, cursor: {y: false, points: {show: true, size: 6}},
+        scales: {x: {time: false}, y: {range: () => [0, high]}},
+        axes: [
+          {stroke: c.ink3, font: `12px ${c.sans}`, grid: {show: false}, ticks: {stroke: c.line, size: 5}, size: 34, splits: (_u, _i, min, max) => timeTicks(min, max, Math.max(2, Math.floor(_u.bbox.width / devicePixelRatio / 110))), values: (_u, t) => t.map(clock)},
+          {stroke: c.ink3, font: `12px ${c.sans}`, grid: {stroke: c.line, width: 1}, ticks: {show: false}, size: 68, splits: (_u, _i, _min, max) => byteTicks(max), values: (_u, t) => t.map(v => (v === 0 ? "0" : bytes(v)))},
+        ],
+        series: [{}, {spanGaps: true, stroke: c.ink3, width: 2, dash: [6, 4], points: {show: false}}, {spanGaps: true, stroke: c.band[0], width: 2.2, points: {show: false}}],
+      },
+      data,
+      host.current,
+    );
+    const resize = new ResizeObserver(() => host.current && u.setSize({width: host.current.clientWidth, height: 280}));
+    resize.observe(host.current);
+    return () => {
+      resize.disconnect();
+      u.destroy();
+    };
+  }, [data, theme]);
+  return <div class="chart" ref={host} role="img" aria-label={runs.map(r => `${shown(r.data.name, 60)}: peak ${bytes(r.data.facts.peak)}`).join("; ")} />;
+}

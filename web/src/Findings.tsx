@@ -1,0 +1,135 @@
+import {kVerdicts, threadLink} from "./answer";
+import {Badge, Fix} from "./Answer";
+import type {Run} from "./decode";
+import {bytes, duration, plural, shown, thousands} from "./format";
+import {Cohorts, Probes, Slope} from "./SmallCharts";
+import type {FindingData, PlaceData} from "./types";
+import {Empty, Words} from "./Words";
+
+export function Source({place}: {place: PlaceData}) {
+  const lines = place.source && !place.source.changed ? place.source : place.snippet ? {from: place.line, lines: [place.snippet]} : null;
+  return (
+    <div class="source">
+      <div class="head">{shown(place.file)}:{place.line}{place.function && <> in <code>{shown(place.function, 200)}</code></>}</div>
+      {lines && (
+        <ol tabIndex={0} aria-label={`Source around line ${place.line}`}>
+          {lines.lines.map((text, i) => (
+            <li key={i} class={lines.from + i === place.line ? "blamed" : ""} aria-current={lines.from + i === place.line ? "true" : undefined}>
+              <span>{lines.from + i}</span>
+              <span>{shown(text) || " "}</span>
+            </li>
+          ))}
+        </ol>
+      )}
+      {place.source?.changed && <div class="head">The file has been edited since the run: only the line that ran is shown.</div>}
+    </div>
+  );
+}
+
+function Rate({finding}: {finding: FindingData}) {
+  if (!(finding.rate > 0)) return <span class="muted">{bytes(finding.total)} in all</span>;
+  return (
+    <span class="muted">
+      {bytes(finding.rate)} per {finding.unit} ({bytes(Math.max(0, finding.rate_range[0]))} to {bytes(finding.rate_range[1])}), seen over {plural(Math.round(finding.units_seen), finding.unit)}, {bytes(finding.total)} in all
+    </span>
+  );
+}
+
+function Card({run, finding}: {run: Run; finding: FindingData}) {
+  const tone = (kVerdicts[finding.kind] ?? kVerdicts.unsure).tone;
+  const f = finding.forecast;
+  const first = run.data.findings.find(k => k.sets_verdict) === finding;
+  return (
+    <article class={`card finding tone-${tone}`}>
+      <div class="head">
+        <Badge kind={finding.kind} />
+        <Rate finding={finding} />
+        <span class="muted">{Math.round(finding.confidence * 100)} % sure{finding.cause && `, cause ${shown(finding.cause, 40)}`}</span>
+      </div>
+      <h3 class="title"><Words text={finding.title} /></h3>
+      <div class="columns">
+        <div>
+          {finding.evidence.length > 0 && (
+            <div class="block">
+              <h4 class="label">Because</h4>
+              <ul class="evidence">{finding.evidence.map((sentence, i) => <li key={i}><Words text={sentence} /></li>)}</ul>
+            </div>
+          )}
+        </div>
+        <div>
+          {finding.blame && <div class="block"><Source place={finding.blame} /></div>}
+          {(finding.holder || finding.chain.length > 0) && (
+            <div class="block">
+              <h4 class="label">Held by</h4>
+              {finding.chain.length > 0 ? (
+                <ol class="chain">
+                  {finding.chain.map((step, i) => [
+                    i > 0 ? <li class="arrow" aria-hidden="true" key={`a${i}`}>←</li> : null,
+                    <li key={i}>{shown(step, 200)}</li>,
+                  ])}
+                </ol>
+              ) : (
+                <p><Words text={finding.holder} /></p>
+              )}
+            </div>
+          )}
+          {f && (
+            <div class="block">
+              <h4 class="label">Forecast</h4>
+              <p>
+                The limit of {bytes(f.bytes)} ({shown(f.limit, 60)}) is reached in {duration(f.seconds)} ({duration(f.seconds_range[0])} to {duration(f.seconds_range[1])})
+                {f.unit_index ? `, ${run.periods?.unit ?? finding.unit} ${thousands(f.unit_index)}` : ""}, if it goes on as it did.
+              </p>
+            </div>
+          )}
+          {finding.threads.length > 0 && (
+            <div class="block">
+              <h4 class="label">Others met it here</h4>
+              <ul class="threads">
+                {finding.threads.map(t => {
+                  const link = threadLink(t);
+                  return <li key={t}>{link ? <a href={link} rel="noreferrer noopener" target="_blank">{shown(t, 80)}</a> : shown(t, 80)}</li>;
+                })}
+              </ul>
+            </div>
+          )}
+          {finding.fix && !first && <Fix finding={finding} />}
+        </div>
+      </div>
+      <div class="small-charts">
+        <Slope run={run} finding={finding} />
+        <Cohorts finding={finding} />
+        <Probes run={run} />
+      </div>
+    </article>
+  );
+}
+
+export function Findings({run}: {run: Run}) {
+  const {findings, advice} = run.data;
+  const large = findings.filter(f => f.sets_verdict);
+  const small = findings.filter(f => !f.sets_verdict);
+  return (
+    <section id="findings" aria-labelledby="findings-title">
+      <div class="section-head"><h2 id="findings-title">What was found</h2></div>
+      <div class="findings">
+        {findings.length === 0 && (
+          <div class="card"><Empty title={run.data.verdict === "flat" ? "Nothing to find: memory does not grow" : "No cause was named"}>{run.data.verdict === "flat" ? "Every round ends where the one before ended." : "What would settle it is said at the top."}</Empty></div>
+        )}
+        {large.map((f, i) => <Card key={i} run={run} finding={f} />)}
+        {small.length > 0 && (
+          <div class="card">
+            <h3 class="label">Too small to count</h3>
+            <ul class="evidence">{small.map((f, i) => <li key={i}>{(kVerdicts[f.kind] ?? kVerdicts.unsure).name}, {bytes(f.total)}: <Words text={f.title} /></li>)}</ul>
+          </div>
+        )}
+        {advice.length > 0 && (
+          <div class="card">
+            <h3 class="label">Advice</h3>
+            <ul class="evidence">{advice.map((a, i) => <li key={i}><Words text={a.text} />{a.place && <span class="muted mono"> {shown(a.place.file, 200)}:{a.place.line}</span>}</li>)}</ul>
+          </div>
+        )}
+      </div>
+    </section>
+  );
+}

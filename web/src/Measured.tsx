@@ -1,0 +1,73 @@
+import type {Run} from "./decode";
+import {bytes, duration, exact, percent, shown, thousands} from "./format";
+import {Spark} from "./SmallCharts";
+
+function Fact({name, children}: {name: string; children: preact.ComponentChildren}) {
+  return <div><dt>{name}</dt><dd>{children}</dd></div>;
+}
+
+/** How far a sum of sampled blocks may be off: about one over the root of the number of samples in it. */
+export function samplingError(sum: number, interval: number): number {
+  return interval > 0 && sum > 0 ? Math.min(1, Math.sqrt(interval / sum)) : 0;
+}
+
+export function Measured({run}: {run: Run}) {
+  const m = run.data.measured;
+  const f = run.data.facts;
+  const x = m.explained;
+  const cost = m.probe_seconds + m.agent_seconds;
+  const engine = run.data.source === "engine";
+  const error = samplingError(x?.blocks ?? 0, m.interval);
+  return (
+    <section class="card" id="measured" aria-labelledby="measured-title">
+      <div class="section-head"><h2 id="measured-title">What was measured, and how sure it is</h2></div>
+      {x && x.resident > 0 && (
+        <>
+          <p>
+            Explained <strong>{bytes(x.explained)}</strong> of <strong>{bytes(x.resident)}</strong> ({percent(x.explained / x.resident)}); {bytes(x.resident - x.explained)} are not.
+          </p>
+          <div class="meter" role="img" aria-label={`${percent(x.explained / x.resident)} explained`}>
+            {x.blocks === null ? (
+              <i style={{width: `${(100 * x.explained) / x.resident}%`, background: "var(--band-0)"}} />
+            ) : (
+              [[x.blocks, "var(--band-0)"], [x.free ?? 0, "var(--retained)"], [x.files ?? 0, "var(--rest)"]].map(([n, colour], i) => <i key={i} style={{width: `${(100 * Number(n)) / x.resident}%`, background: String(colour)}} />)
+            )}
+          </div>
+          {x.blocks !== null && (
+            <div class="keys"><span><i class="swatch" style={{background: "var(--band-0)"}} />live blocks {bytes(x.blocks)}</span><span><i class="swatch" style={{background: "var(--retained)"}} />free in the allocator {bytes(x.free ?? 0)}</span><span><i class="swatch" style={{background: "var(--rest)"}} />files {bytes(x.files ?? 0)}</span></div>
+          )}
+        </>
+      )}
+      <dl class="facts" style={{marginTop: ".8rem"}}>
+        {!engine && <Fact name="Samples of allocations">{thousands(m.samples)}, one for about {bytes(m.interval)}</Fact>}
+        {!engine && error > 0 && <Fact name="Sampling error of the sum">about {percent(error)}</Fact>}
+        {!engine && <Fact name="Records lost">{thousands(m.dropped)}</Fact>}
+        {!engine && <Fact name="Cost in the program">{cost.toFixed(2)} s{f.seconds > 0 && `, ${percent(cost / f.seconds)} of the time`}</Fact>}
+        {!engine && <Fact name="Collector, beside it">{m.collector_seconds.toFixed(2)} s of a processor</Fact>}
+        {!engine && m.probe_bytes > 0 && <Fact name="Memory of the probe">{bytes(m.probe_bytes)}</Fact>}
+        {engine && <Fact name="How">by the engine itself: every account is exact</Fact>}
+        <Fact name="Peak, exactly">{exact(f.peak)}</Fact>
+        <Fact name="Points of resident memory">{thousands(run.resident.t.length)}</Fact>
+        {run.sites && <Fact name="Snapshots of live blocks">{thousands(run.sites.snapshots.length)}, {thousands(run.sites.stacks.length)} stacks</Fact>}
+        {f.started && <Fact name="Started">{shown(f.started, 60).replace("T", " ").replace("Z", " UTC")}</Fact>}
+        <Fact name="Ran for">{duration(f.seconds)}</Fact>
+        {f.model && <Fact name="Model">{shown(f.model, 80)}{f.batch && `, batch ${shown(f.batch, 20)}`}{f.optimizer && `, ${shown(f.optimizer, 40)}`}</Fact>}
+        {f["host.cpu"] && <Fact name="Machine">{shown(f["host.cpu"], 80)}{f["host.cores"] && `, ${shown(f["host.cores"], 10)} cores`}</Fact>}
+        {f["host.memory_bytes"] && <Fact name="Its memory">{bytes(Number(f["host.memory_bytes"]))}</Fact>}
+        {run.data.limits.map(l => <Fact key={l.name} name={`Limit: ${shown(l.name, 40)}`}>{bytes(l.bytes)}</Fact>)}
+        <Fact name="Run file">{shown(run.data.name, 120)}</Fact>
+      </dl>
+      {m.remarks && <p class="settle" style={{marginTop: "1rem"}}>Not seen: {shown(m.remarks)}</p>}
+      {run.data.counters.length > 0 && (
+        <details style={{marginTop: "1rem"}}>
+          <summary>Counters of the frameworks</summary>
+          <div class="scroll" tabIndex={0} role="region" aria-label="Counters">
+            <table><thead><tr><th>Counter</th><th>Over time</th><th class="n">First</th><th class="n">Last</th></tr></thead>
+              <tbody>{run.data.counters.map(c => <tr key={c.name}><td class="place">{shown(c.name, 80)}</td><td><Spark values={c.value} /></td><td class="n">{thousands(c.value[0] ?? 0)}</td><td class="n">{thousands(c.value[c.value.length - 1] ?? 0)}</td></tr>)}</tbody>
+            </table>
+          </div>
+        </details>
+      )}
+    </section>
+  );
+}

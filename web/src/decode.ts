@@ -1,0 +1,162 @@
+/** From the bytes in the page to a run as the other modules know it: typed arrays, names in place of numbers. */
+import type {AccountKind, Column, PageData, RunData} from "./types";
+
+/** Sums the differences up; what was not measured is NaN. */
+export function column(differences: Column): Float64Array {
+  const out = new Float64Array(differences.length);
+  let last = 0;
+  for (let i = 0; i < differences.length; ++i) {
+    const d = differences[i];
+    out[i] = d === null ? NaN : (last += d);
+  }
+  return out;
+}
+
+export interface Account {
+  name: string;
+  group: string;
+  kind: AccountKind;
+  bytes: Float64Array;
+}
+export interface Mark {
+  t: number;
+  kind: string;
+  name: string;
+  index: number;
+  period: boolean;
+  rss: number;
+}
+export interface Phase {
+  kind: string;
+  name: string;
+  index: number;
+  start: number;
+  end: number;
+}
+export interface Frame {
+  id: number;
+  file: string;
+  function: string;
+  line: number;
+  native: boolean;
+  user: boolean;
+  named: boolean;
+  text: string;
+}
+export interface Snapshot {
+  t: number;
+  kind: string;
+  index: number;
+  rss: number;
+  sum: number;
+  other: number;
+}
+export interface Sites {
+  frames: Frame[];
+  stacks: number[][];
+  snapshots: Snapshot[];
+  /** by stack, then by snapshot */
+  bytes: Float64Array[];
+  blocks: number[];
+  peak: number;
+}
+export interface Buffer {
+  name: string;
+  account: string;
+  layer: string;
+  offset: number;
+  size: number;
+  first: number;
+  last: number;
+}
+export interface Program {
+  name: string;
+  calls: number;
+  planned: number;
+  lowerBound: number;
+  planSeconds: number;
+  method: string;
+  buffers: Buffer[];
+  ops: {op: string; layer: string; workspace: number}[];
+  leftOut: number;
+}
+export interface Run {
+  data: RunData;
+  resident: {t: Float64Array; rss: Float64Array};
+  tree: {t: Float64Array; processes: Float64Array; pss: Float64Array; dirty: Float64Array} | null;
+  accounts: {t: Float64Array; resident: Float64Array; list: Account[]};
+  marks: Mark[];
+  phases: Phase[];
+  periods: {unit: string; warm: number; t: Float64Array; x: number[]; rss: Float64Array; live: Float64Array} | null;
+  sites: Sites | null;
+  programs: Program[];
+  /** end of all that was seen, in milliseconds */
+  end: number;
+}
+
+export function decodeRun(data: RunData): Run {
+  const name = (id: number) => data.strings[id] ?? "";
+  const names = (c: Column) => Array.from(column(c), name);
+  const resident = {t: column(data.resident.t), rss: column(data.resident.rss)};
+  const m = data.marks;
+  const [mt, mk, mn, mi, mp, mr] = [column(m.t), names(m.kind), names(m.name), column(m.index), column(m.period), column(m.rss)];
+  const p = data.phases;
+  const [pk, pn, pi, ps, pe] = [names(p.kind), names(p.name), column(p.index), column(p.start), column(p.end)];
+  const end = Math.max(data.facts.seconds * 1000, resident.t[resident.t.length - 1] ?? 0, mt[mt.length - 1] ?? 0, 1);
+  return {
+    data,
+    resident,
+    tree: data.tree && {t: column(data.tree.t), processes: column(data.tree.processes), pss: column(data.tree.pss), dirty: column(data.tree.private_dirty)},
+    accounts: {t: column(data.accounts.t), resident: column(data.accounts.resident), list: data.accounts.list.map(a => ({...a, bytes: column(a.bytes)}))},
+    marks: mk.map((kind, i) => ({t: mt[i], kind, name: mn[i], index: mi[i], period: mp[i] === 1, rss: mr[i]})),
+    phases: pk.map((kind, i) => ({kind, name: pn[i], index: pi[i], start: ps[i], end: Number.isNaN(pe[i]) ? end : pe[i]})),
+    periods: data.periods && {
+      unit: data.periods.unit, warm: data.periods.warm, t: column(data.periods.t), x: data.periods.x, rss: column(data.periods.rss), live: column(data.periods.live),
+    },
+    sites: data.sites && decodeSites(data.sites, name),
+    programs: data.programs.map(q => {
+      const b = q.buffers;
+      const [bn, ba, bl, bo, bs, bf, be] = [names(b.name), names(b.account), names(b.layer), column(b.offset), column(b.size), column(b.first), column(b.last)];
+      const [op, of, ws] = [names(q.ops.op), names(q.ops.layer), column(q.ops.workspace)];
+      return {
+        name: q.name, calls: q.calls, planned: q.planned, lowerBound: q.lower_bound, planSeconds: q.plan_seconds, method: q.method, leftOut: q.left_out,
+        buffers: bn.map((text, i) => ({name: text, account: ba[i], layer: bl[i], offset: bo[i], size: bs[i], first: bf[i], last: be[i]})),
+        ops: op.map((text, i) => ({op: text, layer: of[i], workspace: ws[i]})),
+      };
+    }),
+    end,
+  };
+}
+
+function decodeSites(s: NonNullable<RunData["sites"]>, name: (id: number) => string): Sites {
+  const [file, fn, line, flags] = [column(s.frames.file), column(s.frames.function), column(s.frames.line), column(s.frames.flags)];
+  const frames = Array.from(file, (f, i) => ({
+    id: i, file: name(f), function: name(fn[i]), line: line[i], native: (flags[i] & 1) > 0, user: (flags[i] & 2) > 0, named: (flags[i] & 4) > 0,
+    text: s.frames.text[i] ?? "",
+  }));
+  const n = s.snapshots;
+  const [t, kind, index, rss, sum, other] = [column(n.t), column(n.kind), column(n.index), column(n.rss), column(n.sum), column(n.other)];
+  const snapshots = Array.from(t, (at, i) => ({t: at, kind: name(kind[i]), index: index[i], rss: rss[i], sum: sum[i], other: other[i]}));
+  let peak = 0;
+  snapshots.forEach((x, i) => {
+    if (x.rss > snapshots[peak].rss) peak = i;
+  });
+  return {frames, stacks: s.stacks.map(stack => stack.filter(id => frames[id])), snapshots, bytes: s.bytes.map(column), blocks: s.blocks, peak};
+}
+
+export async function inflate(compressed: Uint8Array<ArrayBuffer>): Promise<string> {
+  return new Response(new Blob([compressed]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+}
+
+export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
+  const raw = atob(text.trim());
+  const out = new Uint8Array(raw.length);
+  for (let i = 0; i < raw.length; ++i) out[i] = raw.charCodeAt(i);
+  return out;
+}
+
+export function parseDocument(text: string): PageData {
+  const data = JSON.parse(text) as PageData;
+  if (data.format !== 1) throw new Error(`this page reads documents of format 1, not ${String(data.format)}`);
+  return data;
+}

@@ -1,0 +1,166 @@
+/**
+ * The document that the program puts into the page (src/report/page.h says the same in C++). Everything that is shown comes from a field here.
+ *
+ * A column holds integers, each the difference to the one before; null was not measured, and the next counts from the last that was.
+ * Times are whole milliseconds since the run began. Bytes are the same integers as in the run file. `Name` is an index into `strings`.
+ */
+export type Column = (number | null)[];
+export type Names = Column;
+
+export type Kind = "leak" | "fragmentation" | "retention" | "cache" | "reserve" | "flat" | "unsure";
+export type AccountKind = "use" | "retained" | "reserved" | "rest";
+
+export interface PageData {
+  format: 1;
+  version: string;
+  live: boolean;
+  runs: RunData[];
+  compare: CompareData | null;
+}
+
+export interface RunData {
+  name: string;
+  source: "watch" | "engine";
+  title: string;
+  verdict: Kind;
+  sentence: string;
+  would_settle: string;
+  facts: Facts;
+  strings: string[];
+  resident: {t: Column; rss: Column; swap: Column};
+  tree: {t: Column; processes: Column; rss: Column; private_dirty: Column; pss: Column} | null;
+  accounts: {t: Column; resident: Column; list: {name: string; group: string; kind: AccountKind; bytes: Column}[]};
+  marks: {t: Column; kind: Names; name: Names; index: Column; period: Column; rss: Column};
+  phases: {kind: Names; name: Names; index: Column; start: Column; end: Column};
+  periods: {unit: string; kind: string; warm: number; seconds: number; t: Column; x: number[]; rss: Column; live: Column} | null;
+  probes: ProbeData[];
+  limits: {name: string; bytes: number}[];
+  findings: FindingData[];
+  advice: {what: string; text: string; place: PlaceData | null}[];
+  sites: SitesData | null;
+  programs: ProgramData[];
+  measured: MeasuredData;
+  counters: {name: string; t: Column; value: number[]}[];
+}
+
+export interface Facts {
+  command: string;
+  seconds: number;
+  ended: boolean;
+  status: string;
+  exit_code: number | null;
+  signal: number | null;
+  peak: number;
+  baseline: number;
+  end: number;
+  planned?: number;
+  started?: string;
+  model?: string;
+  optimizer?: string;
+  loss?: string;
+  batch?: string;
+  threads?: string;
+  version?: string;
+  program?: string;
+  "host.cpu"?: string;
+  "host.cores"?: string;
+  "host.memory_bytes"?: string;
+  "host.kernel"?: string;
+}
+
+export interface ProbeData {
+  t: number;
+  period: number;
+  rss: number;
+  after_gc: number;
+  after_trim: number;
+  collected: number;
+}
+
+export interface PlaceData {
+  file: string;
+  line: number;
+  function: string;
+  snippet: string;
+  /** The lines around it as they are now; `changed`: the file is not the one that ran. */
+  source: {changed: true} | {changed: false; from: number; lines: string[]} | null;
+}
+
+export interface ForecastData {
+  limit: string;
+  bytes: number;
+  seconds: number;
+  seconds_range: [number, number];
+  unit_index: number | null;
+}
+
+export interface FindingData {
+  kind: Kind;
+  cause: string;
+  title: string;
+  unit: string;
+  rate: number;
+  rate_range: [number, number];
+  units_seen: number;
+  total: number;
+  confidence: number;
+  blame: PlaceData | null;
+  holder: string;
+  chain: string[];
+  evidence: string[];
+  fix: string;
+  threads: string[];
+  forecast: ForecastData | null;
+  sets_verdict: boolean;
+  /** Live bytes by age, oldest first: of the blamed line, or of everything. */
+  cohorts: {bytes: number[]; of: "line" | "all"} | null;
+}
+
+export interface SitesData {
+  /** flags: 1 native, 2 the user's own, 4 has a name that tells something. text: source lines by frame. */
+  frames: {file: Names; function: Names; line: Column; flags: Column; text: Record<string, string>};
+  stacks: number[][];
+  snapshots: {t: Column; kind: Names; index: Column; rss: Column; sum: Column; other: Column};
+  bytes: Column[];
+  blocks: number[];
+}
+
+export interface ProgramData {
+  name: string;
+  calls: number;
+  planned: number;
+  lower_bound: number;
+  plan_seconds: number;
+  method: string;
+  buffers: {name: Names; account: Names; layer: Names; offset: Column; size: Column; first: Column; last: Column};
+  ops: {op: Names; layer: Names; workspace: Column};
+  left_out: number;
+}
+
+export interface MeasuredData {
+  samples: number;
+  interval: number;
+  dropped: number;
+  explained: {resident: number; explained: number; blocks: number | null; free: number | null; files: number | null} | null;
+  probe_seconds: number;
+  agent_seconds: number;
+  collector_seconds: number;
+  probe_bytes: number;
+  remarks: string;
+}
+
+export interface CompareData {
+  sentence: string;
+  before: CompareRun;
+  after: CompareRun;
+  places: {file: string; function: string; line_before: number | null; line_after: number | null; bytes_before: number; bytes_after: number}[];
+}
+export interface CompareRun {
+  file: string;
+  verdict: Kind;
+  peak_rss: number;
+  end_rss: number;
+  seconds: number;
+  bytes_per_unit: number | null;
+  unit: string | null;
+}
