@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "base/format.h"
+#include "base/temporary_folder.h"
 #include "cli/command.h"
 #include "cli/doctor.h"
 #include "report/bisect.h"
@@ -90,25 +91,15 @@ class Muted {
 
 /// A folder for run files and output; a temporary one goes when all is told.
 struct Folder {
+  std::optional<TemporaryFolder> temporary;
   std::string path;
-  bool temporary = false;
   explicit Folder(const std::string& asked) : path(asked) {
     std::error_code error;
-    if (path.empty()) {
-      const char* tmp = std::getenv("TMPDIR");
-      path = std::string(tmp && *tmp ? tmp : "/tmp") + "/millpond-bisect-XXXXXX";
-      temporary = true;
-      if (!mkdtemp(path.data())) throw Error(Code::kFile, "bisect: the folder for temporary files cannot be written").hint("give a folder with -o");
-    } else if (!fs::create_directories(path, error) && !fs::is_directory(path, error)) {
+    if (path.empty())
+      path = temporary.emplace("bisect", TemporaryFolder::In::kFiles).path();
+    else if (!fs::create_directories(path, error) && !fs::is_directory(path, error))
       throw Error(Code::kFile, format("bisect: {} cannot be made", path)).hint("check the path");
-    }
   }
-  ~Folder() {
-    std::error_code ignored;
-    if (temporary) fs::remove_all(path, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
 };
 
 /// A program that was left running when its time was up: it and all below it end now.

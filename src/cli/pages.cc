@@ -3,11 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
-#include <span>
 
 #include "base/format.h"
+#include "cli/report.h"
 #include "cli/sources.h"
-#include "io/atomic_file.h"
 #include "millpond/error.h"
 #include "report/compare.h"
 #include "report/doctor.h"
@@ -19,17 +18,6 @@ namespace millpond::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-void write(const std::string& where, const std::string& bytes) {
-  if (where == "-") {
-    std::fwrite(bytes.data(), 1, bytes.size(), stdout);
-    std::fflush(stdout);
-    return;
-  }
-  io::AtomicFile file(where);
-  file.write(std::as_bytes(std::span(bytes)));
-  file.commit();
-}
 
 std::string page_of(const std::vector<report::RunContents>& runs) {
   const auto source = [](const report::RunContents& run) { return source_reader(run.evidence, Indent::kKept); };
@@ -57,7 +45,7 @@ report::RunContents open_run(const std::string& path) {
 void write_pages(const PageTargets& t, const std::vector<report::RunContents>& runs) {
   const bool say = t.on_stdout() == 0;
   const auto told = [&](const std::string& where, const std::string& bytes, const char* what) {
-    write(where, bytes);
+    write_to(where, bytes);
     if (say) std::printf("%s: %s (%s)\n", what, where.c_str(), to_string(Bytes{int64_t(bytes.size())}).c_str());
   };
   if (!t.page.empty()) {

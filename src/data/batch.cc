@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "base/assert.h"
-#include "base/half.h"
+#include "base/with_type.h"
 #include "data/node.h"
 
 namespace millpond::data {
@@ -106,20 +106,6 @@ class BatchIterator final : public Unary {
   Element first_;
 };
 
-template <class F>
-auto with_type(DType t, F&& f) {
-  switch (t) {
-    case DType::kFloat32: return f(float{});
-    case DType::kFloat64: return f(double{});
-    case DType::kBFloat16: return f(bfloat16{});
-    case DType::kFloat16: return f(float16{});
-    case DType::kInt32: return f(int32_t{});
-    case DType::kInt64: return f(int64_t{});
-    case DType::kUInt8: return f(uint8_t{});
-    case DType::kBool: break;
-  }
-  return f(bool{});
-}
 void fill_with(Tensor& t, double value) {
   with_type(t.dtype(), [&]<class T>(T) {
     T v;

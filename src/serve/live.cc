@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/format.h"
+#include "base/temporary_folder.h"
 #include "millpond/error.h"
 #include "report/page.h"
 #include "runfile/copy.h"
@@ -38,33 +39,13 @@ std::string shell() {
   return page;
 }
 
-/// A file of our own beside no one else's.
-struct Draft {
-  std::string path;
-  Draft() {
-    const char* tmp = getenv("TMPDIR");
-    for (const std::string& base : {std::string("/dev/shm"), std::string(tmp ? tmp : "/tmp")}) {
-      std::string name = base + "/millpond-live-XXXXXX";
-      if (mkdtemp(name.data())) {
-        path = name;
-        return;
-      }
-    }
-    throw Error(Code::kFile, "--live: neither /dev/shm nor the folder for temporary files can be written").hint("set TMPDIR to a folder that can");
-  }
-  ~Draft() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  std::string file() const { return path + "/copy.pond"; }
-};
-
 }  // namespace
 
 struct LivePage::State {
   std::string file;
   Source source;
-  Draft draft;
+  const TemporaryFolder folder{"--live"};
+  const std::string draft = folder.path() + "/copy.pond";
   std::mutex mutex;
   std::condition_variable changed;
   bool stopping = false, streamed = false;
@@ -104,8 +85,8 @@ struct LivePage::State {
   void look() {
     if (!news()) return;
     try {
-      runfile::copy(file, draft.file());
-      report::RunContents run = report::read_contents(runfile::Reader(draft.file()), fs::path(file).filename().string());
+      runfile::copy(file, draft);
+      report::RunContents run = report::read_contents(runfile::Reader(draft), fs::path(file).filename().string());
       report::answer_early(run);
       auto made = std::make_shared<const std::string>(report::packed(report::page_document(run, source ? source(run) : report::SourceLine(), {.live = true})));
       auto told = std::make_shared<const std::string>(openmetrics(run));

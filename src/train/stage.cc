@@ -9,8 +9,7 @@
 #include <type_traits>
 
 #include "backend/cpu/stage.h"
-#include "backend/cpu/stage.h"
-#include "base/half.h"
+#include "base/with_type.h"
 
 namespace millpond::train {
 namespace {
@@ -75,21 +74,6 @@ int64_t lane_rows(const Lane& lane, const Rows& rows, int64_t begin, int64_t end
     if (bad < 0) bad = r;
   }
   return bad;
-}
-
-template <class F>
-auto with_type(DType t, F&& f) {
-  switch (t) {
-    case DType::kFloat32: return f(float{});
-    case DType::kFloat64: return f(double{});
-    case DType::kBFloat16: return f(bfloat16{});
-    case DType::kFloat16: return f(float16{});
-    case DType::kInt32: return f(int32_t{});
-    case DType::kInt64: return f(int64_t{});
-    case DType::kUInt8: return f(uint8_t{});
-    case DType::kBool: break;
-  }
-  return f(bool{});
 }
 
 // Rows of a few floats: a call for each would cost more than the row. Four at a time; SSE2 is part of every x86-64.

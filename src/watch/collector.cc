@@ -11,6 +11,7 @@
 #include <map>
 
 #include "base/format.h"
+#include "base/temporary_folder.h"
 #include "base/utf8.h"
 #include "millpond/error.h"
 #include "runfile/writer.h"
@@ -65,28 +66,6 @@ bool installed_module(const std::string& path) {
   return false;
 }
 
-/// A folder in shared memory that goes with its owner.
-struct SharedFolder {
-  std::string path;
-  SharedFolder() {
-    const char* tmp = getenv("TMPDIR");
-    for (const std::string& base : {std::string("/dev/shm"), std::string(tmp ? tmp : "/tmp")}) {
-      std::string name = base + "/millpond-XXXXXX";
-      if (mkdtemp(name.data())) {
-        path = name;
-        return;
-      }
-    }
-    throw Error(Code::kFile, "watch: neither /dev/shm nor the folder for temporary files can be written").hint("set TMPDIR to a folder that can");
-  }
-  ~SharedFolder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  SharedFolder(const SharedFolder&) = delete;
-  SharedFolder& operator=(const SharedFolder&) = delete;
-};
-
 }  // namespace
 
 std::string free_name() {
@@ -139,7 +118,7 @@ class Collector {
       if (o.start.command.empty()) throw Error(Code::kUsage, "watch: no program is named").hint("millpond watch -- python train.py");
       program = find_program(o.start.command[0]);
       if (!program.blind.empty()) result.remarks.push_back(program.blind), o.start.probe_library.clear(), o.start.agent_folder.clear();
-      o.start.folder = folder_.path;
+      o.start.folder = folder_.path();
     } else {
       result.remarks.push_back(
           format("process {} was running already: its resident memory and its children are seen, not where it allocates", o.attach->value));
@@ -271,7 +250,7 @@ class Collector {
   // ---- from inside ----
   void find_processes(double t) {
     std::error_code error;
-    for (const auto& entry : fs::directory_iterator(folder_.path, error)) {
+    for (const auto& entry : fs::directory_iterator(folder_.path(), error)) {
       const std::string path = entry.path().string();
       if (!path.ends_with(".probe") || watched_.size() >= kMostProcesses) continue;
       if (std::any_of(watched_.begin(), watched_.end(), [&](const Watched& w) { return w.path == path; })) continue;
@@ -520,7 +499,7 @@ class Collector {
 
   Options options_;
   uint64_t start_ns_;
-  SharedFolder folder_;
+  TemporaryFolder folder_{"watch"};
   std::optional<runfile::Writer> writer_;
   Pid root_;
   std::list<Watched> watched_;

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "base/format.h"
-#include "verdict/causes/cause.h"
+#include "verdict/causes/retention.h"
 #include "verdict/causes/words.h"
 
 namespace millpond::verdict {
@@ -35,12 +35,7 @@ std::optional<Match> detect(const Case& c) {
                               amount(arenas), amount(bytes)));
   if (!c.evidence.probes.empty())
     m.evidence.push_back(format("neither gc nor trim returned it ({} at most)", amount(c.growth.returned)));
-  for (const SiteShare& s : temporaries(c.evidence))
-    if (s.user) {
-      m.blame = c.with_text(s.place);
-      m.evidence.push_back(format("most was allocated and freed at {}: {}", at(s.place), s.bytes));
-      break;
-    }
+  blame_temporaries(c, m);
   return m;
 }
 

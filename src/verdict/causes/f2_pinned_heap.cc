@@ -1,5 +1,5 @@
 #include "base/format.h"
-#include "verdict/causes/cause.h"
+#include "verdict/causes/retention.h"
 #include "verdict/causes/words.h"
 
 namespace millpond::verdict {
@@ -32,12 +32,7 @@ std::optional<Match> detect(const Case& c) {
   m.holder = "the C allocator (glibc)";
   m.evidence.push_back(format("{} are free in the allocator, and trim could return only {} of it: living blocks lie on nearly every page", amount(p->free),
                               amount(std::max(0.0, p->returned))));
-  for (const SiteShare& s : temporaries(c.evidence))
-    if (s.user) {
-      m.blame = c.with_text(s.place);
-      m.evidence.push_back(format("most was allocated and freed at {}: {}", at(s.place), s.bytes));
-      break;
-    }
+  blame_temporaries(c, m);
   return m;
 }
 

@@ -15,8 +15,8 @@ std::optional<Retention> retention(const Case& c) {
     const std::string how = format("trim gave back {} of {} at once", amount(g.returned), amount(rss));
     // At one probe a wandering process may stand high; what is kept always is what counts.
     if (g.usually >= least && g.usually > 0.6 * g.range) return Retention{g.usually, false, how};
-    // Kept since before the first probe, and not asked for again after it.
-    if (g.returned >= least && g.by_gc < 0.5 * g.returned && g.level <= rss - 0.6 * g.returned) return Retention{g.returned, false, how};
+    // Kept since before the first probe, and not asked for again after it: a compiler may leave a third of the process, once.
+    if (g.returned >= std::max(least, 0.45 * rss) && g.by_gc < 0.5 * g.returned && g.level <= rss - 0.6 * g.returned) return Retention{g.returned, false, how};
     // It rises again after every probe, and allocators do not have more in use.
     const double rises = std::max(g.rss.rises() ? g.rss.total : 0,
                                   g.segments.rises() ? g.segments.slope.value * double(c.periods.size()) : 0);
@@ -34,6 +34,15 @@ std::optional<Retention> retention(const Case& c) {
                    format("{} of {} are free in the allocator", amount(kept), amount(g.level))};
 }
 
+void blame_temporaries(const Case& c, Match& m) {
+  for (const SiteShare& s : temporaries(c.evidence))
+    if (s.user) {
+      m.blame = c.with_text(s.place);
+      m.evidence.push_back(format("most of what was allocated and freed again came from {}: {}", at(s.place), s.bytes));
+      return;
+    }
+}
+
 Match retention_match(const Case& c, const Retention& r) {
   Match m{.kind = Kind::kRetention,
           .share = 1,
@@ -46,13 +55,7 @@ Match retention_match(const Case& c, const Retention& r) {
     m.evidence.push_back(
         format("what allocators have in use changed by {} after warm-up", amount(c.growth.live.total)));
   if (r.rising) m.evidence.push_back("resident memory rises between probes and falls at each");
-  // Whose blocks they were: the place that allocates and frees most.
-  for (const SiteShare& s : temporaries(c.evidence))
-    if (s.user) {
-      m.blame = c.with_text(s.place);
-      m.evidence.push_back(format("most of what was allocated and freed again came from {}: {}", at(s.place), s.bytes));
-      break;
-    }
+  blame_temporaries(c, m);
   return m;
 }
 

@@ -12,6 +12,9 @@ struct Retention {
 /// Nothing when what is kept is an ordinary share.
 std::optional<Retention> retention(const Case& c);
 
+/// The place that allocates and frees most, as what left the memory behind.
+void blame_temporaries(const Case& c, Match& m);
+
 Match retention_match(const Case& c, const Retention& r);
 
 }  // namespace millpond::verdict
