@@ -263,6 +263,16 @@ void hand_over(Element& e, Stage& to) {
     }
 }
 
+void keep_apart(Element& e, Pool& pool, Stage& stage) {
+  for (Tensor& t : e) {
+    const Pool::Block* b = block_of(t.owner());
+    if (!b || b->whole <= Pool::cost(t.bytes()).value) continue;
+    Tensor own = pool.tensor(t.dtype(), t.shape(), stage);
+    if (t.bytes().value) std::memcpy(own.data(), t.data(), size_t(t.bytes().value));
+    t = std::move(own);
+  }
+}
+
 Bytes overhead(const Element& e) { return Bytes{int64_t(sizeof(Element) + e.size() * sizeof(Tensor) + 16)}; }
 
 void each_pipeline_range(const std::function<void(const std::string&, const void*, Bytes)>& f) {

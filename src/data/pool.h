@@ -122,6 +122,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   friend struct Owner;
   friend Block* block_of(const std::shared_ptr<void>&);
   friend void hand_over(Element& e, Stage& to);
+  friend void keep_apart(Element& e, Pool& pool, Stage& stage);
 
   void give(Block* b);
   bool trim(Bytes wanted);  // under the lock
@@ -143,6 +144,9 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
 /// Charges the buffers of an element to another stage: it lies in that one's queue now.
 void hand_over(Element& e, Stage& to);
+
+/// For one who keeps elements: a tensor that is a small part of a large buffer (a row of a batch) would keep all of it; it gets a buffer of its own.
+void keep_apart(Element& e, Pool& pool, Stage& stage);
 
 /// What keeping an element costs beside its values: its tensors and their bookkeeping.
 Bytes overhead(const Element& e);
