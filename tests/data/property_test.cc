@@ -466,7 +466,7 @@ TEST_CASE("random pipelines give what a plain reference gives, twice, within the
     CAPTURE(i);
     CAPTURE(c.text);
     Random r(uint64_t(i) ^ 0xb0d9e7);
-    Bytes budget{int64_t(64 + r.below(4000)) << 10};
+    Bytes budget{(int64_t{32} << 10) * (1 + int64_t(r.below(3))) << r.below(6)};
     for (bool done = false; !done;) {
       const Dataset d = c.dataset.with_options({.budget = budget, .threads = 3});
       try {
