@@ -108,6 +108,13 @@ Stage& Pool::add_stage(std::string name, std::string text) {
   return stages_.emplace_back(std::move(name), std::move(text));
 }
 
+std::vector<const Stage*> Pool::stages() const {
+  const std::lock_guard lock(lock_);
+  std::vector<const Stage*> all;
+  for (const Stage& s : stages_) all.push_back(&s);
+  return all;
+}
+
 Bytes Pool::cost(Bytes size) { return Bytes{whole_of(class_of(size.value), size.value)}; }
 
 Pool::Block* Pool::create(int index, Bytes whole) {

@@ -53,6 +53,7 @@ class Stage {
   std::vector<Stage*> inputs;     // those it asks
   bool inner = false;             // of pipelines inside flat_map, all of a kind in one line
   int depth = 0;                  // in the tree, for the table
+  std::string reads;              // of numbered elements: the source whose rows it reads
   bool keeps = false;             // what it has stays its own when it is also given out: a cache
   std::atomic<int64_t> peak{0};
   std::atomic<int64_t> out{0};       // elements given
@@ -89,8 +90,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Pool& operator=(const Pool&) = delete;
 
   Stage& add_stage(std::string name, std::string text);
-  std::deque<Stage>& stages() { return stages_; }
-  const std::deque<Stage>& stages() const { return stages_; }
+  /// All so far, from the last of the chain to its sources. Stages stay where they are as long as the pool; more may be added meanwhile.
+  std::vector<const Stage*> stages() const;
 
   /// Not zeroed. Aligned to 64 bytes.
   std::shared_ptr<std::byte> take(Bytes size, Stage& stage);

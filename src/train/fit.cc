@@ -241,8 +241,8 @@ class Fit {
     d.budget = it.budget().value;
     d.peak = it.peak().value;
     d.table = it.explain();
-    for (const data::Stage& stage : it.running().pool().stages())
-      if (const int64_t most = stage.peak.load(); most > 0) d.accounts.emplace_back(stage.holding.account(), most);
+    for (const data::Stage* stage : it.running().pool().stages())
+      if (const int64_t most = stage->peak.load(); most > 0) d.accounts.emplace_back(stage->holding.account(), most);
     if (d.share > 0.1 && d.seconds_waited > 0.05) note(format("note: training waited for data {:.0f} % of the time; the slowest stage is {}", 100 * d.share, d.slowest));
   }
 

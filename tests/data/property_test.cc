@@ -494,8 +494,8 @@ TEST_CASE("random pipelines give what a plain reference gives, twice, within the
         }
         CHECK(it.peak() <= budget);
         // The ledger of each that holds elements: its bound, and the one element that it may always have.
-        for (const data::Stage& s : it.running().pool().stages())
-          if (s.name == "shuffle" || s.name == "cache" || s.name == "prefetch") {
+        for (const data::Stage* stage : it.running().pool().stages())
+          if (const data::Stage& s = *stage; s.name == "shuffle" || s.name == "cache" || s.name == "prefetch") {
             CAPTURE(s.text);
             if (s.bound.value > 0) CHECK(s.peak.load() <= s.bound.value + biggest.value);
           }
