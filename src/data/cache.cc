@@ -111,6 +111,7 @@ class CacheIterator final : public Unary {
     // Once one is in the file, all that follow are: the order must stay.
     if (spilled_ == 0 && held_ + cost <= memory_ && pool().has_room(overhead(e) + Bytes{pool().limit().value / 8})) {
       if (kept_.size() == kept_.capacity()) kept_.reserve(std::max<size_t>(16, 2 * kept_.capacity()));
+      keep_apart(e, pool(), stage_);
       hand_over(e, stage_);
       kept_.push_back(e);
       pool().count(overhead(e), stage_);

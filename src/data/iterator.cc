@@ -191,6 +191,9 @@ std::unique_ptr<Iterator> Node::start(Run& run, const Scope& scope) const {
   if (indexed() && !scope.inner) {
     list_sources(*this, run, stage, below.depth);
     stage.inputs.clear();  // nothing below is timed apart
+    const Node* source = this;
+    while (!source->inputs().empty()) source = source->inputs()[0].get();
+    if (source != this) stage.reads = source->name();
   }
   return made;
 }

@@ -108,6 +108,13 @@ Stage& Pool::add_stage(std::string name, std::string text) {
   return stages_.emplace_back(std::move(name), std::move(text));
 }
 
+std::vector<const Stage*> Pool::stages() const {
+  const std::lock_guard lock(lock_);
+  std::vector<const Stage*> all;
+  for (const Stage& s : stages_) all.push_back(&s);
+  return all;
+}
+
 Bytes Pool::cost(Bytes size) { return Bytes{whole_of(class_of(size.value), size.value)}; }
 
 Pool::Block* Pool::create(int index, Bytes whole) {
@@ -261,6 +268,16 @@ void hand_over(Element& e, Stage& to) {
       from->change(Bytes{-b->whole});
       to.change(Bytes{b->whole});
     }
+}
+
+void keep_apart(Element& e, Pool& pool, Stage& stage) {
+  for (Tensor& t : e) {
+    const Pool::Block* b = block_of(t.owner());
+    if (!b || b->whole <= Pool::cost(t.bytes()).value) continue;
+    Tensor own = pool.tensor(t.dtype(), t.shape(), stage);
+    if (t.bytes().value) std::memcpy(own.data(), t.data(), size_t(t.bytes().value));
+    t = std::move(own);
+  }
 }
 
 Bytes overhead(const Element& e) { return Bytes{int64_t(sizeof(Element) + e.size() * sizeof(Tensor) + 16)}; }

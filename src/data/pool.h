@@ -53,6 +53,7 @@ class Stage {
   std::vector<Stage*> inputs;     // those it asks
   bool inner = false;             // of pipelines inside flat_map, all of a kind in one line
   int depth = 0;                  // in the tree, for the table
+  std::string reads;              // of numbered elements: the source whose rows it reads
   bool keeps = false;             // what it has stays its own when it is also given out: a cache
   std::atomic<int64_t> peak{0};
   std::atomic<int64_t> out{0};       // elements given
@@ -89,8 +90,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Pool& operator=(const Pool&) = delete;
 
   Stage& add_stage(std::string name, std::string text);
-  std::deque<Stage>& stages() { return stages_; }
-  const std::deque<Stage>& stages() const { return stages_; }
+  /// All so far, from the last of the chain to its sources. Stages stay where they are as long as the pool; more may be added meanwhile.
+  std::vector<const Stage*> stages() const;
 
   /// Not zeroed. Aligned to 64 bytes.
   std::shared_ptr<std::byte> take(Bytes size, Stage& stage);
@@ -122,6 +123,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   friend struct Owner;
   friend Block* block_of(const std::shared_ptr<void>&);
   friend void hand_over(Element& e, Stage& to);
+  friend void keep_apart(Element& e, Pool& pool, Stage& stage);
 
   void give(Block* b);
   bool trim(Bytes wanted);  // under the lock
@@ -143,6 +145,9 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
 /// Charges the buffers of an element to another stage: it lies in that one's queue now.
 void hand_over(Element& e, Stage& to);
+
+/// For one who keeps elements: a tensor that is a small part of a large buffer (a row of a batch) would keep all of it; it gets a buffer of its own.
+void keep_apart(Element& e, Pool& pool, Stage& stage);
 
 /// What keeping an element costs beside its values: its tensors and their bookkeeping.
 Bytes overhead(const Element& e);

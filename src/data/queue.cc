@@ -268,6 +268,8 @@ bool Queue::get(Element& e) {
 }
 
 void Queue::tell(const char* why, double share) {
+  if (why == told_ && active_ == told_threads_ && depth_ == told_depth_) return;  // text is memory: only for news
+  told_ = why, told_threads_ = active_, told_depth_ = depth_;
   std::string text;
   if (o_.work || splits_) text = format("{} thread{} of {}", active_, active_ == 1 ? "" : "s", most_threads_);
   text += format("{}{} deep", text.empty() ? "" : ", ", depth_);
@@ -302,7 +304,7 @@ void Queue::tune() {
     quiet_ = 0;
     --active_;  // once: when it is raised again it stays
     tell("one thread less, the queue was always full", share);
-  } else if (stage_.decided().empty()) {
+  } else if (!told_) {
     tell("ahead of the consumer", share);
   }
   looked_ns_ = now;

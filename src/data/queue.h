@@ -84,6 +84,9 @@ class Queue final : public Iterator {
   // Since the last look of the tuner.
   int64_t taken_ = 0, waits_ = 0, wait_ns_ = 0, looked_ns_ = 0, full_ = 0;
   int quiet_ = 0, keep_threads_ = 1;
+  const char* told_ = nullptr;
+  int told_threads_ = 0;
+  int64_t told_depth_ = 0;
 };
 
 }  // namespace millpond::data

@@ -204,9 +204,9 @@ void Running::restore(std::string_view position) {
 std::string Running::waited_on() const {
   const Stage* slowest = nullptr;
   double most = 0;
-  for (const Stage& s : run_->pool->stages())
-    if (const double ns = self_ns(s); ns > most) most = ns, slowest = &s;
-  return slowest ? slowest->name : "";
+  for (const Stage* s : run_->pool->stages())
+    if (const double ns = self_ns(*s); ns > most) most = ns, slowest = s;
+  return !slowest ? "" : slowest->reads.empty() ? slowest->name : slowest->reads;
 }
 
 std::string Running::explain() const {
@@ -216,11 +216,11 @@ std::string Running::explain() const {
   if (const std::string on = waited_on(); !on.empty()) out += format(", slowest is {}", on);
   out += '\n';
   size_t wide = 5;
-  for (const Stage& s : pool.stages()) wide = std::max(wide, s.text.size());
+  const std::vector<const Stage*> stages = pool.stages();
+  for (const Stage* s : stages) wide = std::max(wide, s->text.size());
   out += format("  {:<{}}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {}\n", "stage", wide, "elements", "rate", "own time", "waited", "held", "bound", "decided");
-  const auto& stages = pool.stages();
   for (size_t i = stages.size(); i-- > 0;) {
-    const Stage& s = stages[i];
+    const Stage& s = *stages[i];
     const auto n = double(s.out.load());
     const double own = self_ns(s);
     std::string note = s.decided();

@@ -28,6 +28,7 @@ class Running {
 
   const Node& root() const { return *root_; }
   Pool& pool() const { return *run_->pool; }
+  bool own_budget() const { return own_budget_; }  // otherwise a tenth of the free memory
   int64_t epoch() const { return epoch_; }
   int64_t elements() const { return elements_; }
   double seconds_waited() const { return double(waited_ns_) * 1e-9; }

@@ -81,6 +81,7 @@ class ShuffleIterator final : public Unary {
     const Bytes cost = cost_in_shuffle(e);
     held_ += cost;
     largest_ = std::max(largest_, cost);
+    keep_apart(e, pool(), stage_);
     hand_over(e, stage_);
     pool().count(overhead(e), stage_);
     if (full_ < int64_t(buffer_.size())) {

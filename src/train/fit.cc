@@ -71,6 +71,7 @@ class Fit {
     validation_batch_ = o.validation_batch_size > 0 ? o.validation_batch_size : o.batch_size;
     model_.validation = validation_ ? &*validation_ : nullptr;
     data_.labels = stream.labels();
+    if (const DatasetIterator& it = stream.iterator(); !it.running().own_budget()) progress_.note(format("data budget {}, a tenth of the free memory", it.budget()).c_str());
   }
   Fit(Model& handle, const Data& all, const FitOptions& o)
       : model_(*handle.impl()), o_(o), threads_(threads_or_all(o.threads)), team_(team_of(threads_)), data_(all), progress_(o.verbose) {
@@ -191,7 +192,7 @@ class Fit {
   }
 
   // The same from a dataset. Without steps_per_epoch an epoch ends with the data; the next one is begun as soon as that is known, so that queues fill meanwhile.
-  int64_t train_stream(int epoch, const Hooks& hooks, const Interrupt& interrupt) {
+  [[gnu::noinline]] int64_t train_stream(int epoch, const Hooks& hooks, const Interrupt& interrupt) {
     constexpr uint8_t kBoth = Callback::kTrainBegin | Callback::kTrainEnd;
     bool watched = hooks.wants(kBoth);
     const double waited = stream_->iterator().seconds_waited();
@@ -240,8 +241,8 @@ class Fit {
     d.budget = it.budget().value;
     d.peak = it.peak().value;
     d.table = it.explain();
-    for (const data::Stage& stage : it.running().pool().stages())
-      if (const int64_t most = stage.peak.load(); most > 0) d.accounts.emplace_back(stage.holding.account(), most);
+    for (const data::Stage* stage : it.running().pool().stages())
+      if (const int64_t most = stage->peak.load(); most > 0) d.accounts.emplace_back(stage->holding.account(), most);
     if (d.share > 0.1 && d.seconds_waited > 0.05) note(format("note: training waited for data {:.0f} % of the time; the slowest stage is {}", 100 * d.share, d.slowest));
   }
 

@@ -63,6 +63,13 @@ class Streams(unittest.TestCase):
         self.assertEqual(read_npy(self.path("a.npy")), read_npy(self.path("b.npy")))
         self.assertEqual(read_npy(self.path("a.npy"))[0], (300, 1))
 
+    @unittest.skipIf(SANITIZED, "a sanitizer has an allocator of its own")
+    def test_a_step_allocates_nothing_once_the_queue_has_found_its_depth(self):
+        write_sparse(self.path("x.npy"), "f4", (1_000_000, 100), 4)
+        write_sparse(self.path("y.npy"), "f4", (1_000_000, 1), 4)
+        run = millpond_json("train", "mlp_small", "--data", self.path("x.npy"), self.path("y.npy"), "--steps-per-epoch", 3000, "--epochs", 5, "--data-budget", "64MiB", "--count-allocations")
+        self.assertLess(run["allocations_per_step"], 0.01)  # some dozens in all, for threads and buffers that are added
+
     def test_the_table_names_the_stages(self):
         write_npy(self.path("x.npy"), [0.5] * 6400, (64, 100))
         write_npy(self.path("y.npy"), [1.0] * 64, (64, 1))

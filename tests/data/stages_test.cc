@@ -192,9 +192,33 @@ TEST_CASE("a queue admits by bytes: large elements stay few") {
   Element e;
   it.next(e);
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  for (const data::Stage& s : it.running().pool().stages())
-    if (s.name == "prefetch") CHECK(Bytes{s.peak.load()} <= 350_KiB + 120_KiB);  // and the one in work
+  for (const data::Stage* s : it.running().pool().stages())
+    if (s->name == "prefetch") CHECK(Bytes{s->peak.load()} <= 350_KiB + 120_KiB);  // and the one in work
   int n = 1;
   while (it.next(e)) ++n;
   CHECK(n == 50);
+}
+
+TEST_CASE("inner pipelines of interleave have stages of their own, in the budget of the outer one, and the order stays") {
+  const auto inner = [](const Element& e) {
+    const int64_t v = e[0].values<int64_t>()[0];
+    return Dataset::range(v * 100, v * 100 + 40)
+        .map([](Element& f, Buffers& b) {
+          Tensor t = b.tensor(DType::kInt64, {100});
+          std::ranges::fill(t.values<int64_t>(), f[0].values<int64_t>()[0]);
+          f[0] = t;
+        }, {.parallel = 2})
+        .shuffle({.elements = 8, .seed = 5})
+        .prefetch(2);
+  };
+  const Dataset plainly = Dataset::range(12).interleave(inner, {.cycle_length = 3, .block_length = 2}).with_options({.budget = 2_MiB});
+  const Dataset ahead = Dataset::range(12).interleave(inner, {.cycle_length = 3, .block_length = 2, .parallel = true}).prefetch(4).with_options({.budget = 2_MiB});
+  const std::vector<Item> all = collect(plainly);
+  CHECK(all.size() == 480);
+  CHECK(collect(ahead) == all);
+  CHECK(ahead.explain().find("shuffle(8 elements)") != std::string::npos);
+  DatasetIterator it = ahead.iterator();
+  for (Element e; it.next(e);) {
+  }
+  CHECK(it.peak() <= 2_MiB);
 }
