@@ -7,6 +7,10 @@ if(EXISTS "${PROJECT_SOURCE_DIR}/.deps/usr/include")
   list(APPEND CMAKE_BUILD_RPATH "${deps}/lib/${CMAKE_LIBRARY_ARCHITECTURE}" "${deps}/lib")
   list(APPEND CMAKE_INSTALL_RPATH "${deps}/lib/${CMAKE_LIBRARY_ARCHITECTURE}" "${deps}/lib")
   add_link_options(-Wl,--disable-new-dtags)
+  # Debian keeps jconfig.h and zconf.h in a folder of the architecture, where a compiler looks by itself only in /usr.
+  if(EXISTS "${deps}/include/${CMAKE_LIBRARY_ARCHITECTURE}")
+    include_directories(SYSTEM "${deps}/include/${CMAKE_LIBRARY_ARCHITECTURE}")
+  endif()
 endif()
 
 include("${CMAKE_CURRENT_LIST_DIR}/MillpondPackages.cmake")

@@ -15,3 +15,6 @@ mp_need(SQLite3 libsqlite3-dev)              # SQLite::SQLite3
 mp_need(HDF5Serial libhdf5-dev)              # hdf5::hdf5
 mp_need(Highway libhwy-dev)                  # hwy::hwy
 mp_need(LIBXSMM libxsmm-dev)                 # LIBXSMM::LIBXSMM
+mp_need(ZLIB zlib1g-dev)                     # ZLIB::ZLIB
+mp_need(JPEG libjpeg-dev)                    # JPEG::JPEG
+mp_need(PNG libpng-dev)                      # PNG::PNG

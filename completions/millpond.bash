@@ -4,10 +4,10 @@ _millpond() {
   COMPREPLY=()
   if [ "$COMP_CWORD" = 1 ]; then COMPREPLY=($(compgen -W "train plan evaluate predict watch check bisect report completion --help --version" -- "$word")); return; fi
   case ${COMP_WORDS[1]} in
-    train) options="--help --data --synthetic --epochs --steps-per-epoch --batch --optimizer --loss --threads --seed --save --run --live --count-allocations --json " ;;
+    train) options="--help --data --data-budget --explain-data --synthetic --epochs --steps-per-epoch --batch --optimizer --loss --threads --seed --save --run --live --count-allocations --json " ;;
     plan) options="--help --batch --optimizer --loss --threads --by-layer --print-passes --no-passes --json " ;;
-    evaluate) options="--help --weights --data --batch --loss --threads --json " ;;
-    predict) options="--help --weights --data --out --batch --threads --json " ;;
+    evaluate) options="--help --weights --data --data-budget --batch --loss --threads --json " ;;
+    predict) options="--help --weights --data --out --data-budget --batch --threads --json " ;;
     watch) options="--help --out --force --limit --no-probes --native --no-follow-fork --quiet --for --json --pid --live --lines " ;;
     check) options="--help --out --force --limit --no-probes --native --no-follow-fork --quiet --for --json --max-growth --max-peak --suppress --baseline --write-baseline --tolerance --junit --github " ;;
     bisect) options="--help --seconds --only --out --verbose --json " ;;

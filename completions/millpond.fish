@@ -3,6 +3,8 @@ complete -c millpond -f -n __fish_use_subcommand -a 'train plan evaluate predict
 complete -c millpond -n '__fish_seen_subcommand_from train' -a 'tiny mlp_small mlp_large mlp_784 cnn_224 resnet50 gpt2 '
 complete -c millpond -n '__fish_seen_subcommand_from train' -l help
 complete -c millpond -n '__fish_seen_subcommand_from train' -l data
+complete -c millpond -n '__fish_seen_subcommand_from train' -l data-budget
+complete -c millpond -n '__fish_seen_subcommand_from train' -l explain-data
 complete -c millpond -n '__fish_seen_subcommand_from train' -l synthetic
 complete -c millpond -n '__fish_seen_subcommand_from train' -l epochs
 complete -c millpond -n '__fish_seen_subcommand_from train' -l steps-per-epoch
@@ -30,6 +32,7 @@ complete -c millpond -n '__fish_seen_subcommand_from evaluate' -a 'tiny mlp_smal
 complete -c millpond -n '__fish_seen_subcommand_from evaluate' -l help
 complete -c millpond -n '__fish_seen_subcommand_from evaluate' -l weights
 complete -c millpond -n '__fish_seen_subcommand_from evaluate' -l data
+complete -c millpond -n '__fish_seen_subcommand_from evaluate' -l data-budget
 complete -c millpond -n '__fish_seen_subcommand_from evaluate' -l batch
 complete -c millpond -n '__fish_seen_subcommand_from evaluate' -l loss
 complete -c millpond -n '__fish_seen_subcommand_from evaluate' -l threads
@@ -39,6 +42,7 @@ complete -c millpond -n '__fish_seen_subcommand_from predict' -l help
 complete -c millpond -n '__fish_seen_subcommand_from predict' -l weights
 complete -c millpond -n '__fish_seen_subcommand_from predict' -l data
 complete -c millpond -n '__fish_seen_subcommand_from predict' -l out
+complete -c millpond -n '__fish_seen_subcommand_from predict' -l data-budget
 complete -c millpond -n '__fish_seen_subcommand_from predict' -l batch
 complete -c millpond -n '__fish_seen_subcommand_from predict' -l threads
 complete -c millpond -n '__fish_seen_subcommand_from predict' -l json

@@ -3,6 +3,7 @@ Small files that between them use every part of the formats that a reader walks 
 import io
 import os
 import shutil
+import sys
 
 import h5py
 import numpy as np
@@ -101,9 +102,148 @@ def keras_config():
     put("nested", keras.Model(a, inner(inner(a))))
 
 
-npy()
-weights_h5()
-keras_config()
+# The first byte of a seed of csv, tfrecord, image and text_lines says how the target reads the rest.
+def csv():
+    out = folder("csv")
+
+    def put(name, how, text):
+        with open(f"{out}/{name}.csv", "wb") as f:
+            f.write(bytes([how]) + text)
+
+    put("numbers", 1, b"a,b,c\n1,2.5,-3e2\n4,5.25,6\n7,,9\n")
+    put("types", 1, b"n,f,t,b,w\r\n1,0.5,true,False,word\r\n2,1e-3,False,TRUE,\"a,b\"\r\n")
+    put("quotes", 1, b'x,y\n"a\nb","say ""hi"""\n"",z\n" 1 ",w\n')
+    put("no_header", 0, b"1,2\n3,4\n")
+    put("semicolon", 7, b"a;b\n'x;y';1\n'it''s';2\n")
+    put("missing", 1 | 16 | 32, b"a,b\n1,?\n-1,2\n,3\n")
+    put("late_change", 1 | 64, b"a,b\n1,2\n3,4\n5.5,x\n6,7,8\n9\n")
+    put("double", 1 | 8, b"v\n0.1234567890123456789\n1.7976931348623157e308\n4.9e-324\nnan\n-inf\n")
+    put("mark", 1, b"\xef\xbb\xbfa\n\n\n1\n\r\n2")
+    put("open_quote", 1, b'a,b\n1,2\n"3,4\n5,6\n')
+    put("long", 1, b"a,b\n" + b"1,2\n" * 1200 + b'"' + b"x" * 5000 + b'",3\n4,5\n')
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def framed(record):
+    def masked(data):
+        crc = crc32c(data)
+        return ((((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF).to_bytes(4, "little")
+
+    length = len(record).to_bytes(8, "little")
+    return length + masked(length) + record + masked(record)
+
+
+def piece(field, data):
+    return bytes([field << 3 | 2, len(data)]) + data
+
+
+def one_example():
+    ints = piece(3, piece(1, bytes([5, 0xAC, 2])) + bytes([8, 7]))
+    floats = piece(2, piece(1, np.float32([1.5, -2]).tobytes()) + bytes([13]) + np.float32(3).tobytes())
+    words = piece(1, piece(1, b"abc") + piece(1, b""))
+    entries = [piece(1, piece(1, name) + piece(2, f)) for name, f in [(b"i", ints), (b"f", floats), (b"w", words), (b"none", b"")]]
+    return piece(1, b"".join(entries))
+
+
+def example():
+    out = folder("example")
+    for name, data in [("all", one_example()), ("twice", one_example() * 2), ("unknown", bytes([0x48, 1, 0x49]) + b"12345678" + one_example() + bytes([0x4D]) + b"1234"),
+                       ("kinds", piece(1, piece(1, piece(1, b"a") + piece(2, piece(3, piece(1, b"\1")) + piece(3, piece(1, b"\2")) + piece(1, piece(1, b"x"))))))]:
+        with open(f"{out}/{name}.pb", "wb") as f:
+            f.write(data)
+
+
+def tfrecord():
+    import gzip
+    import zlib
+
+    out = folder("tfrecord")
+    records = framed(b"") + framed(b"hello") + framed(one_example()) + framed(bytes(range(256)) * 20) + framed(b"end")
+    for name, how, data in [("plain", 0, records), ("gzip", 1, gzip.compress(records, mtime=0)), ("zlib", 2, zlib.compress(records)),
+                            ("two_members", 1, gzip.compress(framed(b"a"), mtime=0) + gzip.compress(framed(b"b"), mtime=0)), ("auto", 3, gzip.compress(framed(b"c") * 300, mtime=0)),
+                            ("empty", 0, b""), ("damaged", 0, framed(b"a") + b"garbage" + framed(b"b") + framed(b"c")[:-1] + b"x" + framed(b"d"))]:
+        with open(f"{out}/{name}.tfrecord", "wb") as f:
+            f.write(bytes([how]) + data)
+
+
+def image():
+    import tensorflow as tf
+
+    out = folder("image")
+    y, x = np.mgrid[0:19, 0:23]
+    pixels = np.stack([127 + 100 * np.sin(x / 3 + c) * np.cos(y / 4) for c in range(3)], -1).astype(np.uint8)
+    deep = (pixels.astype(np.uint16) * 257)
+    for name, how, data in [
+        ("colour.jpg", 0, tf.io.encode_jpeg(pixels, quality=80)),
+        ("grey.jpg", 1, tf.io.encode_jpeg(pixels[..., :1], format="grayscale")),
+        ("progressive.jpg", 0, tf.io.encode_jpeg(pixels, progressive=True)),
+        ("small.jpg", 64, tf.io.encode_jpeg(pixels, chroma_downsampling=False)),
+        ("as_it_is.jpg", 2, tf.io.encode_jpeg(pixels[:3, :3])),
+        ("colour.png", 0, tf.io.encode_png(pixels)),
+        ("grey.png", 1, tf.io.encode_png(pixels[..., :1])),
+        ("alpha.png", 0, tf.io.encode_png(np.concatenate([pixels, pixels[..., :1]], -1))),
+        ("deep.png", 0, tf.io.encode_png(deep[:5, :5])),
+        ("to_grey.png", 1, tf.io.encode_png(pixels[:7, :7])),
+    ]:
+        with open(f"{out}/{name}", "wb") as f:
+            f.write(bytes([how]) + data.numpy())
+    # Palette, few bits, interlaced: TensorFlow does not write these.
+    import struct
+    import zlib
+
+    def png(depth, colour, interlaced, rows, *more):
+        def chunk(kind, data):
+            return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+        head = struct.pack(">IIBBBBB", 4, 4, depth, colour, 0, 0, interlaced)
+        return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + b"".join(chunk(*m) for m in more) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+    palette = (b"PLTE", bytes(range(12)))
+    for name, data in [("palette2", png(2, 3, 0, b"\0\x1b" * 4, palette, (b"tRNS", b"\0\x80"))), ("grey1", png(1, 0, 0, b"\0\xa0" * 4)),
+                       ("interlaced4", png(4, 0, 1, b"\0\x10" + b"\0\x20" + b"\0\x12" + b"\0\x12" * 2 + b"\0\x12\x34" * 2)), ("text", png(8, 0, 0, b"\0abcd" * 4, (b"tEXt", b"a\0b")))]:
+        with open(f"{out}/{name}.png", "wb") as f:
+            f.write(b"\0" + data)
+
+
+def text_lines():
+    import gzip
+
+    out = folder("text_lines")
+    for name, how, data in [("unix", 20, b"one\ntwo\n\nlast"), ("windows", 20, b"one\r\ntwo\r\n"), ("long", 3, b"abc\nabcd\nabc\r\nabcd\r\nx\n"),
+                            ("gzip", 50, gzip.compress(b"a line\n" * 100, mtime=0)), ("empty", 1, b"")]:
+        with open(f"{out}/{name}.txt", "wb") as f:
+            f.write(bytes([how]) + data)
+
+
+def npz():
+    import zipfile
+
+    out = folder("npz")
+    arrays = dict(x=np.arange(6, dtype="f4").reshape(2, 3), y=np.arange(3), flag=np.array([True, False]), scalar=np.float64(1.5), none=np.zeros((0, 2), "u1"))
+    np.savez(f"{out}/stored.npz", **arrays)
+    np.savez_compressed(f"{out}/deflated.npz", **arrays)
+    np.savez_compressed(f"{out}/zeros.npz", z=np.zeros((500, 4), "f4"))
+    with zipfile.ZipFile(f"{out}/mixed.npz", "w") as z:
+        z.writestr("readme.txt", "hello")
+        buffer = io.BytesIO()
+        np.save(buffer, np.ones(2, "i4"))
+        z.writestr("a.npy", buffer.getvalue(), zipfile.ZIP_DEFLATED)
+        z.comment = b"a comment"
+
+
+# make_seeds.py [NAME ...]: these corpora alone.
+corpora = [npy, weights_h5, keras_config, csv, tfrecord, example, image, text_lines, npz]
+for corpus in corpora:
+    if len(sys.argv) == 1 or corpus.__name__ in sys.argv[1:]:
+        corpus()
 for path, _, files in os.walk(HERE):
     for f in sorted(files):
         print(os.path.getsize(os.path.join(path, f)), os.path.join(path, f))

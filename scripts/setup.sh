@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 tools=(cmake:cmake ninja:ninja-build ccache:ccache) # command:package
 libraries=(libxsmm-dev libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev libsqlite3-dev libhdf5-dev doctest-dev
-  libbenchmark-dev libdw-dev zlib1g-dev)
+  libbenchmark-dev libdw-dev zlib1g-dev libjpeg-dev libpng-dev)
 [ "${1:-}" != browser ] || tools+=(chromium:chromium)
 system=(c++:g++ python3:python3) # only root can install these
 

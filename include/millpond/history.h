@@ -37,6 +37,16 @@ struct Results : std::vector<std::pair<std::string, double>> {
   double operator[](std::string_view name) const;
 };
 
+/// What training from a Dataset had to do with its data.
+struct DataReport {
+  double seconds_waited = 0;  // by training steps, for their batch
+  double share = 0;           // of the time of all training steps
+  std::string slowest;        // the stage that took longest for what it gave
+  int64_t budget = 0, peak = 0;  // bytes of the pipeline: its bound, and the most it held
+  std::vector<std::pair<std::string, int64_t>> accounts;  // pipeline/<stage>, and the most bytes it held
+  std::string table;          // Dataset::explain at the end
+};
+
 /// One value for each epoch of "loss", each metric, "val_loss", ...
 struct History {
   std::vector<int> epoch;                                           // numbered from 0, as in Keras
@@ -45,6 +55,7 @@ struct History {
   std::vector<double> train_seconds;                                // of its training steps alone
   int64_t steps = 0;                                                // training steps taken
   std::vector<std::string> notes;                                   // what the user should know, e.g. a batch larger than the data
+  DataReport data;                                                  // of a fit from a Dataset
   bool interrupted = false;                                         // by Ctrl-C: the weights are those after the last step
 
   bool has(std::string_view name) const;

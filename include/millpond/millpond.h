@@ -3,6 +3,7 @@
 #include "millpond/activations.h"
 #include "millpond/bytes.h"
 #include "millpond/callbacks.h"
+#include "millpond/dataset.h"
 #include "millpond/dtype.h"
 #include "millpond/error.h"
 #include "millpond/history.h"

@@ -9,13 +9,16 @@
 // evaluate, predict, each with its batch size) share. A step allocates nothing. Everything goes back to the operating system
 // with the last copy of the model (a copy is a handle to the same model).
 #pragma once
+#include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "millpond/callbacks.h"
+#include "millpond/dataset.h"
 #include "millpond/history.h"
 #include "millpond/layers.h"
 #include "millpond/losses.h"
@@ -58,6 +61,7 @@ struct FitOptions {
   std::vector<CallbackRef> callbacks = {};
   double validation_split = 0;  // of the last samples, taken before shuffling
   ValidationData validation_data = {};
+  std::optional<Dataset> validation = {};  // instead of validation_data: batches of (x..., y...)
   bool shuffle = true;
   int initial_epoch = 0;
   int64_t steps_per_epoch = 0;  // 0: all batches; otherwise the next epoch goes on where this one stopped
@@ -84,6 +88,10 @@ struct PredictOptions {
   std::vector<CallbackRef> callbacks = {};
   int threads = 0;
   bool check_inputs = true;
+  /// Instead of keeping the predictions: .npy files, one for each output, written as they come; and a function that is handed each batch (the tensors
+  /// are good during the call) with the number of its first row. With either, predict returns nothing.
+  std::vector<std::string> output_files = {};
+  std::function<void(int64_t first_row, std::span<const Tensor> outputs)> output = {};
 };
 
 struct PlanOptions {
@@ -124,6 +132,13 @@ class Model {
   History fit(const Arrays& x, const Arrays& y, const FitOptions& options = {});
   Results evaluate(const Arrays& x, const Arrays& y, const EvaluateOptions& options = {});
   Arrays predict(const Arrays& x, const PredictOptions& options = {});
+  /// From a dataset of batches: elements (x..., y...), as many tensors as the model has inputs and outputs, each with the batch in front. Its own batches count;
+  /// batch_size, shuffle and validation_split are the arrays' and must be left alone. Without steps_per_epoch an epoch goes through the dataset once (shuffled
+  /// anew); with it the next epoch goes on where the last one stopped, and data that runs out ends the epoch with a note, as in Keras.
+  History fit(const Dataset& data, const FitOptions& options = {});
+  Results evaluate(const Dataset& data, const EvaluateOptions& options = {});
+  /// Elements may hold y as well; it is not looked at.
+  Arrays predict(const Dataset& data, const PredictOptions& options = {});
   /// One step on one batch, of whatever size.
   Results train_on_batch(const Arrays& x, const Arrays& y);
   Results test_on_batch(const Arrays& x, const Arrays& y);

@@ -72,6 +72,8 @@ class Tensor {
   /// Rows [from, to) of the first dimension: a view that keeps the owner alive.
   Tensor rows(int64_t from, int64_t to) const;
   Tensor reshaped(Shape shape) const;
+  /// Who keeps the memory alive; null for memory that is only borrowed.
+  const std::shared_ptr<void>& owner() const { return owner_; }
   /// A copy of its own, converted.
   Tensor astype(DType dtype, std::string account = "data/tensor") const;
 

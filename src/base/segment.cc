@@ -43,7 +43,7 @@ Holding* first_holding = nullptr;
 }  // namespace
 
 Holding::Holding(std::string account, Bytes bytes)
-    : account_(account.empty() ? "other/unnamed" : std::move(account)), bytes_(bytes) {
+    : account_(account.empty() ? "other/unnamed" : std::move(account)), bytes_(bytes.value) {
   link();
 }
 Holding::~Holding() { unlink(); }
@@ -53,7 +53,7 @@ Holding& Holding::operator=(Holding&& o) noexcept {
   unlink();
   const bool live = o.unlink();
   account_ = std::exchange(o.account_, {});
-  bytes_ = std::exchange(o.bytes_, Bytes{0});
+  bytes_ = o.bytes_.exchange(0);
   if (live) link();
   return *this;
 }
@@ -78,7 +78,7 @@ bool Holding::unlink() {
 }
 void each_holding(const std::function<void(const std::string&, Bytes)>& f) {
   const std::lock_guard guard(holdings_lock);
-  for (const Holding* h = first_holding; h; h = h->after_) f(h->account_, h->bytes_);
+  for (const Holding* h = first_holding; h; h = h->after_) f(h->account_, h->bytes());
 }
 
 Segment::Segment(Bytes size, std::string account) {

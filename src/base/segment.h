@@ -11,6 +11,7 @@
 // sum over each_holding is what is taken now; nothing has to be given back by hand. Costs the account's name and 64
 // bytes.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -31,14 +32,16 @@ class Holding {
   Holding& operator=(Holding&& o) noexcept;
 
   const std::string& account() const { return account_; }
-  Bytes bytes() const { return bytes_; }
+  Bytes bytes() const { return Bytes{bytes_.load(std::memory_order_relaxed)}; }
+  /// For one who takes and gives back all the time: no lock. Threads may call it at once.
+  void add(Bytes change) { bytes_.fetch_add(change.value, std::memory_order_relaxed); }
 
  private:
   friend void each_holding(const std::function<void(const std::string&, Bytes)>&);
   void link();
   bool unlink();  // was it in the list?
   std::string account_;
-  Bytes bytes_;
+  std::atomic<int64_t> bytes_{0};
   Holding* before_ = nullptr;  // neighbours in the list of all, under its lock; null while not in it
   Holding* after_ = nullptr;
 };

@@ -13,7 +13,7 @@ namespace {
 
 struct Arguments {
   ModelChoice choice;
-  std::string weights;
+  std::string weights, data_budget;
   std::vector<std::string> data;
   int64_t batch = 0;
   int threads = 0;
@@ -22,9 +22,11 @@ struct Arguments {
 
 int run(const Arguments& a) {
   OpenedModel opened = open_model(a.choice);
-  const ModelData data = read_data(opened, a.data);
+  const int64_t batch = a.batch ? a.batch : opened.builtin ? opened.builtin->batch : 32;
+  const ModelData data = a.data_budget.empty() ? read_data(opened, a.data) : stream_data(opened, a.data, {.budget = a.data_budget, .batch = batch});
   opened.model.load_weights(a.weights);
-  const Results results = opened.model.evaluate(data.x, data.y, {.batch_size = a.batch ? a.batch : opened.builtin ? opened.builtin->batch : 32, .verbose = 0, .threads = a.threads});
+  const EvaluateOptions options{.batch_size = batch, .verbose = 0, .threads = a.threads};
+  const Results results = data.dataset ? opened.model.evaluate(*data.dataset, options) : opened.model.evaluate(data.x, data.y, options);
   if (!a.json.on_stdout()) {
     std::string line = format("{} samples", data.samples());
     for (const auto& [name, value] : results) line += format("  {} {:.6g}", name, value);
@@ -44,6 +46,7 @@ void add_evaluate(CLI::App& app, Invocation& chosen) {
   sub->add_option("MODEL", a->choice.model, "A built-in, or a file with the JSON of Keras's model.to_json()")->required();
   sub->add_option("--weights", a->weights, "A .weights.h5 file, Keras's or ours")->required();
   sub->add_option("--data", a->data, "x.npy and y.npy (for several inputs or outputs: all of x, then all of y)")->required()->expected(2, 64);
+  sub->add_option("--data-budget", a->data_budget, "Read rows of the .npy files when they are wanted, with at most so much memory for it, for example 64MiB")->option_text("BYTES");
   sub->add_option("--batch", a->batch, "Samples in a step")->check(CLI::PositiveNumber);
   sub->add_option("--loss", a->choice.loss, "Loss by Keras's name (default: the built-in's or the file's)");
   sub->add_option("--threads", a->threads, "Threads of a step (default: all this process may use)")->check(CLI::NonNegativeNumber);

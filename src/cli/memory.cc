@@ -17,6 +17,7 @@ ledger::Snapshot charged(const Model& model, const ModelData& data) {
   for (const Place& p : train::places_of(*model.impl())) train::charge(ledger, p);
   for (const Arrays* arrays : {&data.x, &data.y})
     for (const Tensor& t : *arrays) train::charge(ledger, {data.account, t.data(), t.bytes()});
+  train::charge_pipelines(ledger);
   return ledger.snapshot();
 }
 
@@ -40,7 +41,7 @@ std::map<std::string, Bytes> accounts(const MemoryPlan& plan, const ledger::Expl
   for (const auto& [name, bytes] : plan.accounts) all[name] += bytes;
   for (const ledger::ExplainedLine& line : explanation.lines) {
     if (line.name == "arena" || line.name == "constants" || line.name.starts_with("weights/") || line.name.starts_with("slots/")) continue;  // the plan's, above
-    if (line.name.starts_with("data/")) all[line.name] += line.counted;
+    if (line.name.starts_with("data/") || line.name.starts_with("pipeline/")) all[line.name] += line.counted;
     else if (line.name.starts_with("file ")) all["process/files/" + line.name.substr(line.name.rfind('/') + 1)] += line.counted;
     else all["process/" + line.name] += line.counted;
   }

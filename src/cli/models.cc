@@ -144,12 +144,29 @@ ModelData synthetic(const OpenedModel& opened, int64_t samples, uint64_t seed) {
   return data;
 }
 
-ModelData read_data(const OpenedModel& opened, const std::vector<std::string>& files, bool labels) {
+namespace {
+// How many of the files are x.
+size_t check_files(const OpenedModel& opened, const std::vector<std::string>& files, bool labels) {
   const size_t inputs = opened.model.inputs().size(), outputs = labels ? opened.model.outputs().size() : 0;
   if (files.size() != inputs + outputs) {
     const std::string want = labels ? format("{} for x and {} for y", inputs, outputs) : format("{} for x", inputs);
     throw Error(Code::kUsage, format("--data has {} files, but this model takes {}", files.size(), want)).hint("name the .npy files in that order");
   }
+  return inputs;
+}
+}  // namespace
+
+ModelData stream_data(const OpenedModel& opened, const std::vector<std::string>& files, const StreamChoice& choice, bool labels) {
+  check_files(opened, files, labels);
+  Dataset rows = Dataset::from_npy(files);
+  ModelData data{.x = {}, .y = {}, .account = "data/files", .dataset = {}, .rows = rows.cardinality()};
+  if (choice.shuffle) rows = rows.shuffle();
+  data.dataset = rows.batch(choice.batch).prefetch(AUTOTUNE).with_options({.budget = parse_bytes(choice.budget)});
+  return data;
+}
+
+ModelData read_data(const OpenedModel& opened, const std::vector<std::string>& files, bool labels) {
+  const size_t inputs = check_files(opened, files, labels);
   ModelData data{.x = {}, .y = {}, .account = "data/files"};
   for (size_t i = 0; i < files.size(); ++i) (i < inputs ? data.x : data.y).push_back(io::map_npy(files[i]));
   return data;

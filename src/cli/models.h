@@ -1,5 +1,6 @@
 // MODEL on the command line becomes a compiled model, and --data or --synthetic its arrays.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,12 +29,22 @@ OpenedModel open_model(const ModelChoice& choice, bool plan_only = false);
 struct ModelData {
   Arrays x, y;
   std::string account;
-  int64_t samples() const { return x[0].shape()[0]; }
+  std::optional<Dataset> dataset = {};  // instead of x and y: read as they are wanted
+  int64_t rows = 0;
+  int64_t samples() const { return dataset ? rows : x[0].shape()[0]; }
 };
 
 /// Uniform [0, 1) or uniform labels, all from `seed`; charged to data/synthetic.
 ModelData synthetic(const OpenedModel& opened, int64_t samples, uint64_t seed);
 /// .npy files, mapped: as many for x as the model has inputs, then as many for y as it has outputs (none when `labels` is false).
 ModelData read_data(const OpenedModel& opened, const std::vector<std::string>& files, bool labels = true);
+
+/// The same files as a dataset of batches within a byte budget ("64MiB"): rows are read into the batch, none is mapped.
+struct StreamChoice {
+  std::string budget;
+  int64_t batch = 32;
+  bool shuffle = false;
+};
+ModelData stream_data(const OpenedModel& opened, const std::vector<std::string>& files, const StreamChoice& choice, bool labels = true);
 
 }  // namespace millpond::cli

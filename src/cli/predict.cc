@@ -7,7 +7,6 @@
 #include "cli/command.h"
 #include "cli/models.h"
 #include "cli/report.h"
-#include "io/npy.h"
 
 namespace millpond::cli {
 namespace {
@@ -16,7 +15,7 @@ constexpr int64_t kRowsShown = 5, kValuesShown = 10;
 
 struct Arguments {
   ModelChoice choice;
-  std::string weights;
+  std::string weights, data_budget;
   std::vector<std::string> data, out;
   int64_t batch = 0;
   int threads = 0;
@@ -34,13 +33,15 @@ int run(const Arguments& a) {
   OpenedModel opened = open_model(a.choice, true);
   if (!a.out.empty() && a.out.size() != opened.model.outputs().size())
     throw Error(Code::kUsage, format("--out has {} files, but this model has {} outputs", a.out.size(), opened.model.outputs().size()));
-  const ModelData data = read_data(opened, a.data, false);
+  const int64_t batch = a.batch ? a.batch : opened.builtin ? opened.builtin->batch : 32;
+  const ModelData data = a.data_budget.empty() ? read_data(opened, a.data, false) : stream_data(opened, a.data, {.budget = a.data_budget, .batch = batch}, false);
   opened.model.load_weights(a.weights);
-  const Arrays p = opened.model.predict(data.x, {.batch_size = a.batch ? a.batch : opened.builtin ? opened.builtin->batch : 32, .threads = a.threads});
-  for (size_t i = 0; i < a.out.size(); ++i) io::write_npy(a.out[i], p[i]);
+  // Files are written as the predictions come; only what is shown is kept.
+  const PredictOptions options{.batch_size = batch, .threads = a.threads, .output_files = a.out};
+  const Arrays p = data.dataset ? opened.model.predict(*data.dataset, options) : opened.model.predict(data.x, options);
   Json shapes = Json::array();
-  for (size_t i = 0; i < p.size(); ++i) {
-    const Shape& shape = p[i].shape();
+  for (size_t i = 0; i < opened.model.outputs().size(); ++i) {
+    const Shape shape = opened.model.outputs()[i].shape().with_front(data.samples());
     shapes.push_back(std::vector<int64_t>(shape.begin(), shape.end()));
     if (a.json.on_stdout()) continue;
     std::printf("%s %s%s\n", opened.model.name().c_str(), to_string(shape).c_str(), a.out.empty() ? "" : (" -> " + a.out[i]).c_str());
@@ -61,6 +62,7 @@ void add_predict(CLI::App& app, Invocation& chosen) {
   sub->add_option("--weights", a->weights, "A .weights.h5 file, Keras's or ours")->required();
   sub->add_option("--data", a->data, "x.npy (one for each input)")->required()->expected(1, 64);
   sub->add_option("--out", a->out, "Where the predictions go, .npy (one for each output); without it the first rows are shown")->expected(1, 64);
+  sub->add_option("--data-budget", a->data_budget, "Read rows of the .npy files when they are wanted, with at most so much memory for it, for example 64MiB")->option_text("BYTES");
   sub->add_option("--batch", a->batch, "Samples in a step")->check(CLI::PositiveNumber);
   sub->add_option("--threads", a->threads, "Threads of a step (default: all this process may use)")->check(CLI::NonNegativeNumber);
   sub->add_option("--json", a->json.where, "Write a JSON object to a file, or with - to standard output")->option_text("FILE|-");

@@ -34,7 +34,8 @@ struct Arguments {
   int64_t steps_per_epoch = 0, batch = 0;
   int threads = 0;
   uint64_t seed = 0;
-  std::string save, run;
+  std::string save, run, data_budget;
+  bool explain_data = false;
   JsonTarget json;
 };
 
@@ -72,6 +73,10 @@ Json to_json(const Outcome& o, const OpenedModel& opened, const Arguments& a) {
   for (const auto& [name, bytes] : accounts(o.plan, o.explanation)) named[name] = bytes.value;
   const std::vector<double> us = us_per_step(o);
   const auto allocations = o.measure.allocations();
+  for (const auto& [name, bytes] : o.history.data.accounts) named[name] = bytes;
+  Json data = nullptr;
+  if (o.history.data.budget)
+    data = {{"budget", o.history.data.budget}, {"peak", o.history.data.peak}, {"waited_share", o.history.data.share}, {"waited_s", o.history.data.seconds_waited}, {"slowest", o.history.data.slowest}};
   return {{"model", opened.model.name()},
           {"optimizer", o.plan.optimizer},
           {"loss", opened.loss},
@@ -95,6 +100,7 @@ Json to_json(const Outcome& o, const OpenedModel& opened, const Arguments& a) {
           {"explained_share", o.explanation.share()},
           {"explained_growth_share", number(o.growth.share)},
           {"loss_per_epoch", loss},
+          {"data", data},
           {"accounts", named}};
 }
 
@@ -102,6 +108,9 @@ void print_closing(const Outcome& o) {
   const Bytes rose = o.rss_peak - o.measure.rss_start;
   std::printf("planned %s, touched %s, resident rose by %s; %s\n", to_string(o.plan.total).c_str(), to_string(o.touched).c_str(),
               to_string(rose).c_str(), to_string(o.explanation).c_str());
+  if (const DataReport& d = o.history.data; d.budget)
+    std::printf("data: budget %s, held at most %s; training waited %.1f %% of the time, the slowest stage is %s\n", to_string(Bytes{d.budget}).c_str(), to_string(Bytes{d.peak}).c_str(), 100 * d.share,
+                d.slowest.c_str());
   if (const auto allocations = o.measure.allocations())
     std::printf("%g allocations a step after the first epoch\n", allocations->calls_per_step);
 }
@@ -116,7 +125,9 @@ int run(const Arguments& a, char** argv) {
   const Builtin* b = opened.builtin;
   const int64_t batch = a.batch ? a.batch : b ? b->batch : 32;
   const int epochs = a.epochs ? a.epochs : b && a.synthetic ? b->epochs : 1;
-  const ModelData data = a.synthetic ? synthetic(opened, b ? b->samples : kStepsOfSynthetic * batch, a.seed) : read_data(opened, a.data);
+  const ModelData data = a.synthetic                ? synthetic(opened, b ? b->samples : kStepsOfSynthetic * batch, a.seed)
+                         : !a.data_budget.empty() ? stream_data(opened, a.data, {.budget = a.data_budget, .batch = batch, .shuffle = true})
+                                                  : read_data(opened, a.data);
 
   const bool quiet = a.json.on_stdout();
   const MemoryPlan plan = opened.model.plan({.batch = std::min(batch, data.samples()), .threads = a.threads, .evaluate = false, .largest_batch = !quiet});
@@ -139,13 +150,13 @@ int run(const Arguments& a, char** argv) {
     if (const char* wait = std::getenv("MILLPOND_WAIT_MS")) usleep(useconds_t(std::clamp(std::atoi(wait), 0, 10000)) * 1000);  // for that look
   }
   measure.rss_start = resident_now();
-  History history = opened.model.fit(data.x, data.y,
-                                     {.batch_size = batch,
-                                      .epochs = epochs,
-                                      .verbose = quiet ? 0 : isatty(STDOUT_FILENO) ? 1 : 2,
-                                      .callbacks = callbacks,
-                                      .steps_per_epoch = a.steps_per_epoch,
-                                      .threads = a.threads});
+  const FitOptions fit{.batch_size = batch,
+                       .epochs = epochs,
+                       .verbose = quiet ? 0 : isatty(STDOUT_FILENO) ? 1 : 2,
+                       .callbacks = callbacks,
+                       .steps_per_epoch = a.steps_per_epoch,
+                       .threads = a.threads};
+  History history = data.dataset ? opened.model.fit(*data.dataset, fit) : opened.model.fit(data.x, data.y, fit);
   if (live) live->finish();
   const ledger::Snapshot now = charged(opened.model, data);
   Outcome o{.plan = plan, .history = std::move(history), .measure = measure, .touched = touched(opened.model),
@@ -154,6 +165,7 @@ int run(const Arguments& a, char** argv) {
   if (!a.save.empty()) opened.model.save_weights(a.save);
   if (!quiet) {
     print_closing(o);
+    if (a.explain_data && o.history.data.budget) std::fputs(o.history.data.table.c_str(), stdout);
     if (!a.save.empty()) std::printf("weights are in %s\n", a.save.c_str());
     if (record) std::printf("the run is recorded in %s\n", run_file.c_str());
   }
@@ -168,6 +180,8 @@ void add_train(CLI::App& app, Invocation& chosen) {
   auto a = std::make_shared<Arguments>();
   sub->add_option("MODEL", a->choice.model, "A built-in, or a file with the JSON of Keras's model.to_json()")->required();
   auto* data = sub->add_option("--data", a->data, "x.npy and y.npy (for several inputs or outputs: all of x, then all of y)")->expected(2, 64);
+  auto* budget = sub->add_option("--data-budget", a->data_budget, "Read rows of the .npy files when they are wanted, with at most so much memory for it, for example 64MiB")->needs(data)->option_text("BYTES");
+  sub->add_flag("--explain-data", a->explain_data, "Tell what each stage of the data pipeline did and held")->needs(budget);
   sub->add_flag("--synthetic", a->synthetic, "Made-up data: uniform values and labels, from --seed")->excludes(data);
   sub->add_option("--epochs", a->epochs, "How often to go over the data (default 1; with --synthetic the built-in's own)")->check(CLI::PositiveNumber);
   sub->add_option("--steps-per-epoch", a->steps_per_epoch, "End an epoch after so many steps; the next goes on from there")->check(CLI::PositiveNumber);
@@ -186,6 +200,7 @@ Examples:
   millpond train cnn_224 --synthetic --epochs 3 --steps-per-epoch 6
   millpond train mlp_784 --data x.npy y.npy --epochs 10 --save digits.weights.h5
   millpond train model.json --data x.npy y.npy --loss mse --optimizer adam --run run.pond
+  millpond train mlp_small --data big_x.npy big_y.npy --data-budget 64MiB --steps-per-epoch 2000 --epochs 5
   millpond train cnn_224 --synthetic --live --run run.pond
   millpond train mlp_small --synthetic --count-allocations --json -)");
   sub->callback([&chosen, a] { chosen.run = [a, argv = chosen.argv] { return run(*a, argv); }; });

@@ -305,30 +305,60 @@ Tensor read_npy(const std::string& file, std::string account) {
   return read_values(f, header_of(f, file), file, std::move(account));
 }
 
-void write_npy(const std::string& file, const Tensor& tensor) {
+namespace {
+// Version 1, filled up with blanks to `least` bytes and to a multiple of 64.
+std::string start_of_file(const std::string& file, DType dtype, std::span<const int64_t> dims, size_t least) {
   static constexpr const char* kDescr[] = {"<f4", "<f8", nullptr, "<f2", "<i4", "<i8", "|u1", "|b1"};
-  const char* descr = kDescr[int(tensor.dtype())];
+  const char* descr = kDescr[int(dtype)];
   if (!descr)
-    throw Error(Code::kDType, format("{}: .npy files have no {}", file, tensor.dtype()))
+    throw Error(Code::kDType, format("{}: .npy files have no {}", file, dtype))
         .hint("write astype(float32), which holds the same values");
-  if (!tensor.data() && tensor.bytes() > Bytes{0})
-    throw Error(Code::kValue, format("{}: the tensor to be written holds nothing", file));
   std::string shape;
-  for (int64_t d : tensor.shape()) shape += format("{}, ", d);
-  if (tensor.shape().rank() > 1)
+  for (int64_t d : dims) shape += format("{}, ", d);
+  if (dims.size() > 1)
     shape.resize(shape.size() - 2);
-  else if (tensor.shape().rank() == 1)
+  else if (dims.size() == 1)
     shape.resize(shape.size() - 1);  // "(3,)"
   std::string header = format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, shape);
-  header.resize((10 + header.size() + 1 + 63) / 64 * 64 - 11, ' ');
+  header.resize((std::max(least, 10 + header.size() + 1) + 63) / 64 * 64 - 11, ' ');
   header += '\n';
   std::string start(kMagic);
   start += {1, 0, char(header.size() & 255), char(header.size() >> 8)};
-  start += header;
+  return start + header;
+}
+}  // namespace
+
+void write_npy(const std::string& file, const Tensor& tensor) {
+  const std::string start = start_of_file(file, tensor.dtype(), tensor.shape().dims(), 0);
+  if (!tensor.data() && tensor.bytes() > Bytes{0})
+    throw Error(Code::kValue, format("{}: the tensor to be written holds nothing", file));
   AtomicFile out(file);
   out.write(std::as_bytes(std::span(start)));
   if (tensor.data()) out.write({tensor.data(), size_t(tensor.bytes().value)});
   out.commit();
+}
+
+// Room for any shape, so that the header can be written over when the number of rows is known.
+std::string NpyWriter::header() const {
+  return start_of_file(name_, dtype_, row_.with_front(rows_).dims(), 320);
+}
+NpyWriter::NpyWriter(const std::string& file, DType dtype, const Shape& row)
+    : name_(file), dtype_(dtype), row_(row), row_bytes_((size_of(dtype) * row.size()).value), out_((start_of_file(file, dtype, {}, 0), file)) {
+  const std::string start = header();
+  out_.write(std::as_bytes(std::span(start)));
+}
+void NpyWriter::append(std::span<const std::byte> rows) {
+  out_.write(rows);
+  if (row_bytes_) rows_ += int64_t(rows.size()) / row_bytes_;
+}
+void NpyWriter::close() {
+  const std::string start = header();
+  const int fd = open(out_.path().c_str(), O_WRONLY | O_CLOEXEC);
+  const bool written = fd >= 0 && pwrite(fd, start.data(), start.size(), 0) == ssize_t(start.size());
+  const int why = errno;
+  if (fd >= 0) ::close(fd);
+  if (!written) throw Error(Code::kFile, format("{} could not be written: {}", name_, std::strerror(why)));
+  out_.commit();
 }
 
 }  // namespace millpond::io

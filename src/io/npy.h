@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 
+#include "io/atomic_file.h"
 #include "millpond/tensor.h"
 
 namespace millpond::io {
@@ -37,5 +38,23 @@ Tensor read_npy(const std::string& file, std::string account);
 /// Version 1, aligned to 64 bytes as NumPy does; whole or not at all. Throws Error(kDType) for bfloat16, which .npy
 /// lacks.
 void write_npy(const std::string& file, const Tensor& tensor);
+
+/// The same for rows that come bit by bit, their number known at the end only. Without close() there is no file. Holds nothing but a descriptor.
+class NpyWriter {
+ public:
+  NpyWriter(const std::string& file, DType dtype, const Shape& row);
+  /// Whole rows.
+  void append(std::span<const std::byte> rows);
+  int64_t rows() const { return rows_; }
+  void close();
+
+ private:
+  std::string header() const;
+  std::string name_;
+  DType dtype_;
+  Shape row_;
+  int64_t rows_ = 0, row_bytes_ = 0;
+  AtomicFile out_;
+};
 
 }  // namespace millpond::io

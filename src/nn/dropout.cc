@@ -1,9 +1,9 @@
 #include "ops/dropout.h"
 
 #include "base/format.h"
+#include "base/seed.h"
 #include "millpond/layers/regularization.h"
 #include "nn/layer.h"
-#include "nn/seed.h"
 
 namespace millpond {
 namespace nn {
@@ -24,7 +24,7 @@ struct DropoutImpl final : LayerImpl {
 
 Dropout::Dropout(double rate, DropoutOptions options) : Layer(nullptr) {
   if (!(rate >= 0 && rate <= 1)) throw Error(Code::kUsage, format("Dropout: rate is {}, but must lie between 0 and 1", rate));
-  impl_ = nn::make_layer<nn::DropoutImpl>("Dropout", options.name, rate, options.seed ? *options.seed : nn::draw_seed());
+  impl_ = nn::make_layer<nn::DropoutImpl>("Dropout", options.name, rate, options.seed ? *options.seed : draw_seed());
 }
 
 }  // namespace millpond

@@ -7,11 +7,11 @@
 
 #include "base/assert.h"
 #include "base/format.h"
+#include "base/seed.h"
 #include "millpond/layers/input.h"
 #include "millpond/random.h"
 #include "nn/initialize.h"
 #include "nn/network.h"
-#include "nn/seed.h"
 #include "ops/cast.h"
 
 namespace millpond {

@@ -1,9 +1,9 @@
 #include <cmath>
 
 #include "base/format.h"
+#include "base/seed.h"
 #include "millpond/layers/attention.h"
 #include "nn/layer.h"
-#include "nn/seed.h"
 #include "ops/binary.h"
 #include "ops/dropout.h"
 #include "ops/matmul.h"

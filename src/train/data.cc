@@ -68,8 +68,6 @@ void connect(Ready& r, const Data& data, bool check_inputs) {
   }
 }
 
-namespace {
-
 [[noreturn]] void refuse(const Ready& r, const Data& data, const Rows& rows, Refusal bad) {
   const Feed& feed = r.feeds[size_t(bad.lane)];
   const size_t lane = size_t(bad.lane);
@@ -91,8 +89,6 @@ namespace {
   throw Error(Code::kValue, format("row {} of {}{} is {}", row, feed.name, where, std::isnan(value) ? "NaN" : std::isinf(value) ? "infinite" : format("too large for {}", feed.type.dtype)))
       .hint("clean the data, or train with check_inputs off");
 }
-
-}  // namespace
 
 void stage_batch(Team& team, Ready& r, const Data& data, const Rows& rows) {
   if (const Refusal bad = stage(team, r.lanes, rows)) refuse(r, data, rows, bad);

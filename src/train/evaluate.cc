@@ -2,10 +2,12 @@
 #include <cstring>
 
 #include "base/format.h"
+#include "io/npy.h"
 #include "train/hooks.h"
 #include "train/interrupt.h"
 #include "train/model.h"
 #include "train/progress.h"
+#include "train/stream.h"
 
 namespace millpond {
 namespace train {
@@ -37,9 +39,26 @@ int64_t run_in_order(ModelImpl& model, Kind kind, const Data& data, const Evalua
   return steps;
 }
 
-}  // namespace
+// The same from a dataset.
+template <class F>
+int64_t run_in_order(ModelImpl& model, Kind kind, Stream& stream, const EvaluateJob& job, const Interrupt*, F&& f) {
+  Team& team = team_of(job.threads);
+  Ready* ready = nullptr;
+  int64_t first = 0, step = 0;
+  for (; job.steps == 0 || step < job.steps; ++step) {
+    const int64_t samples = stream.advance();
+    if (samples == 0) break;
+    if (!ready || ready->key.batch != samples || job.callbacks.size()) ready = &model.program(kind, samples, job.threads, stream.labels());
+    stream.stage(team, *ready, job.check_inputs);
+    ready->program.run(team);
+    f(*ready, step, first);
+    first += samples;
+  }
+  return step;
+}
 
-Results evaluate(ModelImpl& model, const Data& data, const EvaluateJob& job) {
+template <class From>
+Results evaluate_any(ModelImpl& model, From& from, const EvaluateJob& job, int64_t steps) {
   model.needs_compile("evaluate");
   const Hooks hooks(job.callbacks);
   std::optional<Means> means;
@@ -47,7 +66,7 @@ Results evaluate(ModelImpl& model, const Data& data, const EvaluateJob& job) {
   std::vector<std::string> names;
   hooks.each([](Callback& c) { c.on_test_begin({}); });
   hooks.batch(Callback::kTestBegin, [](Callback& c) { c.on_test_batch_begin(0, {}); });
-  run_in_order(model, Kind::kEvaluate, data, job, nullptr, [&](Ready& r, int64_t step, int64_t first) {
+  run_in_order(model, Kind::kEvaluate, from, job, nullptr, [&](Ready& r, int64_t step, int64_t) {
     if (!means) {
       means.emplace(r);
       for (const Scalar& s : r.scalars) names.push_back(s.name);
@@ -57,7 +76,7 @@ Results evaluate(ModelImpl& model, const Data& data, const EvaluateJob& job) {
     if (!hooks.wants(Callback::kTestBegin | Callback::kTestEnd)) return;
     means->read(entries);
     hooks.batch(Callback::kTestEnd, [&](Callback& c) { c.on_test_batch_end(step, Logs(entries)); });
-    if (first + r.key.batch < data.samples) hooks.batch(Callback::kTestBegin, [&](Callback& c) { c.on_test_batch_begin(step + 1, {}); });
+    if (step + 1 < steps) hooks.batch(Callback::kTestBegin, [&](Callback& c) { c.on_test_batch_begin(step + 1, {}); });
   });
   means->read(entries);
   hooks.each([&](Callback& c) { c.on_test_end(Logs(entries)); });
@@ -66,26 +85,91 @@ Results evaluate(ModelImpl& model, const Data& data, const EvaluateJob& job) {
   return results;
 }
 
-std::vector<Tensor> predict(ModelImpl& model, const Data& data, const EvaluateJob& job) {
-  const nn::Network& net = model.built();
-  const int64_t batch = std::min(job.batch, data.samples), samples = job.steps > 0 ? std::min(data.samples, job.steps * batch) : data.samples;
-  std::vector<Tensor> results;
-  for (const SymbolicTensor& o : net.outputs) results.emplace_back(o.dtype(), o.shape().with_front(samples), "data/predictions");
+int64_t steps_of(int64_t batches, int64_t steps) { return steps > 0 ? (batches >= 0 ? std::min(steps, batches) : steps) : std::max<int64_t>(0, batches); }
+int64_t batches_of(const Data& data, int64_t batch) { return (data.samples + batch - 1) / batch; }
+
+// Where predictions go: kept in arrays (of a known length, or growing), into files, to a function.
+class Sink {
+ public:
+  Sink(const nn::Network& net, const PredictOptions& o, int64_t samples) : o_(o) {
+    if (!o.output_files.empty() && o.output_files.size() != net.outputs.size())
+      throw Error(Code::kUsage, format("predict: {} output_files for a model of {} outputs", o.output_files.size(), net.outputs.size()));
+    for (size_t i = 0; i < net.outputs.size(); ++i) {
+      shapes_.push_back(net.outputs[i].shape());
+      types_.push_back(net.outputs[i].dtype());
+      if (!o.output_files.empty()) files_.push_back(std::make_unique<io::NpyWriter>(o.output_files[i], types_[i], shapes_[i]));
+    }
+    if (streams()) return;
+    parts_.resize(shapes_.size());
+    if (samples >= 0)
+      for (size_t i = 0; i < shapes_.size(); ++i) whole_.emplace_back(types_[i], shapes_[i].with_front(samples), "data/predictions");
+  }
+  void add(const Ready& r, int64_t first) {
+    std::vector<Tensor> outputs;
+    for (size_t i = 0; i < shapes_.size(); ++i) {
+      const int64_t bytes = (size_of(types_[i]) * shapes_[i].size()).value * r.key.batch;
+      const std::byte* from = r.predictions[i];
+      if (!whole_.empty()) std::memcpy(whole_[i].data() + first * (size_of(types_[i]) * shapes_[i].size()).value, from, size_t(bytes));
+      else if (!streams()) std::memcpy(parts_[i].emplace_back(types_[i], shapes_[i].with_front(r.key.batch), "data/predictions").data(), from, size_t(bytes));
+      if (!files_.empty()) files_[i]->append({from, size_t(bytes)});
+      if (o_.output) outputs.push_back(Tensor::view(const_cast<std::byte*>(from), types_[i], shapes_[i].with_front(r.key.batch)));
+    }
+    if (o_.output) o_.output(first, outputs);
+    rows_ += r.key.batch;
+  }
+  Arrays finish() {
+    for (const auto& f : files_) f->close();
+    if (streams()) return {};
+    if (!whole_.empty()) return Arrays(std::move(whole_));
+    Arrays all;
+    for (size_t i = 0; i < shapes_.size(); ++i) {
+      Tensor& t = all.emplace_back(types_[i], shapes_[i].with_front(rows_), "data/predictions");
+      std::byte* to = t.data();
+      for (Tensor& part : parts_[i]) {
+        std::memcpy(to, part.data(), size_t(part.bytes().value));
+        to += part.bytes().value;
+        part = {};  // given back as soon as it is copied
+      }
+    }
+    return all;
+  }
+
+ private:
+  bool streams() const { return o_.output || !files_.empty(); }
+  const PredictOptions& o_;
+  std::vector<Shape> shapes_;
+  std::vector<DType> types_;
+  std::vector<std::unique_ptr<io::NpyWriter>> files_;
+  std::vector<Tensor> whole_;
+  std::vector<std::vector<Tensor>> parts_;
+  int64_t rows_ = 0;
+};
+
+template <class From>
+Arrays predict_any(ModelImpl& model, From& from, const EvaluateJob& job, const PredictOptions& o, int64_t samples, int64_t steps) {
+  Sink sink(model.built(), o, samples);
   const Hooks hooks(job.callbacks);
   hooks.each([](Callback& c) { c.on_predict_begin({}); });
   hooks.batch(Callback::kPredictBegin, [](Callback& c) { c.on_predict_batch_begin(0, {}); });
-  run_in_order(model, Kind::kPredict, data, job, nullptr, [&](Ready& r, int64_t step, int64_t first) {
-    for (size_t i = 0; i < results.size(); ++i) {
-      const int64_t row = results[i].bytes().value / std::max<int64_t>(1, samples);
-      std::memcpy(results[i].data() + first * row, r.predictions[i], size_t(r.key.batch * row));
-    }
+  run_in_order(model, Kind::kPredict, from, job, nullptr, [&](Ready& r, int64_t step, int64_t first) {
+    sink.add(r, first);
     if (!hooks.wants(Callback::kPredictBegin | Callback::kPredictEnd)) return;
     hooks.batch(Callback::kPredictEnd, [&](Callback& c) { c.on_predict_batch_end(step, {}); });
-    if (first + r.key.batch < samples) hooks.batch(Callback::kPredictBegin, [&](Callback& c) { c.on_predict_batch_begin(step + 1, {}); });
+    if (step + 1 < steps) hooks.batch(Callback::kPredictBegin, [&](Callback& c) { c.on_predict_batch_begin(step + 1, {}); });
   });
   hooks.each([](Callback& c) { c.on_predict_end({}); });
-  return results;
+  return sink.finish();
 }
+
+Logs logs_of(const Results& results, std::vector<Logs::Entry>& entries) {
+  for (const auto& [name, value] : results) entries.push_back({name, value});
+  return Logs(entries);
+}
+
+}  // namespace
+
+Results evaluate(ModelImpl& model, const Data& data, const EvaluateJob& job) { return evaluate_any(model, data, job, steps_of(batches_of(data, job.batch), job.steps)); }
+Results evaluate(ModelImpl& model, Stream& stream, const EvaluateJob& job) { return evaluate_any(model, stream, job, steps_of(stream.cardinality(), job.steps)); }
 
 }  // namespace train
 
@@ -93,26 +177,51 @@ Results Model::evaluate(const Arrays& x, const Arrays& y, const EvaluateOptions&
   train::expect_batch(o.batch_size, "evaluate");
   impl_->stop = false;
   const train::Data data = train::check_data(*impl_, x, y, true, "evaluate");
-  const int64_t batches = (data.samples + o.batch_size - 1) / o.batch_size;
-  const train::Hooks attach(o.callbacks, this, {.epochs = 1, .steps = o.steps > 0 ? std::min(o.steps, batches) : batches, .batch_size = o.batch_size, .verbose = o.verbose});
+  const int64_t steps = train::steps_of(train::batches_of(data, o.batch_size), o.steps);
+  const train::Hooks attach(o.callbacks, this, {.epochs = 1, .steps = steps, .batch_size = o.batch_size, .verbose = o.verbose});
   train::Progress progress(o.verbose);
-  progress.begin(0, 0, o.steps > 0 ? std::min(o.steps, batches) : batches);
+  progress.begin(0, 0, steps);
   const Results results = train::evaluate(*impl_, data, {o.batch_size, o.steps, train::threads_or_all(o.threads), o.check_inputs, o.callbacks});
   std::vector<Logs::Entry> entries;
-  for (const auto& [name, value] : results) entries.push_back({name, value});
-  progress.end(o.steps > 0 ? std::min(o.steps, batches) : batches, Logs(entries));
+  progress.end(steps, train::logs_of(results, entries));
+  return results;
+}
+
+Results Model::evaluate(const Dataset& dataset, const EvaluateOptions& o) {
+  impl_->stop = false;
+  if (o.steps == 0 && dataset.cardinality() == INFINITE) throw Error(Code::kUsage, "evaluate: the dataset has no end").hint("give steps");
+  train::Stream stream(*impl_, dataset, true, "evaluate", 0);
+  const int64_t steps = train::steps_of(stream.cardinality(), o.steps);
+  const train::Hooks attach(o.callbacks, this, {.epochs = 1, .steps = steps, .batch_size = stream.batch(), .verbose = o.verbose});
+  train::Progress progress(o.verbose);
+  progress.begin(0, 0, steps);
+  const Results results = train::evaluate(*impl_, stream, {stream.batch(), o.steps, train::threads_or_all(o.threads), o.check_inputs, o.callbacks});
+  std::vector<Logs::Entry> entries;
+  progress.end(steps, train::logs_of(results, entries));
   return results;
 }
 
 Arrays Model::predict(const Arrays& x, const PredictOptions& o) {
   train::expect_batch(o.batch_size, "predict");
   const train::Data data = train::check_data(*impl_, x, {}, false, "predict");
-  const int64_t batches = (data.samples + o.batch_size - 1) / o.batch_size;
-  const train::Hooks attach(o.callbacks, this, {.epochs = 1, .steps = batches, .batch_size = o.batch_size, .verbose = o.verbose});
+  const int64_t batch = std::min(o.batch_size, data.samples), steps = train::steps_of(train::batches_of(data, o.batch_size), o.steps);
+  const train::Hooks attach(o.callbacks, this, {.epochs = 1, .steps = steps, .batch_size = o.batch_size, .verbose = o.verbose});
   train::Progress progress(o.verbose);
-  progress.begin(0, 0, batches);
-  Arrays results = train::predict(*impl_, data, {o.batch_size, o.steps, train::threads_or_all(o.threads), o.check_inputs, o.callbacks});
-  progress.end(o.steps > 0 ? std::min(o.steps, batches) : batches, {});
+  progress.begin(0, 0, steps);
+  Arrays results = train::predict_any(*impl_, data, {o.batch_size, o.steps, train::threads_or_all(o.threads), o.check_inputs, o.callbacks}, o, std::min(data.samples, steps * batch), steps);
+  progress.end(steps, {});
+  return results;
+}
+
+Arrays Model::predict(const Dataset& dataset, const PredictOptions& o) {
+  if (o.steps == 0 && dataset.cardinality() == INFINITE) throw Error(Code::kUsage, "predict: the dataset has no end").hint("give steps");
+  train::Stream stream(*impl_, dataset, false, "predict", 0);
+  const int64_t steps = train::steps_of(stream.cardinality(), o.steps);
+  const train::Hooks attach(o.callbacks, this, {.epochs = 1, .steps = steps, .batch_size = stream.batch(), .verbose = o.verbose});
+  train::Progress progress(o.verbose);
+  progress.begin(0, 0, steps);
+  Arrays results = train::predict_any(*impl_, stream, {stream.batch(), o.steps, train::threads_or_all(o.threads), o.check_inputs, o.callbacks}, o, -1, steps);
+  progress.end(steps, {});
   return results;
 }
 
@@ -123,7 +232,7 @@ Results Model::test_on_batch(const Arrays& x, const Arrays& y) {
 
 Arrays Model::predict_on_batch(const Arrays& x) {
   const train::Data data = train::check_data(*impl_, x, {}, false, "predict_on_batch");
-  return train::predict(*impl_, data, {.batch = data.samples, .threads = usable_threads()});
+  return train::predict_any(*impl_, data, {.batch = data.samples, .threads = usable_threads()}, {}, data.samples, 1);
 }
 
 }  // namespace millpond

@@ -13,6 +13,7 @@
 namespace millpond::train {
 
 struct Data;
+class Stream;
 
 struct ModelImpl {
   explicit ModelImpl(std::shared_ptr<nn::Network> net);
@@ -58,6 +59,9 @@ void connect(Ready& ready, const Data& data, bool check_inputs);
 /// Fills the program's inputs, or throws Error(kValue) naming array, row, value and limit.
 void stage_batch(Team& team, Ready& ready, const Data& data, const Rows& rows);
 
+/// The Error(kValue) for a row that staging refused.
+[[noreturn]] void refuse(const Ready& ready, const Data& data, const Rows& rows, Refusal bad);
+
 /// Running means of the scalars of a program.
 class Means {
  public:
@@ -87,6 +91,6 @@ struct EvaluateJob {
   std::span<const CallbackRef> callbacks = {};
 };
 Results evaluate(ModelImpl& model, const Data& data, const EvaluateJob& job);
-std::vector<Tensor> predict(ModelImpl& model, const Data& data, const EvaluateJob& job);
+Results evaluate(ModelImpl& model, Stream& stream, const EvaluateJob& job);
 
 }  // namespace millpond::train

@@ -1,8 +1,11 @@
 #include "train/places.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/format.h"
+#include "base/segment.h"
+#include "data/pool.h"
 
 namespace millpond::train {
 
@@ -36,6 +39,19 @@ std::vector<Place> places_of_data(const ModelImpl& model) {
   if (model.training) add("x", model.training->x), add("y", model.training->y);
   if (model.validation) add("val_x", model.validation->x), add("val_y", model.validation->y);
   return places;
+}
+
+void charge_pipelines(ledger::Ledger& ledger) {
+  std::map<std::string, Bytes> rest;  // what lies on the heap
+  each_holding([&](const std::string& account, Bytes bytes) {
+    if (account.starts_with("pipeline/")) rest[account] += bytes;
+  });
+  data::each_pipeline_range([&](const std::string& account, const void* begin, Bytes size) {
+    ledger.charge(account, begin, size);
+    rest[account] -= size;
+  });
+  for (const auto& [account, bytes] : rest)
+    if (bytes.value > 0) ledger.charge(account, bytes);
 }
 
 void charge(ledger::Ledger& ledger, const Place& place) {

@@ -19,6 +19,9 @@ std::vector<Place> places_of(const ModelImpl& model);
 /// While fit runs, the arrays it learns from and validates with: data/x0, data/y0, data/val_x0, ...
 std::vector<Place> places_of_data(const ModelImpl& model);
 
+/// What the data pipelines that run now hold: pipeline/<stage>; large buffers with their addresses.
+void charge_pipelines(ledger::Ledger& ledger);
+
 /// A layer's name that is no account's is charged to "<weights or slots>/other".
 void charge(ledger::Ledger& ledger, const Place& place);
 

@@ -103,6 +103,7 @@ struct RunRecord::State {
     ledger::Ledger ledger;
     for (const train::Place& p : train::places_of(model)) train::charge(ledger, p);
     for (const train::Place& p : train::places_of_data(model)) train::charge(ledger, p);
+    train::charge_pipelines(ledger);
     ledger.charge("runfile", writer.memory());
     const ledger::Snapshot snapshot = ledger.snapshot();
     const ledger::Observation observed = ledger::observe(snapshot);

@@ -68,7 +68,9 @@ void measure_leak(const Case& c, const Match& m, bool main, Finding& f) {
   const double part =
       main ? 1 : m.share;  // the main finding carries what resident memory shows; others their own share
   f.unit = follow(c, m);
-  const double rate = f.unit == c.periods.unit ? 1 : c.periods.rate(f.unit);
+  double rate = f.unit == c.periods.unit ? 1 : c.periods.rate(f.unit);
+  // A program that says nothing of its rounds: how often the line runs tells more than seconds.
+  if (f.unit == Unit::kSecond && m.additions > 0) f.unit = Unit::kCall, rate = m.additions;
   f.bytes_per_unit = part * g.slope.value / rate;
   f.bytes_per_unit_range = {part * g.slope.range.low / rate, part * g.slope.range.high / rate};
   f.units_seen = c.periods.length() * rate;

@@ -78,17 +78,20 @@ class Rhythm(unittest.TestCase):
             at = probes._after(at)
         self.assertEqual(found, [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96])
 
-    def test_the_first_two_probes_are_free_and_later_ones_cost_two_percent(self):
-        saved = probes._done, probes._last_end, probes._last_cost
+    def test_the_second_probe_costs_five_percent_unless_the_program_grew_and_later_ones_two(self):
+        saved = probes._done, probes._last_end, probes._last_cost, probes._last_rss
         try:
-            probes._done, probes._last_end, probes._last_cost = 1, 100.0, 0.3
+            probes._done, probes._last_end, probes._last_cost, probes._last_rss = 1, 100.0, 0.3, 1 << 50
+            self.assertFalse(probes._affordable(101.0))
+            self.assertTrue(probes._affordable(107.0))
+            probes._last_rss = 0  # whatever there is now is more
             self.assertTrue(probes._affordable(101.0))
             self.assertFalse(probes._affordable(100.2))
             probes._done = 2
             self.assertFalse(probes._affordable(110.0))
             self.assertTrue(probes._affordable(116.0))
         finally:
-            probes._done, probes._last_end, probes._last_cost = saved
+            probes._done, probes._last_end, probes._last_cost, probes._last_rss = saved
 
     LOOP = """
         import time

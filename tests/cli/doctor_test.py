@@ -241,9 +241,9 @@ class Watch(Doctor):
             """
         found, done = self.watched(textwrap.dedent(text))
         finding = found["findings"][0]
-        self.assertEqual((found["verdict"], finding["cause"], finding["unit"]), ("leak", "C14", "second"), found["sentence"])
+        self.assertEqual((found["verdict"], finding["cause"], finding["unit"]), ("leak", "C14", "call"), found["sentence"])
         self.assertEqual((finding["blame"]["line"], finding["blame"]["function"]), (6, "Archive.add"))
-        self.assertLess(abs(finding["bytes_per_unit"] / 15e6 - 1), 0.3)
+        self.assertLess(abs(finding["bytes_per_unit"] / 1.5e6 - 1), 0.3)
 
     def test_the_file_of_a_long_run_stays_small(self):
         # As many rounds as ten hours of training have, of several kinds, and hundreds of places that hold memory. Bounds are by number, not by time.

@@ -12,9 +12,10 @@ from pathlib import Path
 
 # Ladders, lowest level first. A folder sees the levels below it, in every ladder that names it.
 ENGINE = ["base", "ledger plan runfile events", "graph", "ops", "passes", "backend", "runtime", "nn data io dist", "train"]
+DATA = ["base", "io", "data"]  # datasets read the files of io
 WATCH = ["base", "ledger runfile", "probe", "watch"]
 DOCTOR = ["base", "ledger runfile events", "verdict", "report", "serve"]
-LADDERS = [[level.split() for level in ladder] for ladder in (ENGINE, WATCH, DOCTOR)]
+LADDERS = [[level.split() for level in ladder] for ladder in (ENGINE, DATA, WATCH, DOCTOR)]
 ALONE = {"probe"}  # lives in a stranger's process: includes no other folder
 TOP = {"cli", "python"}  # see everything but each other
 

@@ -535,6 +535,9 @@ TEST_CASE("K2: something fills while training begins and stays; what was there b
   begin.sites.push_back({0, mb(1), 10, {mb(1)}});
   run.evidence.marks.insert(run.evidence.marks.begin(), begin);
   check(run, "K2", 12, Kind::kCache);
+  Run import = run;
+  import.evidence.sites.back().frames.insert(import.evidence.sites.back().frames.begin(), library("<frozen importlib._bootstrap>", 241, "_load"));
+  CHECK(first_cause(import.judged()) != "K2");
   Run slots = run;
   for (Mark& m : slots.evidence.marks)
     for (SiteState& state : m.sites) state.blocks = 2;  // two arrays: the slots of an optimiser

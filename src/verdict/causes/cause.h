@@ -16,6 +16,7 @@ struct Match {
   double bytes = 0;   // of what does not grow
   double confidence = 0.7;
   std::optional<Unit> unit{};  // growth follows this; otherwise the period
+  double additions = 0;        // how often in a period the blamed line adds; 0: not known
   std::optional<Place> blame{};
   std::string title{}, holder{}, fix{};  // empty: the cause's own title and fix
   std::vector<std::string> evidence{};

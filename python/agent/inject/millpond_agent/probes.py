@@ -1,6 +1,7 @@
 """Probes: gc.collect and malloc_trim together at rounds 4, 8, 16, ... of the leading series, resident size before and after each: what
 gc gives back was garbage in cycles, what trim gives back was free already. They must not cure the patient, so they are few, and
-they take at most 2 % of the time (the first two are always made: a short run has no more).
+they take at most 2 % of the time. The first is always made; the second costs at most 5 %, or comes all the same when the program grew since the first: a short
+run has no more than these, and a large framework has so many objects that each takes a good part of a second.
 Between them lighter looks at what the user's code holds (holders.py) at rounds 2, 3, 4, 6, 8, 12, 16, ..."""
 
 import gc
@@ -12,6 +13,8 @@ from . import calls, counters, holders, link, state
 
 enabled = os.environ.get("MILLPOND_PROBES", "1") != "0"
 kShare = 0.02
+kSecondShare = 0.05
+kGrown = 0.015  # of resident memory
 _page = os.sysconf("SC_PAGE_SIZE")
 _done = 0
 _last_end = None
@@ -63,7 +66,7 @@ def _affordable(now):
         return True
     since = now - _last_end
     if _done < 2:
-        return since > _last_cost
+        return since > _last_cost and (_last_cost <= kSecondShare * since or rss() - _last_rss > max(5 << 20, kGrown * _last_rss))
     return _last_cost <= kShare * since
 
 

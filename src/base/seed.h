@@ -2,9 +2,9 @@
 #pragma once
 #include <cstdint>
 
-namespace millpond::nn {
+namespace millpond {
 
 /// The next seed of the stream that set_random_seed starts; without it, from the system's entropy.
 uint64_t draw_seed();
 
-}  // namespace millpond::nn
+}  // namespace millpond

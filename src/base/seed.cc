@@ -1,4 +1,4 @@
-#include "nn/seed.h"
+#include "base/seed.h"
 
 #include <mutex>
 #include <optional>
@@ -18,7 +18,7 @@ void set_random_seed(uint64_t seed) {
   stream.emplace(seed);
 }
 
-uint64_t nn::draw_seed() {
+uint64_t draw_seed() {
   const std::lock_guard lock(mutex);
   if (!stream) stream.emplace(uint64_t{std::random_device()()} << 32 | std::random_device()());
   return stream->next();

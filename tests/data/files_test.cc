@@ -1,0 +1,202 @@
+// Sources that read files of other formats, and changes to images. The formats themselves are tested in formats/.
+#include <doctest/doctest.h>
+
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include <jpeglib.h>  // wants cstdio before it
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "base/format.h"
+#include "data/formats/example.h"
+#include "data/formats/tfrecord.h"
+#include "support.h"
+
+using namespace millpond;
+using namespace millpond::test;
+
+namespace {
+struct Folder {
+  Folder() : path(std::filesystem::temp_directory_path() / ("millpond_files_" + std::to_string(getpid()))) { std::filesystem::create_directories(path); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string operator/(const std::string& name) const { return (path / name).string(); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((path / name).parent_path());
+    std::ofstream(path / name, std::ios::binary) << text;
+    return (path / name).string();
+  }
+  std::filesystem::path path;
+};
+
+// A plain colour, so that any decoder gives (nearly) it back.
+std::string jpeg(int height, int width, int value) {
+  jpeg_compress_struct c{};
+  jpeg_error_mgr errors{};
+  c.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&c);
+  unsigned char* out = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&c, &out, &size);
+  c.image_width = JDIMENSION(width), c.image_height = JDIMENSION(height), c.input_components = 3, c.in_color_space = JCS_RGB;
+  jpeg_set_defaults(&c);
+  jpeg_start_compress(&c, TRUE);
+  std::vector<JSAMPLE> row(size_t(width) * 3, JSAMPLE(value));
+  for (int y = 0; y < height; ++y) {
+    JSAMPROW r = row.data();
+    jpeg_write_scanlines(&c, &r, 1);
+  }
+  jpeg_finish_compress(&c);
+  std::string bytes(reinterpret_cast<char*>(out), size);
+  free(out);
+  jpeg_destroy_compress(&c);
+  return bytes;
+}
+std::string words(const Tensor& t) { return {reinterpret_cast<const char*>(t.data()), size_t(t.size())}; }
+}  // namespace
+
+TEST_CASE("a CSV file becomes x and y, row by row and straight into batches") {
+  const Folder folder;
+  std::string text = "a,b,c,class\n";
+  for (int i = 0; i < 1000; ++i) text += format("{},{:.2f},{},{}\n", i, i * 0.25, -i, i % 3);
+  const std::string file = folder.write("x.csv", text);
+  const Dataset d = Dataset::from_csv(file, {.label = "class"});
+  CHECK(to_string(d.element_spec()) == "(float32 [3], int64 [])");
+  int64_t n = 0;
+  for (const Element& e : d) {
+    CHECK(e[0].at(0) == double(n));
+    CHECK(e[0].at(1) == n * 0.25);
+    CHECK(e[0].at(2) == double(-n));
+    CHECK(e[1].at(0) == double(n % 3));
+    ++n;
+  }
+  CHECK(n == 1000);
+  const std::vector<Item> rows = collect(d);
+  CHECK(collect(d.batch(7).unbatch()) == rows);
+  CHECK(collect(d.skip(900)).size() == 100);
+  CHECK(collect(d.repeat(2)).size() == 2000);
+  for (const Element& e : Dataset::from_csv(file, {.columns = {"c", "a"}, .pack = false}).take(2).skip(1)) {
+    CHECK(e.size() == 2);
+    CHECK(e[0].dtype() == DType::kInt64);
+    CHECK(e[0].at(0) == -1);
+  }
+  DatasetIterator it = d.shuffle({.bytes = 64_KiB, .seed = 1}).batch(32).with_options({.budget = 4_MiB}).iterator();
+  Element e;
+  for (int i = 0; i < 5; ++i) it.next(e);
+  const Item next = [&] {
+    DatasetIterator other = d.shuffle({.bytes = 64_KiB, .seed = 1}).batch(32).with_options({.budget = 4_MiB}).iterator();
+    other.restore(it.save());
+    Element f;
+    other.next(f);
+    return plain(f);
+  }();
+  it.next(e);
+  CHECK(same(e, next));
+}
+
+TEST_CASE("bad CSV rows are refused with file and line, or left out and counted") {
+  const Folder folder;
+  const std::string file = folder.write("bad.csv", "a,b\n1,2\n3\n4,5\n");
+  const std::string text = message_of([&] { collect(Dataset::from_csv(file)); });
+  CHECK(text.find("bad.csv") != std::string::npos);
+  const Dataset d = Dataset::from_csv(file, {.skip_bad_rows = true});
+  CHECK(collect(d).size() == 2);
+  CHECK(d.explain().find("1 left out") != std::string::npos);
+}
+
+TEST_CASE("TFRecords come as bytes or as features, through several files") {
+  const Folder folder;
+  for (int f = 0; f < 2; ++f) {
+    data::RecordWriter writer(folder / format("{}.tfrecord", f), f ? data::Compression::kNone : data::Compression::kNone);
+    data::ExampleWriter example;
+    for (int i = 0; i < 5; ++i) {
+      const float x[3] = {float(f * 5 + i), 0.5f, -1.f};
+      const int64_t y = i % 2;
+      example.clear();
+      example.add("x", std::span<const float>(x));
+      example.add("y", std::span<const int64_t>(&y, 1));
+      example.add("name", std::string_view("row" + std::to_string(i)));
+      writer.write(example.finish());
+    }
+    writer.close();
+  }
+  const std::vector<std::string> files{folder / "0.tfrecord", folder / "1.tfrecord"};
+  CHECK(collect(Dataset::from_tfrecord(files)).size() == 10);
+  const Dataset d = Dataset::from_tfrecord(files, {.features = {{"x", DType::kFloat32, {3}}, {"y", DType::kInt32, {}}, {"name", DType::kUInt8, {}}}});
+  int64_t n = 0;
+  for (const Element& e : d) {
+    CHECK(e[0].at(0) == double(n));
+    CHECK(e[1].at(0) == double(n % 5 % 2));
+    CHECK(words(e[2]) == "row" + std::to_string(n % 5));
+    ++n;
+  }
+  CHECK(n == 10);
+  const std::string missing = message_of([&] { collect(Dataset::from_tfrecord(files, {.features = {{"z", DType::kFloat32, {}}}})); });
+  CHECK(missing.find("0.tfrecord, record 0: feature \"z\" is missing") != std::string::npos);
+  const std::string shape = message_of([&] { collect(Dataset::from_tfrecord(files, {.features = {{"x", DType::kFloat32, {4}}}})); });
+  CHECK(shape.find("has 3 values") != std::string::npos);
+}
+
+TEST_CASE("lines of text, one after the other through the files") {
+  const Folder folder;
+  const Dataset d = Dataset::from_text({folder.write("a.txt", "one\ntwo\r\n"), folder.write("b.txt", "\nthree")});
+  std::vector<std::string> lines;
+  for (const Element& e : d) lines.push_back(words(e[0]));
+  CHECK(lines == std::vector<std::string>{"one", "two", "", "three"});
+}
+
+TEST_CASE("a folder of images: classes from its folders, resized, shuffled by name, bad ones told or left out") {
+  const Folder folder;
+  for (int i = 0; i < 12; ++i) folder.write(format("{}/{}.jpg", i % 2 ? "dark" : "bright", i), jpeg(20 + i, 30, i % 2 ? 20 + i : 200 + i));
+  const Dataset d = Dataset::from_image_folder(folder / "", {.height = 16, .width = 24, .parallel = 2});
+  CHECK(d.class_names() == std::vector<std::string>{"bright", "dark"});
+  CHECK(d.batch(3).class_names().size() == 2);
+  CHECK(d.cardinality() == 12);
+  CHECK(to_string(d.element_spec()) == "(float32 [16, 24, 3], int32 [])");
+  for (const Element& e : d) CHECK((e[0].at(0) > 128) == (e[1].at(0) == 0));
+  const Dataset shuffled = d.shuffle({.seed = 4});
+  std::set<double> seen;
+  for (const Element& e : shuffled) seen.insert(std::round(e[0].at(0)));
+  CHECK(seen.size() == 12);
+  CHECK(shuffled.explain().find("permuted numbers") != std::string::npos);
+  CHECK(collect(shuffled) != collect(d));
+  folder.write("dark/99.jpg", "this is no image");
+  const std::string text = message_of([&] { collect(Dataset::from_image_folder(folder / "")); });
+  CHECK(text.find("99.jpg") != std::string::npos);
+  CHECK(collect(Dataset::from_image_folder(folder / "", {.skip_bad_images = true})).size() == 12);
+}
+
+TEST_CASE("augmentation follows seed, epoch and place, not threads") {
+  Tensor x(DType::kUInt8, {40, 12, 10, 3});
+  Random r(3);
+  for (uint8_t& v : x.values<uint8_t>()) v = uint8_t(r.below(256));
+  const auto make = [&](int64_t parallel, uint64_t seed) {
+    return Dataset::from_arrays(x).augment({.flip_horizontal = true, .flip_vertical = true, .crop_height = 8, .crop_width = 8, .rotation = 0.1, .brightness = 0.2, .resize_height = 6, .resize_width = 7, .parallel = parallel, .seed = seed});
+  };
+  CHECK(to_string(make(1, 1).element_spec()) == "(uint8 [6, 7, 3])");
+  CHECK(collect(make(1, 1)) == collect(make(3, 1)));
+  CHECK(collect(make(1, 1)) != collect(make(1, 2)));
+  DatasetIterator it = make(2, 1).iterator();
+  Element a, b;
+  it.next(a);
+  it.rewind(1);
+  it.next(b);
+  CHECK_FALSE(plain(a) == plain(b));
+  // Flips alone: each image is the original or its mirror, and both occur.
+  int mirrored = 0;
+  int64_t i = 0;
+  for (const Element& e : Dataset::from_arrays(x).augment({.flip_horizontal = true, .seed = 9})) {
+    const uint8_t first = e[0].values<uint8_t>()[0], left = x.rows(i, i + 1).values<uint8_t>()[0], right = x.rows(i, i + 1).values<uint8_t>()[27];
+    CHECK((first == left || first == right));
+    mirrored += first == right && left != right;
+    ++i;
+  }
+  CHECK(mirrored > 8);
+  CHECK(mirrored < 32);
+  CHECK(message_of([&] { Dataset::from_arrays(x).batch(2).augment({}); }).find("augment comes before batch") != std::string::npos);
+}
