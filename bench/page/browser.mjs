@@ -14,7 +14,8 @@ const paints = [];
 for (let i = 0; i < 3; ++i) {
   const page = await context.newPage();
   await page.goto(`file://${file}`);
-  await page.waitForSelector("main[data-ready] .uplot canvas");
+  await page.waitForSelector("#answer h1");
+  await page.waitForSelector(".uplot canvas");
   paints.push(await page.evaluate(() => new Promise(done => requestAnimationFrame(() => done(performance.now()))))); // from navigation to the frame with the chart in it
   await page.close();
 }
