@@ -114,19 +114,22 @@ function App({first, live}: {first: PageData; live: boolean}) {
   );
 }
 
+/** Of a run that goes on; right after its start the server has not looked at it yet. */
+async function liveDocument(): Promise<PageData> {
+  for (;;) {
+    const reply = await fetch(`${location.pathname}data`, {cache: "no-store"});
+    if (reply.ok) return parseDocument(await inflate(new Uint8Array(await reply.arrayBuffer())));
+    if (reply.status !== 503) throw new Error(`the server said ${reply.status}`);
+    await new Promise(again => setTimeout(again, 300));
+  }
+}
+
 async function start() {
   const app = document.getElementById("app")!;
   const text = document.getElementById("data")?.textContent?.trim() ?? "";
   try {
-    let data: PageData;
     const live = text === "" || text.startsWith("<!--");
-    if (live) {
-      const reply = await fetch(`${location.pathname}data`, {cache: "no-store"});
-      if (!reply.ok) throw new Error(`the server said ${reply.status}`);
-      data = parseDocument(await inflate(new Uint8Array(await reply.arrayBuffer())));
-    } else {
-      data = parseDocument(await inflate(fromBase64(text)));
-    }
+    const data = live ? await liveDocument() : parseDocument(await inflate(fromBase64(text)));
     app.textContent = "";
     render(<App first={data} live={live} />, app);
   } catch (error) {
