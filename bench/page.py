@@ -33,7 +33,7 @@ def large_run(path, megabytes=20):
         sites.append(db.execute("INSERT INTO sites (process, frames, total_bytes, total_blocks, freed_bytes) VALUES (?, ?, ?, ?, 0)", (process, stack, 10**8, 1000)).lastrowid)
     end = db.execute("SELECT max(t) FROM marks").fetchone()[0]
     n, last = 0, marks[-1]
-    while os.path.getsize(path) < megabytes << 20 and n < 600:
+    while os.path.getsize(path) < megabytes << 20 and n < 900:
         n += 1
         mark = db.execute('INSERT INTO marks (process, t, kind, name, "index", period, rss, heap_in_use, heap_free, heap_mapped, python_arenas, processes, units) '
                           "VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, 1, ?)",

@@ -15,7 +15,8 @@
 #include "report/compare.h"
 #include "report/doctor.h"
 #include "report/moment.h"
-#include "verdict/case.h"
+#include "verdict/notes.h"
+#include "verdict/periods.h"
 
 namespace millpond::report {
 namespace {
@@ -216,12 +217,12 @@ Json place(const std::optional<verdict::Place>& p, const SourceLine& source) {
   return j;
 }
 
-Json findings(const RunContents& run, const verdict::Case& c, const SourceLine& source) {
+Json findings(const RunContents& run, const verdict::Notes& notes, const SourceLine& source) {
   Json list = Json::array();
   for (const verdict::Finding& f : run.verdict.findings) {
     if (list.size() >= kMostFindings) break;
     Json chain = Json::array();
-    for (const verdict::Container& k : c.notes.containers)
+    for (const verdict::Container& k : notes.containers)
       if (f.blame && k.place.line == f.blame->line && k.place.file == f.blame->file && chain.empty())
         for (const std::string& step : k.chain) chain.push_back(cut(step, 400));
     Json evidence = Json::array(), forecast;
@@ -453,7 +454,7 @@ void put(std::string& page, std::string_view mark, const std::string& text) {
 
 PageJson page_run(const RunContents& run, const SourceLine& source) {
   const verdict::Evidence& e = run.evidence;
-  const verdict::Case c(e);
+  const verdict::Notes notes = verdict::read_notes(e);
   Strings strings;
   Json probes = Json::array(), limits = Json::array(), advice = Json::array();
   for (const size_t i : spread(e.probes.size(), 200)) {
@@ -476,10 +477,10 @@ PageJson page_run(const RunContents& run, const SourceLine& source) {
             {"accounts", accounts(run)},
             {"marks", marks(run, strings)},
             {"phases", phases(run, strings)},
-            {"periods", periods(c.periods)},
+            {"periods", periods(verdict::find_periods(e, notes.lead))},
             {"probes", std::move(probes)},
             {"limits", std::move(limits)},
-            {"findings", findings(run, c, source)},
+            {"findings", findings(run, notes, source)},
             {"advice", std::move(advice)},
             {"sites", sites(e, strings, source)},
             {"programs", programs(run, strings)},

@@ -148,7 +148,7 @@ describe("the chart", () => {
     const between = await page.locator(".between").innerText();
     const [, a, b] = between.match(/resident ([\d.]+) MiB → ([\d.]+) MiB/).map(Number);
     assert.ok(b > a, between);
-    assert.equal(await page.getByRole("button", {name: "A to B"}).getAttribute("aria-pressed"), "true");
+    await page.locator("button[aria-pressed=true]", {hasText: "A to B"}).waitFor({timeout: 2000});
     assert.ok((await page.locator(".icicle .grow").count()) > 0);
     assert.match((await texts(page, "table.places tbody tr"))[0], /\+.*MiB[\s\S]*leaky_training\.py:24/);
     assert.deepEqual(await axe(page), []);

@@ -9,8 +9,14 @@ type Choice = "peak" | "end" | "a" | "b" | "difference" | "growth";
 const kRow = 1.5; // rem
 const kMostRows = 60;
 
-export function Holders({run, moments}: {run: Run; moments: Moments | null}) {
+export function Holders({run, moments: wanted}: {run: Run; moments: Moments | null}) {
   const sites = run.sites;
+  // The chart answers first; the tree follows in a task of its own.
+  const [moments, setMoments] = useState(wanted);
+  useEffect(() => {
+    const later = setTimeout(() => setMoments(wanted), 0);
+    return () => clearTimeout(later);
+  }, [wanted]);
   const [choice, setChoice] = useState<Choice>("peak");
   const [all, setAll] = useState(false);
   const [query, setQuery] = useState("");
@@ -145,7 +151,7 @@ function Icicle({tree, difference, query}: {tree: Call; difference: boolean; que
   const depth = Math.max(...rects.map(r => r.depth)) + 1;
   const active = byId.has(current) ? current : root.id;
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
-  const hit = (c: Call) => !words.length || !c.frame || words.every(w => `${c.frame!.file} ${c.frame!.function} ${c.frame!.text}`.toLowerCase().includes(w));
+  const hit = (c: Call) => !words.length || !c.frame || words.every(w => c.frame!.words.includes(w));
   const text = (c: Call) => `${nameOf(c)}${c.frame ? `, ${shown(shortPath(c.frame.file, 80))}${c.frame.line > 0 ? `:${c.frame.line}` : ""}` : ""}: ${difference ? signedBytes(c.net) : bytes(c.weight)}, ${percent(c.weight / tree.weight)}`;
   const open = (c: Call) => {
     setFocus(c.id === root.id ? (focus.length > 1 ? focus.slice(0, -1) : focus) : [...focus, c.id]);

@@ -155,23 +155,25 @@ function draw(box: HTMLCanvasElement, program: Program, groups: string[], call: 
     const [x0, x1, y0, y1] = [x(b.first), x(b.last + 1), y(b.offset + b.size), y(b.offset)];
     ctx.fillStyle = c.band[groups.indexOf(groupOf(b.account)) % 8];
     ctx.fillRect(x0, y0, Math.max(1, x1 - x0 - (x1 - x0 > 3 ? 1 : 0)), Math.max(0.75, y1 - y0 - (y1 - y0 > 3 ? 1 : 0)));
-    if (x1 - x0 > 46 && y1 - y0 > 13) labels.push({b, width: x1 - x0, height: y1 - y0});
+    if (x1 - x0 > 46 && y1 - y0 > 9.5) labels.push({b, width: x1 - x0, height: y1 - y0});
   }
   // names, on a ground of their own so that they can be read on every colour
-  ctx.font = `11px ${c.sans}`;
   ctx.textAlign = "left";
-  for (const {b, width} of labels) {
+  for (const {b, width, height} of labels) {
+    const size = height > 14 ? 11 : 8.5;
+    ctx.font = `${size}px ${c.sans}`;
     const text = shown(b.name, 60);
-    const most = Math.floor((width - 14) / 6.2);
+    const most = Math.floor((width - 14) / (size * 0.57));
     const cut = text.length > most ? `${text.slice(0, Math.max(1, most - 1))}…` : text;
     const at = {x: x(b.first) + 4, y: (y(b.offset) + y(b.offset + b.size)) / 2};
     ctx.fillStyle = c.surface;
     ctx.globalAlpha = 0.82;
-    ctx.fillRect(at.x, at.y - 7, ctx.measureText(cut).width + 7, 14);
+    ctx.fillRect(at.x, at.y - size * 0.6, ctx.measureText(cut).width + 7, size * 1.2);
     ctx.globalAlpha = 1;
     ctx.fillStyle = c.ink;
     ctx.fillText(cut, at.x + 3, at.y + 0.5);
   }
+  ctx.font = `11px ${c.sans}`;
   ctx.strokeStyle = c.ink;
   ctx.setLineDash([5, 4]);
   ctx.beginPath();

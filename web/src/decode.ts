@@ -42,6 +42,8 @@ export interface Frame {
   user: boolean;
   named: boolean;
   text: string;
+  /** file, function and source in small letters, to search in */
+  words: string;
 }
 export interface Snapshot {
   t: number;
@@ -131,6 +133,7 @@ export function decodeRun(data: RunData): Run {
 function decodeSites(s: NonNullable<RunData["sites"]>, name: (id: number) => string): Sites {
   const [file, fn, line, flags] = [column(s.frames.file), column(s.frames.function), column(s.frames.line), column(s.frames.flags)];
   const frames = Array.from(file, (f, i) => ({
+    words: `${name(f)} ${name(fn[i])} ${s.frames.text[i] ?? ""}`.slice(0, 2000).toLowerCase(),
     id: i, file: name(f), function: name(fn[i]), line: line[i], native: (flags[i] & 1) > 0, user: (flags[i] & 2) > 0, named: (flags[i] & 4) > 0,
     text: s.frames.text[i] ?? "",
   }));

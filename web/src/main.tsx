@@ -63,6 +63,12 @@ function App({first, live}: {first: PageData; live: boolean}) {
   const [theme, toggle] = useTheme();
   const [moments, setMoments] = useState<Moments | null>(null);
   const [which, setWhich] = useState(0);
+  // The answer and the chart are painted first, the rest in the frame after.
+  const [rest, setRest] = useState(false);
+  useEffect(() => {
+    const later = setTimeout(() => setRest(true), 0);
+    return () => clearTimeout(later);
+  }, []);
   useEffect(() => (live ? follow(location.pathname, setData, setState) : undefined), [live]);
   const runs = useMemo(() => data.runs.map(decodeRun), [data]);
   const run = runs[Math.min(which, runs.length - 1)];
@@ -86,7 +92,7 @@ function App({first, live}: {first: PageData; live: boolean}) {
           <button class="plain-button" onClick={toggle} aria-label={theme === "dark" ? "Light theme" : "Dark theme"}>{theme === "dark" ? "Light" : "Dark"}</button>
         </div>
       </header>
-      <main class="wrap" data-ready="true">
+      <main class="wrap" data-ready={rest ? "true" : undefined}>
         {two ? <Compare compare={data.compare!} runs={runs} theme={theme} /> : <Answer run={run} live={live} />}
         {two && (
           <div class="segments" role="group" aria-label="Which run is shown below" style={{justifySelf: "start"}}>
@@ -94,29 +100,36 @@ function App({first, live}: {first: PageData; live: boolean}) {
           </div>
         )}
         <Timeline key={`t${which}`} run={run} theme={theme} moments={moments} setMoments={setMoments} />
-        <Findings run={run} />
-        {run.programs.length > 0 && <PlanSection key={`p${which}`} run={run} theme={theme} />}
-        <Holders key={`h${which}`} run={run} moments={moments} />
-        <Measured run={run} />
+        {rest && (
+          <>
+            <Findings run={run} />
+            {run.programs.length > 0 && <PlanSection key={`p${which}`} run={run} theme={theme} />}
+            <Holders key={`h${which}`} run={run} moments={moments} />
+            <Measured run={run} />
+          </>
+        )}
       </main>
       <footer><div class="wrap">Made by Millpond {shown(data.version, 40)} from {shown(data.runs.map(r => r.name).join(" and "), 300)}. Nothing on this page was fetched, and nothing of it is sent anywhere.</div></footer>
     </>
   );
 }
 
+/** Of a run that goes on; right after its start the server has not looked at it yet. */
+async function liveDocument(): Promise<PageData> {
+  for (;;) {
+    const reply = await fetch(`${location.pathname}data`, {cache: "no-store"});
+    if (reply.ok) return parseDocument(await inflate(new Uint8Array(await reply.arrayBuffer())));
+    if (reply.status !== 503) throw new Error(`the server said ${reply.status}`);
+    await new Promise(again => setTimeout(again, 300));
+  }
+}
+
 async function start() {
   const app = document.getElementById("app")!;
   const text = document.getElementById("data")?.textContent?.trim() ?? "";
   try {
-    let data: PageData;
     const live = text === "" || text.startsWith("<!--");
-    if (live) {
-      const reply = await fetch(`${location.pathname}data`, {cache: "no-store"});
-      if (!reply.ok) throw new Error(`the server said ${reply.status}`);
-      data = parseDocument(await inflate(new Uint8Array(await reply.arrayBuffer())));
-    } else {
-      data = parseDocument(await inflate(fromBase64(text)));
-    }
+    const data = live ? await liveDocument() : parseDocument(await inflate(fromBase64(text)));
     app.textContent = "";
     render(<App first={data} live={live} />, app);
   } catch (error) {

@@ -52,8 +52,19 @@ export interface Place {
   user: boolean;
 }
 
-/** Where a stack belongs: the innermost line of the user's own, otherwise the innermost function with a name. */
+const places = new WeakMap<Sites, Map<number[], Place>>();
+
+/** Where a stack belongs, found once. */
 export function placeOf(sites: Sites, stack: number[]): Place {
+  let known = places.get(sites);
+  if (!known) places.set(sites, (known = new Map()));
+  let place = known.get(stack);
+  if (!place) known.set(stack, (place = findPlace(sites, stack)));
+  return place;
+}
+
+/** Where a stack belongs: the innermost line of the user's own, otherwise the innermost function with a name. */
+function findPlace(sites: Sites, stack: number[]): Place {
   const own = stack.find(id => sites.frames[id].user && !sites.frames[id].file.includes("__autograph_generated_file"));
   const id = own ?? stack.find(k => sites.frames[k].named) ?? stack[0];
   if (id === undefined) return {key: "?", frame: -1, label: "not known", user: false};

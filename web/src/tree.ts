@@ -78,17 +78,20 @@ export interface Rect {
   parent: number;
 }
 
-/** Rectangles of the calls below `focus` (itself included), widths as shares of 1; what is narrower than `least` is left out. */
-export function rectangles(focus: Call, least = 0.0015): Rect[] {
+/** Rectangles of the calls below `focus` (itself included), widths as shares of 1; what is narrower than `least` is left out, and of more than `most` the narrowest. */
+export function rectangles(focus: Call, least = 0.0015, most = 300): Rect[] {
   const root = hierarchy(focus, c => c.children.filter(k => k.weight >= least * focus.weight)).sum(c => c.own);
   // What was left out still takes its room.
   root.eachAfter(node => ((node as {value?: number}).value = node.data.weight));
   root.sort((a, b) => b.data.weight - a.data.weight);
   partition<Call>().size([1, root.height + 1])(root);
-  return root.descendants().map(node => {
+  const all = root.descendants().map(node => {
     const n = node as typeof node & {x0: number; x1: number};
     return {call: n.data, x: n.x0, width: n.x1 - n.x0, depth: n.depth, parent: n.parent ? n.parent.data.id : -1};
   });
+  if (all.length <= most) return all;
+  // A call is never wider than its caller, so the widest of all still hang together.
+  return all.sort((a, b) => b.width - a.width || a.depth - b.depth).slice(0, most);
 }
 
 export interface Row {
@@ -122,6 +125,6 @@ export function table(sites: Sites, look: Look): Row[] {
 
 /** Every word of the query is somewhere in file, function or source of the place; letters of any case. */
 export function matches(row: Row, query: string): boolean {
-  const text = `${row.label} ${row.frame?.file ?? ""} ${row.frame?.function ?? ""} ${row.frame?.text ?? ""}`.toLowerCase();
+  const text = row.frame?.words ?? row.label.toLowerCase();
   return query.toLowerCase().split(/\s+/).filter(Boolean).every(word => text.includes(word));
 }
