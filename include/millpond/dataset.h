@@ -91,7 +91,7 @@ class Buffers {
   uint64_t seed_;
 };
 
-/// Changes an element: puts other tensors into it, takes some out, adds some. f(element) or f(element, buffers).
+/// Changes an element: puts other tensors into it, takes some out, adds some. f(element) or f(element, buffers). A parallel map calls it from several threads at once.
 class MapFunction {
  public:
   template <class F>

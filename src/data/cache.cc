@@ -85,7 +85,6 @@ class CacheIterator final : public Unary {
     if (!complete_) {
       if (!input_->next(e)) {
         complete_ = true;
-        ended_ = true;
         tell();
         at_ = count();
         return false;
@@ -150,7 +149,7 @@ class CacheIterator final : public Unary {
     file_.clear();
     held_ = {};
     spilled_ = 0;
-    complete_ = ended_ = false;
+    complete_ = false;
   }
   void tell() {
     stage_.decide(spilled_ == 0 ? format("{} elements, all in memory", kept_.size()) : format("{} elements in memory, {} ({}) in a file, because {} is the bound", kept_.size(), spilled_, Bytes{file_.size()}, memory_));
@@ -160,7 +159,7 @@ class CacheIterator final : public Unary {
   SpillFile file_;
   std::vector<Element> kept_;
   int64_t spilled_ = 0, at_ = 0, offset_ = 0;
-  bool complete_ = false, ended_ = false;
+  bool complete_ = false;
 };
 
 class CacheNode final : public Node {

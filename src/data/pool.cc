@@ -31,8 +31,8 @@ int64_t size_of_class(int index) {
   const int log = 9 + (index - 8) / 8;
   return (int64_t{1} << log) + ((index - 8) % 8 + 1) * (int64_t{1} << (log - 3));
 }
-// In all, with header; large ones are whole pages and as long as they must be: rounding them to a class costs no memory that is not written.
-int64_t whole_of(int index, int64_t) {
+// In all, with header; large ones are whole pages.
+int64_t whole_of(int index) {
   const int64_t whole = size_of_class(index) + kHeader;
   return whole >= kLarge ? (whole + 4095) / 4096 * 4096 : whole;
 }
@@ -115,7 +115,7 @@ std::vector<const Stage*> Pool::stages() const {
   return all;
 }
 
-Bytes Pool::cost(Bytes size) { return Bytes{whole_of(class_of(size.value), size.value)}; }
+Bytes Pool::cost(Bytes size) { return Bytes{whole_of(class_of(size.value))}; }
 
 Pool::Block* Pool::create(int index, Bytes whole) {
   void* memory = nullptr;
@@ -165,7 +165,7 @@ void Pool::refuse(Bytes size, const Stage& stage) {
 std::shared_ptr<std::byte> Pool::take(Bytes size, Stage& stage) {
   const int index = class_of(size.value);
   MP_ASSERT(index < kClasses);
-  const Bytes whole{whole_of(index, size.value)};
+  const Bytes whole{whole_of(index)};
   Block* b = nullptr;
   {
     std::unique_lock lock(lock_);

@@ -120,7 +120,6 @@ class Pool : public std::enable_shared_from_this<Pool> {
   struct Deleter;
   template <class T>
   struct Allocator;
-  friend struct Owner;
   friend Block* block_of(const std::shared_ptr<void>&);
   friend void hand_over(Element& e, Stage& to);
   friend void keep_apart(Element& e, Pool& pool, Stage& stage);

@@ -74,7 +74,6 @@ class Queue final : public Iterator {
   int64_t in_work_ = 0, depth_ = 2;
   int busy_ = 0, idle_workers_ = 0, active_ = 1;
   Bytes bytes_, largest_;
-  bool started_ = false;
   std::atomic<bool> paused_{true}, cancelled_{false}, consumer_waits_{false};
   std::atomic<const Waiter*> consumer_{nullptr};
   std::atomic<int64_t> head_seen_{0};

@@ -120,7 +120,7 @@ bool Running::next(Element& e) {
     over_ = true;
     throw Error(Code::kInterrupted, "the data pipeline was stopped while it was asked for an element");
   } catch (...) {
-    over_ = failed_ = true;  // what is half done below is not gone on with
+    over_ = true;
     e.clear();
     waited_ns_ += now_ns() - start;
     throw;
@@ -136,7 +136,7 @@ void Running::fill(std::span<std::byte* const> to, int64_t rows) {
   try {
     top_->fill(to, rows);
   } catch (...) {
-    over_ = failed_ = true;
+    over_ = true;
     throw;
   }
   waited_ns_ += now_ns() - start;
@@ -146,7 +146,7 @@ void Running::fill(std::span<std::byte* const> to, int64_t rows) {
 void Running::rewind(int64_t epoch) {
   if (epoch < 0) throw Error(Code::kUsage, format("rewind: epoch {}", epoch));
   current.clear();
-  begun = ended = over_ = failed_ = false;
+  begun = ended = over_ = false;
   epoch_ = epoch;
   elements_ = 0;
   top_->rewind(uint64_t(epoch));

@@ -43,7 +43,7 @@ class Running {
   std::map<const Node*, Bytes> ceilings_;
   std::unique_ptr<Iterator> top_;
   int64_t epoch_ = 0, elements_ = 0, waited_ns_ = 0, began_ns_ = 0;
-  bool over_ = false, failed_ = false;
+  bool over_ = false;  // at the end, or after an error: what is half done below is not gone on with
   bool own_budget_ = false;
 };
 

@@ -231,8 +231,6 @@ class Maker {
       }
       case 6: {
         Case d = source();
-        const bool a = first_is_single(c), b = first_is_single(d);
-        (void)a, (void)b;
         return {Dataset::zip({c.dataset, d.dataset}),
                 [one = c.reference, two = d.reference](uint64_t key, const Ceilings& m) {
                   const std::vector<Item> x = one(key, m), y = two(key, m);
@@ -399,7 +397,7 @@ class Maker {
           for (const Plain& p : i) sum += data::Pool::cost(Bytes{int64_t(p.bytes.size())}).value;
           return sum;
         };
-        int64_t held = 0, largest = largest_before(m, node);
+        int64_t held = 0, largest = 0;
         for (size_t next = 0; next < all.size() || !buffer.empty();) {
           while (next < all.size() && (buffer.empty() || (int64_t(buffer.size()) < most && held + largest <= bound))) {
             held += cost(all[next]);
@@ -417,7 +415,6 @@ class Maker {
     }
     return {d, reference, c.stable && !reshuffle, c.text + format(" | shuffle({}{}{})", o.elements ? format("{} elements", o.elements) : "", o.bytes.value ? to_string(o.bytes) : "", permuted ? "permuted" : "")};
   }
-  static int64_t largest_before(const Ceilings&, const data::Node*) { return 0; }
 
   // Asked of the reference: the maker may know what the dataset does not.
   static std::vector<Item> look(const Case& c) {
@@ -437,7 +434,6 @@ class Maker {
         if (i.size() != all[0].size() || i[t].dtype != all[0][t].dtype || i[t].shape.size() != all[0][t].shape.size() || i[t].shape.size() > 1) return false;
     return true;
   }
-  static bool first_is_single(const Case&) { return true; }
 
   Random r_;
 };
