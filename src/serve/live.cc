@@ -51,7 +51,7 @@ struct LivePage::State {
   bool stopping = false, streamed = false;
   Clock::time_point asked = Clock::now() - kInterest;
   std::shared_ptr<const std::string> page, document, metrics;
-  uint64_t version = 0;
+  uint64_t version = 0, served = 0;  // served: the last version that a page has fetched
   timespec seen{};
   off_t size = -1;
   std::unique_ptr<Server> server;
@@ -70,6 +70,7 @@ struct LivePage::State {
     }
     const std::shared_ptr<const std::string>& body = path == "data" ? document : metrics;
     if (!body) return {503, "text/plain; charset=utf-8", std::make_shared<const std::string>("the program has not been looked at yet\n")};
+    if (path == "data") served = version;
     return {200, path == "data" ? "application/octet-stream" : kMetricsType, body};
   }
 
@@ -156,7 +157,11 @@ void LivePage::finish() {
   const bool somebody = Clock::now() - state_->asked < kInterest || state_->streams();
   if (somebody) state_->look();
   state_->server->tell("over", std::to_string(state_->version));
-  state_->server->finish(somebody ? 2 : 0);
+  // A page that hears of the end fetches the last document with a request of its own.
+  state_->server->finish(somebody ? 2 : 0, [s = state_.get()] {
+    const std::lock_guard lock(s->mutex);
+    return s->served == s->version;
+  });
 }
 
 }  // namespace millpond::serve

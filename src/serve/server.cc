@@ -71,6 +71,7 @@ struct Server::State {
   std::string event;
   uint64_t number = 0;
   bool finishing = false;
+  std::function<bool()> done;
   Time last;
 
   void nudge() const {
@@ -202,7 +203,7 @@ struct Server::State {
         }
       }
       const std::lock_guard lock(mutex);
-      if (finishing && (now > last || clients.empty())) return;
+      if (finishing && (now > last || (clients.empty() && (!done || done())))) return;
     }
   }
 };
@@ -237,9 +238,10 @@ void Server::tell(const std::string& event, const std::string& data) {
   state_->nudge();
 }
 
-void Server::finish(double s) {
+void Server::finish(double s, std::function<bool()> done) {
   {
     const std::lock_guard lock(state_->mutex);
+    state_->done = std::move(done);
     state_->finishing = true;
     state_->last = Clock::now() + seconds(s);
   }

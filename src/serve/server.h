@@ -34,8 +34,8 @@ class Server {
 
   /// Sent to every reader of events as soon as it has taken the one before; of several the last.
   void tell(const std::string& event, const std::string& data);
-  /// No new clients of events; ends when all are served, or after so many seconds.
-  void finish(double seconds);
+  /// Ends when no client is left and `done` (in the server's thread; empty: always) says so, or after so many seconds.
+  void finish(double seconds, std::function<bool()> done = {});
 
  private:
   struct State;
