@@ -101,7 +101,7 @@ TEST_CASE("elements whose function fails are left out and counted when asked") {
 }
 
 TEST_CASE("a cache asks its input once, spills what does not fit, and gives the same each time") {
-  for (const CacheOptions o : {CacheOptions{}, CacheOptions{.memory = 20_KiB}, CacheOptions{.file_only = true}}) {
+  for (const CacheOptions& o : {CacheOptions{}, CacheOptions{.memory = 20_KiB}, CacheOptions{.file_only = true}}) {
     std::atomic<int> made = 0;
     const Dataset d = Dataset::range(100)
                           .map([&made](Element& e, Buffers& b) {
