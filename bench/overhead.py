@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What watching costs: each program with and without, in turn, and beside memray, tracemalloc and Scalene.
 
-  run.py [--pairs 20] [--works mlp_small,cnn_224,python_loop] [--others 2]
+  overhead.py [--pairs 20] [--works mlp_small,cnn_224,python_loop] [--others 2]
 
 Printed for each: the ratio of a step (median over pairs of the run's median step with the same, and the 95 % interval of that median by bootstrap), of the whole run,
 and of user + system time (the collector's included). Bars: 1.03 a step (upper end 1.05) and 1.10 in all for Keras, 1.15 for the loop."""
@@ -16,9 +16,9 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
+ROOT = os.path.dirname(HERE)
 PEERS = os.path.join(os.environ.get("MILLPOND_PEERS", os.path.join(ROOT, ".venv-peers")), "bin", "python")
-TRAINING = os.path.join(ROOT, "bench", "peers.py")
+TRAINING = os.path.join(HERE, "peers.py")
 MILLPOND = os.environ.get("MILLPOND", os.path.join(ROOT, "build", "bin", "millpond"))
 WORKS = {"mlp_small": 12, "cnn_224": 10, "python_loop": 60}  # epochs, or rounds
 BARS = {"mlp_small": (1.03, 1.10), "cnn_224": (1.03, 1.10), "python_loop": (1.15, 1.15)}
@@ -38,7 +38,7 @@ def ways(folder):
 def words(work, folder):
     """The program and its arguments: bench/peers.py trains with Keras on TensorFlow."""
     if work == "python_loop":
-        return [os.path.join(HERE, "python_loop.py"), str(WORKS[work])]
+        return [os.path.join(HERE, "overhead", "python_loop.py"), str(WORKS[work])]
     data = os.path.join(folder, work)
     if not os.path.exists(data):
         subprocess.run([PEERS, TRAINING, "arrays", work, data], check=True)
