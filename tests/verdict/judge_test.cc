@@ -167,6 +167,18 @@ TEST_CASE("judge: swap that grew is told") {
   CHECK(told);
 }
 
+TEST_CASE("judge: where free pages come and go, what is in use tells how much leaks") {
+  Run run;
+  run.rss({314, 365, 415, 466, 418, 469, 519, 569, 519, 569})
+      .baseline(290)
+      .live_from(122, 25)
+      .probe(4, 466, 466, 360)
+      .probe(8, 569, 569, 461);
+  const Verdict v = run.judged();
+  REQUIRE(v.kind == Kind::kLeak);
+  CHECK(v.findings.front().bytes_per_unit == doctest::Approx(25e6).epsilon(0.02));
+}
+
 TEST_CASE("temporaries: places that allocate much and keep little") {
   Run run;
   run.grow(100, 1, 6)
