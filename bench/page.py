@@ -26,7 +26,7 @@ def large_run(path, megabytes=20):
                        (process, "epoch")).fetchall()
     first = db.execute("SELECT max(id) FROM frames").fetchone()[0]
     for i in range(1, 1500):
-        db.execute("INSERT INTO frames VALUES (?, ?, ?, ?, 0, ?)", (first + i, f"/home/ann/project/module_{i % 40}.py", f"Function{i}.call", i, i % 3 == 0))
+        db.execute("INSERT INTO frames VALUES (?, ?, ?, ?, 0, ?)", (first + i, f"project/a/project/module_{i % 40}.py", f"Function{i}.call", i, i % 3 == 0))
     sites = []
     for i in range(1800):
         stack = " ".join(str(first + 1 + (i * 7 + k * 13) % 1400) for k in range(12)) + f" {frames[i % len(frames)]}"

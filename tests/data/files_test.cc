@@ -1,20 +1,12 @@
 // Sources that read files of other formats, and changes to images. The formats themselves are tested in formats/.
 #include <doctest/doctest.h>
 
-#include <unistd.h>
-
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
-
-#include <jpeglib.h>  // wants cstdio before it
-
-#include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "base/format.h"
 #include "data/formats/example.h"
+#include "data/formats/helpers.h"
 #include "data/formats/tfrecord.h"
 #include "support.h"
 
@@ -22,49 +14,18 @@ using namespace millpond;
 using namespace millpond::test;
 
 namespace {
-struct Folder {
-  Folder() : path(std::filesystem::temp_directory_path() / ("millpond_files_" + std::to_string(getpid()))) { std::filesystem::create_directories(path); }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string operator/(const std::string& name) const { return (path / name).string(); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((path / name).parent_path());
-    std::ofstream(path / name, std::ios::binary) << text;
-    return (path / name).string();
-  }
-  std::filesystem::path path;
-};
-
 // A plain colour, so that any decoder gives (nearly) it back.
 std::string jpeg(int height, int width, int value) {
-  jpeg_compress_struct c{};
-  jpeg_error_mgr errors{};
-  c.err = jpeg_std_error(&errors);
-  jpeg_create_compress(&c);
-  unsigned char* out = nullptr;
-  unsigned long size = 0;
-  jpeg_mem_dest(&c, &out, &size);
-  c.image_width = JDIMENSION(width), c.image_height = JDIMENSION(height), c.input_components = 3, c.in_color_space = JCS_RGB;
-  jpeg_set_defaults(&c);
-  jpeg_start_compress(&c, TRUE);
-  std::vector<JSAMPLE> row(size_t(width) * 3, JSAMPLE(value));
-  for (int y = 0; y < height; ++y) {
-    JSAMPROW r = row.data();
-    jpeg_write_scanlines(&c, &r, 1);
-  }
-  jpeg_finish_compress(&c);
-  std::string bytes(reinterpret_cast<char*>(out), size);
-  free(out);
-  jpeg_destroy_compress(&c);
-  return bytes;
+  return data::jpeg_of({height, width, 3, std::vector<uint8_t>(size_t(height) * size_t(width) * 3, uint8_t(value))});
 }
 std::string words(const Tensor& t) { return {reinterpret_cast<const char*>(t.data()), size_t(t.size())}; }
 }  // namespace
 
 TEST_CASE("a CSV file becomes x and y, row by row and straight into batches") {
-  const Folder folder;
+  const Scratch folder;
   std::string text = "a,b,c,class\n";
   for (int i = 0; i < 1000; ++i) text += format("{},{:.2f},{},{}\n", i, i * 0.25, -i, i % 3);
-  const std::string file = folder.write("x.csv", text);
+  const std::string file = folder.put("x.csv", text);
   const Dataset d = Dataset::from_csv(file, {.label = "class"});
   CHECK(to_string(d.element_spec()) == "(float32 [3], int64 [])");
   int64_t n = 0;
@@ -100,8 +61,8 @@ TEST_CASE("a CSV file becomes x and y, row by row and straight into batches") {
 }
 
 TEST_CASE("bad CSV rows are refused with file and line, or left out and counted") {
-  const Folder folder;
-  const std::string file = folder.write("bad.csv", "a,b\n1,2\n3\n4,5\n");
+  const Scratch folder;
+  const std::string file = folder.put("bad.csv", "a,b\n1,2\n3\n4,5\n");
   const std::string text = message_of([&] { collect(Dataset::from_csv(file)); });
   CHECK(text.find("bad.csv") != std::string::npos);
   const Dataset d = Dataset::from_csv(file, {.skip_bad_rows = true});
@@ -110,9 +71,9 @@ TEST_CASE("bad CSV rows are refused with file and line, or left out and counted"
 }
 
 TEST_CASE("TFRecords come as bytes or as features, through several files") {
-  const Folder folder;
+  const Scratch folder;
   for (int f = 0; f < 2; ++f) {
-    data::RecordWriter writer(folder / format("{}.tfrecord", f), f ? data::Compression::kNone : data::Compression::kNone);
+    data::RecordWriter writer(folder.path(format("{}.tfrecord", f)));
     data::ExampleWriter example;
     for (int i = 0; i < 5; ++i) {
       const float x[3] = {float(f * 5 + i), 0.5f, -1.f};
@@ -125,7 +86,7 @@ TEST_CASE("TFRecords come as bytes or as features, through several files") {
     }
     writer.close();
   }
-  const std::vector<std::string> files{folder / "0.tfrecord", folder / "1.tfrecord"};
+  const std::vector<std::string> files{folder.path("0.tfrecord"), folder.path("1.tfrecord")};
   CHECK(collect(Dataset::from_tfrecord(files)).size() == 10);
   const Dataset d = Dataset::from_tfrecord(files, {.features = {{"x", DType::kFloat32, {3}}, {"y", DType::kInt32, {}}, {"name", DType::kUInt8, {}}}});
   int64_t n = 0;
@@ -143,17 +104,17 @@ TEST_CASE("TFRecords come as bytes or as features, through several files") {
 }
 
 TEST_CASE("lines of text, one after the other through the files") {
-  const Folder folder;
-  const Dataset d = Dataset::from_text({folder.write("a.txt", "one\ntwo\r\n"), folder.write("b.txt", "\nthree")});
+  const Scratch folder;
+  const Dataset d = Dataset::from_text({folder.put("a.txt", "one\ntwo\r\n"), folder.put("b.txt", "\nthree")});
   std::vector<std::string> lines;
   for (const Element& e : d) lines.push_back(words(e[0]));
   CHECK(lines == std::vector<std::string>{"one", "two", "", "three"});
 }
 
 TEST_CASE("a folder of images: classes from its folders, resized, shuffled by name, bad ones told or left out") {
-  const Folder folder;
-  for (int i = 0; i < 12; ++i) folder.write(format("{}/{}.jpg", i % 2 ? "dark" : "bright", i), jpeg(20 + i, 30, i % 2 ? 20 + i : 200 + i));
-  const Dataset d = Dataset::from_image_folder(folder / "", {.height = 16, .width = 24, .parallel = 2});
+  const Scratch folder;
+  for (int i = 0; i < 12; ++i) folder.put(format("{}/{}.jpg", i % 2 ? "dark" : "bright", i), jpeg(20 + i, 30, i % 2 ? 20 + i : 200 + i));
+  const Dataset d = Dataset::from_image_folder(folder.path(""), {.height = 16, .width = 24, .parallel = 2});
   CHECK(d.class_names() == std::vector<std::string>{"bright", "dark"});
   CHECK(d.batch(3).class_names().size() == 2);
   CHECK(d.cardinality() == 12);
@@ -165,10 +126,10 @@ TEST_CASE("a folder of images: classes from its folders, resized, shuffled by na
   CHECK(seen.size() == 12);
   CHECK(shuffled.explain().find("permuted numbers") != std::string::npos);
   CHECK(collect(shuffled) != collect(d));
-  folder.write("dark/99.jpg", "this is no image");
-  const std::string text = message_of([&] { collect(Dataset::from_image_folder(folder / "")); });
+  folder.put("dark/99.jpg", "this is no image");
+  const std::string text = message_of([&] { collect(Dataset::from_image_folder(folder.path(""))); });
   CHECK(text.find("99.jpg") != std::string::npos);
-  CHECK(collect(Dataset::from_image_folder(folder / "", {.skip_bad_images = true})).size() == 12);
+  CHECK(collect(Dataset::from_image_folder(folder.path(""), {.skip_bad_images = true})).size() == 12);
 }
 
 TEST_CASE("augmentation follows seed, epoch and place, not threads") {

@@ -9,6 +9,7 @@
 #include "base/process.h"
 #include "base/random.h"
 #include "millpond/dataset.h"
+#include "support/message_of.h"
 
 namespace millpond::test {
 
@@ -69,15 +70,6 @@ inline Tensor random_floats(Shape shape, uint64_t seed) {
   Random random(seed);
   for (float& v : t.values<float>()) v = float(random.uniform());
   return t;
-}
-
-inline std::string message_of(auto&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
 }
 
 }  // namespace millpond::test

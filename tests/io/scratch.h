@@ -16,7 +16,9 @@ class Scratch {
   Scratch& operator=(const Scratch&) = delete;
 
   std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  /// Makes the folders on the way to it.
   std::string put(const std::string& name, const std::string& bytes) const {
+    std::filesystem::create_directories(std::filesystem::path(path(name)).parent_path());
     std::ofstream(path(name), std::ios::binary) << bytes;
     return path(name);
   }

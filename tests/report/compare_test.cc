@@ -23,16 +23,16 @@ TEST_CASE("compare: a leak that is gone, in one sentence and a table") {
         "\n"
         "Alive at the peak, where it differs most:\n"
         "    before  now  difference  line                   function\n"
-        "  80.0 MiB  0 B   -80.0 MiB  /home/ann/train.py:12  <listcomp>\n");
+        "  80.0 MiB  0 B   -80.0 MiB  project/a/train.py:12  <listcomp>\n");
 }
 TEST_CASE("compare: what the sentence says of each pair of verdicts") {
   const verdict::Evidence e = made_up(8);
   const verdict::Verdict leak = verdict_of(Kind::kLeak, 8.0 * kMiB), twice = verdict_of(Kind::kLeak, 16.0 * kMiB), flat = verdict_of(Kind::kFlat),
                          cache = verdict_of(Kind::kCache);
   const auto sentence = [&](const verdict::Verdict& a, const verdict::Verdict& b) { return compare_sentence({"a", &e, &a}, {"b", &e, &b}); };
-  CHECK(sentence(flat, leak) == "A leak is new: the verdict was flat, now memory grows by 8.00 MiB per epoch at /home/ann/train.py:12; the peak stays at 280 MiB.");
-  CHECK(sentence(leak, twice) == "Both runs leak: 8.00 MiB per epoch before, 16.0 MiB per epoch now (+100 %) at /home/ann/train.py:12; the peak stays at 280 MiB.");
-  CHECK(sentence(leak, leak) == "Both runs leak, 8.00 MiB per epoch at /home/ann/train.py:12; the peak stays at 280 MiB.");
+  CHECK(sentence(flat, leak) == "A leak is new: the verdict was flat, now memory grows by 8.00 MiB per epoch at project/a/train.py:12; the peak stays at 280 MiB.");
+  CHECK(sentence(leak, twice) == "Both runs leak: 8.00 MiB per epoch before, 16.0 MiB per epoch now (+100 %) at project/a/train.py:12; the peak stays at 280 MiB.");
+  CHECK(sentence(leak, leak) == "Both runs leak, 8.00 MiB per epoch at project/a/train.py:12; the peak stays at 280 MiB.");
   CHECK(sentence(flat, flat) == "Neither run leaks: both are flat; the peak stays at 280 MiB.");
   CHECK(sentence(cache, flat) == "Neither run leaks: cache before, flat now; the peak stays at 280 MiB.");
 }

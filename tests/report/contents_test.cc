@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
-#include <filesystem>
 
+#include "io/scratch.h"
 #include "report/contents.h"
 #include "runfile/writer.h"
 
@@ -12,19 +12,10 @@ using verdict::Kind;
 
 namespace {
 
-struct Folder {
-  std::string path = [] {
-    std::string name = std::filesystem::temp_directory_path() / "millpond-contents-XXXXXX";
-    REQUIRE(mkdtemp(name.data()));
-    return name;
-  }();
-  ~Folder() { std::filesystem::remove_all(path); }
-};
-
 /// A run of the engine whose resident memory after each epoch is given.
 RunContents engine_run(const std::vector<int64_t>& mib, const char* status = "ended") {
-  Folder f;
-  const std::string file = f.path + "/run.pond";
+  const Scratch f;
+  const std::string file = f.path("run.pond");
   {
     runfile::Writer w(file, {{"model", "net"}, {"planned_bytes", std::to_string(100 << 20)}});
     const runfile::RowId run = w.begin_phase("run", "net", 0, {}, 0), fit = w.begin_phase("fit", "", 0, run, 0);

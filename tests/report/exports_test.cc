@@ -63,10 +63,10 @@ std::vector<uint64_t> numbers(const std::string& packed) {
 TEST_CASE("collapsed: one line for each stack, outermost first, bytes at the peak") {
   const verdict::Evidence e = made_up();
   CHECK(collapsed(live_stacks(e, *peak_moment(e))) ==
-        "<module> (/home/ann/train.py:38);make_model (/home/ann/train.py:5);build (/usr/lib/python3/dist-packages/keras/src/trainer.py:20);"
+        "<module> (project/a/train.py:38);make_model (project/a/train.py:5);build (/usr/lib/python3/dist-packages/keras/src/trainer.py:20);"
         "add_weight (/usr/lib/python3/dist-packages/keras/src/trainer.py:33) 104857600\n"
-        "<module> (/home/ann/train.py:40);fit (/usr/lib/python3/dist-packages/keras/src/trainer.py:70);"
-        "on_epoch_end (/usr/lib/python3/dist-packages/keras/src/trainer.py:90);Keeper.on_epoch_end (/home/ann/train.py:12);<listcomp> (/home/ann/train.py:12) 83886080\n"
+        "<module> (project/a/train.py:40);fit (/usr/lib/python3/dist-packages/keras/src/trainer.py:70);"
+        "on_epoch_end (/usr/lib/python3/dist-packages/keras/src/trainer.py:90);Keeper.on_epoch_end (project/a/train.py:12);<listcomp> (project/a/train.py:12) 83886080\n"
         "Allocate (/usr/lib/libtensorflow.so) 31457280\n");
 }
 TEST_CASE("collapsed: growth holds only what grew after warm-up") {

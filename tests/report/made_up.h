@@ -7,7 +7,7 @@ namespace millpond::report {
 
 constexpr int64_t kMiB = 1 << 20;
 
-inline verdict::Frame user(const char* function, int line, const char* file = "/home/ann/train.py") { return {file, function, line, false, true}; }
+inline verdict::Frame user(const char* function, int line, const char* file = "project/a/train.py") { return {file, function, line, false, true}; }
 inline verdict::Frame library(const char* function, int line) { return {"/usr/lib/python3/dist-packages/keras/src/trainer.py", function, line, false, false}; }
 
 /// `kept`: MiB that the list gains each epoch.
@@ -48,7 +48,7 @@ inline verdict::Verdict verdict_of(verdict::Kind kind, double per_epoch = 0) {
     verdict::Finding f;
     f.kind = kind, f.cause = "C14", f.title = "a list grows", f.unit = verdict::Unit::kEpoch, f.bytes_per_unit = per_epoch, f.units_seen = 8;
     f.bytes_per_unit_range = {0.9 * per_epoch, 1.1 * per_epoch}, f.total = Bytes{int64_t(8 * per_epoch)}, f.confidence = 0.9;
-    f.blame = verdict::Place{"/home/ann/train.py", "Keeper.on_epoch_end", "self.kept.append(x)", 12};
+    f.blame = verdict::Place{"project/a/train.py", "Keeper.on_epoch_end", "self.kept.append(x)", 12};
     v.findings.push_back(f);
   }
   return v;

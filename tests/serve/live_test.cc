@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
-#include <filesystem>
 
+#include "io/scratch.h"
 #include "runfile/copy.h"
 #include "runfile/reader.h"
 #include "runfile/writer.h"
@@ -14,15 +14,6 @@ using namespace millpond;
 using namespace millpond::serve;
 
 namespace {
-
-struct Folder {
-  std::string path = [] {
-    std::string name = std::filesystem::temp_directory_path() / "millpond-serve-XXXXXX";
-    REQUIRE(mkdtemp(name.data()));
-    return name;
-  }();
-  ~Folder() { std::filesystem::remove_all(path); }
-};
 
 void add_point(runfile::Writer& w, double t, int64_t rss) {
   w.add(runfile::OsRow{.t = t, .phase = {}, .rss = Bytes{rss}, .peak_rss = {}, .pss = {}, .private_dirty = {}, .swap = {}, .heap_in_use = {}, .heap_free = {}, .explained = {}});
@@ -39,20 +30,20 @@ std::string ask(const LivePage& page, const std::string& path) {
 }  // namespace
 
 TEST_CASE("copy: a run file is copied whole while it is being written") {
-  Folder f;
-  runfile::Writer w(f.path + "/run.pond", {{"command", "x"}});
+  const Scratch f;
+  runfile::Writer w(f.path("run.pond"), {{"command", "x"}});
   add_point(w, 1, 1000);
   w.commit();
   add_point(w, 2, 2000);  // not committed: not in the copy
-  runfile::copy(f.path + "/run.pond", f.path + "/copy.pond");
-  CHECK(runfile::Reader(f.path + "/copy.pond").os_series().size() == 1);
+  runfile::copy(f.path("run.pond"), f.path("copy.pond"));
+  CHECK(runfile::Reader(f.path("copy.pond")).os_series().size() == 1);
   w.commit();
-  runfile::copy(f.path + "/run.pond", f.path + "/copy.pond");
-  CHECK(runfile::Reader(f.path + "/copy.pond").os_series().size() == 2);
+  runfile::copy(f.path("run.pond"), f.path("copy.pond"));
+  CHECK(runfile::Reader(f.path("copy.pond")).os_series().size() == 2);
 }
 TEST_CASE("live: page, document and metrics of a run that goes on; all gone after its end, and the file stays") {
-  Folder f;
-  const std::string file = f.path + "/run.pond";
+  const Scratch f;
+  const std::string file = f.path("run.pond");
   runfile::Writer w(file, {{"command", "python train.py"}});
   add_point(w, 1, 123456);
   w.commit();

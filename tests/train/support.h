@@ -4,6 +4,7 @@
 
 #include "base/random.h"
 #include "millpond/millpond.h"
+#include "support/message_of.h"
 
 namespace millpond {
 
@@ -38,15 +39,6 @@ inline std::vector<float> flat(const std::vector<Tensor>& tensors) {
   for (const Tensor& t : tensors)
     for (const float v : t.values<float>()) all.push_back(v);
   return all;
-}
-
-inline std::string message_of(auto&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
 }
 
 }  // namespace millpond

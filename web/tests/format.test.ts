@@ -30,7 +30,7 @@ describe("times and numbers", () => {
   it("reads durations", () => expect([duration(1.7), duration(100), duration(600), duration(10800), duration(1e7)]).toEqual(["1.7 s", "100 s", "10 min", "3.0 h", "115 days"]));
   it("groups digits", () => expect([thousands(1310), thousands(999), thousands(1234567)]).toEqual(["1,310", "999", "1,234,567"]));
   it("knows one from many", () => expect([plural(1, "epoch"), plural(2, "epoch"), plural(3, "batch")]).toEqual(["1 epoch", "2 epochs", "3 batches"]));
-  it("shortens a path at a folder", () => expect(shortPath("/home/ann/work/project/very/long/folder/train.py", 24)).toBe("…/long/folder/train.py"));
+  it("shortens a path at a folder", () => expect(shortPath("project/a/work/project/very/long/folder/train.py", 24)).toBe("…/long/folder/train.py"));
   it("puts ticks on round binary numbers", () => expect(byteTicks(100 * 1024 ** 2)).toEqual([0, 20, 40, 60, 80, 100].map(n => n * 1024 ** 2)));
   it("puts ticks on whole seconds", () => expect(timeTicks(0, 10000, 5)).toEqual([0, 2000, 4000, 6000, 8000, 10000]));
   it("has ticks of nothing", () => expect(byteTicks(0)).toEqual([0]));
