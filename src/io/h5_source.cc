@@ -1,13 +1,12 @@
 #include "io/h5_source.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "base/format.h"
+#include "io/plain_file.h"
 
 namespace millpond::io::h5 {
 
@@ -15,16 +14,10 @@ namespace {
 constexpr uint64_t kLargestPiece = 1 << 20;
 }
 
-Source::Source(const std::string& file) : file_(file), fd_(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-  struct stat s {};
-  const int failed = fd_ < 0 || fstat(fd_, &s) != 0 ? errno : 0;
-  const bool plain = !failed && S_ISREG(s.st_mode);
-  if (!plain) {
-    if (fd_ >= 0) close(fd_);
-    throw Error(Code::kFile, failed ? format("{} cannot be read: {}", file, std::strerror(failed))
-                                    : format("{} is not a plain file", file));
-  }
-  size_ = uint64_t(s.st_size);
+Source::Source(const std::string& file) : file_(file) {
+  const PlainFile opened = open_plain_file(file);
+  fd_ = opened.fd;
+  size_ = uint64_t(opened.size);
   refill();
 }
 Source::~Source() { close(fd_); }

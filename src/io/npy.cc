@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 
 #include "base/format.h"
 #include "io/atomic_file.h"
+#include "io/plain_file.h"
 #include "millpond/error.h"
 
 namespace millpond::io {
@@ -144,18 +144,10 @@ DType dtype_of_descr(std::string_view descr, size_t position, const std::string&
 
 class File {
  public:
-  explicit File(const std::string& name) : name_(name), fd_(open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    struct stat s {};
-    if (fd_ < 0 || fstat(fd_, &s) != 0) {
-      const int why = errno;
-      if (fd_ >= 0) close(fd_);
-      throw Error(Code::kFile, format("{} cannot be read: {}", name, std::strerror(why)));
-    }
-    if (!S_ISREG(s.st_mode)) {
-      close(fd_);
-      throw Error(Code::kFile, format("{} is not a plain file", name));
-    }
-    size_ = Bytes{s.st_size};
+  explicit File(const std::string& name) : name_(name) {
+    const PlainFile file = open_plain_file(name);
+    fd_ = file.fd;
+    size_ = Bytes{file.size};
   }
   ~File() { close(fd_); }
   File(const File&) = delete;

@@ -21,11 +21,14 @@ constexpr double kLargeBlock = 64 << 10;  // graphs and Python objects are made 
 
 constexpr double kElement = 1 << 10;  // of a data set
 
+/// What was taken early and stays. The first epoch may be a large part of a short run, so a group whose younger half is
+/// empty counts as well as one that is nearly all old.
 double reserved(const SiteGroup& s, double block) {
   if (s.block() < block) return 0;
   double sum = 0;
   for (Bytes b : s.age) sum += double(b.value);
-  return sum <= 0 || double((s.age[0] + s.age[1]).value) > 0.6 * sum ? std::max(0.0, s.bytes - s.before) : 0;
+  const bool early = sum <= 0 || double((s.age[0] + s.age[1]).value) > 0.6 * sum || cohorts(s.age) == Cohorts::kOld;
+  return early ? std::max(0.0, s.bytes - s.before) : 0;
 }
 
 }  // namespace

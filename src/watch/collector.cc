@@ -210,7 +210,8 @@ class Collector {
       if (++tree_points_ > kMostPoints) tree_points_ = writer_->thin_tree_series();
     }
     had_children_ = had_children_ || children;
-    if (const std::optional<MemoryTotals> now = totals_of_status()) swap_ = now->swap, files_ = now->file + now->shared;
+    const std::optional<MemoryTotals> now = totals_of_status();
+    if (now && now->resident.value > 0) swap_ = now->swap, files_ = now->file + now->shared;  // a zombie has none of it
   }
 
   // Without smaps_rollup, which would walk the page tables.

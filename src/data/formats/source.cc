@@ -1,7 +1,6 @@
 #include "data/formats/source.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -13,23 +12,17 @@
 
 #include "base/assert.h"
 #include "base/format.h"
+#include "io/plain_file.h"
 
 namespace millpond::data {
 
 namespace {
 class Descriptor {
  public:
-  explicit Descriptor(const std::string& file) : fd_(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    struct stat s {};
-    const int failed = fd_ < 0 || fstat(fd_, &s) != 0 ? errno : 0;
-    const bool plain = !failed && S_ISREG(s.st_mode);
-    if (!plain) {
-      if (fd_ >= 0) close(fd_);
-      throw Error(Code::kFile, failed ? format("{} cannot be read: {}", file, std::strerror(failed))
-                                      : format("{} is not a plain file", file))
-          .with("file", file);
-    }
-    size_ = s.st_size;
+  explicit Descriptor(const std::string& file) {
+    const io::PlainFile opened = io::open_plain_file(file);
+    fd_ = opened.fd;
+    size_ = opened.size;
   }
   ~Descriptor() { close(fd_); }
   Descriptor(const Descriptor&) = delete;
