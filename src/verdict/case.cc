@@ -21,14 +21,16 @@ constexpr double kLargeBlock = 64 << 10;  // graphs and Python objects are made 
 
 constexpr double kElement = 1 << 10;  // of a data set
 
-/// What was taken early and stays. The first epoch may be a large part of a short run, so a group whose younger half is
-/// empty counts as well as one that is nearly all old.
-double reserved(const SiteGroup& s, double block) {
-  if (s.block() < block) return 0;
+/// Taken early, and it stays. The first epoch may be a large part of a short run, so a group whose younger half is empty
+/// counts as well as one that is nearly all old.
+bool early(const SiteGroup& s) {
   double sum = 0;
   for (Bytes b : s.age) sum += double(b.value);
-  const bool early = sum <= 0 || double((s.age[0] + s.age[1]).value) > 0.6 * sum || cohorts(s.age) == Cohorts::kOld;
-  return early ? std::max(0.0, s.bytes - s.before) : 0;
+  return sum <= 0 || double((s.age[0] + s.age[1]).value) > 0.6 * sum || cohorts(s.age) == Cohorts::kOld;
+}
+
+double reserved(const SiteGroup& s, double block) {
+  return s.block() >= block && early(s) ? std::max(0.0, s.bytes - s.before) : 0;
 }
 
 }  // namespace
@@ -91,6 +93,24 @@ double Case::reserved_natively(bool large) const {
   double sum = 0;
   for (const SiteGroup& s : sites.groups)
     if (!s.user) sum += reserved(s, large ? kLargeBlock : kElement);
+  return sum;
+}
+
+bool Case::imports(const SiteGroup& group) const {
+  double all = 0, importing = 0;
+  for (const int i : group.sites) {
+    const Site& site = evidence.sites[size_t(i)];
+    all += double(site.total.value);
+    if (std::ranges::any_of(site.frames, [](const Frame& f) { return f.file.starts_with("<frozen importlib"); }))
+      importing += double(site.total.value);
+  }
+  return importing > 0.5 * all;
+}
+
+double Case::kept_by_user() const {
+  double sum = 0;
+  for (const SiteGroup& s : sites.groups)
+    if (s.user && early(s) && !imports(s)) sum += s.bytes;
   return sum;
 }
 

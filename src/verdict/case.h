@@ -40,6 +40,10 @@ struct Case {
   double reserved_at(const Place& place) const;
   /// The same without any frame of the user's: memory that libraries' own threads took.
   double reserved_natively(bool large = false) const;
+  /// Under an import statement: modules and their tables.
+  bool imports(const SiteGroup& group) const;
+  /// What the user's own lines took early and keep, from the start of the program on, imports left out.
+  double kept_by_user() const;
   /// Memory now less memory when the first phase began.
   double jump() const { return growth.level - growth.baseline; }
 

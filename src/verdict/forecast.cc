@@ -6,8 +6,9 @@ namespace millpond::verdict {
 
 std::optional<Forecast> forecast(const Case& c) {
   const Growth& g = c.growth;
-  if (!c.leaking() || g.slope.value <= 0 || g.slope.range.low <= 0 || g.rss.flattens() || c.evidence.limits.empty())
-    return {};
+  const Slope slope = g.ahead();
+  if (!c.leaking() || slope.value <= 0 || slope.range.low <= 0 || c.evidence.limits.empty()) return {};
+  if (g.rss.flattens() && !g.segments.rises()) return {};
   const Series& now = g.by_tree ? c.periods.tree : c.periods.rss;
   if (now.empty() || c.periods.seconds <= 0) return {};
   const Limit* nearest = nullptr;
@@ -18,10 +19,10 @@ std::optional<Forecast> forecast(const Case& c) {
   Forecast f;
   f.limit = nearest->name;
   f.bytes = nearest->bytes;
-  const double left = room / g.slope.value;
+  const double left = room / slope.value;
   f.seconds = left * c.periods.seconds;
-  f.seconds_range = {room / std::max(g.slope.range.high, g.slope.value) * c.periods.seconds,
-                     room / g.slope.range.low * c.periods.seconds};
+  f.seconds_range = {room / std::max(slope.range.high, slope.value) * c.periods.seconds,
+                     room / slope.range.low * c.periods.seconds};
   if (c.periods.unit != Unit::kSecond && c.periods.unit != Unit::kRun) {
     // Marks may count from anywhere and start again with each fit: go on from the highest only where it runs with the
     // periods.

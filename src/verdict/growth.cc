@@ -88,9 +88,6 @@ void read_levels(const Evidence& evidence, const Periods& periods, Growth& g) {
 
 bool solid(const Trend& t, const Growth& g) { return t.rises() && t.total >= g.solid && !t.flattens() && !t.jumps; }
 
-/// Known to no better than a third of its value.
-bool vague(const Slope& s) { return s.range.high - s.range.low > 0.33 * std::fabs(s.value); }
-
 /// Sites that leave the same in every cohort: how much of the growth they are.
 double cohort_growth(const LiveSites& sites) {
   double sum = 0;
@@ -288,12 +285,17 @@ Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& 
       g.slope = g.has_live ? g.live.slope : g.sampled.slope;
       g.measure = g.has_live ? "bytes in use by allocators" : "sampled live bytes";
       g.total = g.slope.value * periods.length();
-    } else if (g.has_live && vague(g.rss.slope) && !vague(g.live.slope) && g.live.slope.value > g.rss.slope.range.low &&
-               g.live.slope.value < 1.1 * g.rss.slope.range.high) {
-      // Free pages come and go, by probes too: what is in use is known to the byte and lies within what resident memory shows.
-      g.slope = g.live.slope;
-      g.measure = "bytes in use by allocators";
+    } else if (g.has_live && !g.live.slope.vague()) {
+      // Free pages come and go, by probes too: what is in use is known to the byte. It is what is kept, where it lies
+      // within what resident memory shows, or where resident memory between probes runs well ahead of it.
+      const bool within = g.rss.slope.vague() && live > g.rss.slope.range.low && live < 1.1 * g.rss.slope.range.high;
+      const bool behind = live > 0 && g.segments.rises() && !g.segments.slope.vague() && g.segments.slope.value > 1.3 * live &&
+                          g.rss.slope.value < 0.9 * g.segments.slope.value;
+      if (within || behind) g.slope = g.live.slope, g.measure = "bytes in use by allocators";
     }
+    if (g.ahead().value > 1.3 * g.slope.value)
+      g.proofs.push_back(format("between probes resident memory rises by {} every {}: what is freed among the kept blocks is not used again",
+                                amount(g.ahead().value), to_string(periods.unit)));
   }
   return g;
 }

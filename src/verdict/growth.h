@@ -48,6 +48,11 @@ struct Growth {
   bool garbage = false;     // what rises is cyclic garbage: in use until gc runs
 
   std::vector<std::string> proofs, vetoes;  // sentences
+
+  /// How fast a limit comes nearer: resident memory between probes, where it is known to run ahead of the headline.
+  Slope ahead() const {
+    return segments.rises() && !segments.slope.vague() && segments.slope.value > slope.value ? segments.slope : slope;
+  }
 };
 
 Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites);

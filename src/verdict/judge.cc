@@ -70,10 +70,22 @@ void measure_leak(const Case& c, const Match& m, bool main, Finding& f) {
   f.unit = follow(c, m);
   double rate = f.unit == c.periods.unit ? 1 : c.periods.rate(f.unit);
   // A program that says nothing of its rounds: how often the line runs tells more than seconds.
-  if (f.unit == Unit::kSecond && m.additions > 0) f.unit = Unit::kCall, rate = m.additions;
+  const bool calls = f.unit == Unit::kSecond && m.additions > 0;
+  if (calls) f.unit = Unit::kCall, rate = m.additions;
   f.bytes_per_unit = part * g.slope.value / rate;
   f.bytes_per_unit_range = {part * g.slope.range.low / rate, part * g.slope.range.high / rate};
   f.units_seen = c.periods.length() * rate;
+  if (calls && main && m.added > 0) {
+    // Seconds are not alike where the machine is busy: what was weighed counts, if it accounts for most of the rise.
+    const std::vector<double>& rss = c.periods.rss.y;
+    const double rise = rss.empty() ? 0 : std::ranges::max(rss) - rss.front(), weighed = m.added * m.each;
+    if (weighed > 0.5 * rise && weighed < 1.4 * rise) {
+      const double by_rise = rise / m.added;
+      f.bytes_per_unit = m.each;
+      f.bytes_per_unit_range = {std::min(m.each, by_rise), std::max(m.each, by_rise)};
+      f.units_seen = m.added;
+    }
+  }
   f.total = Bytes{int64_t(f.bytes_per_unit * f.units_seen)};
   f.confidence = std::min(f.confidence, certainty(g));
   if (!main) return;

@@ -5,6 +5,7 @@
 //            /              /                  |
 // Pure functions over pairs (x, y); x need not be evenly spaced and must not fall.
 #pragma once
+#include <cmath>
 #include <span>
 #include <vector>
 
@@ -17,6 +18,8 @@ double median(std::vector<double> values);  // 0 of nothing
 struct Slope {
   double value = 0;
   Interval range;  // 90 %, by the distribution of Kendall's tau: no assumption on the noise
+  /// Known to no better than a third of its value.
+  bool vague() const { return range.high - range.low > 0.33 * std::abs(value); }
 };
 
 /// The median of the slopes of all pairs. Fewer than two different x: zero.

@@ -36,14 +36,13 @@ def python_for(case):
 
 def bytes_ratio(case, finding):
     """What was found per period over what is true, by the closer of the two ways to count."""
-    truth = case.get("bytes_per_unit") or 0
-    if not truth or not finding:
+    truths = [b for b in (case.get("bytes_per_unit"), case.get("kept_bytes_per_unit")) if b]
+    if not truths or not finding:
         return None
     found = finding["bytes_per_unit"]
-    per_mark = truth * case.get("units_per_mark", 1)
-    ratios = [found / per_mark] if finding["unit"] in PER_MARK else []
+    ratios = [found / (truth * case.get("units_per_mark", 1)) for truth in truths] if finding["unit"] in PER_MARK else []
     if finding["unit"] == case["unit"] or not ratios:
-        ratios.append(found / truth)
+        ratios += [found / truth for truth in truths]
     return min(ratios, key=lambda r: abs(r - 1))
 
 

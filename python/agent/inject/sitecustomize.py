@@ -6,12 +6,15 @@ def _start():
     import sys
 
     here = __file__.rpartition("/")[0]
+    writes = sys.dont_write_bytecode
+    sys.dont_write_bytecode = False  # for our own folder only: compiling the agent anew takes a tenth of a second
     try:
         import millpond_agent
 
         millpond_agent.start()
     except Exception:
         pass
+    sys.dont_write_bytecode = writes
     # PYTHONPATH stays as it is: children of this process are watched too.
     sys.path[:] = [entry for entry in sys.path if not isinstance(entry, str) or entry.rstrip("/") != here]
     ours = sys.modules.pop("sitecustomize", None)

@@ -20,7 +20,11 @@ std::optional<Match> detect(const Case& c) {
   if (!best || share < 0.15) return {};
   Match m{.share = share, .weight = best->is_user ? 1.0 : 0.7, .confidence = share > 0.5 ? 0.93 : 0.7};
   m.blame = best->place;
-  if (share > 0.5) m.additions = best->per_period;
+  if (share > 0.5 && best->per_period > 0) {
+    m.additions = best->per_period;
+    m.added = best->length;
+    m.each = best->bytes_per_period / best->per_period;
+  }
   m.holder = tell(*best);
   m.title =
       format("{} keeps every {} that is added to it", tell(*best), best->item_type.empty() ? "item" : best->item_type);

@@ -17,6 +17,7 @@ struct Match {
   double confidence = 0.7;
   std::optional<Unit> unit{};  // growth follows this; otherwise the period
   double additions = 0;        // how often in a period the blamed line adds; 0: not known
+  double added = 0, each = 0;  // how often it did in all, and the bytes of one as they were weighed; 0: not known
   std::optional<Place> blame{};
   std::string title{}, holder{}, fix{};  // empty: the cause's own title and fix
   std::vector<std::string> evidence{};

@@ -8,7 +8,9 @@ namespace millpond::verdict {
 std::optional<JaxCompiles> jax_compiles(const Case& c) {
   JaxCompiles j;
   const CountedLine* line = c.notes.line("jax_compile");
-  j.count = std::max(c.rose("jax.compiles"), c.times("jax_compile"));
+  // Lines are counted from the start on: a counter says what happened after warm-up.
+  const bool counted = !counter(c.evidence, c.periods, "jax.compiles").empty();
+  j.count = counted ? c.rose("jax.compiles") : c.times("jax_compile");
   if (!c.leaking() || j.count < 3 || (!line && c.rose("jax.compiles") < 3)) return {};
   // A new Keras model is compiled too: that is C5.
   if (j.count <= 4 * c.times("model", Unit::kModel)) return {};

@@ -14,25 +14,22 @@ bool trains(const Case& c, const Place& p) {
   return false;
 }
 
-/// An import statement: modules and their tables, not a cache.
-bool imports(const Case& c, const SiteGroup& group) {
-  double all = 0, importing = 0;
-  for (const int i : group.sites) {
-    const Site& site = c.evidence.sites[size_t(i)];
-    all += double(site.total.value);
-    if (std::ranges::any_of(site.frames, [](const Frame& f) { return f.file.starts_with("<frozen importlib"); }))
-      importing += double(site.total.value);
-  }
-  return importing > 0.5 * all;
+/// Most of it in a block or two: work memory of a library (a BLAS has 32 MiB for each thread), not results.
+bool few_blocks(const Case& c, const SiteGroup& group) {
+  double large = 0;
+  const Mark& last = *c.periods.marks.back();
+  for (const SiteState& s : last.sites)
+    if (s.blocks < 3 && std::ranges::find(group.sites, s.site) != group.sites.end()) large += double(s.bytes.value);
+  return large > 0.5 * group.bytes;
 }
 
 std::optional<Match> detect(const Case& c) {
-  if (c.leaking()) return {};
+  if (c.leaking() || c.periods.marks.empty()) return {};
   const SiteGroup* best = nullptr;
   double most = std::max(20e6, 0.03 * c.growth.level);
   for (const SiteGroup& s : c.sites.groups) {
     if (!s.user || trains(c, s.place) || s.live.size() < 4 || cohorts(s.age) != Cohorts::kOld) continue;
-    if (s.blocks < 3 || imports(c, s)) continue;  // an array or two that are made once: a reserve
+    if (s.blocks < 3 || few_blocks(c, s) || c.imports(s)) continue;  // made once: a reserve
     // It filled while the program ran: over the periods, or between the first step and the first of them. What was
     // there before is data.
     const double filled = s.bytes - (c.sites.has_begun ? s.begun : s.live.y.front());

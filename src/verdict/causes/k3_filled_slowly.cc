@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <span>
+
 #include "base/format.h"
 #include "verdict/causes/cause.h"
 #include "verdict/causes/words.h"
@@ -5,7 +8,29 @@
 namespace millpond::verdict {
 namespace {
 
+/// A program that says nothing of its rounds, looked at by the clock: a line whose blocks are as many at every look, and
+/// yet are new ones. What is made anew in each round would come and go.
+std::optional<Match> renewed(const Case& c) {
+  if (c.periods.unit != Unit::kSecond) return {};
+  for (const SiteGroup& s : c.sites.groups) {
+    const std::vector<double>& y = s.live.y;
+    if (!s.user || y.size() < 8 || s.blocks < 8 || cohorts(s.age) == Cohorts::kOld) continue;
+    const auto [least, most] = std::ranges::minmax(std::span(y).subspan(y.size() / 2));
+    const double filled = least - y.front();
+    if (filled < std::max(16e6, 0.05 * c.growth.level) || least < 0.8 * most) continue;
+    if (biggest_step(y).size > 0.6 * filled) continue;
+    Match m{.kind = Kind::kCache, .share = 1, .weight = 0.6, .bytes = filled, .confidence = 0.7};
+    m.blame = c.with_text(s.place);
+    m.evidence.push_back(format("what {} allocated rose to {} and stayed there while new blocks took the place of old ones",
+                                at(s.place), amount(least)));
+    return m;
+  }
+  return {};
+}
+
 std::optional<Match> detect(const Case& c) {
+  if (!c.leaking())
+    if (const std::optional<Match> found = renewed(c)) return found;
   // By what allocators have in use, not by resident memory: that also settles slowly when nothing fills.
   const Series& live = c.periods.live;
   if (c.leaking() || live.size() < 8) return {};

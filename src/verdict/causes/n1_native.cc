@@ -24,6 +24,10 @@ std::optional<Match> called_from_python(const Case& c) {
     if (all <= 0 || native < 0.8 * all) continue;
     Match m{.share = std::min(1.0, s.grown / std::max(1.0, c.growth.total)), .weight = 0.9, .confidence = 0.85};
     m.blame = s.place;
+    if (c.periods.length() > 0 && s.block() > 0) {
+      m.additions = s.grown / s.block() / c.periods.length();
+      m.added = s.blocks, m.each = s.block();
+    }
     m.evidence.push_back(format("{} calls native code that allocated {} which are still in use; Python holds none of it", tell(s.place), amount(s.bytes)));
     return m;
   }

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/format.h"
 #include "verdict/causes/cause.h"
 #include "verdict/causes/words.h"
@@ -8,15 +10,21 @@ namespace {
 std::optional<Match> detect(const Case& c) {
   // A framework's own start is not worth a word: only a jump that is a good part of the process.
   const Growth& g = c.growth;
-  if (c.leaking() || g.course == Course::kTooShort || c.jump() < std::max(64e6, 0.25 * g.level)) return {};
-  Match m{.kind = Kind::kReserve, .share = 1, .weight = 0.3, .bytes = c.jump(), .confidence = 0.6};
-  m.evidence.push_back(
-      format("{} when the first phase began, {} in the last third of the run", amount(g.baseline), amount(g.level)));
-  for (const SiteGroup& s : c.sites.groups)
-    if (s.user && c.reserved_at(s.place) > 0.3 * c.jump()) {
-      m.blame = c.with_text(s.place);
-      break;
-    }
+  if (c.leaking() || g.course == Course::kTooShort) return {};
+  const double bytes = std::max(c.jump(), c.kept_by_user());
+  if (bytes < std::max(64e6, 0.25 * g.level)) return {};
+  Match m{.kind = Kind::kReserve, .share = 1, .weight = 0.3, .bytes = bytes, .confidence = 0.6};
+  if (bytes <= c.jump())
+    m.evidence.push_back(
+        format("{} when the first phase began, {} in the last third of the run", amount(g.baseline), amount(g.level)));
+  else  // it was there before anything was marked
+    m.evidence.push_back(format("{} of {} were taken early by the program's own lines and stay", amount(bytes),
+                                amount(g.level)));
+  const auto most = std::ranges::max_element(c.sites.groups, {}, [&](const SiteGroup& s) {
+    return s.user && !c.imports(s) ? s.bytes : 0;
+  });
+  if (most != c.sites.groups.end() && most->user && !c.imports(*most) && most->bytes > 0.3 * bytes)
+    m.blame = c.with_text(most->place);
   return m;
 }
 

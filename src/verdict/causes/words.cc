@@ -34,7 +34,7 @@ std::string often(double times) { return times < 1.5 ? "once" : format("{:.0f} t
 
 std::optional<Addition> addition(const std::string& text) {
   // The last bracket closes the call: arguments may hold calls themselves.
-  static const std::regex call(R"(^(.*?)([\w.\[\]'"]+)\.(append|add|appendleft|extend)\((.*)\)\s*(#.*)?$)");
+  static const std::regex call(R"(^(.*?)([A-Za-z_][\w.]*(?:\[[^\]]*\][\w.]*)*)\.(append|add|appendleft|extend)\((.*)\)\s*(#.*)?$)");
   static const std::regex assign(R"(^\s*([\w.]+\[[^\]]+\])\s*=\s*([^=].*)$)");
   std::smatch m;
   if (std::regex_match(text, m, call))
@@ -54,7 +54,8 @@ std::string keep_less(const Container& c, bool tensor) {
   // A bare name can be asked for a number; what a call or a tuple holds is not known from here.
   const bool bare = std::regex_match(add->argument, std::regex(R"([\w.]+)"));
   const bool numbers = contains(lower(c.item_type), "ndarray") || contains(lower(c.item_type), "array");
-  const std::string bounded = format("{} = collections.deque(maxlen=...)", add->target);
+  const std::string bounded = contains(add->target, "[") ? "a `collections.deque(maxlen=...)` in place of each list"
+                                                         : format("`{} = collections.deque(maxlen=...)`", add->target);
   if (tensor && bare)
     return format("Write `{}{}.item(){}` (a number), or `{}.detach().cpu()` if the values are needed, instead of `{}`.",
                   add->before, add->argument, add->after, add->argument, c.place.snippet);
@@ -66,7 +67,7 @@ std::string keep_less(const Container& c, bool tensor) {
         "`{}` keeps every value: delete entries that are no longer needed, or use functools.lru_cache(maxsize=...) or "
         "an OrderedDict with a limit.",
         c.place.snippet);
-  return format("Take out `{}`, keep a running number instead of the items, or bound it: `{}`.", c.place.snippet,
+  return format("Take out `{}`, keep a running number instead of the items, or bound it: {}.", c.place.snippet,
                 bounded);
 }
 

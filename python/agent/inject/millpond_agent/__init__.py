@@ -19,7 +19,7 @@ def start():
 
     if not link.connect():
         return
-    from . import ending, imports, jax_hooks, keras_hooks, lines, loop_hooks, periods, pyplot_hooks, state, tensorflow_hooks, torch_hooks
+    from . import ctypes_hooks, ending, imports, jax_hooks, keras_hooks, lines, loop_hooks, periods, pyplot_hooks, state, tensorflow_hooks, torch_hooks
 
     with state.own_work():
         if os.environ.get("MILLPOND_VARIANT"):
@@ -30,6 +30,7 @@ def start():
             imports.add(hooks.HOOKS)
         imports.install()
         lines.install()
+        ctypes_hooks.install()
         ending.install()
         link.tick(periods.tick, 0.5)
         os.register_at_fork(after_in_child=state.forked)

@@ -60,7 +60,7 @@ def _end():
             link.note(
                 {
                     "note": "end",
-                    "periods": {"%s %s" % key if key[1] else key[0]: count for key, count in periods.counts().items()},
+                    "periods": {"%s %s" % key if key[1] else key[0]: int(count) for key, count in periods.counts().items()},
                     "agent_seconds": round(state.seconds, 4),
                     "agent_bytes": holders.own_bytes(),
                     "exception": _exception,

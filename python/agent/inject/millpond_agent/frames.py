@@ -4,12 +4,11 @@ standard library and the agent."""
 import linecache
 import os
 import sys
-import sysconfig
 
 _here = os.path.dirname(os.path.abspath(__file__))
 _library_parts = ("/site-packages/", "/dist-packages/", "/millpond_agent/", "/lib-dynload/")
-_library_roots = tuple({os.path.join(os.path.realpath(sysconfig.get_paths()[k]), "") for k in ("stdlib", "platstdlib")}
-                       | {os.path.join(sysconfig.get_paths()[k], "") for k in ("stdlib", "platstdlib")})
+_library = os.path.dirname(os.__file__)  # sysconfig knows it too, and takes milliseconds to import
+_library_roots = tuple({os.path.join(folder, "") for folder in (_library, os.path.realpath(_library))})
 _frameworks = []
 _known = {}
 _keys = {}

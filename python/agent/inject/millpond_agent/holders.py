@@ -9,7 +9,7 @@ import time
 from collections import deque
 from itertools import islice
 
-from . import adders, calls, link, roots, sizes, strays
+from . import calls, link, roots, sizes, strays
 from .tracks import Track
 
 kMost = 8
@@ -98,15 +98,17 @@ def _rounds(lead, first, last):
 
 def _report(rising, walk, lead, look, objects, types, grew):
     rows = []
-    alike = {}  # lists in a dictionary of lists: [how many, items they gained together]
+    alike = {}  # lists in a dictionary of lists: [how many, items they gained together, items each round of all, also of those too new for a track]
     for item, track in rising:
         rounds = _rounds(lead, track.first_look, look)
-        if item.kind == "group" and item.way.key(any_item=True) in alike:
-            continue  # told by those that rose each time
-        if rounds < 1 or track.rises < min(look - track.first_look, 2 if item.kind in ("container", "group") else 3):
+        if rounds <= 0 or track.rises < min(look - track.first_look, 2 if item.kind in ("container", "group") else 3):
             continue  # sizes that vary rise by chance now and then
         added = item.size - track.first_size
-        group = alike.setdefault(item.way.key(any_item=True), [0, 0])
+        key = item.way.key(any_item=True)
+        if item.kind == "group" and key in alike:
+            alike[key][2] = added / rounds
+            continue  # told by those that rose each time
+        group = alike.setdefault(key, [0, 0, 0])
         group[0] += 1
         group[1] += added
         rows.append((added, item, track, rounds))
@@ -114,16 +116,16 @@ def _report(rising, walk, lead, look, objects, types, grew):
     rows.sort(key=lambda row: -row[0])
     chosen = rows[:24] + [row for row in rows[24:] if row[1].kind not in ("container", "group")][:8]
     result = []
-    end = time.perf_counter() + 0.08
+    end = time.thread_time() + 0.08
     for added, item, track, rounds in chosen:
-        if time.perf_counter() > end:
+        if time.thread_time() > end:
             break
         group = alike[item.way.key(any_item=True)]
         if not group[0]:
             continue  # told with one like it
         try:
             row = _describe(item, added, track, rounds, walk)
-            if group[0] > 1:
+            if group[0] > 1 or group[2] > 1.2 * row["per_period"]:
                 _speak_for_all(row, group, added, walk.share_entered(item.way))
             group[0] = 0
         except Exception:
@@ -142,12 +144,12 @@ def _report(rising, walk, lead, look, objects, types, grew):
     result = _without_inner(result)[:kMost]
     for row in result:
         row.pop("_key", None)
-    return {"note": "holders", "kind": lead.kind, "period": lead.count, "looks": look + 1, "containers": result, "types": _types_said(kinds)}
+    return {"note": "holders", "kind": lead.kind, "period": int(lead.count), "looks": look + 1, "containers": result, "types": _types_said(kinds)}
 
 
 def _speak_for_all(row, group, added, share):
     """The row of one becomes that of all like it."""
-    factor = group[1] / max(added, 1) / share
+    factor = max(group[1] / max(added, 1) / share, group[2] / max(row["per_period"], 1e-3))
     row["per_period"] = round(row["per_period"] * factor, 3)
     row["bytes_per_period"] = int(row["bytes_per_period"] * factor)
     row["exact"] = False
@@ -172,6 +174,8 @@ def _types_said(rows):
 
 def _strays(objects, walk, lead, look):
     """Growing containers that only libraries hold, where what they gain is worth speaking of."""
+    from . import adders
+
     rows = []
     heavy = []
     for thing, added, rounds, rises in strays.growing_containers(objects, walk.way_of, look, lambda first: _rounds(lead, first, look)):
@@ -244,6 +248,8 @@ def _without_inner(rows):
 
 
 def _describe(item, added, track, rounds, walk):
+    from . import adders  # here, because it imports ast: not for programs in which nothing grows
+
     thing, way = item.thing, item.way
     per_period = added / rounds
     bounded = None

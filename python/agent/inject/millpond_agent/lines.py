@@ -1,13 +1,14 @@
-"""Printed lines as marks: a program that prints "epoch 7: loss 0.12" says itself where its rounds end. builtins.print is wrapped
-(sys.stdout stays what it is), and so is logging. Lines that differ only in their numbers are one pattern."""
+"""Printed lines as marks: a program that prints "epoch 7: loss 0.12" says itself where its rounds end. builtins.print is wrapped, and so are
+sys.stdout.write (the object stays what it is) and logging. Lines that differ only in their numbers are one pattern."""
 
 import builtins
 import functools
+import io
 import re
 import sys
 
-from . import link, periods, state
-from .wrapping import hide
+from . import frames, link, periods, state
+from .wrapping import hide, kHidden
 
 kPatterns = 256  # more than that: a program that prints prose
 _number = re.compile(r"[-+]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|\b(?:nan|inf)\b")
@@ -84,6 +85,30 @@ _ours = None
 
 
 def install():
+    _wrap_print()
+    if type(sys.stdout) is io.TextIOWrapper:  # not one that somebody has put there
+        _wrap_write(sys.stdout)
+
+
+def _wrap_write(stream):
+    original = stream.write
+
+    def write(text):
+        written = original(text)
+        try:
+            if "\n" in text and state.on and not state.here.working:
+                frame = sys._getframe(1)
+                file = frame.f_code.co_filename
+                if file != kHidden and frames.is_user_file(file):  # print's own, or a library's progress bar
+                    _printed(frame, (text,), {})
+        except Exception:
+            link.oops()
+        return written
+
+    stream.write = hide(write)
+
+
+def _wrap_print():
     global _ours
     original = builtins.print
 
@@ -106,6 +131,8 @@ def remove():
     """At the end: what still prints while the interpreter is taken down needs nothing of ours."""
     if _ours is not None and builtins.print is _ours:
         builtins.print = _ours.__wrapped__
+    if type(sys.stdout) is io.TextIOWrapper:
+        vars(sys.stdout).pop("write", None)
 
 
 class _Site:

@@ -11,7 +11,7 @@ from . import counters, link, probes, state
 kMost = 512
 kCoarse = ("epoch", "line", "fit", "model", "loader", "loop")  # what a person would call a round; others come in thousands
 kSeriesMost = 64
-kSettle = 1.5  # seconds without an import
+kSettle = 0.75  # seconds without an import
 
 _series = {}  # (kind, name) -> Series
 _snapshot_seconds = 0.0
@@ -32,7 +32,7 @@ class Series:
         self.first = now
         self.marked = self.snapped = -1e9
         self.next_probe = 4
-        self.next_scan = 2
+        self.next_scan = 1 if kind == "timer" else 2  # a silent program may be a short one
 
     def wants_snapshot(self, now):
         """Thinning by doubling: also while the marks come too fast or snapshots have become dear."""
@@ -105,8 +105,8 @@ def tick():
     if now < _settled:
         return
     series = get("timer")
-    seconds = int(state.elapsed())
-    if series is None or seconds <= series.count or leader() not in (None, series):
+    seconds = round(state.elapsed(), 2)
+    if series is None or seconds < int(series.count) + 1 or leader() not in (None, series):
         return
     series.count = seconds
     counters.say(now)

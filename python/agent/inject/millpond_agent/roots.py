@@ -25,6 +25,22 @@ _plain = {int, float, bool, type(None), complex, range, type(...), types.ModuleT
           property, staticmethod, classmethod, types.FrameType}
 _clears_locals = sys.version_info < (3, 13)
 kAsksForLocals = frozenset(("locals", "vars", "eval", "exec", "dir"))
+_asks = {}  # id of code -> (code, whether it calls one of these)
+
+
+def _asks_for_locals(code):
+    """Whether it calls locals() or the like: the function, not a method of that name (model.eval())."""
+    if kAsksForLocals.isdisjoint(code.co_names):
+        return False
+    known = _asks.get(id(code))
+    if known is None or known[0] is not code:
+        import dis
+
+        asks = any(step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval in kAsksForLocals for step in dis.get_instructions(code))
+        if len(_asks) > 500:
+            _asks.clear()
+        known = _asks[id(code)] = (code, asks)
+    return known[1]
 
 
 class Way:
@@ -122,7 +138,7 @@ class Walk:
         self.owners = {}
         self.lengths = {}  # Way -> length of the container there
         self.met = Counter()  # the user's types: how many objects
-        self.end = time.perf_counter() + seconds
+        self.end = time.thread_time() + seconds
         self.complete = True
         self.dirty = []  # frames whose locals were read
 
@@ -174,7 +190,7 @@ class Walk:
             return
         name = frames.function_name(frame) if user else code.co_name
         if _clears_locals:
-            if not kAsksForLocals.isdisjoint(code.co_names):
+            if _asks_for_locals(code):
                 return  # what locals() gave out is the very dictionary that is filled here
             self.dirty.append(frame)  # the frame keeps the dictionary it made, and that would keep old values alive
         values = frame.f_locals
@@ -210,7 +226,7 @@ class Walk:
         count = 0
         while queue:
             count += 1
-            if not count & 127 and time.perf_counter() > self.end:
+            if not count & 127 and time.thread_time() > self.end:
                 self.complete = False
                 return
             thing, way = queue.popleft()

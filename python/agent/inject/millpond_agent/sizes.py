@@ -13,7 +13,9 @@ kObjects = 4000
 kSeconds = 0.006
 kWhole = 512  # items of a container that are all followed
 kSome = 256  # of a longer one, spread evenly: each stands for its neighbours
+kRows = (32, 16, 4)  # of lists of lists: so many of the outermost, of each in it, ...
 _long = {list, tuple, dict, set, frozenset, collections.deque}  # whose len and iteration are not the user's
+_alike = {list, set, frozenset, collections.deque}  # whose items are mostly of one kind; a tuple or a dictionary may be a record
 _skip = (type, types.ModuleType, types.BuiltinFunctionType, types.CodeType, types.GetSetDescriptorType, types.MemberDescriptorType,
          types.MethodDescriptorType, types.WrapperDescriptorType)
 _plain = {int, float, bool, type(None), complex, range, type(...)}
@@ -92,11 +94,16 @@ def _length(buffer):
         return view.nbytes
 
 
-def _parts(item, kind):
-    """What a thing refers to, and how many each of them stands for."""
-    if kind not in _long or len(item) <= kWhole:
+def _parts(item, kind, depth):
+    """What a thing refers to, and how many each of them stands for. `depth`: how many lists it lies in."""
+    if kind not in _long or not item:
         return gc.get_referents(item), 1
-    step = len(item) // kSome
+    most, some = kWhole, kSome
+    if kind in _alike and (depth or type(next(iter(item))) in _alike):
+        most = some = kRows[min(depth, len(kRows) - 1)]
+    if len(item) <= most:
+        return gc.get_referents(item), 1
+    step = len(item) // some
     picked = list(itertools.islice(item, 0, None, step))
     times = len(item) / len(picked)
     if kind is dict:
@@ -117,13 +124,13 @@ class Scale:
         total = 0
         complete = True
         seen = self.seen
-        queue = [(thing, 1)]
+        queue = [(thing, 1, 0)]
         at = 0
-        end = time.perf_counter() + seconds
+        end = time.thread_time() + seconds
         while at < len(queue):
-            if at > most or (not at & 63 and time.perf_counter() > end):
+            if at > most or (not at & 63 and time.thread_time() > end):
                 return int(total), False
-            item, times = queue[at]
+            item, times, depth = queue[at]
             at += 1
             kind = type(item)
             identity = id(item)
@@ -139,13 +146,13 @@ class Scale:
                 continue
             if kind is types.FrameType or kind is types.FunctionType:
                 if kind is types.FunctionType:
-                    queue.extend((part, times) for part in (*(item.__closure__ or ()), *(item.__defaults__ or ())))
+                    queue.extend((part, times, depth) for part in (*(item.__closure__ or ()), *(item.__defaults__ or ())))
                 else:
-                    queue.extend((part, times) for part in gc.get_referents(item) if type(part) is not dict)
+                    queue.extend((part, times, depth) for part in gc.get_referents(item) if type(part) is not dict)
                 continue
             variables = keras_variables(item)
             if variables is not None:
-                queue.extend((variable, times) for variable in variables)
+                queue.extend((variable, times, depth) for variable in variables)
                 continue
             found = array_bytes(item)
             if found is not None:
@@ -162,9 +169,10 @@ class Scale:
                 pass
             if kind in (str, bytes, bytearray):
                 continue
-            parts, each = _parts(item, kind)
+            parts, each = _parts(item, kind, depth)
             complete = complete and each == 1
-            queue.extend((part, times * each) for part in parts)
+            depth += kind in _alike
+            queue.extend((part, times * each, depth) for part in parts)
         return int(total), complete
 
 

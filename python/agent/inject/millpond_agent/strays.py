@@ -139,7 +139,7 @@ class Asker:
 
     def __init__(self, objects):
         self.left = kQuestions
-        self.end = time.perf_counter() + 0.15
+        self.end = time.thread_time() + 0.15
         self.hidden = {id(objects), id(sys._getframe())}
 
     def way(self, thing):
@@ -151,7 +151,7 @@ class Asker:
         target = thing
         self.hidden.add(id(steps))
         for _ in range(4):
-            if self.left <= 0 or time.perf_counter() > self.end:
+            if self.left <= 0 or time.thread_time() > self.end:
                 break
             self.left -= 1
             step, target = self._ask(target)
