@@ -220,6 +220,20 @@ class Holders(unittest.TestCase):
         text = text.replace("\nmain()\n", "\nouter()\n")
         self.assertEqual(run(text).err, run(text, agent=False).err)
 
+    def test_a_method_called_eval_hides_nothing(self):
+        text = program("class Model:\n    def eval(self):\n        pass\n", "model, saved = Model(), []", "model.eval(); saved.append(blob())")
+        self.grows(text, "saved", "model.eval(); saved.append(blob())", "main")
+
+    def test_lists_of_lists_are_weighed(self):
+        text = program("import random\n", "rows = []", "rows.append([[random.random() for _ in range(64)] for _ in range(500)])")
+        each = 500 * (56 + 64 * 8 + 64 * 24)
+        self.grows(text, "rows", "rows.append(", "main", per_round=each)
+
+    def test_lists_in_a_dictionary_that_begin_later_count_too(self):
+        text = program("", "lookup = defaultdict(list)", "lookup[epoch % 5].append(blob())", rounds=26)
+        row = self.grows(text, "lookup[...]", "lookup[epoch % 5]", "main", tolerance=0.2)
+        self.assertLess(abs(row["per_period"] - 1), 0.2)
+
     def test_a_print_while_the_interpreter_goes_down(self):
         text = program("class Late:\n    def __del__(self):\n        print('late')\nkept = Late()\nsys.keep = Late()\n")
         result = run(text)

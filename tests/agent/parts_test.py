@@ -123,6 +123,13 @@ class Rhythm(unittest.TestCase):
         self.assertEqual(len([mark for mark in result.marks("epoch", link.PERIOD) if mark["name"] == "epoch #: loss #"]), 8)
         self.assertEqual(result.marks("end")[0]["units"][link.EPOCH], 9)
 
+    def test_what_is_written_to_stdout_is_printed_too(self):
+        text = "import sys, time\nfor i in range(9):\n    time.sleep(0.06)\n    sys.stdout.write(f'epoch {i}: loss 0.5\\n')\n    print('epoch', i, 'again')\n"
+        result = run(text)
+        self.assertEqual(result.out, run(text, agent=False).out)
+        self.assertEqual(result.marks("end")[0]["units"][link.EPOCH], 9)
+        self.assertEqual(result.marks("end")[0]["units"][link.LINE], 18)
+
     def test_rounds_without_words_are_lines(self):
         result = run("import time\nfor i in range(9):\n    time.sleep(0.06)\n    print('loss', 1 / (i + 1))\n")
         self.assertGreaterEqual(len(result.marks("line", link.PERIOD)), 7)

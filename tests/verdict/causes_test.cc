@@ -531,6 +531,13 @@ TEST_CASE("N1: a line of Python calls native code that keeps what it allocates")
   array.framework("numpy");
   array.site({native("", ""), user("n.py", 37, "observe"), user("n.py", 58, "main")}, 20, Life::kLeak, 8000);
   CHECK(first_cause(array.judged()) == "P1");
+  // By the clock: how often it happened is known from the blocks.
+  Run silent("timer", 1);
+  silent.grow(50, 8, 30).live_from(40, 8).framework("numpy");
+  silent.site({native("/usr/lib/libffi.so.8", "+0x6f7a"), user("n.py", 37, "observe")}, 8, Life::kLeak, 2048);
+  const Finding called = silent.judged().findings.front();
+  CHECK(called.unit == Unit::kCall);
+  CHECK(called.bytes_per_unit == doctest::Approx(2048 * 1024).epsilon(0.05));
 }
 
 TEST_CASE("K2: something fills while training begins and stays; what was there before the first step is data") {
@@ -552,6 +559,39 @@ TEST_CASE("K2: something fills while training begins and stays; what was there b
   CHECK(first_cause(slots.judged()) != "K2");
   run.evidence.marks.front().sites.front().bytes = mb(150);
   CHECK(first_cause(run.judged()) != "K2");
+}
+
+TEST_CASE("K2: work memory of a library is no cache, whatever small blocks lie beside it") {
+  Run run = flat().baseline(400);
+  run.site({user("m.py", 12, "step")}, 32, Life::kOnce, 32 << 10).site({native("lib", "f"), user("m.py", 12, "step")}, 2, Life::kOnce, 4);
+  CHECK(first_cause(run.judged()) != "K2");
+}
+
+TEST_CASE("K3: a ring whose blocks are always new ones, in a program that is looked at by the clock") {
+  Run ring("timer", 0.25);
+  ring.rss({40, 110, 175, 245, 280, 280, 280, 280, 280, 280, 280, 280});
+  ring.site({user("r.py", 14, "features")}, 1, Life::kOnce);
+  double bytes = 0;
+  for (Mark& m : ring.evidence.marks) {
+    bytes = std::min(240.0, bytes + 60);
+    m.sites[0].bytes = mb(bytes), m.sites[0].blocks = bytes / 4;
+    m.sites[0].age = {};
+    m.sites[0].age[6] = m.sites[0].age[7] = mb(bytes / 2);
+  }
+  check(ring, "K3", 14, Kind::kCache);
+  Run rounds = ring;  // what is made anew in each round comes and goes
+  for (size_t i = 0; i < rounds.evidence.marks.size(); i += 3) rounds.evidence.marks[i].sites[0].bytes = mb(10);
+  CHECK(first_cause(rounds.judged()) != "K3");
+}
+
+TEST_CASE("what the program's own lines took before the first mark is a reserve") {
+  Run slots = flat();
+  slots.site({user("s.py", 18, "Adam.apply"), user("s.py", 40, "main")}, 300, Life::kOnce, 48 << 10, 300);
+  const Verdict v = slots.judged();
+  REQUIRE(v.kind == Kind::kReserve);
+  REQUIRE(v.findings.front().blame);
+  CHECK(v.findings.front().blame->line == 18);
+  CHECK(flat().judged().kind == Kind::kFlat);
 }
 
 TEST_CASE("the agent's own words: chains of tensors, loops, registries, a container that only a library holds") {

@@ -179,6 +179,31 @@ TEST_CASE("judge: where free pages come and go, what is in use tells how much le
   CHECK(v.findings.front().bytes_per_unit == doctest::Approx(25e6).epsilon(0.02));
 }
 
+TEST_CASE("judge: the limit comes as fast as resident memory rises between probes") {
+  Run run;
+  run.rss({265, 276, 287, 298, 294, 305, 316, 327, 338, 349, 360, 371, 382, 393, 404, 355, 366, 377, 388, 399, 410, 421})
+      .baseline(250)
+      .live_from(112, 5.5)
+      .probe(4, 298, 298, 283)
+      .probe(15, 404, 404, 344)
+      .limit("machine", 2000);
+  const Verdict v = run.judged();
+  REQUIRE(v.kind == Kind::kLeak);
+  CHECK(v.findings.front().bytes_per_unit == doctest::Approx(5.5e6).epsilon(0.02));
+  REQUIRE(v.findings.front().forecast);
+  CHECK(v.findings.front().forecast->seconds == doctest::Approx((2000 - 421) / 11.0 * 10).epsilon(0.05));
+}
+
+TEST_CASE("judge: in a silent program on a busy machine what was weighed tells the bytes of a call") {
+  Run run("timer", 0.25);
+  std::vector<double> stalls;
+  for (int i = 0; i < 60; ++i) stalls.push_back(60 + std::min(100.0, i < 20 ? 4.6 * i : 92 + 0.2 * (i - 20)));
+  run.rss(stalls).live(stalls).holder("list", "ndarray", 10, "samples", "t.py", 25, "log", "samples.append(item)", nullptr, 2);
+  const Finding f = run.judged().findings.front();
+  CHECK(f.unit == Unit::kCall);
+  CHECK(f.bytes_per_unit == doctest::Approx(5e6));  // 20 items of it are the rise of 100 MB; the slope of a second is a mean of two paces
+}
+
 TEST_CASE("temporaries: places that allocate much and keep little") {
   Run run;
   run.grow(100, 1, 6)
