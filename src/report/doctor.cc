@@ -67,6 +67,63 @@ class Page {
   std::string text_;
 };
 
+struct GpuSeries {
+  bool whole = false;  // of the whole device: what is the program's was not told
+  std::vector<double> bytes;
+};
+GpuSeries series_of(const verdict::Gpu& gpu) {
+  GpuSeries s{!gpu.by_tree_peak, {}};
+  for (const verdict::Gpu::Point& p : gpu.points)
+    if (s.whole || p.by_tree) s.bytes.push_back(double((s.whole ? p.used : *p.by_tree).value));
+  return s;
+}
+
+void gpu_lines(Page& page, const Evidence& e) {
+  constexpr int kMost = 8;
+  int shown_devices = 0, left = 0;
+  bool untold = false;
+  for (const verdict::Gpu& gpu : e.gpus) {
+    const GpuSeries s = series_of(gpu);
+    if (s.bytes.empty() || gpu.by_tree_peak == Bytes{}) continue;  // one that the program does not use
+    if (++shown_devices > kMost) {
+      ++left;
+      continue;
+    }
+    page.line(format("gpu {}", gpu.device).c_str(),
+              format("{}: {} {} at most of {}; first {}, last {}  {}", gpu.name, s.whole ? "all programs" : "program", s.whole ? gpu.used_peak : *gpu.by_tree_peak, gpu.total,
+                     Bytes{int64_t(s.bytes.front())}, Bytes{int64_t(s.bytes.back())}, sparkline(s.bytes, 12)));
+    untold = untold || s.whole;
+  }
+  if (left) page.line("", format("and {} GPUs more", left));
+  if (untold) page.line("", "how much of it is this program's the driver does not tell here");
+  if (shown_devices) page.line("", "totals from the driver: what grows on a GPU is not told by line");
+}
+
+nlohmann::ordered_json gpu_json(const Evidence& e) {
+  using Json = nlohmann::ordered_json;
+  const auto bytes = [](const std::optional<Bytes>& b) { return b ? Json(b->value) : Json(); };
+  Json list = Json::array();
+  for (const verdict::Gpu& gpu : e.gpus) {
+    const bool seen = !gpu.points.empty();
+    std::optional<Bytes> first, last;
+    for (const verdict::Gpu::Point& p : gpu.points)
+      if (gpu.by_tree_peak && p.by_tree) {
+        if (!first) first = p.by_tree;
+        last = p.by_tree;
+      }
+    list.push_back({{"device", gpu.device},
+                    {"name", gpu.name},
+                    {"total", gpu.total.value},
+                    {"used_peak", gpu.used_peak.value},
+                    {"used_first", seen ? bytes(gpu.points.front().used) : Json()},
+                    {"used_last", seen ? bytes(gpu.points.back().used) : Json()},
+                    {"by_program_peak", bytes(gpu.by_tree_peak)},
+                    {"by_program_first", bytes(first)},
+                    {"by_program_last", bytes(last)}});
+  }
+  return list;
+}
+
 }  // namespace
 
 double Explained::share() const {
@@ -112,6 +169,7 @@ std::string doctor_text(const Evidence& e, const Verdict& v, const runfile::Meta
   if (!series.empty())
     page.line("memory", format("{}  {} at the start, peak {}, {} at the end ({})", sparkline(series, 24), Bytes{int64_t(series.front())}, e.peak_rss,
                                Bytes{int64_t(series.back())}, duration(e.seconds)));
+  gpu_lines(page, e);
   if (!v.would_settle.empty()) page.line("to settle", v.would_settle);
   bool small = false;
   for (const Finding& f : v.findings) {
@@ -182,6 +240,7 @@ nlohmann::ordered_json doctor_json(const Evidence& e, const Verdict& v, const ru
   for (const verdict::Mark& m : e.marks)
     if (m.period) phases[m.kind] = phases.value(m.kind, 0) + 1;
   j["phases"] = phases;
+  j["gpu"] = gpu_json(e);
   j["advice"] = verdict.at("advice");
   j["findings"] = verdict.at("findings");
   if (!v.would_settle.empty()) j["would_settle"] = v.would_settle;

@@ -111,6 +111,27 @@ Json tree(const RunContents& run) {
   return {{"t", t.take()}, {"processes", processes.take()}, {"rss", rss.take()}, {"private_dirty", dirty.take()}, {"pss", pss.take()}};
 }
 
+Json gpus(const verdict::Evidence& e) {
+  Json list = Json::array();
+  for (const verdict::Gpu& gpu : e.gpus) {
+    Column t, used, by_tree;
+    for (const size_t i : spread(gpu.points.size(), kMostCounterPoints)) {
+      t.seconds(gpu.points[i].t);
+      used.add(gpu.points[i].used.value);
+      by_tree.add(gpu.points[i].by_tree);
+    }
+    list.push_back({{"device", gpu.device},
+                    {"name", cut(gpu.name, 200)},
+                    {"total", gpu.total.value},
+                    {"used_peak", gpu.used_peak.value},
+                    {"by_program_peak", gpu.by_tree_peak ? Json(gpu.by_tree_peak->value) : Json()},
+                    {"t", t.take()},
+                    {"used", used.take()},
+                    {"by_program", by_tree.take()}});
+  }
+  return list;
+}
+
 Json accounts(const RunContents& run) {
   const AccountTable table = accounts_over_time(run);
   Column t, rss;
@@ -474,6 +495,7 @@ PageJson page_run(const RunContents& run, const SourceLine& source) {
             {"facts", facts(run)},
             {"resident", resident(run)},
             {"tree", tree(run)},
+            {"gpu", gpus(e)},
             {"accounts", accounts(run)},
             {"marks", marks(run, strings)},
             {"phases", phases(run, strings)},

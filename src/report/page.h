@@ -10,6 +10,7 @@
 //     strings    [ text ]: every name is told once; places below are indices into it
 //     resident   { t, rss, swap }                               columns: the operating system, by time
 //     tree       { t, processes, rss, private_dirty, pss }      columns: with children; null: none
+//     gpu        [ { device, name, total, used_peak, by_program_peak, t, used, by_program } ]  columns; null: the driver did not tell
 //     accounts   { t, resident, list: [ { name, group, kind "use"|"retained"|"reserved"|"rest", bytes } ] }
 //     marks      { t, kind, name, index, period, rss }          columns; kind and name are strings
 //     phases     { kind, name, index, start, end }              columns

@@ -37,8 +37,10 @@ constexpr Table kTables[] = {
     {"site_states", "mark, site, bytes, blocks, ages", 1},
     {"tree_series", "t, processes, rss, private_dirty, pss", 1},
     {"notes", "t, process, text", 1},
+    {"gpus", "device, name, total, used_peak, by_tree_peak", 2},
+    {"gpu_series", "t, device, used, by_tree", 2},
 };
-enum Doctor { kProcesses = 8, kFrames, kSites, kMarks, kSiteStates, kTreeSeries, kNotes };
+enum Doctor { kProcesses = 8, kFrames, kSites, kMarks, kSiteStates, kTreeSeries, kNotes, kGpus, kGpuSeries };
 
 Error refusal(const std::string& path, std::string what, std::string hint) {
   return Error(Code::kFormat, format("run file {} {}", path, what)).hint(std::move(hint));
@@ -334,6 +336,20 @@ std::vector<NoteRow> Reader::notes() const {
   std::vector<NoteRow> list;
   if (!state_->has(kNotes)) return list;
   for (Statement s = state_->select(kNotes, "ORDER BY rowid"); s.step();) list.push_back({s.real(0), id_or_none(s, 1), s.text(2)});
+  return list;
+}
+
+std::vector<GpuRow> Reader::gpus() const {
+  std::vector<GpuRow> list;
+  if (!state_->has(kGpus)) return list;
+  for (Statement s = state_->select(kGpus, "ORDER BY device"); s.step();) list.push_back({s.integer(0), s.text(1), s.bytes(2), s.bytes(3), bytes_or_none(s, 4)});
+  return list;
+}
+
+std::vector<GpuPointRow> Reader::gpu_series() const {
+  std::vector<GpuPointRow> list;
+  if (!state_->has(kGpuSeries)) return list;
+  for (Statement s = state_->select(kGpuSeries, "ORDER BY rowid"); s.step();) list.push_back({s.real(0), s.integer(1), s.bytes(2), bytes_or_none(s, 3)});
   return list;
 }
 

@@ -43,6 +43,9 @@ class Reader {
   std::vector<SiteStateRow> site_states() const;  // by mark
   std::vector<TreeRow> tree_series() const;
   std::vector<NoteRow> notes() const;
+  // Empty in files of minor version 1 too, and where there was no GPU.
+  std::vector<GpuRow> gpus() const;
+  std::vector<GpuPointRow> gpu_series() const;
 
  private:
   struct State;

@@ -14,7 +14,7 @@ namespace millpond::runfile {
 /// Raised when the meaning of something changes; a reader refuses what is newer than itself. A table or a column that
 /// is only added raises kMinorVersion instead: older readers do not see it and lose nothing else.
 constexpr int kSchemaVersion = 1;
-constexpr int kMinorVersion = 1;
+constexpr int kMinorVersion = 2;
 constexpr int64_t kMostText = 1 << 16;  // bytes of one value
 constexpr int32_t kApplicationId = 0x504f4e44;  // "POND", in the header of the file
 
@@ -125,6 +125,19 @@ struct TreeRow {
   double t = 0;
   int64_t processes = 1;
   std::optional<Bytes> rss, private_dirty, pss;
+};
+/// A GPU. Peaks are of every look, also of those that are no longer among the points.
+struct GpuRow {
+  int64_t device = 0;  // as the driver counts, from 0
+  std::string name;
+  Bytes total, used_peak;
+  std::optional<Bytes> by_tree_peak;  // of the watched processes; absent: the driver did not tell
+};
+struct GpuPointRow {
+  double t = 0;
+  int64_t device = 0;
+  Bytes used;
+  std::optional<Bytes> by_tree;
 };
 /// JSON, as the agent wrote it.
 struct NoteRow {

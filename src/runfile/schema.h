@@ -1,4 +1,5 @@
 // schema: the tables of a run file, version 1, as SQL. Those from `processes` on came with minor version 1: what the doctor saw.
+// `gpus` and `gpu_series` came with minor version 2.
 #pragma once
 
 namespace millpond::runfile {
@@ -33,6 +34,8 @@ CREATE TABLE site_states (mark INTEGER NOT NULL REFERENCES marks(id), site INTEG
 CREATE INDEX site_states_of_mark ON site_states(mark);
 CREATE TABLE tree_series (t REAL NOT NULL, processes INTEGER NOT NULL, rss INTEGER, private_dirty INTEGER, pss INTEGER);
 CREATE TABLE notes (t REAL NOT NULL, process INTEGER REFERENCES processes(id), text TEXT NOT NULL);
+CREATE TABLE gpus (device INTEGER PRIMARY KEY, name TEXT NOT NULL, total INTEGER NOT NULL, used_peak INTEGER NOT NULL, by_tree_peak INTEGER);
+CREATE TABLE gpu_series (t REAL NOT NULL, device INTEGER NOT NULL REFERENCES gpus(device), used INTEGER NOT NULL, by_tree INTEGER);
 )sql";
 
 }  // namespace millpond::runfile

@@ -94,6 +94,7 @@ struct Writer::State {
   Statement forget_states{db, "DELETE FROM site_states WHERE mark = ?"}, forget_mark{db, "DELETE FROM marks WHERE id = ?"};
   Statement tree{db, "INSERT INTO tree_series VALUES (?, ?, ?, ?, ?)"};
   Statement note{db, "INSERT INTO notes VALUES (?, ?, ?)"};
+  Statement gpu{db, "INSERT OR REPLACE INTO gpus VALUES (?, ?, ?, ?, ?)"}, gpu_point{db, "INSERT INTO gpu_series VALUES (?, ?, ?, ?)"};
   std::map<std::string, Last, std::less<>> accounts;
   std::map<FrameRow, RowId> frames;
   bool pending = false;
@@ -259,13 +260,23 @@ void Writer::add(const TreeRow& r) {
   state_->tree.bind(r.t, r.processes, r.rss, r.private_dirty, r.pss).execute();
 }
 
-int64_t Writer::thin(const char* table) {
+void Writer::put(const GpuRow& g) {
+  state_->write();
+  state_->gpu.bind(g.device, g.name, g.total, g.used_peak, g.by_tree_peak).execute();
+}
+
+void Writer::add(const GpuPointRow& r) {
+  state_->write();
+  state_->gpu_point.bind(r.t, r.device, r.used, r.by_tree).execute();
+}
+
+int64_t Writer::thin(const char* table, const char* within) {
   state_->write();
   const Database& db = state_->db;
   // rowids are given in order, but after a thinning they have gaps: every second by its place
-  Statement(db, format("DELETE FROM {0} WHERE rowid IN (SELECT id FROM (SELECT rowid AS id, row_number() OVER (ORDER BY rowid) AS place FROM {0}) "
+  Statement(db, format("DELETE FROM {0} WHERE rowid IN (SELECT id FROM (SELECT rowid AS id, row_number() OVER ({1} ORDER BY rowid) AS place FROM {0}) "
                        "WHERE place % 2 = 0)",
-                       table))
+                       table, within))
       .execute();
   Statement count(db, format("SELECT count(*) FROM {}", table));
   count.step();
@@ -273,6 +284,7 @@ int64_t Writer::thin(const char* table) {
 }
 int64_t Writer::thin_os_series() { return thin("os_series"); }
 int64_t Writer::thin_tree_series() { return thin("tree_series"); }
+int64_t Writer::thin_gpu_series() { return thin("gpu_series", "PARTITION BY device"); }
 
 bool Writer::add(const NoteRow& n) {
   if (int64_t(n.text.size()) > kMostText) return false;

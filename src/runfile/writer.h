@@ -45,9 +45,13 @@ class Writer {
   /// Forgets a mark and its states: how a long run stays small.
   void remove_mark(RowId mark);
   void add(const TreeRow& row);
-  /// Every second row goes; returns how many are left.
+  /// A device anew, or with other peaks.
+  void put(const GpuRow& gpu);
+  void add(const GpuPointRow& row);
+  /// Every second row goes (of each device); returns how many are left.
   int64_t thin_os_series();
   int64_t thin_tree_series();
+  int64_t thin_gpu_series();
   /// Texts beyond kMostText are not written; false then.
   bool add(const NoteRow& note);
 
@@ -63,7 +67,7 @@ class Writer {
   const std::string& path() const;
 
  private:
-  int64_t thin(const char* table);
+  int64_t thin(const char* table, const char* within = "");
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -67,6 +67,20 @@ struct Probe {
   int64_t collected = 0;
 };
 
+/// A GPU, as its driver tells: totals, no places.
+struct Gpu {
+  int64_t device = 0;
+  std::string name;
+  Bytes total, used_peak;
+  std::optional<Bytes> by_tree_peak;  // of the program and its children; absent: the driver did not tell
+  struct Point {
+    double t = 0;
+    Bytes used;
+    std::optional<Bytes> by_tree;
+  };
+  std::vector<Point> points;  // by time
+};
+
 struct Limit {
   std::string name;  // "cgroup", "machine", "--limit"
   Bytes bytes;
@@ -87,6 +101,7 @@ struct Evidence {
   std::map<std::string, std::vector<std::pair<double, double>>> counters;  // by name: (t, value), from the notes
   double sampling_interval = 0;  // T: a sum of n small samples is known to about 1 / sqrt(n)
   int64_t dropped = 0;
+  std::vector<Gpu> gpus;
   double agent_seconds = 0;  // as the agent itself measured, in its last words
 };
 

@@ -124,6 +124,9 @@ Evidence read_evidence(const runfile::Reader& file) {
   }
   for (const runfile::TreeRow& row : file.tree_series()) e.os.push_back({row.t, {}, {}, row.private_dirty, row.pss, int(std::min<int64_t>(row.processes, 1 << 20))});
   std::stable_sort(e.os.begin(), e.os.end(), [](const OsPoint& a, const OsPoint& b) { return a.t < b.t; });
+  for (runfile::GpuRow& row : file.gpus()) e.gpus.push_back({row.device, std::move(row.name), row.total, row.used_peak, row.by_tree_peak, {}});
+  for (const runfile::GpuPointRow& row : file.gpu_series())
+    if (const auto gpu = std::ranges::find(e.gpus, row.device, &Gpu::device); gpu != e.gpus.end()) gpu->points.push_back({row.t, row.used, row.by_tree});
   for (const runfile::NoteRow& row : file.notes()) {
     if (row.process != process) continue;
     const nlohmann::json note = nlohmann::json::parse(row.text, nullptr, false);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <future>
 #include <list>
 #include <map>
 
@@ -15,6 +16,7 @@
 #include "base/utf8.h"
 #include "millpond/error.h"
 #include "runfile/writer.h"
+#include "watch/gpu.h"
 #include "watch/shared_view.h"
 #include "watch/symbols.h"
 #include "watch/tree.h"
@@ -128,6 +130,7 @@ class Collector {
     open_file();
     result.path = writer_->path();
     if (o.opened) o.opened(result.path);
+    opening_gpus_ = std::async(std::launch::async, Gpus::open);  // may take seconds, and the program's records do not wait
 
     double next_tree = 0, next_commit = kCommitEvery, next_tell = 0, next_scan = 0;
     bool running = true;
@@ -137,7 +140,9 @@ class Collector {
       if (running) look_at_memory(t);
       if (t >= next_scan || !running) find_processes(t), next_scan = t + (t < 5 ? 0.1 : 0.5);
       for (Watched& w : watched_) drain(w, running);
+      const bool gpus_came = take_gpus();
       if (running && t >= next_tree) look_at_tree(t), next_tree = elapsed() + kTreeEvery;
+      else if (running && gpus_came) look_at_gpus(t, process_tree(root_));
       if (running) timer_marks(t);
       if (t >= next_commit) writer_->commit(), next_commit = t + kCommitEvery;
       if (options_.tell && t >= next_tell) options_.tell(progress(t)), next_tell = t + 1;
@@ -210,8 +215,32 @@ class Collector {
       if (++tree_points_ > kMostPoints) tree_points_ = writer_->thin_tree_series();
     }
     had_children_ = had_children_ || children;
+    look_at_gpus(t, tree);
     const std::optional<MemoryTotals> now = totals_of_status();
     if (now && now->resident.value > 0) swap_ = now->swap, files_ = now->file + now->shared;  // a zombie has none of it
+  }
+
+  /// True once: when they can be asked.
+  bool take_gpus() {
+    if (!opening_gpus_.valid() || opening_gpus_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return false;
+    gpus_ = opening_gpus_.get();
+    return gpus_ != nullptr;
+  }
+
+  void look_at_gpus(double t, const std::vector<Pid>& tree) {
+    if (!gpus_) return;
+    gpus_->look(tree);
+    const bool point = gpu_looks_++ % gpu_stride_ == 0;
+    gpu_rows_.resize(gpus_->devices().size());
+    for (size_t i = 0; i < gpu_rows_.size(); ++i) {
+      const Gpu& gpu = gpus_->devices()[i];
+      if (!gpu.answered) continue;
+      const runfile::GpuRow row{int64_t(i), clean(gpu.name), gpu.total, gpu.used_peak, gpu.by_tree_peak};
+      if (std::optional<runfile::GpuRow>& last = gpu_rows_[i]; !last || last->used_peak != row.used_peak || last->by_tree_peak != row.by_tree_peak)
+        writer_->put(row), last = row;
+      if (point) writer_->add(runfile::GpuPointRow{t, int64_t(i), gpu.used, gpu.by_tree}), ++gpu_points_;
+    }
+    if (gpu_points_ > kMostPoints) gpu_points_ = writer_->thin_gpu_series(), gpu_stride_ *= 2;
   }
 
   // Without smaps_rollup, which would walk the page tables.
@@ -508,7 +537,11 @@ class Collector {
   std::optional<Bytes> swap_;
   Bytes files_;  // resident pages that have a file behind them
   double next_point_ = 0, point_every_ = kTick, detail_seconds_ = 0;
-  int64_t points_ = 0, tree_points_ = 0;
+  int64_t points_ = 0, tree_points_ = 0, gpu_points_ = 0;
+  std::future<std::unique_ptr<Gpus>> opening_gpus_;
+  std::unique_ptr<Gpus> gpus_;
+  std::vector<std::optional<runfile::GpuRow>> gpu_rows_;  // by device, as written
+  int64_t gpu_looks_ = 0, gpu_stride_ = 1;  // of so many looks one is written
   size_t phases_ = 0, states_ = 0;
   int processes_ = 1, lost_notes_ = 0;
   bool had_children_ = false;

@@ -11,10 +11,11 @@ import time
 import unittest
 import xml.etree.ElementTree as xml
 
-from program import PROGRAM, SANITIZED
+from program import BUILD, PROGRAM, SANITIZED
 
 SOURCE = os.path.abspath(os.environ.get("MILLPOND_SOURCE_DIR", "."))
 MILLPOND = os.path.abspath(PROGRAM)
+FAKE_NVML = os.path.abspath(os.path.join(BUILD, "tests/libfake_nvml.so"))
 GCC = shutil.which("gcc")
 
 LEAK = """\
@@ -290,6 +291,45 @@ class Watch(Doctor):
         finally:
             other.kill()
             other.wait()
+
+    def test_gpus_are_told_in_totals_where_there_are_any(self):
+        text = """\
+            import os, time
+            def hold(mib):
+                with open("new.txt", "w") as file:
+                    print(f"device {1 << 37} {(mib + 512) << 20} NVIDIA H200", file=file)
+                    print(f"device {1 << 36} {100 << 20} NVIDIA A100", file=file)
+                    print(f"process 0 1 {512 << 20}", file=file)
+                    print(f"process 0 {os.getpid()} {mib << 20}", file=file)
+                os.replace("new.txt", "nvml.txt")
+            for epoch in range(1, 6):
+                hold(64 * epoch)
+                time.sleep(0.3)
+                print("epoch", epoch, flush=True)
+            time.sleep(1.5)
+            """
+        driver = {"MILLPOND_NVML": FAKE_NVML, "MILLPOND_FAKE_NVML": self.path("nvml.txt")}
+        self.write("nvml.txt", f"device {1 << 37} {512 << 20} NVIDIA H200\ndevice {1 << 36} {100 << 20} NVIDIA A100\n")
+        found, done = self.watched(text, environment=driver)
+        first, second = found["gpu"]
+        self.assertEqual((first["device"], first["name"], first["total"]), (0, "NVIDIA H200", 1 << 37))
+        self.assertEqual((first["by_program_peak"], first["by_program_last"]), (320 << 20, 320 << 20))
+        self.assertLess(first["by_program_first"], 320 << 20)
+        self.assertEqual((first["used_peak"], first["used_last"]), (832 << 20, 832 << 20))
+        self.assertEqual((second["name"], second["used_peak"], second["by_program_peak"]), ("NVIDIA A100", 100 << 20, 0))
+        self.assertRegex(done.stderr, r"gpu 0 +NVIDIA H200: program 320 MiB at most of 128 GiB; first .*, last 320 MiB")
+        self.assertNotIn("gpu 1", done.stderr)
+        again = self.millpond("report", "run.pond", "--json", "-").stdout
+        self.assertEqual(json.loads(again)["gpu"], found["gpu"])
+
+        # a driver that does not say whose memory it is, and one that does not answer
+        self.write("nvml.txt", f"processes 3\ndevice {1 << 37} {512 << 20} NVIDIA H200\n")
+        found, done = self.watched("import time; time.sleep(1.3)", "-o", "untold.pond", environment=driver)
+        self.assertEqual((found["gpu"][0]["used_peak"], found["gpu"][0]["by_program_peak"]), (512 << 20, None))
+        self.assertIn("the driver does not tell here", " ".join(done.stderr.split()))
+        self.write("nvml.txt", "init 9\n")
+        found, done = self.watched("pass", "-o", "none.pond", environment=driver)
+        self.assertEqual(found["gpu"], [])
 
     @unittest.skipUnless(GCC, "no gcc here")
     def test_a_leak_in_c_is_found_with_its_line(self):

@@ -37,6 +37,32 @@ TEST_CASE("doctor: as JSON the fields that tools read are there") {
   CHECK(j["phases"]["epoch"] == 10);
   CHECK(j["findings"][0]["blame"]["line"] == 12);
 }
+TEST_CASE("doctor: GPUs in totals, with what the driver does not tell, and none that the program does not use") {
+  verdict::Evidence e = made_up(0);
+  CHECK(doctor_json(e, verdict_of(Kind::kFlat), {})["gpu"] == nlohmann::ordered_json::array());
+  CHECK(doctor_text(e, verdict_of(Kind::kFlat), {}, {}).find("gpu") == std::string::npos);
+  const auto gpu = [](int64_t device, std::optional<Bytes> peak) {
+    verdict::Gpu g{device, "NVIDIA H200", Bytes{1024 * kMiB}, Bytes{96 * kMiB}, peak, {}};
+    for (int i = 0; i < 3; ++i)
+      g.points.push_back({double(i), Bytes{(32 + 32 * i) * kMiB}, peak ? std::optional(Bytes{i * peak->value / 4}) : std::nullopt});
+    return g;
+  };
+  e.gpus = {gpu(0, Bytes{64 * kMiB}), gpu(1, Bytes{}), gpu(2, {})};
+  const std::string text = doctor_text(e, verdict_of(Kind::kFlat), {}, {.color = false, .width = 140});
+  CHECK(text.find("  gpu 0     NVIDIA H200: program 64.0 MiB at most of 1.00 GiB; first 0 B, last 32.0 MiB  ▁▄█\n") != text.npos);
+  CHECK(text.find("gpu 1") == text.npos);
+  CHECK(text.find("  gpu 2     NVIDIA H200: all programs 96.0 MiB at most of 1.00 GiB; first 32.0 MiB, last 96.0 MiB") != text.npos);
+  CHECK(text.find("how much of it is this program's the driver does not tell here") != text.npos);
+  CHECK(text.find("totals from the driver: what grows on a GPU is not told by line") != text.npos);
+  const nlohmann::ordered_json j = doctor_json(e, verdict_of(Kind::kFlat), {})["gpu"];
+  REQUIRE(j.size() == 3);
+  CHECK(j[0]["by_program_peak"] == 64 * kMiB);
+  CHECK(j[0]["by_program_last"] == 32 * kMiB);
+  CHECK(j[0]["used_first"] == 32 * kMiB);
+  CHECK(j[1]["by_program_peak"] == 0);
+  CHECK(j[2]["by_program_peak"].is_null());
+  CHECK(j[2]["used_peak"] == 96 * kMiB);
+}
 TEST_CASE("sparkline: flat is flat, and a rise ends high") {
   CHECK(sparkline({5, 5, 5}, 10) == "▄▄▄");
   CHECK(sparkline({0, 7}, 10) == "▁█");

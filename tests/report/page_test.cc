@@ -80,6 +80,17 @@ TEST_CASE("page: the document holds what the file says, byte for byte") {
   CHECK(sum == (80 + 100 + 30) * kMiB);
   CHECK(sites["stacks"].size() == 3);
 }
+TEST_CASE("page: GPUs are in it, and what the driver did not tell is null") {
+  RunContents run = watched();
+  CHECK(page_run(run, {})["gpu"].empty());
+  run.evidence.gpus = {{0, "NVIDIA H200", Bytes{1024 * kMiB}, Bytes{7}, {}, {{1, Bytes{5}, {}}, {2, Bytes{7}, {}}}}};
+  const PageJson gpu = page_run(run, {})["gpu"][0];
+  CHECK(gpu["name"] == "NVIDIA H200");
+  CHECK(column(gpu["used"]) == std::vector<int64_t>{5, 7});
+  CHECK(gpu["by_program_peak"].is_null());
+  CHECK(gpu["by_program"][1].is_null());
+}
+
 TEST_CASE("page: accounts of a watched run add up to what is resident") {
   const AccountTable t = accounts_over_time(watched());
   REQUIRE(t.t.size() == 10);

@@ -54,7 +54,7 @@ inline void put(const std::string& path, const std::string& bytes) { std::ofstre
 inline void read_all(const Reader& r) {
   r.meta(), r.accounts(), r.phases(), r.series(), r.os_series();
   for (const Program& p : r.programs()) r.plan_buffers(p.id), r.plan_calls(p.id);
-  r.processes(), r.frames(), r.sites(), r.marks(), r.site_states(), r.tree_series(), r.notes();
+  r.processes(), r.frames(), r.sites(), r.marks(), r.site_states(), r.tree_series(), r.notes(), r.gpus(), r.gpu_series();
 }
 
 /// What a doctor adds: a process, two sites that share a frame, three marks of which one is forgotten.
@@ -84,6 +84,11 @@ inline void watched(Writer& w) {
   w.remove_mark(marks[1]);
   w.set_totals(second, 9_MiB, 21, 6_MiB);
   w.add(TreeRow{1.5, 3, 40_MiB, 30_MiB, std::nullopt});
+  w.put(GpuRow{0, "NVIDIA H200", 100_MiB, 20_MiB, 10_MiB});
+  w.put(GpuRow{1, "NVIDIA H200", 100_MiB, 5_MiB, std::nullopt});
+  w.put(GpuRow{0, "NVIDIA H200", 100_MiB, 30_MiB, 12_MiB});
+  w.add(GpuPointRow{1.5, 0, 30_MiB, 12_MiB});
+  w.add(GpuPointRow{1.5, 1, 5_MiB, std::nullopt});
   w.add(NoteRow{1.75, process, R"({"note": "start"})"});
 }
 

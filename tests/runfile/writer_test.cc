@@ -24,7 +24,7 @@ TEST_CASE("run file: what was written is what is read") {
   CHECK(meta.at("program") == "millpond train");
   CHECK(meta.at("seconds") == "4.250");
   CHECK(meta.at("status") == "ended");
-  CHECK(meta.at("schema_minor") == "1");
+  CHECK(meta.at("schema_minor") == "2");
   CHECK(r.accounts() ==
         std::vector<std::string>{"activations/dense", "metrics/loss", "weights/dense", "pipeline/prefetch"});
 
@@ -86,6 +86,33 @@ TEST_CASE("run file: what the doctor saw is what is read, and a forgotten mark t
   CHECK(states[3].ages == std::vector<Bytes>{1_MiB, 0_B, 2_MiB});
   CHECK(r.tree_series()[0].processes == 3);
   CHECK(r.notes()[0].text == R"({"note": "start"})");
+  const std::vector<GpuRow> gpus = r.gpus();
+  REQUIRE(gpus.size() == 2);
+  CHECK(gpus[0].name == "NVIDIA H200");
+  CHECK(gpus[0].used_peak == 30_MiB);
+  CHECK(gpus[0].by_tree_peak == 12_MiB);
+  CHECK_FALSE(gpus[1].by_tree_peak.has_value());
+  const std::vector<GpuPointRow> points = r.gpu_series();
+  REQUIRE(points.size() == 2);
+  CHECK(points[0].by_tree == 12_MiB);
+  CHECK(points[1].device == 1);
+  CHECK_FALSE(points[1].by_tree.has_value());
+}
+
+TEST_CASE("run file: thinning the points of GPUs leaves every device its half") {
+  const Folder folder;
+  const std::string path = folder / "run.pond";
+  Writer w(path, {});
+  for (int i = 0; i < 10; ++i)
+    for (int device = 0; device < 2; ++device) w.add(GpuPointRow{double(i), device, Bytes{i}, {}});
+  CHECK(w.thin_gpu_series() == 10);
+  w.commit();
+  int of_first = 0;
+  for (const GpuPointRow& p : Reader(path).gpu_series()) {
+    CHECK(p.used.value % 2 == 0);
+    of_first += p.device == 0;
+  }
+  CHECK(of_first == 5);
 }
 
 TEST_CASE("run file: a note beyond the limit of one value is not written, and the writer says so") {
@@ -105,6 +132,16 @@ TEST_CASE("run file: one of minor version 0, without the doctor's tables, is rea
            "DROP TABLE notes; DROP TABLE tree_series; DROP TABLE processes");
   read_all(Reader(path));
   CHECK(Reader(path).marks().empty());
+}
+
+TEST_CASE("run file: one of minor version 1, without GPUs, is read") {
+  const Folder folder;
+  const std::string path = folder / "run.pond";
+  small_run(path);
+  Database(path, Database::Mode::kWrite).run("UPDATE meta SET value = '1' WHERE key = 'schema_minor'; DROP TABLE gpu_series; DROP TABLE gpus");
+  read_all(Reader(path));
+  CHECK(Reader(path).marks().size() == 2);
+  CHECK(Reader(path).gpus().empty());
 }
 
 TEST_CASE("run file: a value that does not change is written once") {

@@ -167,6 +167,31 @@ TEST_CASE("judge: swap that grew is told") {
   CHECK(told);
 }
 
+TEST_CASE("judge: memory that rises on a GPU is advice and never a verdict") {
+  const auto told = [](auto megabytes, bool known = true, int n = 40) {
+    Run run;
+    run.rss(std::vector<double>(12, 600));
+    Gpu gpu{0, "NVIDIA H200", mb(140000), mb(9000), {}, {}};
+    if (known) gpu.by_tree_peak = mb(9000);
+    for (int i = 0; i < n; ++i) gpu.points.push_back({double(i), mb(500 + megabytes(i)), known ? std::optional(mb(megabytes(i))) : std::nullopt});
+    run.evidence.gpus = {gpu};
+    const Verdict v = run.judged();
+    CHECK(v.kind == Kind::kFlat);
+    for (const Advice& a : v.advice)
+      if (a.what == "gpu_growth") return a.text;
+    return std::string();
+  };
+  const auto rising = [](int i) { return 1000 + 64.0 * i; };
+  CHECK(told(rising).starts_with("The program's memory on GPU 0 (NVIDIA H200) rises over the whole run: from 1.5"));
+  CHECK(told(rising).find("prove no leak") != std::string::npos);
+  CHECK(told(rising, false).find("Whether it is the program's was not told by the driver.") != std::string::npos);
+  CHECK(told([](int) { return 4000.0; }).empty());
+  CHECK(told([](int i) { return i < 20 ? 1000.0 : 4000.0; }).empty());                        // taken at one moment
+  CHECK(told([](int i) { return 4000.0 + (i % 2 ? 300 : 0); }).empty());                      // to and fro
+  CHECK(told([](int i) { return i < 25 ? 1000 + 200.0 * i : 6000.0; }).empty());              // a pool that fills
+  CHECK(told(rising, true, 10).empty());                                                      // too short to tell
+}
+
 TEST_CASE("judge: where free pages come and go, what is in use tells how much leaks") {
   Run run;
   run.rss({314, 365, 415, 466, 418, 469, 519, 569, 519, 569})

@@ -29,6 +29,7 @@ export interface RunData {
   strings: string[];
   resident: {t: Column; rss: Column; swap: Column};
   tree: {t: Column; processes: Column; rss: Column; private_dirty: Column; pss: Column} | null;
+  gpu: {device: number; name: string; total: number; used_peak: number; by_program_peak: number | null; t: Column; used: Column; by_program: Column}[];
   accounts: {t: Column; resident: Column; list: {name: string; group: string; kind: AccountKind; bytes: Column}[]};
   marks: {t: Column; kind: Names; name: Names; index: Column; period: Column; rss: Column};
   phases: {kind: Names; name: Names; index: Column; start: Column; end: Column};

@@ -30,7 +30,7 @@ export function run(change: Partial<RunData> = {}): RunData {
       bytes: [[10, 50, 0], [40, 0, -35], [20, 0, -20]],
       blocks: [3, 1, 0],
     },
-    programs: [], counters: [],
+    programs: [], counters: [], gpu: [],
     measured: {samples: 10, interval: 65536, dropped: 0, explained: null, probe_seconds: 0, agent_seconds: 0, collector_seconds: 0, probe_bytes: 0, remarks: ""},
     ...change,
   };
