@@ -65,6 +65,17 @@ std::optional<double> Case::growth_share(const Place& place) const {
   return growth_share([&](const Frame& f) { return same(place, f); });
 }
 
+double Case::grown_in_blocks(double block) const {
+  if (periods.marks.empty()) return 0;
+  std::map<int, double> size;
+  for (const SiteState& s : periods.marks.back()->sites)
+    if (s.blocks > 0) size[s.site] = double(s.bytes.value) / s.blocks;
+  double sum = 0;
+  for (const SiteGain& g : sites.gains)
+    if (const auto at = size.find(g.site); at != size.end() && at->second >= block) sum += g.bytes;
+  return sum;
+}
+
 double Case::share(const Container& c) const {
   if (growth.slope.value <= 0) return 0;
   return std::clamp(c.bytes_per_period / growth.slope.value, 0.0, 1.0);

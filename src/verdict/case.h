@@ -29,6 +29,8 @@ struct Case {
   /// Share of the sampled growth whose stack has a frame like this; nothing when nothing was sampled.
   std::optional<double> growth_share(const std::function<bool(const Frame&)>& like) const;
   std::optional<double> growth_share(const Place& place) const;
+  /// Of the sampled growth: what lies in blocks of at least so many bytes.
+  double grown_in_blocks(double block) const;
   /// Share of the growth that a container's items explain, at most 1.
   double share(const Container& container) const;
   /// The largest share of any container with the user's own data in it: models and tensors with graphs have causes of

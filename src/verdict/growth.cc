@@ -106,7 +106,7 @@ double young_growth(const LiveSites& sites) {
 double container_growth(const Notes& notes, double length, bool bounded) {
   double most = 0;  // containers hold one another: the largest, not the sum
   for (const Container& c : notes.containers)
-    if (c.still && c.bounded.has_value() == bounded && c.per_period > 0)
+    if (c.still && !c.full && c.bounded.has_value() == bounded && c.per_period > 0)
       most = std::max(most, c.bytes_per_period * length);
   return most;
 }
@@ -134,6 +134,8 @@ void witness(const Evidence& evidence, const Notes& notes, const Periods& period
     else if (g.live.total < 0.25 * g.total && (!g.has_sampled || g.sampled.total < 0.25 * g.total))
       g.vetoes.push_back(format("what is in use by allocators grew by {} while resident memory grew by {}",
                                 amount(std::max(0.0, g.live.total)), amount(g.total)));
+    else if (g.rss.late > 0 && g.live.late < 0.1 * g.rss.late && (!g.has_sampled || g.sampled.late < 0.3 * g.rss.late))
+      g.vetoes.push_back("what is in use by allocators did not grow in the later half of the run");
   }
   if (g.has_sampled) {
     const double every = cohort_growth(sites);
@@ -277,6 +279,16 @@ Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& 
   g.garbage = falls_at_probes(evidence, periods);
   witness(evidence, notes, periods, sites, g);
   g.course = decide(notes, periods, g);
+  const Series collector = counter(evidence, periods, "gc.enabled");
+  if (g.garbage && !collector.empty() && collector.y.back() == 0 && solid(g.segments, g)) {
+    g.course = Course::kLeak;
+    g.slope = g.segments.slope;
+    g.total = g.segments.total;
+    g.measure = "resident memory between probes";
+    g.vetoes.clear();
+    g.proofs = {"Python's garbage collector is turned off, and nothing else frees objects that refer to one another"};
+    return g;
+  }
   // Resident memory can lag behind a leak (free pages are used first) or run ahead of it (freed pages that survivors
   // pin).
   if (g.course == Course::kLeak) {

@@ -58,6 +58,7 @@ Container container_of(const json& j) {
   };
   c.exact = flag("exact", false);
   c.rising = flag("still", true);
+  c.full = flag("full", false);
   c.is_user = user_file(c.place.file) && !flag("library", false);
   return c;
 }
@@ -68,6 +69,7 @@ void read_holders(const json& note, Notes& notes) {
   for (const json& j : list_of(note, "containers")) {
     if (!j.is_object()) continue;
     Container c = container_of(j);
+    c.rounds = text_of(note, "kind");
     const auto same = std::ranges::find_if(notes.containers, [&](const Container& o) {
       return o.holder == c.holder && o.type == c.type && o.place.file == c.place.file && o.place.line == c.place.line;
     });
@@ -91,6 +93,9 @@ void read_lines(const json& note, Notes& notes) {
     if (!j.is_object()) continue;
     CountedLine line{text_of(j, "what"), place_of(j), number_of(j, "count")};
     if (const auto loop = j.find("loop"); loop != j.end() && loop->is_object()) line.loop = place_of(*loop);
+    if (const auto why = j.find("why"); why != j.end() && why->is_object())
+      line.why = {number_of(*why, "new"),   number_of(*why, "object"), number_of(*why, "literal"),
+                  number_of(*why, "shape"), number_of(*why, "jit"),    text_of(*why, "argument")};
     const auto same = std::ranges::find_if(fresh, [&](const CountedLine& o) { return alike(o, line); });
     if (same == fresh.end())
       fresh.push_back(std::move(line));

@@ -21,7 +21,9 @@ struct Container {
   Place place;
   bool still = true;    // the last look told of it too
   bool rising = true;   // and it grew then, not only at the look before
+  bool full = false;    // it had reached its own limit before anybody looked: it does not grow
   int looks = 1;        // how many found it growing
+  std::string rounds;   // the kind of rounds that the last of them followed
   bool is_user = true;  // its place is in the user's own code
   /// The text of type, items, holder and chain in lower case, to search in.
   std::string words() const;
@@ -32,11 +34,23 @@ struct GrowingType {
   double count = 0, per_period = 0, bytes = 0;
 };
 
+/// Why tf.functions were traced under a line, how often each.
+struct TraceReasons {
+  double fresh = 0;    // a function that was not traced before
+  double object = 0;   // another Python object given to it: a lambda, a bound method
+  double literal = 0;  // another Python value
+  double shape = 0;    // tensors of another shape or type
+  double jit = 0;      // of all: XLA compiles it
+  std::string argument{};
+  double all() const { return fresh + object + literal + shape; }
+};
+
 struct CountedLine {
   std::string what;
   Place place;
   double count = 0;
   std::optional<Place> loop{};  // the innermost line of the user's stack that stands in a loop
+  TraceReasons why{};           // of traces
 };
 
 struct FitArray {

@@ -132,6 +132,7 @@ class Collector {
     if (o.opened) o.opened(result.path);
     opening_gpus_ = std::async(std::launch::async, Gpus::open);  // may take seconds, and the program's records do not wait
 
+    size_t known = 0;
     double next_tree = 0, next_commit = kCommitEvery, next_tell = 0, next_scan = 0;
     bool running = true;
     while (running) {
@@ -141,7 +142,8 @@ class Collector {
       if (t >= next_scan || !running) find_processes(t), next_scan = t + (t < 5 ? 0.1 : 0.5);
       for (Watched& w : watched_) drain(w, running);
       const bool gpus_came = take_gpus();
-      if (running && t >= next_tree) look_at_tree(t), next_tree = elapsed() + kTreeEvery;
+      const bool joined = watched_.size() != known;  // by fork, or a program of its own: no need to wait for the second
+      if (running && (t >= next_tree || joined)) look_at_tree(t), next_tree = elapsed() + kTreeEvery, known = watched_.size();
       else if (running && gpus_came) look_at_gpus(t, process_tree(root_));
       if (running) timer_marks(t);
       if (t >= next_commit) writer_->commit(), next_commit = t + kCommitEvery;
@@ -255,12 +257,13 @@ class Collector {
     return {};
   }
 
-  // Page tables are walked under a lock that the program wants too: at most a hundredth of the time.
-  bool budget_allows(double t) const { return detail_seconds_ <= 0.01 * t + 0.05; }
+  // Page tables are walked under a lock that the program wants too when it maps memory: a hundredth of the time, and some to begin with, as a run
+  // may be short.
+  bool budget_allows(double t) const { return detail_seconds_ <= 0.01 * t + 0.5 && t >= next_detail_; }
   TreeMemory tree_memory(const std::vector<Pid>& tree, bool detailed) {
     const double before = elapsed();
     TreeMemory memory = memory_of(tree, detailed);
-    if (detailed) detail_seconds_ += elapsed() - before;
+    if (detailed) detail_seconds_ += elapsed() - before, next_detail_ = elapsed() + 0.1;
     return memory;
   }
 
@@ -536,7 +539,7 @@ class Collector {
   Bytes rss_, peak_;
   std::optional<Bytes> swap_;
   Bytes files_;  // resident pages that have a file behind them
-  double next_point_ = 0, point_every_ = kTick, detail_seconds_ = 0;
+  double next_point_ = 0, point_every_ = kTick, detail_seconds_ = 0, next_detail_ = 0;
   int64_t points_ = 0, tree_points_ = 0, gpu_points_ = 0;
   std::future<std::unique_ptr<Gpus>> opening_gpus_;
   std::unique_ptr<Gpus> gpus_;

@@ -220,6 +220,13 @@ class Holders(unittest.TestCase):
         text = text.replace("\nmain()\n", "\nouter()\n")
         self.assertEqual(run(text).err, run(text, agent=False).err)
 
+    def test_what_was_full_before_the_first_look_is_told_as_full(self):
+        text = program("@functools.lru_cache(maxsize=40)\ndef features(key):\n    return bytearray(600_000)\nkept = deque((bytearray(600_000) for _ in range(40)), maxlen=40)\n"
+                       "for key in range(50): features(key)\n", "pass", "features(50 + epoch); kept.append(bytearray(600_000))")
+        found = run(text).containers()
+        self.assertEqual({name: (row["full"], row["bounded"]) for name, row in found.items()}, {"features": (True, 40), "kept": (True, 40)})
+        self.assertEqual(run(text.replace("600_000", "6_000")).containers(), {})
+
     def test_a_method_called_eval_hides_nothing(self):
         text = program("class Model:\n    def eval(self):\n        pass\n", "model, saved = Model(), []", "model.eval(); saved.append(blob())")
         self.grows(text, "saved", "model.eval(); saved.append(blob())", "main")

@@ -1,5 +1,6 @@
 #include "base/format.h"
 #include "verdict/causes/cause.h"
+#include "verdict/causes/retrace.h"
 #include "verdict/causes/words.h"
 
 namespace millpond::verdict {
@@ -10,6 +11,14 @@ bool compiler(const Frame& f) {
 }
 
 std::optional<Match> detect(const Case& c) {
+  if (const std::optional<Retrace> r = retrace(c); r && r->why == Why::kCompiled) {
+    Match m = retrace_match(c, *r);
+    m.holder = "XLA's compiled programs";
+    m.title = "A new function is compiled by XLA in every round, and compiled programs are never thrown away";
+    m.fix = "Make the function once, outside the loop, and give it what changes as tensors; or leave out jit_compile=True.";
+    m.evidence.push_back("each of them is a new function with jit_compile=True");
+    return m;
+  }
   if (!c.leaking() || !c.notes.has("tensorflow") ||
       c.times("model", Unit::kModel) + c.times("compile", Unit::kCompile) < 3)
     return {};

@@ -5,19 +5,19 @@
 namespace millpond::verdict {
 namespace {
 
+constexpr double kLarge = 96 << 10;  // on the average of a place; a graph's own blocks are far smaller
+
 std::optional<Match> detect(const Case& c) {
   if (c.leaking()) {
     // Every trace brings the same large blocks again.
     const CountedLine* line = c.notes.line("trace");
     if (!line || std::max(c.rose("tf.traces"), c.times("trace")) < 3) return {};
-    double large = 0;
-    for (const SiteGroup& s : c.sites.groups)
-      if (s.block() > 1 << 20) large += s.grown;
+    const double large = c.grown_in_blocks(kLarge);
     const std::optional<double> under = c.growth_share(line->place);
-    if (large < 0.6 * c.growth.total || under.value_or(0) < 0.6) return {};
-    Match m{.share = std::min(1.0, large / c.growth.total) * (1 - c.data_share()), .weight = 1, .confidence = 0.6};
+    if (large < 0.5 * c.growth.total || under.value_or(0) < 0.6) return {};
+    Match m{.share = std::min(1.0, *under) * (1 - c.data_share()), .weight = 1, .confidence = 0.75};
     m.blame = line->place;
-    m.evidence.push_back(format("{} of the growth are blocks of more than a MiB, made while tracing under {}",
+    m.evidence.push_back(format("{} of the growth are large blocks, made while tracing under {}",
                                 amount(large), at(line->place)));
     return m;
   }

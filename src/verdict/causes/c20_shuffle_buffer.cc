@@ -8,8 +8,7 @@ namespace {
 std::optional<Match> detect(const Case& c) {
   const Stage* stage = c.notes.stage("shuffle");
   if (!stage || c.leaking() || c.notes.stage("cache") || stage->buffer.value_or(1e9) < 100) return {};
-  // Between epochs the buffer is empty: resident memory has kept its size, live bytes have not.
-  const double bytes = std::max(held_by_pipeline(c), c.growth.returned > 0.1 * c.growth.level ? c.jump() : 0);
+  const double bytes = held_by_pipeline(c);
   if (bytes < std::max(32e6, 0.05 * c.growth.level)) return {};
   Match m{.kind = Kind::kCache, .share = 1, .weight = 1, .bytes = bytes, .confidence = 0.8};
   m.blame = stage->place;

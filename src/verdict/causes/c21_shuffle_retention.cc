@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "base/format.h"
 #include "verdict/causes/retention.h"
 
 namespace millpond::verdict {
@@ -5,7 +8,12 @@ namespace {
 
 std::optional<Match> detect(const Case& c) {
   const Stage* stage = c.notes.stage("shuffle");
-  const std::optional<Retention> r = retention(c);
+  std::optional<Retention> r = retention(c);
+  const Growth& g = c.growth;
+  // Between epochs the buffer is empty and the allocator has kept it: with such a buffer in the program less is enough.
+  const double freed = g.returned - g.by_gc;
+  if (!r && stage && stage->buffer.value_or(1e9) >= 100 && !c.leaking() && !g.garbage && freed >= std::max(48e6, 0.1 * g.returned_rss))
+    r = Retention{freed, false, format("trim gave back {} of {} at once", amount(freed), amount(g.returned_rss))};
   if (!stage || !r) return {};
   Match m = retention_match(c, *r);
   m.weight = 1;

@@ -19,7 +19,8 @@ std::optional<Match> detect(const Case& c) {
   if (!generator && under.value_or(0) < 0.4) return {};
   Match m{
       .share = under.value_or(0.7) * (1 - 0.8 * c.data_share()), .weight = generator ? 0.9 : 0.7, .confidence = 0.7};
-  if (generator && !under) m.share = 0.7;
+  // What the Python function closes over was allocated elsewhere, and is kept all the same.
+  if (generator) m.share = std::max(m.share, 0.75 * (1 - 0.8 * c.data_share()));
   m.blame = place;
   m.evidence.push_back(format("{:.0f} pipelines were made at {}", made, at(place)));
   return m;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/format.h"
 #include "verdict/causes/cause.h"
 #include "verdict/causes/words.h"
@@ -15,6 +17,7 @@ std::optional<Match> detect(const Case& c) {
           (contains(lower(k.item_type), "error") || contains(lower(k.item_type), "exception"))) {
         m.blame = k.place;
         m.holder = tell(k);
+        m.share = std::max(m.share, c.share(k));
         m.weight = 1.1;
       }
     if (!m.blame) m.blame = c.growing_place();

@@ -10,7 +10,9 @@ std::optional<Match> detect(const Case& c) {
   for (const Container& k : c.notes.containers) {
     const double bytes = k.per_period > 0 ? k.bytes_per_period / k.per_period * k.length : 0;
     const bool ends = k.bounded.has_value() || ((!k.still || !k.rising) && c.growth.course == Course::kStopped);
-    if (!ends || bytes < std::max(16e6, 0.02 * c.growth.level)) continue;
+    // What grew by the clock only was filled before the program's rounds began: data, not a cache.
+    const bool before = !k.bounded && k.rounds == "timer" && c.periods.unit != Unit::kSecond;
+    if (!ends || before || bytes < std::max(16e6, 0.02 * c.growth.level)) continue;
     Match m{.kind = Kind::kCache, .share = 1, .weight = 1, .bytes = bytes, .confidence = k.bounded ? 0.9 : 0.75};
     m.blame = k.place;
     m.holder = tell(k);

@@ -84,6 +84,14 @@ std::optional<Retrace> retrace(const Case& c) {
   }
   for (const SeenAdvice& a : c.notes.advice)
     if (!r.place && a.what == "retracing") r.place = a.place, text = a.place.snippet;
+  if (line && line->why.all() >= 3) {  // as the agent saw it
+    const TraceReasons& why = line->why;
+    const double most = std::max({why.fresh + why.object, why.literal, why.shape});
+    r.argument = why.argument;
+    r.why = most == why.literal ? Why::kArgument : most == why.shape ? Why::kShape : Why::kCallable;
+    if (r.why == Why::kCallable && why.jit > 0.5 * line->count) r.why = Why::kCompiled;
+    return r;
+  }
   r.argument = keras_method(text) ? "" : number_argument(text);
   const bool makes = contains(text, "lambda") || contains(text, "tf.function(") || new_functions(c);
   r.why = makes ? Why::kCallable : !r.argument.empty() ? Why::kArgument : Why::kShape;

@@ -1,10 +1,10 @@
-// tf.functions that are traced again and again, for whatever reason: what the causes C1, C2 and C3 have in common.
+// tf.functions that are traced again and again, for whatever reason: what the causes C1, C2, C3 and C6 have in common.
 #pragma once
 #include "verdict/causes/cause.h"
 
 namespace millpond::verdict {
 
-enum class Why { kArgument, kCallable, kShape };
+enum class Why { kArgument, kCallable, kShape, kCompiled };
 
 struct Retrace {
   Why why = Why::kArgument;
@@ -16,7 +16,7 @@ struct Retrace {
 /// Nothing when traces do not rise, or when new models and compiles explain them.
 std::optional<Retrace> retrace(const Case& c);
 
-/// The match that all three make of it.
+/// The match that they make of it.
 Match retrace_match(const Case& c, const Retrace& r);
 
 }  // namespace millpond::verdict

@@ -1,4 +1,5 @@
 import random
+import time
 
 import torch
 from torch import nn
@@ -33,6 +34,7 @@ def main():
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+            time.sleep(0.02)  # a larger model
         print(f"epoch {epoch}: loss {loss.item():.4f}", flush=True)
 
 

@@ -6,7 +6,7 @@ import sys
 from . import frames, link, state
 
 kMost = 4096
-_counts = {}  # (what, id of code, place in it) -> [count, place, loop place or None, code]
+_counts = {}  # (what, id of code, place in it) -> [count, place, loop place or None, code, and more that a hook adds]
 _said = 0
 
 
@@ -73,6 +73,8 @@ def say():
         row.update(entry[1])
         if entry[2] is not None:
             row["loop"] = entry[2]
+        if len(entry) > 4:
+            row["why"] = entry[4]
         rows.append(row)
     link.note({"note": "lines", "calls": rows})
 

@@ -42,6 +42,7 @@ def _cheap():
     values = {
         "gc.collected": collected,
         "gc.full": full_collections,
+        "gc.enabled": int(gc.isenabled()),
         "python.blocks": sys.getallocatedblocks(),
         "threads": threading.active_count(),
     }

@@ -14,6 +14,7 @@ from .tracks import Track
 
 kMost = 8
 kTypesMost = 12
+kFullLeast = 16e6  # bytes of a container that has reached its own limit
 kUnknownLeast = 1 << 18  # bytes per round of a container that nobody is known to hold
 kTracked = 8000
 kObjectsFew = 150000  # up to here containers of libraries are looked at in every probe; otherwise when the program grows
@@ -65,10 +66,34 @@ def scan(objects=None, types=None, grew=False):
             _tracks[key] = Track(look, item.size)
         elif track is not None and track.sees(look, item.size):
             rising.append((item, track))
+    full = [item for item in found if _limit(item) == item.size > 1][:8]
     try:
         _last_note = _report(rising, walk, lead, look, objects, types, grew)
+        _last_note["containers"].extend(_full(full, walk, {id(item.thing) for item, _ in rising}))
     finally:
-        del found, rising, walk
+        del found, rising, walk, full
+
+
+def _limit(item):
+    """How many items the container takes by itself: deque(maxlen=...), lru_cache(maxsize=...)."""
+    if item.kind == "lru_cache":
+        return item.thing.cache_info().maxsize
+    return item.thing.maxlen if isinstance(item.thing, deque) else None
+
+
+def _full(items, walk, told):
+    """Rows of heavy containers that had filled before anybody looked. They do not grow."""
+    rows = []
+    for item in items:
+        if id(item.thing) in told:
+            continue
+        each = _weigh_cache(item.thing) if item.kind == "lru_cache" else _weigh_items(item.thing, item.size, item.way, walk)[1]
+        if each * item.size >= kFullLeast:
+            row = _describe(item, item.size, Track(0, 0), item.size, walk)
+            row.pop("_key")
+            row.update({"per_period": 1.0, "bytes_per_period": int(each), "still": False, "full": True})
+            rows.append(row)
+    return rows
 
 
 def _groups(found, walk):
@@ -316,8 +341,7 @@ def newest(thing, added):
 
 
 def _weigh_items(thing, added, way, walk):
-    """(type of items, bytes of one, all were measured). The first one weighed is left out of the mean when others follow: what
-    all items share is counted with it."""
+    """(type of items, bytes of one, all were measured)."""
 
     def shared(identity):
         """Whether something else of the program's holds it. An object of the user's own types is a place to begin a walk, and holds nothing by that."""
@@ -351,7 +375,8 @@ def _weigh_items(thing, added, way, walk):
         complete = complete and whole
     if not weights:
         return None, 0, False
-    if len(weights) > 1 and weights[0] > 2 * max(weights[1:]):
+    # The newest may weigh more (what all items share is counted with it) or less (a variable of the loop still holds it too).
+    if len(weights) > 1 and (weights[0] > 2 * max(weights[1:]) or weights[0] < 0.5 * min(weights[1:])):
         rest = weights[1:]
     else:
         rest = weights
@@ -366,15 +391,17 @@ def _type_of(value):
 
 
 def _weigh_cache(thing):
+    """Bytes of one entry: of an unbounded cache in its dictionary; a bounded one refers to keys and results itself, and its dictionary to links that say nothing."""
     info = thing.cache_info()
-    for part in gc.get_referents(thing):
-        if type(part) is dict and len(part) == info.currsize:
-            scale = sizes.Scale()
-            weights = []
-            for key, value in newest(part, 8):
-                weights.append(scale.weigh(value)[0] + scale.weigh(key)[0])
-            return sum(weights) / len(weights) if weights else 100
-    return 100
+    scale = sizes.Scale()
+    parts = gc.get_referents(thing)
+    table = next((part for part in parts if type(part) is dict and len(part) == info.currsize), None)
+    if info.maxsize is None and table is not None:
+        weights = [scale.weigh(value)[0] + scale.weigh(key)[0] for key, value in newest(table, 8)]
+        return sum(weights) / len(weights) if weights else 100
+    entries = [part for part in parts if part is not table and part is not getattr(thing, "__wrapped__", None) and not isinstance(part, type)]
+    some = entries[:: len(entries) // 32 | 1]  # odd: keys and results take turns
+    return sum(scale.weigh(part)[0] for part in some) / max(1, len(some)) * len(entries) / max(1, info.currsize)
 
 
 def _weigh_chain(node, key):

@@ -1,15 +1,19 @@
 """TensorFlow: traces of tf.functions, calls of them, gradients of tapes, tf.data stages, the gradient registry and live graphs."""
 
 import sys
+import weakref
 
 from . import calls, counters, frames, holders, link, periods, state
 from .wrapping import watch
 
 kStages = ("cache", "shuffle", "prefetch", "map", "interleave", "from_generator", "from_tensor_slices", "from_tensors", "repeat", "batch",
            "padded_batch", "list_files", "snapshot")
+kPython = ("py_function", "numpy_function")  # called while a stage's function is traced: the frame is not the user's own
 kNotesMost = 64
+kFunctionsMost = 512
 _traces = 0
 _dataset_said = set()
+_signatures = {}  # id of the options that a tf.function has for its traces -> (weak reference to them, the last signature)
 
 
 def _tensorflow(module):
@@ -40,11 +44,46 @@ def _tracing_begins(args, kwargs):
         _traces += 1
         link.units[link.TRACE] += 1
         entry = calls.count("trace", 2)
+        if entry is not None:
+            _reason(entry, args)
         if entry is not None and entry[0] == 6 and not state.here.phase:
             calls.advise("retracing", entry)
         link.mark("trace", "", _traces, link.BEGIN)
     state.here.tracing += 1
     return 2 if counted else 1
+
+
+def _reason(entry, args):
+    """Why it is traced, into the counted line: a `new` function, another `object` or `literal` (a Python value) given to it, another `shape`;
+    `jit`: XLA compiles it."""
+    if len(entry) < 5:
+        entry.append({"new": 0, "object": 0, "literal": 0, "shape": 0, "jit": 0, "argument": None})
+    why = entry[4]
+    try:
+        kind, _, _, options = args
+        why["jit"] += bool((options.attributes or {}).get("_XlaMustCompile"))
+        signature = {name: _type_text(parameter.type_constraint) for name, parameter in list(kind.parameters.items())[:64]}
+        known = _signatures.get(id(options))
+        if known is None or known[0]() is not options:
+            why["new"] += 1
+        else:
+            changed = [name for name, text in signature.items() if known[1].get(name) != text]
+            literal = next((name for name in changed if "Literal" in signature[name]), None)
+            other = next((name for name in changed if "Weakref" in signature[name]), None)
+            if literal is not None or other is not None:
+                why["literal" if other is None else "object"] += 1
+                why["argument"] = literal or other
+            elif changed:
+                why["shape"] += 1
+        if len(_signatures) >= kFunctionsMost:
+            _signatures.clear()
+        _signatures[id(options)] = (weakref.ref(options), signature)
+    except Exception:  # another TensorFlow: the reason stays unknown
+        pass
+
+
+def _type_text(kind):
+    return "%s %s" % (type(kind).__name__, repr(kind)[:300])
 
 
 def _for_a_pipeline():
@@ -110,9 +149,9 @@ def _dataset(module):
 def _stage(name):
     def enter(args, kwargs):
         frame = sys._getframe(2)
-        if frame is None or not frames.is_user_frame(frame):
+        if name not in kPython and (frame is None or not frames.is_user_frame(frame)):
             return  # Keras's own pipelines
-        entry = calls.count("dataset", 2)
+        entry = calls.count("dataset" if name not in kPython else name, 2)
         if entry is None or len(_dataset_said) >= kNotesMost:
             return
         place = entry[1]
@@ -125,6 +164,11 @@ def _stage(name):
         link.note(row)
 
     return enter
+
+
+def _scripts(module):
+    for name, known in (("eager_py_func", "py_function"), ("numpy_function", "numpy_function"), ("py_func", "py_function")):
+        watch(module, name, _stage(known))
 
 
 def _buffer(name, args, kwargs):
@@ -149,4 +193,5 @@ HOOKS = {
     "tensorflow.python.eager.polymorphic_function.polymorphic_function": _function,
     "tensorflow.python.eager.backprop": _backprop,
     "tensorflow.python.data.ops.dataset_ops": _dataset,
+    "tensorflow.python.ops.script_ops": _scripts,
 }
