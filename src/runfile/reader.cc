@@ -199,8 +199,8 @@ std::vector<Phase> Reader::phases() const {
                     .kind = s.text(1),
                     .name = s.text(2),
                     .index = s.integer(3),
-                    .start = s.real(5),
-                    .end = s.null(6) ? std::nullopt : std::optional(s.real(6))});
+                    .start = s.seconds(5),
+                    .end = s.null(6) ? std::nullopt : std::optional(s.seconds(6))});
   return list;
 }
 
@@ -212,7 +212,7 @@ std::vector<SeriesRow> Reader::series() const {
     if (kind != "current" && kind != "peak")
       throw refusal(state_->db.path(), format("has a series of the kind \"{}\"", kind.substr(0, 40)),
                     "only current and peak are known");
-    list.push_back({s.real(0), id_or_none(s, 1), state_->name_of(names, s.integer(2)),
+    list.push_back({s.seconds(0), id_or_none(s, 1), state_->name_of(names, s.integer(2)),
                     kind == "peak" ? SeriesKind::kPeak : SeriesKind::kCurrent, s.bytes(4)});
   }
   return list;
@@ -221,7 +221,7 @@ std::vector<SeriesRow> Reader::series() const {
 std::vector<OsRow> Reader::os_series() const {
   std::vector<OsRow> list;
   for (Statement s = state_->select(4, "ORDER BY rowid"); s.step();)
-    list.push_back({.t = s.real(0),
+    list.push_back({.t = s.seconds(0),
                     .phase = id_or_none(s, 1),
                     .rss = bytes_or_none(s, 2),
                     .peak_rss = bytes_or_none(s, 3),
@@ -237,7 +237,7 @@ std::vector<OsRow> Reader::os_series() const {
 std::vector<Program> Reader::programs() const {
   std::vector<Program> list;
   for (Statement s = state_->select(5, "ORDER BY id"); s.step();)
-    list.push_back({{s.integer(0)}, s.text(1), s.integer(2), s.bytes(3), s.bytes(4), s.real(5), s.text(6)});
+    list.push_back({{s.integer(0)}, s.text(1), s.integer(2), s.bytes(3), s.bytes(4), s.seconds(5), s.text(6)});
   return list;
 }
 
@@ -262,7 +262,7 @@ std::vector<Process> Reader::processes() const {
   std::vector<Process> list;
   if (!state_->has(kProcesses)) return list;
   for (Statement s = state_->select(kProcesses, "ORDER BY id"); s.step();)
-    list.push_back({{s.integer(0)}, s.integer(1), s.integer(2), s.text(3), s.real(4)});
+    list.push_back({{s.integer(0)}, s.integer(1), s.integer(2), s.text(3), s.seconds(4)});
   return list;
 }
 
@@ -294,7 +294,7 @@ std::vector<MarkRow> Reader::marks() const {
   for (Statement s = state_->select(kMarks, "ORDER BY id"); s.step();)
     list.push_back({.id = {s.integer(0)},
                     .process = {s.integer(1)},
-                    .t = s.real(2),
+                    .t = s.seconds(2),
                     .kind = s.text(3),
                     .name = s.text(4),
                     .index = s.integer(5),
@@ -316,7 +316,10 @@ std::vector<SiteStateRow> Reader::site_states() const {
   if (!state_->has(kSiteStates)) return list;
   for (Statement s = state_->select(kSiteStates, "ORDER BY mark, rowid"); s.step();) {
     SiteStateRow row{{s.integer(0)}, {s.integer(1)}, s.bytes(2), s.real(3), {}};
-    for (int64_t kib : state_->numbers(s.text(4))) row.ages.push_back(Bytes{std::min<int64_t>(kib, int64_t{1} << 50) * 1024});
+    for (int64_t kib : state_->numbers(s.text(4))) {
+      row.ages.push_back(Bytes{std::min<int64_t>(kib, int64_t{1} << 50) * 1024});
+      s.count(4, row.ages.back());
+    }
     list.push_back(std::move(row));
   }
   return list;
@@ -326,14 +329,14 @@ std::vector<TreeRow> Reader::tree_series() const {
   std::vector<TreeRow> list;
   if (!state_->has(kTreeSeries)) return list;
   for (Statement s = state_->select(kTreeSeries, "ORDER BY rowid"); s.step();)
-    list.push_back({s.real(0), s.integer(1), bytes_or_none(s, 2), bytes_or_none(s, 3), bytes_or_none(s, 4)});
+    list.push_back({s.seconds(0), s.integer(1), bytes_or_none(s, 2), bytes_or_none(s, 3), bytes_or_none(s, 4)});
   return list;
 }
 
 std::vector<NoteRow> Reader::notes() const {
   std::vector<NoteRow> list;
   if (!state_->has(kNotes)) return list;
-  for (Statement s = state_->select(kNotes, "ORDER BY rowid"); s.step();) list.push_back({s.real(0), id_or_none(s, 1), s.text(2)});
+  for (Statement s = state_->select(kNotes, "ORDER BY rowid"); s.step();) list.push_back({s.seconds(0), id_or_none(s, 1), s.text(2)});
   return list;
 }
 

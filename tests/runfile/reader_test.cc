@@ -74,6 +74,24 @@ TEST_CASE("Reader: wrong types, negative sizes, dangling accounts, views and gen
   CHECK(holds(after("INSERT INTO meta VALUES ('big', printf('%.*c', 100000, 'x'))"), "too big"));
 }
 
+TEST_CASE("Reader: numbers that no run can have are refused, so that none that it gives out overflows a sum") {
+  const Folder folder;
+  const std::string path = folder / "run.pond";
+  const auto after = [&](const char* sql) {
+    fs::remove(path);
+    small_run(path);
+    Database(path, Database::Mode::kWrite).run(sql);
+    return refusal([&] { read_all(Reader(path)); }, Code::kFormat);
+  };
+  CHECK(holds(after("UPDATE marks SET rss = 9223372036854775807"), "rss is an integer, but must be an amount that together"));
+  CHECK(holds(after("UPDATE site_states SET bytes = 300000000000000000"), "bytes is an integer, but must be an amount that together"));
+  CHECK(holds(after("UPDATE site_states SET ages = '1125899906842624'"), "ages is a text, but must be an amount that together"));
+  CHECK(holds(after("UPDATE marks SET \"index\" = -9223372036854775807"), "index is an integer, but must be within 2^53"));
+  CHECK(holds(after("UPDATE marks SET t = 9e999"), "t is a real number, but must be within 1e18"));
+  CHECK(holds(after("UPDATE os_series SET t = -1e10"), "t is a real number, but must be within 1e9 seconds"));
+  CHECK(holds(after("UPDATE site_states SET blocks = 9e999"), "blocks is a real number, but must be within 1e18"));
+}
+
 TEST_CASE("Reader: more rows or bytes than the limits allow are refused") {
   const Folder folder;
   const std::string path = folder / "run.pond";
