@@ -103,6 +103,25 @@ TEST_CASE("Reader: more rows or bytes than the limits allow are refused") {
   CHECK(holds(refusal([&] { Reader r(path, small); }, Code::kFormat), "and at most 1.00 KiB are read"));
 }
 
+TEST_CASE("Reader: a small file cannot become large in memory, nor make SQLite compute") {
+  const Folder folder;
+  const std::string path = folder / "run.pond";
+  const auto after = [&](const char* sql) {
+    fs::remove(path);
+    small_run(path);
+    Database(path, Database::Mode::kWrite).run(sql);
+    return refusal([&] { read_all(Reader(path)); }, Code::kFormat);
+  };
+  const char* const many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 6000) ";
+  CHECK(holds(after(format("UPDATE accounts SET name = printf('%.*c', 60000, 'x') WHERE id = 3; {} INSERT INTO series SELECT i, NULL, 3, 'peak', 1 FROM n", many).c_str()),
+              "accounts with long names more often than 256 MiB hold"));
+  CHECK(holds(after(format("{} INSERT INTO programs SELECT i + 9, 'p', 1, 1, 1, 1, 'm' FROM n", many).c_str()), "has more than 256 programs"));
+  CHECK(holds(after("CREATE TABLE later (a TEXT CHECK (a LIKE '%a%b'))"), "computes with its rows"));
+  CHECK(holds(after("CREATE INDEX later ON notes(text LIKE '%a%b')"), "computes with its rows"));
+  CHECK(holds(after("CREATE INDEX later ON notes(t) WHERE text LIKE '%a%b'"), "computes with its rows"));
+  CHECK(after("CREATE INDEX later ON notes(t, process)") == "not refused");
+}
+
 TEST_CASE("Reader: a file cut off anywhere, or with any bytes changed, is read or refused, and nothing worse") {
   const Folder folder;
   const std::string path = folder / "run.pond", broken = folder / "broken.pond";
