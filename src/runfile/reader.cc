@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -194,6 +195,13 @@ Reader::Reader(const std::string& path, const ReaderLimits& limits) {
 }
 Reader::~Reader() = default;
 Reader::Reader(Reader&&) noexcept = default;
+
+std::optional<double> number(const Meta& meta, const char* key) {
+  const auto at = meta.find(key);
+  if (at == meta.end()) return {};
+  const double value = std::strtod(at->second.c_str(), nullptr);
+  return std::fabs(value) <= double(int64_t{1} << 59) ? std::optional(value) : std::nullopt;
+}
 
 Meta Reader::meta() const {
   Meta meta;

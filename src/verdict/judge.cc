@@ -74,7 +74,7 @@ void measure_leak(const Case& c, const Match& m, bool main, Finding& f) {
   f.bytes_per_unit = part * g.slope.value / rate;
   f.bytes_per_unit_range = {part * g.slope.range.low / rate, part * g.slope.range.high / rate};
   f.units_seen = c.periods.length() * rate;
-  f.total = Bytes{int64_t(f.bytes_per_unit * f.units_seen)};
+  f.total = to_bytes(f.bytes_per_unit * f.units_seen);
   f.confidence = std::min(f.confidence, certainty(g));
   if (!main) return;
   f.evidence.insert(f.evidence.begin(),
@@ -152,7 +152,7 @@ std::vector<Finding> levels(const Case& c, std::vector<Named> found) {
     const bool said = std::ranges::any_of(findings, [&](const Finding& f) { return f.kind == n.match.kind; });
     if (said && n.match.weight < 0.95) continue;
     Finding f = describe(c, n);
-    f.total = Bytes{int64_t(n.match.bytes)};
+    f.total = to_bytes(n.match.bytes);
     f.unit = Unit::kRun;
     f.units_seen = 1;
     f.bytes_per_unit = 0;
