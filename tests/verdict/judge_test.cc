@@ -244,3 +244,11 @@ TEST_CASE("notes: of thousands of containers and lines a thousand are kept, and 
   CHECK(notes.lines.size() == 1000);
   CHECK(notes.lines.front().count == 999);
 }
+
+TEST_CASE("judge: twenty thousand rounds with sixteen thousand places are judged in seconds and without gigabytes") {
+  Run run;  // 2 MB of a file; every place had a number for every round, and every pair of rounds a slope
+  run.grow(600, 0.01, 20000).live_from(300, 0.01).probe(10000, 700, 700, 690);
+  for (int i = 0; i < 16000; ++i) run.evidence.sites.push_back({{{"train.py", "f", i + 1, false, true}}, mb(1), 1, {}});
+  for (size_t i = 0; i < run.evidence.marks.size(); ++i) run.evidence.marks[i].sites.push_back({int(i % 16000), mb(1), 1, {}});
+  CHECK_FALSE(run.judged().sentence.empty());
+}
