@@ -104,14 +104,17 @@ struct Reader::State {
     check_layout();
   }
 
-  // SQLite's own check evaluates constraints and indexes on expressions row by row, which a stranger can make as slow as he likes.
+  // SQLite's own check evaluates constraints and indexes on expressions row by row, which a stranger can make as slow
+  // as he likes.
   void check_computing() {
-    Statement found(db,
-                    "SELECT (SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%CHECK%') + "
-                    "(SELECT count(*) FROM sqlite_schema s, pragma_index_xinfo(s.name) c WHERE s.type = 'index' AND c.cid = -2) + "
-                    "(SELECT count(*) FROM sqlite_schema s, pragma_index_list(s.name) i WHERE s.type = 'table' AND i.partial)");
+    Statement found(
+        db,
+        "SELECT (SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%CHECK%') + "
+        "(SELECT count(*) FROM sqlite_schema s, pragma_index_xinfo(s.name) c WHERE s.type = 'index' AND c.cid = -2) + "
+        "(SELECT count(*) FROM sqlite_schema s, pragma_index_list(s.name) i WHERE s.type = 'table' AND i.partial)");
     if (!found.step() || found.integer(0) != 0)
-      throw refusal(db.path(), "computes with its rows (a constraint or an index), which Millpond's do not", "check where the file comes from");
+      throw refusal(db.path(), "computes with its rows (a constraint or an index), which Millpond's do not",
+                    "check where the file comes from");
   }
 
   void check_layout() {
@@ -167,7 +170,8 @@ struct Reader::State {
     for (Statement s = select(1, ""); s.step();) names[s.integer(0)] = s.text(1);
     return names;
   }
-  /// `carried`: what the rows before have of long names. Each row gets one of its own: few bytes of a file would become many.
+  /// `carried`: what the rows before have of long names. Each row gets one of its own: few bytes of a file would become
+  /// many.
   std::string name_of(const std::map<int64_t, std::string>& names, int64_t id, Bytes& carried) const {
     constexpr int64_t kUsual = 200;
     const auto at = names.find(id);
@@ -175,7 +179,8 @@ struct Reader::State {
       throw refusal(db.path(), format("speaks of account {}, which it does not have", id), "record the run again");
     carried += Bytes{std::max<int64_t>(0, int64_t(at->second.size()) - kUsual)};
     if (carried > limits.names)
-      throw refusal(db.path(), format("speaks of accounts with long names more often than {} hold", limits.names), "check where the file comes from");
+      throw refusal(db.path(), format("speaks of accounts with long names more often than {} hold", limits.names),
+                    "check where the file comes from");
     return at->second;
   }
 };
@@ -264,7 +269,8 @@ std::vector<Program> Reader::programs() const {
   for (Statement s = state_->select(5, "ORDER BY id"); s.step();) {
     // Each is asked for its buffers and calls, and every time all of them are looked at.
     if (int64_t(list.size()) == state_->limits.programs)
-      throw refusal(state_->db.path(), format("has more than {} programs", state_->limits.programs), "check where the file comes from");
+      throw refusal(state_->db.path(), format("has more than {} programs", state_->limits.programs),
+                    "check where the file comes from");
     list.push_back({{s.integer(0)}, s.text(1), s.integer(2), s.bytes(3), s.bytes(4), s.seconds(5), s.text(6)});
   }
   return list;
@@ -276,8 +282,8 @@ std::vector<PlanBuffer> Reader::plan_buffers(RowId program) const {
   Bytes carried;
   Statement s = state_->select(6, "WHERE program = ? ORDER BY rowid");
   for (s.bind(program.value); s.step();)
-    list.push_back({s.text(1), state_->name_of(names, s.integer(2), carried), s.text(3), s.bytes(4), s.bytes(5), s.integer(6),
-                    s.integer(7)});
+    list.push_back({s.text(1), state_->name_of(names, s.integer(2), carried), s.text(3), s.bytes(4), s.bytes(5),
+                    s.integer(6), s.integer(7)});
   return list;
 }
 
@@ -366,7 +372,8 @@ std::vector<TreeRow> Reader::tree_series() const {
 std::vector<NoteRow> Reader::notes() const {
   std::vector<NoteRow> list;
   if (!state_->has(kNotes)) return list;
-  for (Statement s = state_->select(kNotes, "ORDER BY rowid"); s.step();) list.push_back({s.seconds(0), id_or_none(s, 1), s.text(2)});
+  for (Statement s = state_->select(kNotes, "ORDER BY rowid"); s.step();)
+    list.push_back({s.seconds(0), id_or_none(s, 1), s.text(2)});
   return list;
 }
 

@@ -132,7 +132,8 @@ int64_t Statement::integer(int column) const {
   return value;
 }
 void Statement::count(int column, Bytes amount) const {
-  if (amount.value > kMostAmounts - amounts_) refuse(column, "an amount that together with the others stays below 512 PiB");
+  if (amount.value > kMostAmounts - amounts_)
+    refuse(column, "an amount that together with the others stays below 512 PiB");
   amounts_ += amount.value;
 }
 Bytes Statement::bytes(int column) const {

@@ -54,8 +54,8 @@ class Statement {
   void execute();
   void reset() { sqlite3_reset(handle_.get()); }
 
-  // Of the current row. A value of another type than asked for, or one that no run can have, is an Error(kFormat) that names row and column. So whoever
-  // adds, subtracts or rounds them need not ask whether that fits.
+  // Of the current row. A value of another type than asked for, or one that no run can have, is an Error(kFormat) that
+  // names row and column. So whoever adds, subtracts or rounds them need not ask whether that fits.
   int64_t integer(int column) const;  // within 2^53
   Bytes bytes(int column) const;      // not negative, and all that this statement gave out together within 2^59
   double real(int column) const;      // within 1e18

@@ -243,7 +243,8 @@ Series counter(const Evidence& evidence, const Periods& periods, const std::stri
   const double* last = nullptr;
   for (size_t i = 0, next = 0; i < periods.marks.size(); ++i) {
     const double until = i + 1 < periods.marks.size() ? (periods.marks[i]->t + periods.marks[i + 1]->t) / 2 : INFINITY;
-    for (; next < found->second.size() && found->second[next].first <= until; ++next) last = &found->second[next].second;
+    for (; next < found->second.size() && found->second[next].first <= until; ++next)
+      last = &found->second[next].second;
     if (!last) continue;
     s.x.push_back(periods.x[i]);
     s.y.push_back(*last);

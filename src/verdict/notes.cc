@@ -15,8 +15,8 @@ std::string text_of(const json& j, const char* key) {
   return it != j.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
-constexpr size_t kMostLine = 400;    // of a line of source: regular expressions look at it, and go as deep as it is long
-constexpr size_t kMostKept = 1000;   // containers, lines, ... of all notes; the agent itself tells of a few at a time
+constexpr size_t kMostLine = 400;   // of a line of source: regular expressions look at it, and go as deep as it is long
+constexpr size_t kMostKept = 1000;  // containers, lines, ... of all notes; the agent itself tells of a few at a time
 constexpr int kDeepest = 32;
 constexpr double kMostNumber = 1e18;
 
@@ -35,7 +35,8 @@ const json& list_of(const json& j, const char* key) {
 }
 
 Place place_of(const json& j) {
-  return {text_of(j, "file"), text_of(j, "function"), text_of(j, "text").substr(0, kMostLine), int(std::clamp(number_of(j, "line"), 0.0, 1e9))};
+  return {text_of(j, "file"), text_of(j, "function"), text_of(j, "text").substr(0, kMostLine),
+          int(std::clamp(number_of(j, "line"), 0.0, 1e9))};
 }
 
 /// Where things that have been told of before stand in a list.
@@ -221,7 +222,8 @@ Notes read_notes(const Evidence& evidence) {
     } else if (what == "dataset") {
       read_stage(note, notes, known.stages);
     } else if (what == "advice") {
-      if (notes.advice.size() < kMostKept) notes.advice.push_back({text_of(note, "what"), place_of(note), number_of(note, "count")});
+      if (notes.advice.size() < kMostKept)
+        notes.advice.push_back({text_of(note, "what"), place_of(note), number_of(note, "count")});
     } else if (what == "probe") {
       const auto types = note.find("gc_types");
       if (types != note.end() && types->is_object())

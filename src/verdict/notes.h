@@ -88,7 +88,8 @@ struct Notes {
 
 Notes read_notes(const Evidence& evidence);
 
-/// A note as the agent writes them; nothing when it is no JSON object, or nested deeper than any of them: what prints a value goes down with it.
+/// A note as the agent writes them; nothing when it is no JSON object, or nested deeper than any of them: what prints a
+/// value goes down with it.
 std::optional<nlohmann::json> parse_note(const std::string& text);
 
 std::string lower(std::string text);

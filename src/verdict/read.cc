@@ -14,9 +14,10 @@ namespace {
 
 using runfile::RowId;
 
-constexpr size_t kMostProbes = 1000;  // the agent makes one at periods 4, 8, 16, ...
+constexpr size_t kMostProbes = 1000;    // the agent makes one at periods 4, 8, 16, ...
 constexpr size_t kMostSites = 1 << 14;  // of one process: probe/shared.h has room for no more
-constexpr int64_t kMostStacks = int64_t{512} << 20;  // bytes of all frames: each site has its own, a file holds them once
+constexpr int64_t kMostStacks = int64_t{512}
+                                << 20;  // bytes of all frames: each site has its own, a file holds them once
 
 /// The process whose marks tell the story.
 RowId main_process(const std::vector<runfile::Process>& processes, const std::vector<runfile::MarkRow>& marks) {
@@ -54,7 +55,12 @@ void take_note(Evidence& e, double t, const nlohmann::json& note) {
     for (const auto& [name, value] : note["values"].items())
       if (value.is_number()) e.counters[name].emplace_back(t, std::clamp(value.get<double>(), -1e15, 1e15));
   } else if (kind == "probe") {
-    const Probe probe{t, int64_t(number("period")), bytes("rss"), bytes("after_gc"), bytes("after_trim"), int64_t(number("collected"))};
+    const Probe probe{t,
+                      int64_t(number("period")),
+                      bytes("rss"),
+                      bytes("after_gc"),
+                      bytes("after_trim"),
+                      int64_t(number("collected"))};
     if (e.probes.size() < kMostProbes) e.probes.push_back(probe);
   }
 }
@@ -83,7 +89,9 @@ Evidence read_evidence(const runfile::Reader& file) {
   const RowId process = main_process(file.processes(), marks);
   const std::vector<runfile::FrameRow> frames = file.frames();
   std::unordered_map<int64_t, int> site_of;
-  const auto too_much = [](const char* what) { return Error(Code::kFormat, format("this run file has {}", what)).hint("check where the file comes from"); };
+  const auto too_much = [](const char* what) {
+    return Error(Code::kFormat, format("this run file has {}", what)).hint("check where the file comes from");
+  };
   int64_t stacks = 0;
   for (const runfile::SiteRow& row : file.sites()) {
     if (row.process != process) continue;
@@ -136,7 +144,8 @@ Evidence read_evidence(const runfile::Reader& file) {
     e.os.push_back({row.t, row.rss, row.swap, {}, {}, 1});
     if (row.peak_rss) e.peak_rss = std::max(e.peak_rss, *row.peak_rss);
   }
-  for (const runfile::TreeRow& row : file.tree_series()) e.os.push_back({row.t, {}, {}, row.private_dirty, row.pss, int(std::clamp<int64_t>(row.processes, 0, 1 << 20))});
+  for (const runfile::TreeRow& row : file.tree_series())
+    e.os.push_back({row.t, {}, {}, row.private_dirty, row.pss, int(std::clamp<int64_t>(row.processes, 0, 1 << 20))});
   std::stable_sort(e.os.begin(), e.os.end(), [](const OsPoint& a, const OsPoint& b) { return a.t < b.t; });
   for (const runfile::NoteRow& row : file.notes()) {
     if (row.process != process) continue;

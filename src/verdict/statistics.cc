@@ -44,8 +44,8 @@ Slope theil_sen(std::span<const double> x, std::span<const double> y) {
   const size_t stride = std::max<size_t>(1, x.size() / 400);
   std::vector<size_t> at;
   for (size_t i = 0; i < x.size(); i += stride) at.push_back(i);
-  // Where four of five values are the same, so are far more than half of the pairs, and every rank asked for below is 0. Most places that ever allocated
-  // are so, and there can be thousands of them.
+  // Where four of five values are the same, so are far more than half of the pairs, and every rank asked for below is
+  // 0. Most places that ever allocated are so, and there can be thousands of them.
   if (at.size() >= 100) {
     const double usual = y[at[at.size() / 2]];
     size_t other = 0;

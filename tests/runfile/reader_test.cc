@@ -83,10 +83,14 @@ TEST_CASE("Reader: numbers that no run can have are refused, so that none that i
     Database(path, Database::Mode::kWrite).run(sql);
     return refusal([&] { read_all(Reader(path)); }, Code::kFormat);
   };
-  CHECK(holds(after("UPDATE marks SET rss = 9223372036854775807"), "rss is an integer, but must be an amount that together"));
-  CHECK(holds(after("UPDATE site_states SET bytes = 300000000000000000"), "bytes is an integer, but must be an amount that together"));
-  CHECK(holds(after("UPDATE site_states SET ages = '1125899906842624'"), "ages is a text, but must be an amount that together"));
-  CHECK(holds(after("UPDATE marks SET \"index\" = -9223372036854775807"), "index is an integer, but must be within 2^53"));
+  CHECK(holds(after("UPDATE marks SET rss = 9223372036854775807"),
+              "rss is an integer, but must be an amount that together"));
+  CHECK(holds(after("UPDATE site_states SET bytes = 300000000000000000"),
+              "bytes is an integer, but must be an amount that together"));
+  CHECK(holds(after("UPDATE site_states SET ages = '1125899906842624'"),
+              "ages is a text, but must be an amount that together"));
+  CHECK(holds(after("UPDATE marks SET \"index\" = -9223372036854775807"),
+              "index is an integer, but must be within 2^53"));
   CHECK(holds(after("UPDATE marks SET t = 9e999"), "t is a real number, but must be within 1e18"));
   CHECK(holds(after("UPDATE os_series SET t = -1e10"), "t is a real number, but must be within 1e9 seconds"));
   CHECK(holds(after("UPDATE site_states SET blocks = 9e999"), "blocks is a real number, but must be within 1e18"));
@@ -113,9 +117,13 @@ TEST_CASE("Reader: a small file cannot become large in memory, nor make SQLite c
     return refusal([&] { read_all(Reader(path)); }, Code::kFormat);
   };
   const char* const many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 6000) ";
-  CHECK(holds(after(format("UPDATE accounts SET name = printf('%.*c', 60000, 'x') WHERE id = 3; {} INSERT INTO series SELECT i, NULL, 3, 'peak', 1 FROM n", many).c_str()),
+  CHECK(holds(after(format("UPDATE accounts SET name = printf('%.*c', 60000, 'x') WHERE id = 3; {} INSERT INTO series "
+                           "SELECT i, NULL, 3, 'peak', 1 FROM n",
+                           many)
+                        .c_str()),
               "accounts with long names more often than 256 MiB hold"));
-  CHECK(holds(after(format("{} INSERT INTO programs SELECT i + 9, 'p', 1, 1, 1, 1, 'm' FROM n", many).c_str()), "has more than 256 programs"));
+  CHECK(holds(after(format("{} INSERT INTO programs SELECT i + 9, 'p', 1, 1, 1, 1, 'm' FROM n", many).c_str()),
+              "has more than 256 programs"));
   CHECK(holds(after("CREATE TABLE later (a TEXT CHECK (a LIKE '%a%b'))"), "computes with its rows"));
   CHECK(holds(after("CREATE INDEX later ON notes(text LIKE '%a%b')"), "computes with its rows"));
   CHECK(holds(after("CREATE INDEX later ON notes(t) WHERE text LIKE '%a%b'"), "computes with its rows"));
