@@ -21,7 +21,9 @@ class InputFile {
     if (fd < 0 || write(fd, data, size) != ssize_t(size)) std::abort();
     close(fd);
   }
-  ~InputFile() { unlink(path_.c_str()); }
+  ~InputFile() {
+    for (const char* part : {"", "-journal", "-wal", "-shm"}) unlink((path_ + part).c_str());  // of SQLite
+  }
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
   const std::string& path() const { return path_; }

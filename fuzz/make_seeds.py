@@ -239,8 +239,133 @@ def npz():
         z.comment = b"a comment"
 
 
+# ---- what the doctor reads: run files, what the agent says, shared memory ----
+def put_all(name, ending, files):
+    out = folder(name)
+    for key, data in files.items():
+        with open(f"{out}/{key}.{ending}", "wb") as f:
+            f.write(data)
+
+
+SAID = [
+    {"note": "start", "python": "3.11.7", "cwd": "/nowhere"},
+    {"note": "framework", "name": "tensorflow"},
+    {"note": "framework", "name": "keras", "backend": "torch"},
+    {"note": "counters", "values": {"tf.traces": 3, "keras.models": 2, "torch.tensors": 90, "pyplot.figures": 4}},
+    {"note": "counters", "values": {"tf.traces": 30, "keras.models": 20, "jax.compiles": 9, "tf.gradient_registry": 70}},
+    {"note": "probe", "kind": "epoch", "period": 4, "rss": 400000000, "after_gc": 390000000, "after_trim": None, "collected": 12, "gc_types": {"cell": 4}},
+    {"note": "probe", "kind": "epoch", "period": 8, "rss": 480000000, "after_gc": 470000000, "after_trim": 470000000, "collected": 0},
+    {"note": "holders", "kind": "epoch", "types": [{"type": "Function", "count": 9, "per_period": 1.5, "bytes": 100}],
+     "containers": [{"type": "list", "length": 480, "per_period": 40.0, "item_type": "Tensor", "bytes_per_period": 20000000, "exact": False, "holder": "K.kept", "chain": ["list of 480", "local k of main"],
+                     "file": "train.py", "line": 2, "function": "keep", "text": "self.kept.append(loss)", "found_by": "source", "still": True, "bounded": None},
+                    {"type": "dict", "length": 9, "per_period": 1, "item_type": "ndarray", "bytes_per_period": 20, "file": "train.py", "line": 7, "text": "d[key] = value", "bounded": 100, "library": True}]},
+    {"note": "lines", "calls": [{"what": w, "file": "train.py", "line": 9, "function": "main", "text": "step(i, lr=0.1)", "count": 40, "loop": {"file": "train.py", "line": 8, "text": "f = tf.function(lambda x: x)"}}
+                                for w in ["trace", "compile", "model", "predict", "fit", "figure", "load_model", "jax_compile", "backward_create_graph", "dataset", "clear_session"]]},
+    {"note": "dataset", "op": "shuffle", "buffer": 100000, "file": "train.py", "line": 5, "text": "d.shuffle(100000)"},
+    {"note": "dataset", "op": "cache", "file": "train.py", "line": 6},
+    {"note": "data", "what": "fit", "arrays": [{"shape": [60000, 28, 28], "dtype": "float64", "bytes": 376320000, "type": "ndarray"}], "file": "train.py", "line": 4, "text": "model.fit(x, y)"},
+    {"note": "advice", "what": "retracing", "file": "train.py", "line": 9, "text": "step(i)", "count": 5},
+    {"note": "variant", "name": "no_cache", "count": 1},
+    {"note": "end", "agent_seconds": 0.5, "exception": {"type": "MemoryError", "text": "x"}},
+]
+
+
+def lines(notes):
+    import json
+
+    return "\n".join(json.dumps(n) for n in notes).encode()
+
+
+def agent_notes():
+    files = {"all": lines(SAID), "strange": b'{"note": 7}\n{"note": "holders", "containers": [[], {}, 3]}\n{"note": "probe", "rss": 1e300, "period": -5}\n[1]\n"x"\nnull\n{\n'}
+    for i, note in enumerate(SAID):
+        files.setdefault(note["note"], lines([note]))
+    put_all("agent_notes", "jsonl", files)
+
+
+def schema():
+    text = open(os.path.join(HERE, "..", "..", "src", "runfile", "schema.h")).read()
+    return text.split('R"sql(')[1].split(')sql"')[0]
+
+
+def run_file():
+    import json
+    import sqlite3
+    import tempfile
+
+    MiB = 1 << 20
+
+    def watched(db):
+        db.execute("INSERT INTO processes VALUES (1, 4711, 1, 'python3', 0.25)")
+        db.executemany("INSERT INTO frames VALUES (?, ?, ?, ?, ?, ?)", [(1, "libnumpy.so", "+0x12", 0, 1, 0), (2, "train.py", "main", 41, 0, 1), (3, "train.py", "keep", 12, 0, 1)])
+        db.executemany("INSERT INTO sites VALUES (?, 1, ?, ?, ?, ?)", [(1, "1 2", 90 * MiB, 9.0, 80 * MiB), (2, "3 2", 160 * MiB, 70.5, 0)])
+        for i in range(1, 11):
+            rss = (200 + 16 * i) * MiB
+            db.execute("INSERT INTO marks VALUES (?, 1, ?, 'epoch', 'fit', ?, 1, ?, ?, ?, 0, 0, NULL, NULL, 1, ?)", (i, float(i), i, rss, rss - 50 * MiB, 4 * MiB, f"{100 * i} {i}"))
+            db.executemany("INSERT INTO site_states VALUES (?, ?, ?, ?, ?)", [(i, 1, 10 * MiB, 1.0, ""), (i, 2, 16 * i * MiB, 7.0 * i, " ".join(["2000"] * 8))])
+            db.execute("INSERT INTO os_series VALUES (?, NULL, ?, NULL, NULL, NULL, 0, NULL, NULL, NULL)", (i + 0.5, rss))
+            db.execute("INSERT INTO tree_series VALUES (?, 2, ?, NULL, NULL)", (float(i), 2 * rss))
+        for i in (0, 5, 7, 8):
+            db.execute("INSERT INTO notes VALUES (?, 1, ?)", (float(i), json.dumps(SAID[i])))
+
+    def engine(db):
+        db.executemany("INSERT INTO accounts VALUES (?, ?)", [(1, "weights/dense"), (2, "process/free in the allocator")])
+        db.execute("INSERT INTO programs VALUES (1, 'train', 2, 320, 320, 0.001, 'best fit')")
+        db.execute("INSERT INTO plan_buffers VALUES (1, 'dense/y', 1, 'dense', 0, 256, 0, 1)")
+        db.executemany("INSERT INTO plan_calls VALUES (1, ?, 'matmul', 'dense', 'dense/matmul', 128)", [(0,), (1,)])
+        db.execute("INSERT INTO phases VALUES (1, 'fit', '', 0, NULL, 0.0, 9.0)")
+        for i in range(2, 9):
+            db.execute("INSERT INTO phases VALUES (?, 'epoch', '', ?, 1, ?, ?)", (i, i, float(i), i + 0.9))
+            db.executemany("INSERT INTO series VALUES (?, ?, ?, ?, ?)", [(i + 0.5, i, 1, "current", 4096 * i), (i + 0.5, i, 2, "peak", 9000)])
+            db.execute("INSERT INTO os_series VALUES (?, ?, ?, ?, NULL, NULL, 0, 1000000, 20000, 3000000)", (i + 0.5, i, 200 * MiB, 201 * MiB))
+
+    def made(fill, meta):
+        with tempfile.TemporaryDirectory() as place:
+            db = sqlite3.connect(f"{place}/x")
+            db.executescript("PRAGMA page_size = 512; PRAGMA application_id = 0x504f4e44; PRAGMA user_version = 1;" + schema())
+            db.executemany("INSERT INTO meta VALUES (?, ?)", {"schema_minor": "1", "seconds": "10.5", "status": "ended", **meta}.items())
+            fill(db)
+            db.commit()
+            db.close()
+            return open(f"{place}/x", "rb").read()
+
+    put_all("run_file", "db", {"watched": made(watched, {"command": "python train.py", "limit.bytes": "8000000000", "limit.name": "machine", "peak_rss": "377487360", "sampling.samples": "99"}),
+                                 "engine": made(engine, {"model": "mlp", "planned_bytes": "320"}), "empty": made(lambda db: None, {})})
+
+
+def run_rows():
+    def row(table, *cells, repeats=0):
+        return bytes([table + 15 * repeats]) + b"".join(cells)
+
+    def usual(n, move=0):
+        return bytes([255 - move]) * n
+
+    def text(t):
+        return bytes([65]) + bytes([len(t)]) + t  # 65 % 12 == 5
+
+    def edge(i):
+        return bytes([74, i])  # 74 % 12 == 2
+
+    watched = row(8, usual(5)) + row(9, usual(18), repeats=2) + row(10, usual(12), repeats=1) + row(11, usual(16 * 12), repeats=11) + row(12, usual(5 * 17), repeats=16) + row(14, usual(3 * 8), repeats=7)
+    engine = row(1, usual(4), repeats=1) + row(5, usual(7)) + row(6, usual(16), repeats=1) + row(7, usual(12), repeats=1) + row(2, usual(7 * 8), repeats=7) + row(3, usual(5 * 8), repeats=7) + row(4, usual(10 * 8), repeats=7)
+    meta = b"".join(row(0, text(k), text(v)) for k, v in [(b"seconds", b"nan"), (b"peak_rss", b"-1"), (b"file_rss", b"1e300"), (b"status", b"ended"), (b"limit.bytes", b"9" * 19)])
+    edges = b"".join(row(11, usual(5), edge(i), usual(1), edge(i) * 7, usual(2)) for i in range(15))
+    nothing = b"".join(row(t, bytes([72]) * 16) for t in range(15))
+    deep = row(14, usual(2), bytes([69, 0]) + b"[" + (60000).to_bytes(2, "little"))  # 69 % 12 == 9
+    put_all("run_rows", "bin", {"watched": b"\0" + watched, "watched_loose": b"\1" + watched + meta, "engine": b"\0" + engine, "meta": b"\2" + meta, "edges": b"\3" + edges, "nothing": b"\3" + nothing,
+                                "deep": b"\2" + deep, "ordinary": b"\2"})
+
+
+def shared_memory():
+    def change(part, place, data, how=0):
+        return bytes([part | how]) + place.to_bytes(2, "little") + bytes([len(data)]) + data
+
+    put_all("shared_memory", "bin", {"plain": b"", "late": change(6, 0, b"\xff" * 8, 8), "sites": change(6, 16 + 16 + 8 + 4, b"\xff" * 4), "text": change(4, 28, b"\xff" * 8), "stack": change(2, 8, b"\xff" * 6),
+                                     "ring": change(0, 304, b"\x10" + b"\0" * 7 + b"\xff" * 8), "cut": change(7, 100, b"", 8), "live": change(1, 24, b"\0\0\xc0\x7f" + b"\xff" * 4)})
+
+
 # make_seeds.py [NAME ...]: these corpora alone.
-corpora = [npy, weights_h5, keras_config, csv, tfrecord, example, image, text_lines, npz]
+corpora = [npy, weights_h5, keras_config, csv, tfrecord, example, image, text_lines, npz, agent_notes, run_file, run_rows, shared_memory]
 for corpus in corpora:
     if len(sys.argv) == 1 or corpus.__name__ in sys.argv[1:]:
         corpus()

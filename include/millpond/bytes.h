@@ -29,6 +29,13 @@ constexpr Bytes operator""_MiB(unsigned long long n) { return Bytes{int64_t(n) <
 constexpr Bytes operator""_GiB(unsigned long long n) { return Bytes{int64_t(n) << 30}; }
 }  // namespace literals
 
+/// A computed amount: the nearest that fits, 0 for what is no number.
+constexpr Bytes to_bytes(double amount) {
+  if (amount >= 9.2e18) return Bytes{INT64_MAX};
+  if (amount <= -9.2e18) return Bytes{-INT64_MAX};
+  return amount == amount ? Bytes{int64_t(amount)} : Bytes{};
+}
+
 /// "512 B", "14.2 KiB", "1.21 GiB": three digits, units of 1024. The one place where bytes become text.
 std::string to_string(Bytes bytes);
 

@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 
 std::string rate(const GrowthSeen& g) {
   const double shown_bytes = std::fabs(g.bytes) < 1024 ? 0 : g.bytes;
-  return format("{} per {}", Bytes{int64_t(shown_bytes)}, g.unit);
+  return format("{} per {}", to_bytes(shown_bytes), g.unit);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ const Finding* growth_of(const Run& r) {
 }
 
 std::string rate_text(const Finding* f) {
-  return f ? format("{} per {}", Bytes{int64_t(f->bytes_per_unit)}, to_string(f->unit)) : "none";
+  return f ? format("{} per {}", to_bytes(f->bytes_per_unit), to_string(f->unit)) : "none";
 }
 
 std::string peak_sentence(Bytes before, Bytes after) {
@@ -148,7 +148,7 @@ std::string compare_text(const Run& a, const Run& b, const TextStyle& style, int
   const double least = 0.002 * double(std::max(a.evidence->peak_rss, b.evidence->peak_rss).value);
   for (const PlaceDifference& d : list) {
     if (std::fabs(d.difference()) < std::max(1.0, least) || limit-- <= 0) break;
-    places.add({to_string(Bytes{int64_t(d.bytes_before)}), to_string(Bytes{int64_t(d.bytes_after)}), signed_bytes(d.difference()), lines_of(d), shown(d.function, 60)});
+    places.add({to_string(to_bytes(d.bytes_before)), to_string(to_bytes(d.bytes_after)), signed_bytes(d.difference()), lines_of(d), shown(d.function, 60)});
   }
   out += places.empty() ? "\nNo place holds noticeably more or less at the peak.\n" : "\nAlive at the peak, where it differs most:\n" + places.text(style.width);
   return out;

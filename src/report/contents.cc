@@ -42,8 +42,7 @@ std::string RunContents::text(const char* key) const {
 }
 
 double RunContents::number(const char* key) const {
-  const auto at = meta.find(key);
-  return at == meta.end() ? 0 : std::strtod(at->second.c_str(), nullptr);
+  return runfile::number(meta, key).value_or(0);
 }
 
 std::string RunContents::title() const {

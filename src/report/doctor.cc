@@ -29,8 +29,7 @@ const char* color_of(Kind kind) {
 }
 
 double number(const runfile::Meta& meta, const char* key) {
-  const auto at = meta.find(key);
-  return at == meta.end() ? 0 : std::strtod(at->second.c_str(), nullptr);
+  return runfile::number(meta, key).value_or(0);
 }
 
 std::string duration(double s) {
@@ -91,7 +90,7 @@ void gpu_lines(Page& page, const Evidence& e) {
     }
     page.line(format("gpu {}", gpu.device).c_str(),
               format("{}: {} {} at most of {}; first {}, last {}  {}", gpu.name, s.whole ? "all programs" : "program", s.whole ? gpu.used_peak : *gpu.by_tree_peak, gpu.total,
-                     Bytes{int64_t(s.bytes.front())}, Bytes{int64_t(s.bytes.back())}, sparkline(s.bytes, 12)));
+                     to_bytes(s.bytes.front()), to_bytes(s.bytes.back()), sparkline(s.bytes, 12)));
     untold = untold || s.whole;
   }
   if (left) page.line("", format("and {} GPUs more", left));
@@ -133,7 +132,7 @@ double Explained::share() const {
 std::optional<Explained> explained(const Evidence& e, const runfile::Meta& meta) {
   for (auto m = e.marks.rbegin(); m != e.marks.rend(); ++m) {
     if (m->sites.empty() || !m->rss || m->kind == "end") continue;  // at its end a program has given much back
-    Explained x{*m->rss, {}, m->heap_free.value_or(Bytes{}), Bytes{int64_t(number(meta, "file_rss"))}};
+    Explained x{*m->rss, {}, m->heap_free.value_or(Bytes{}), to_bytes(number(meta, "file_rss"))};
     for (const verdict::SiteState& s : m->sites) x.blocks += s.bytes;
     return x;
   }
@@ -167,8 +166,8 @@ std::string doctor_text(const Evidence& e, const Verdict& v, const runfile::Meta
   for (const verdict::OsPoint& p : e.os)
     if (p.rss && p.rss->value > 0) series.push_back(double(p.rss->value));
   if (!series.empty())
-    page.line("memory", format("{}  {} at the start, peak {}, {} at the end ({})", sparkline(series, 24), Bytes{int64_t(series.front())}, e.peak_rss,
-                               Bytes{int64_t(series.back())}, duration(e.seconds)));
+    page.line("memory", format("{}  {} at the start, peak {}, {} at the end ({})", sparkline(series, 24), to_bytes(series.front()), e.peak_rss,
+                               to_bytes(series.back()), duration(e.seconds)));
   gpu_lines(page, e);
   if (!v.would_settle.empty()) page.line("to settle", v.would_settle);
   bool small = false;
@@ -180,8 +179,8 @@ std::string doctor_text(const Evidence& e, const Verdict& v, const runfile::Meta
     page.plain("\n");
     page.title(format("  {}{}{}", to_string(f.kind), f.cause.empty() ? "" : " " + f.cause, f.title.empty() ? "" : ": " + f.title), color_of(f.kind));
     if (f.bytes_per_unit > 0)
-      page.line("rate", format("{} per {} ({} to {}), seen over {:.0f}, {} in all", Bytes{int64_t(f.bytes_per_unit)}, to_string(f.unit),
-                               Bytes{int64_t(std::max(0.0, f.bytes_per_unit_range.low))}, Bytes{int64_t(f.bytes_per_unit_range.high)}, f.units_seen, f.total));
+      page.line("rate", format("{} per {} ({} to {}), seen over {:.0f}, {} in all", to_bytes(f.bytes_per_unit), to_string(f.unit),
+                               to_bytes(std::max(0.0, f.bytes_per_unit_range.low)), to_bytes(f.bytes_per_unit_range.high), f.units_seen, f.total));
     if (f.blame) page.line("line", place_text(*f.blame) + (f.blame->snippet.empty() ? "" : "\n    " + shown(f.blame->snippet, 200)));
     page.line("held by", f.holder);
     for (size_t i = 0; i < f.evidence.size(); ++i) page.line(i == 0 ? "because" : "", f.evidence[i]);
@@ -211,7 +210,7 @@ std::string doctor_text(const Evidence& e, const Verdict& v, const runfile::Meta
   const bool sampled = meta.contains("sampling.samples");  // not by the engine: it knows
   if (sampled)
     page.line("measured", format("{:.0f} samples, one for about {}; probe and agent {:.2f} s ({:.1f} % of the time), collector {:.2f} s beside it{}",
-                               number(meta, "sampling.samples"), Bytes{int64_t(e.sampling_interval)}, cost, e.seconds > 0 ? 100 * cost / e.seconds : 0,
+                               number(meta, "sampling.samples"), to_bytes(e.sampling_interval), cost, e.seconds > 0 ? 100 * cost / e.seconds : 0,
                                number(meta, "overhead.collector_cpu_s"), e.dropped ? format("; {} records lost", e.dropped) : ""));
   if (meta.count("remarks")) page.line("not seen", meta.at("remarks"));
   return page.take();

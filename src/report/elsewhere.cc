@@ -15,7 +15,7 @@
 namespace millpond::report {
 namespace {
 
-constexpr size_t kLongestName = 400, kMostGroups = 64;
+constexpr size_t kLongestName = 400, kMostGroups = 64, kMostPictures = 12;
 
 /// A cell as a spreadsheet reads it: quoted where it must be, and a name that begins like a formula is kept from being one.
 std::string cell(const std::string& text) {
@@ -90,7 +90,8 @@ std::string tensorboard_events(const RunContents& run) {
     file.scalar(tag.ends_with(' ') ? tag.substr(0, tag.size() - 1) : tag, m.index, start + m.t, double(m.rss->value));
   }
   file.text("verdict", 0, start + run.seconds(), markdown(run));
-  for (const PlannedProgram& p : run.programs) {
+  for (size_t i = 0; i < std::min(run.programs.size(), kMostPictures); ++i) {
+    const PlannedProgram& p = run.programs[i];
     const events::Picture picture = plan_picture(p, 960, 480);
     file.image("plan/" + shown(p.program.name, kLongestName), 0, start, picture.png(), picture.width(), picture.height());
   }
@@ -108,11 +109,14 @@ events::Picture plan_picture(const PlannedProgram& p, int width, int height) {
   std::vector<std::pair<int64_t, std::string>> order;
   for (const auto& [group, size] : sizes) order.emplace_back(-size, group);
   std::sort(order.begin(), order.end());
+  int64_t painted = 0;  // pixels; buffers of a plan do not lie on one another, but a file may say so
+  constexpr int64_t kMostPainted = 100'000'000;
   std::map<std::string, size_t> colour;
   for (const auto& [size, group] : order) colour.emplace(group, colour.size() % std::size(kPalette));
   for (const runfile::PlanBuffer& b : p.buffers) {
     const int left = x(double(b.first)), right = std::max(left + 1, x(double(b.last) + 1));
     const int top = y(double(b.offset.value) + double(b.size.value)), bottom = std::max(top + 1, y(double(b.offset.value)));
+    if ((painted += int64_t(right - left) * (bottom - top)) > kMostPainted) break;
     // a line of the ground between neighbours, where there is room for one
     picture.fill(left, top, right - (right - left > 3), bottom - (bottom - top > 3), kPalette[colour[group_of(b.account)]]);
   }

@@ -146,8 +146,11 @@ Places places_at(const Evidence& e, const Mark& mark) {
 
   const verdict::Periods periods = verdict::Case(e).periods;  // those the verdict was made by
   std::vector<verdict::Series> live(all.rows.size());
+  constexpr size_t kMostMarks = 1024;  // a watched run has no more of a kind
+  size_t left = periods.size();
+  const size_t stride = 1 + left / kMostMarks;
   for (size_t p = 0; p < periods.size(); ++p) {
-    if (periods.marks[p]->sites.empty() || periods.x[p] < periods.warm) continue;
+    if (--left % stride != 0 || periods.marks[p]->sites.empty() || periods.x[p] < periods.warm) continue;
     std::vector<double> now(all.rows.size(), 0);
     for (const verdict::SiteState& s : periods.marks[p]->sites)
       if (known(s)) now[place_of[size_t(s.site)]] += double(s.bytes.value);

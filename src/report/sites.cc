@@ -159,7 +159,7 @@ Json table_json(const Evidence& e, const Moment& moment, int limit) {
 std::string tree_text(const Evidence& e, const Moment& moment, const TextStyle& style, int limit) {
   const Node root = tree_of(e, moment);
   const double least = least_bytes(root, limit);
-  std::string out = format("Held by calls {}: {} in sampled blocks; calls that hold less than {} are left out\n", moment.text, root.bytes, Bytes{int64_t(least)});
+  std::string out = format("Held by calls {}: {} in sampled blocks; calls that hold less than {} are left out\n", moment.text, root.bytes, to_bytes(least));
   draw(root, least, std::max(1.0, double(root.bytes.value)), 0, style, out);
   return out;
 }

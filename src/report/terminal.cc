@@ -33,7 +33,7 @@ std::string rows_text(const char* label, const std::vector<Row>& rows, const Tex
     out += name + std::string(wide - std::min(wide, columns(name)) + 2, ' ');
     out += style.color ? format("\033[36m{}\033[0m", spark) : spark;
     out += std::string(line - std::min(line, columns(spark)) + 2, ' ');
-    out += format("{:>9}{}\n", to_string(Bytes{int64_t(r.now)}), r.share > 0 ? format("  {:4.1f} %", 100 * r.share) : "");
+    out += format("{:>9}{}\n", to_string(to_bytes(r.now)), r.share > 0 ? format("  {:4.1f} %", 100 * r.share) : "");
   }
   return out;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -101,7 +102,21 @@ struct Reader::State {
     sqlite3_db_config(h, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
     sqlite3_limit(h, SQLITE_LIMIT_LENGTH, int(limits.text));
     db.run("PRAGMA cell_size_check = 1");
+    check_computing();
     check_layout();
+  }
+
+  // SQLite's own check evaluates constraints and indexes on expressions row by row, which a stranger can make as slow
+  // as he likes.
+  void check_computing() {
+    Statement found(
+        db,
+        "SELECT (SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%CHECK%') + "
+        "(SELECT count(*) FROM sqlite_schema s, pragma_index_xinfo(s.name) c WHERE s.type = 'index' AND c.cid = -2) + "
+        "(SELECT count(*) FROM sqlite_schema s, pragma_index_list(s.name) i WHERE s.type = 'table' AND i.partial)");
+    if (!found.step() || found.integer(0) != 0)
+      throw refusal(db.path(), "computes with its rows (a constraint or an index), which Millpond's do not",
+                    "check where the file comes from");
   }
 
   void check_layout() {
@@ -157,10 +172,17 @@ struct Reader::State {
     for (Statement s = select(1, ""); s.step();) names[s.integer(0)] = s.text(1);
     return names;
   }
-  std::string name_of(const std::map<int64_t, std::string>& names, int64_t id) const {
+  /// `carried`: what the rows before have of long names. Each row gets one of its own: few bytes of a file would become
+  /// many.
+  std::string name_of(const std::map<int64_t, std::string>& names, int64_t id, Bytes& carried) const {
+    constexpr int64_t kUsual = 200;
     const auto at = names.find(id);
     if (at == names.end())
       throw refusal(db.path(), format("speaks of account {}, which it does not have", id), "record the run again");
+    carried += Bytes{std::max<int64_t>(0, int64_t(at->second.size()) - kUsual)};
+    if (carried > limits.names)
+      throw refusal(db.path(), format("speaks of accounts with long names more often than {} hold", limits.names),
+                    "check where the file comes from");
     return at->second;
   }
 };
@@ -180,6 +202,13 @@ Reader::Reader(const std::string& path, const ReaderLimits& limits) {
 }
 Reader::~Reader() = default;
 Reader::Reader(Reader&&) noexcept = default;
+
+std::optional<double> number(const Meta& meta, const char* key) {
+  const auto at = meta.find(key);
+  if (at == meta.end()) return {};
+  const double value = std::strtod(at->second.c_str(), nullptr);
+  return std::fabs(value) <= double(int64_t{1} << 59) ? std::optional(value) : std::nullopt;
+}
 
 Meta Reader::meta() const {
   Meta meta;
@@ -201,20 +230,21 @@ std::vector<Phase> Reader::phases() const {
                     .kind = s.text(1),
                     .name = s.text(2),
                     .index = s.integer(3),
-                    .start = s.real(5),
-                    .end = s.null(6) ? std::nullopt : std::optional(s.real(6))});
+                    .start = s.seconds(5),
+                    .end = s.null(6) ? std::nullopt : std::optional(s.seconds(6))});
   return list;
 }
 
 std::vector<SeriesRow> Reader::series() const {
   const std::map<int64_t, std::string> names = state_->account_names();
   std::vector<SeriesRow> list;
+  Bytes carried;
   for (Statement s = state_->select(3, "ORDER BY rowid"); s.step();) {
     const std::string kind = s.text(3);
     if (kind != "current" && kind != "peak")
       throw refusal(state_->db.path(), format("has a series of the kind \"{}\"", kind.substr(0, 40)),
                     "only current and peak are known");
-    list.push_back({s.real(0), id_or_none(s, 1), state_->name_of(names, s.integer(2)),
+    list.push_back({s.seconds(0), id_or_none(s, 1), state_->name_of(names, s.integer(2), carried),
                     kind == "peak" ? SeriesKind::kPeak : SeriesKind::kCurrent, s.bytes(4)});
   }
   return list;
@@ -223,7 +253,7 @@ std::vector<SeriesRow> Reader::series() const {
 std::vector<OsRow> Reader::os_series() const {
   std::vector<OsRow> list;
   for (Statement s = state_->select(4, "ORDER BY rowid"); s.step();)
-    list.push_back({.t = s.real(0),
+    list.push_back({.t = s.seconds(0),
                     .phase = id_or_none(s, 1),
                     .rss = bytes_or_none(s, 2),
                     .peak_rss = bytes_or_none(s, 3),
@@ -238,18 +268,24 @@ std::vector<OsRow> Reader::os_series() const {
 
 std::vector<Program> Reader::programs() const {
   std::vector<Program> list;
-  for (Statement s = state_->select(5, "ORDER BY id"); s.step();)
-    list.push_back({{s.integer(0)}, s.text(1), s.integer(2), s.bytes(3), s.bytes(4), s.real(5), s.text(6)});
+  for (Statement s = state_->select(5, "ORDER BY id"); s.step();) {
+    // Each is asked for its buffers and calls, and every time all of them are looked at.
+    if (int64_t(list.size()) == state_->limits.programs)
+      throw refusal(state_->db.path(), format("has more than {} programs", state_->limits.programs),
+                    "check where the file comes from");
+    list.push_back({{s.integer(0)}, s.text(1), s.integer(2), s.bytes(3), s.bytes(4), s.seconds(5), s.text(6)});
+  }
   return list;
 }
 
 std::vector<PlanBuffer> Reader::plan_buffers(RowId program) const {
   const std::map<int64_t, std::string> names = state_->account_names();
   std::vector<PlanBuffer> list;
+  Bytes carried;
   Statement s = state_->select(6, "WHERE program = ? ORDER BY rowid");
   for (s.bind(program.value); s.step();)
-    list.push_back({s.text(1), state_->name_of(names, s.integer(2)), s.text(3), s.bytes(4), s.bytes(5), s.integer(6),
-                    s.integer(7)});
+    list.push_back({s.text(1), state_->name_of(names, s.integer(2), carried), s.text(3), s.bytes(4), s.bytes(5),
+                    s.integer(6), s.integer(7)});
   return list;
 }
 
@@ -264,7 +300,7 @@ std::vector<Process> Reader::processes() const {
   std::vector<Process> list;
   if (!state_->has(kProcesses)) return list;
   for (Statement s = state_->select(kProcesses, "ORDER BY id"); s.step();)
-    list.push_back({{s.integer(0)}, s.integer(1), s.integer(2), s.text(3), s.real(4)});
+    list.push_back({{s.integer(0)}, s.integer(1), s.integer(2), s.text(3), s.seconds(4)});
   return list;
 }
 
@@ -296,7 +332,7 @@ std::vector<MarkRow> Reader::marks() const {
   for (Statement s = state_->select(kMarks, "ORDER BY id"); s.step();)
     list.push_back({.id = {s.integer(0)},
                     .process = {s.integer(1)},
-                    .t = s.real(2),
+                    .t = s.seconds(2),
                     .kind = s.text(3),
                     .name = s.text(4),
                     .index = s.integer(5),
@@ -318,7 +354,10 @@ std::vector<SiteStateRow> Reader::site_states() const {
   if (!state_->has(kSiteStates)) return list;
   for (Statement s = state_->select(kSiteStates, "ORDER BY mark, rowid"); s.step();) {
     SiteStateRow row{{s.integer(0)}, {s.integer(1)}, s.bytes(2), s.real(3), {}};
-    for (int64_t kib : state_->numbers(s.text(4))) row.ages.push_back(Bytes{std::min<int64_t>(kib, int64_t{1} << 50) * 1024});
+    for (int64_t kib : state_->numbers(s.text(4))) {
+      row.ages.push_back(Bytes{std::min<int64_t>(kib, int64_t{1} << 50) * 1024});
+      s.count(4, row.ages.back());
+    }
     list.push_back(std::move(row));
   }
   return list;
@@ -328,14 +367,15 @@ std::vector<TreeRow> Reader::tree_series() const {
   std::vector<TreeRow> list;
   if (!state_->has(kTreeSeries)) return list;
   for (Statement s = state_->select(kTreeSeries, "ORDER BY rowid"); s.step();)
-    list.push_back({s.real(0), s.integer(1), bytes_or_none(s, 2), bytes_or_none(s, 3), bytes_or_none(s, 4)});
+    list.push_back({s.seconds(0), s.integer(1), bytes_or_none(s, 2), bytes_or_none(s, 3), bytes_or_none(s, 4)});
   return list;
 }
 
 std::vector<NoteRow> Reader::notes() const {
   std::vector<NoteRow> list;
   if (!state_->has(kNotes)) return list;
-  for (Statement s = state_->select(kNotes, "ORDER BY rowid"); s.step();) list.push_back({s.real(0), id_or_none(s, 1), s.text(2)});
+  for (Statement s = state_->select(kNotes, "ORDER BY rowid"); s.step();)
+    list.push_back({s.seconds(0), id_or_none(s, 1), s.text(2)});
   return list;
 }
 

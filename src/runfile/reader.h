@@ -16,6 +16,8 @@ struct ReaderLimits {
   Bytes file{int64_t{4} << 30};
   int64_t rows = 20'000'000;  // of one table
   int64_t text = kMostText;
+  int64_t programs = 256;
+  Bytes names{int64_t{256} << 20};  // of accounts, as often as rows speak of them
 };
 
 class Reader {

@@ -24,6 +24,9 @@ struct RowId {
 };
 
 using Meta = std::map<std::string, std::string>;
+/// A number of the meta table; nothing when it is not there, is no number, or is one that no run can have (beyond
+/// 2^59).
+std::optional<double> number(const Meta& meta, const char* key);
 
 struct Phase {
   RowId id, parent;

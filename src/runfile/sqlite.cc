@@ -2,11 +2,15 @@
 
 #include <unistd.h>
 
+#include <cmath>
+
 #include "base/format.h"
 
 namespace millpond::runfile {
 namespace {
 constexpr size_t kLongestText = 4096;  // of a name that is written; longer ones are cut
+constexpr int64_t kMostInteger = int64_t{1} << 53, kMostAmounts = int64_t{1} << 59;
+constexpr double kMostReal = 1e18, kMostSeconds = 1e9;
 
 std::string_view type_name(int type) {
   switch (type) {
@@ -118,19 +122,37 @@ void Statement::refuse(int column, std::string_view wanted) const {
       .hint("the file was not written by Millpond; record the run again");
 }
 
-int64_t Statement::integer(int column) const {
+int64_t Statement::whole(int column) const {
   if (sqlite3_column_type(handle_.get(), column) != SQLITE_INTEGER) refuse(column, "an integer");
   return sqlite3_column_int64(handle_.get(), column);
 }
+int64_t Statement::integer(int column) const {
+  const int64_t value = whole(column);
+  if (value < -kMostInteger || value > kMostInteger) refuse(column, "within 2^53");
+  return value;
+}
+void Statement::count(int column, Bytes amount) const {
+  if (amount.value > kMostAmounts - amounts_)
+    refuse(column, "an amount that together with the others stays below 512 PiB");
+  amounts_ += amount.value;
+}
 Bytes Statement::bytes(int column) const {
-  const int64_t value = integer(column);
-  if (value < 0) refuse(column, "0 or more");
-  return Bytes{value};
+  const Bytes value{whole(column)};
+  if (value.value < 0) refuse(column, "0 or more");
+  count(column, value);
+  return value;
 }
 double Statement::real(int column) const {
   const int type = sqlite3_column_type(handle_.get(), column);
   if (type != SQLITE_FLOAT && type != SQLITE_INTEGER) refuse(column, "a number");
-  return sqlite3_column_double(handle_.get(), column);
+  const double value = sqlite3_column_double(handle_.get(), column);
+  if (!(std::fabs(value) <= kMostReal)) refuse(column, "within 1e18");
+  return value;
+}
+double Statement::seconds(int column) const {
+  const double value = real(column);
+  if (std::fabs(value) > kMostSeconds) refuse(column, "within 1e9 seconds");
+  return value;
 }
 std::string Statement::text(int column) const {
   if (sqlite3_column_type(handle_.get(), column) != SQLITE_TEXT) refuse(column, "a text");

@@ -54,10 +54,14 @@ class Statement {
   void execute();
   void reset() { sqlite3_reset(handle_.get()); }
 
-  // Of the current row. A value of another type than asked for is an Error(kFormat) that names row and column.
-  int64_t integer(int column) const;
-  Bytes bytes(int column) const;  // and not negative
-  double real(int column) const;
+  // Of the current row. A value of another type than asked for, or one that no run can have, is an Error(kFormat) that
+  // names row and column. So whoever adds, subtracts or rounds them need not ask whether that fits.
+  int64_t integer(int column) const;  // within 2^53
+  Bytes bytes(int column) const;      // not negative, and all that this statement gave out together within 2^59
+  double real(int column) const;      // within 1e18
+  double seconds(int column) const;   // within 1e9: thirty years
+  /// Counts an amount that was read from a text of this row as bytes() counts its own.
+  void count(int column, Bytes amount) const;
   std::string text(int column) const;
   bool null(int column) const { return sqlite3_column_type(handle_.get(), column) == SQLITE_NULL; }
 
@@ -78,11 +82,13 @@ class Statement {
       check(sqlite3_bind_null(handle_.get(), place));
   }
   void check(int code) const;
+  int64_t whole(int column) const;
   [[noreturn]] void refuse(int column, std::string_view wanted) const;
 
   const Database& database_;
   std::unique_ptr<sqlite3_stmt, Finalize> handle_;
   int64_t row_ = 0;
+  mutable int64_t amounts_ = 0;  // of all rows so far
 };
 
 }  // namespace millpond::runfile

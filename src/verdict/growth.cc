@@ -28,6 +28,7 @@ Series fill_dips(const Series& rss, const Evidence& evidence, const Periods& per
 /// The slopes of pairs with no probe between them. The first mark after a probe still fills up what was taken and is
 /// left out.
 Trend within_segments(const Series& rss, const Evidence& evidence, const Periods& periods) {
+  constexpr size_t kMost = 1024;
   std::vector<double> slopes;
   double pairs_of = 0;
   size_t begin = 0;
@@ -37,9 +38,13 @@ Trend within_segments(const Series& rss, const Evidence& evidence, const Periods
   for (double cut : cuts) {
     size_t end = begin;
     while (end < rss.x.size() && rss.x[end] <= cut) ++end;
-    for (size_t i = begin; i < end; ++i)
-      for (size_t j = i + 1; j < end; ++j) slopes.push_back((rss.y[j] - rss.y[i]) / (rss.x[j] - rss.x[i]));
-    if (end > begin) pairs_of += double(end - begin);
+    // Thinned like theil_sen: a watched run has no more marks of a kind than kMost, but a file may.
+    const size_t stride = 1 + (end - begin) / kMost;
+    double used = 0;
+    for (size_t i = begin; i < end; i += stride, ++used)
+      for (size_t j = i + stride; j < end && slopes.size() < kMost * kMost; j += stride)
+        if (rss.x[j] > rss.x[i]) slopes.push_back((rss.y[j] - rss.y[i]) / (rss.x[j] - rss.x[i]));
+    pairs_of += used;
     begin = std::min(end + 1, rss.x.size());
   }
   Trend t;
@@ -189,13 +194,14 @@ void witness(const Evidence& evidence, const Notes& notes, const Periods& period
 /// Cyclic garbage is in use until gc runs: allocators' use rises between probes and falls at them.
 bool falls_at_probes(const Evidence& evidence, const Periods& periods) {
   int falls = 0, seen = 0;
+  const Series& live = periods.live;
+  const double least = live.empty() ? 0 : std::ranges::min(live.y);
   for (const Probe& probe : evidence.probes) {
     const double at = periods.at(probe.t);
-    const Series& live = periods.live;
     for (size_t i = 1; i < live.size(); ++i)
       if (live.x[i - 1] == at) {
         ++seen;
-        const double gained = live.y[i - 1] - std::ranges::min(live.y);
+        const double gained = live.y[i - 1] - least;
         falls += live.y[i] < live.y[i - 1] - 0.4 * gained && gained > 5e6;
       }
   }
@@ -226,18 +232,18 @@ Course decide(const Notes& notes, const Periods& periods, const Growth& g) {
 
 }  // namespace
 
-std::string amount(double bytes) { return to_string(Bytes{int64_t(std::llround(bytes))}); }
+std::string amount(double bytes) { return to_string(to_bytes(std::round(bytes))); }
 
 Series counter(const Evidence& evidence, const Periods& periods, const std::string& name) {
   Series s;
   const auto found = evidence.counters.find(name);
   if (found == evidence.counters.end() || found->second.empty()) return s;
   // Only changes are reported: between them the value stands. The agent counts just after the mark is set.
-  for (size_t i = 0; i < periods.marks.size(); ++i) {
+  const double* last = nullptr;
+  for (size_t i = 0, next = 0; i < periods.marks.size(); ++i) {
     const double until = i + 1 < periods.marks.size() ? (periods.marks[i]->t + periods.marks[i + 1]->t) / 2 : INFINITY;
-    const double* last = nullptr;
-    for (const auto& [t, value] : found->second)
-      if (t <= until) last = &value;
+    for (; next < found->second.size() && found->second[next].first <= until; ++next)
+      last = &found->second[next].second;
     if (!last) continue;
     s.x.push_back(periods.x[i]);
     s.y.push_back(*last);

@@ -86,7 +86,7 @@ void measure_leak(const Case& c, const Match& m, bool main, Finding& f) {
       f.units_seen = m.added;
     }
   }
-  f.total = Bytes{int64_t(f.bytes_per_unit * f.units_seen)};
+  f.total = to_bytes(f.bytes_per_unit * f.units_seen);
   f.confidence = std::min(f.confidence, certainty(g));
   if (!main) return;
   f.evidence.insert(f.evidence.begin(),
@@ -164,7 +164,7 @@ std::vector<Finding> levels(const Case& c, std::vector<Named> found) {
     const bool said = std::ranges::any_of(findings, [&](const Finding& f) { return f.kind == n.match.kind; });
     if (said && n.match.weight < 0.95) continue;
     Finding f = describe(c, n);
-    f.total = Bytes{int64_t(n.match.bytes)};
+    f.total = to_bytes(n.match.bytes);
     f.unit = Unit::kRun;
     f.units_seen = 1;
     f.bytes_per_unit = 0;

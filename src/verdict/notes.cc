@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <nlohmann/json.hpp>
 
 namespace millpond::verdict {
@@ -14,16 +15,18 @@ std::string text_of(const json& j, const char* key) {
   return it != j.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
-double number_of(const json& j, const char* key) {
-  const auto it = j.find(key);
-  return it != j.end() && it->is_number() ? it->get<double>() : 0;
-}
+constexpr size_t kMostLine = 400;   // of a line of source: regular expressions look at it, and go as deep as it is long
+constexpr size_t kMostKept = 1000;  // containers, lines, ... of all notes; the agent itself tells of a few at a time
+constexpr int kDeepest = 32;
+constexpr double kMostNumber = 1e18;
 
 std::optional<double> maybe_number(const json& j, const char* key) {
   const auto it = j.find(key);
   if (it == j.end() || !it->is_number()) return {};
-  return it->get<double>();
+  return std::clamp(it->get<double>(), -kMostNumber, kMostNumber);
 }
+
+double number_of(const json& j, const char* key) { return maybe_number(j, key).value_or(0); }
 
 const json& list_of(const json& j, const char* key) {
   static const json none = json::array();
@@ -32,12 +35,24 @@ const json& list_of(const json& j, const char* key) {
 }
 
 Place place_of(const json& j) {
-  return {text_of(j, "file"), text_of(j, "function"), text_of(j, "text"), int(number_of(j, "line"))};
+  return {text_of(j, "file"), text_of(j, "function"), text_of(j, "text").substr(0, kMostLine),
+          int(std::clamp(number_of(j, "line"), 0.0, 1e9))};
 }
 
-bool alike(const CountedLine& a, const CountedLine& b) {
-  return a.what == b.what && a.place.file == b.place.file && a.place.line == b.place.line;
-}
+/// Where things that have been told of before stand in a list.
+class Known {
+ public:
+  /// Of a thing with these words at this place; `otherwise` for one that is new.
+  size_t at(const std::string& one, const std::string& two, const Place& place, size_t otherwise) {
+    return places_.try_emplace({one, two, place.file, place.line}, otherwise).first->second;
+  }
+
+ private:
+  std::map<std::tuple<std::string, std::string, std::string, int>, size_t> places_;
+};
+struct AllKnown {
+  Known containers, lines, stages;
+};
 
 Container container_of(const json& j) {
   Container c;
@@ -63,32 +78,31 @@ Container container_of(const json& j) {
   return c;
 }
 
-void read_holders(const json& note, Notes& notes) {
+void read_holders(const json& note, Notes& notes, Known& known) {
   ++notes.looks;
   for (Container& c : notes.containers) c.still = false;
   for (const json& j : list_of(note, "containers")) {
     if (!j.is_object()) continue;
     Container c = container_of(j);
     c.rounds = text_of(note, "kind");
-    const auto same = std::ranges::find_if(notes.containers, [&](const Container& o) {
-      return o.holder == c.holder && o.type == c.type && o.place.file == c.place.file && o.place.line == c.place.line;
-    });
-    if (same == notes.containers.end()) {
+    const size_t at = known.at(c.holder, c.type, c.place, notes.containers.size());
+    if (at < notes.containers.size()) {
+      c.looks = notes.containers[at].looks + 1;
+      notes.containers[at] = std::move(c);
+    } else if (at < kMostKept) {
       notes.containers.push_back(std::move(c));
-    } else {
-      c.looks = same->looks + 1;
-      *same = std::move(c);
     }
   }
   notes.types.clear();
   for (const json& j : list_of(note, "types"))
-    if (j.is_object())
+    if (j.is_object() && notes.types.size() < kMostKept)
       notes.types.push_back(
           {text_of(j, "type"), number_of(j, "count"), number_of(j, "per_period"), number_of(j, "bytes")});
 }
 
-void read_lines(const json& note, Notes& notes) {
+void read_lines(const json& note, Notes& notes, Known& known) {
   std::vector<CountedLine> fresh;  // one line may call twice: it has two entries in a note
+  Known in_note;
   for (const json& j : list_of(note, "calls")) {
     if (!j.is_object()) continue;
     CountedLine line{text_of(j, "what"), place_of(j), number_of(j, "count")};
@@ -96,23 +110,23 @@ void read_lines(const json& note, Notes& notes) {
     if (const auto why = j.find("why"); why != j.end() && why->is_object())
       line.why = {number_of(*why, "new"),   number_of(*why, "object"), number_of(*why, "literal"),
                   number_of(*why, "shape"), number_of(*why, "jit"),    text_of(*why, "argument")};
-    const auto same = std::ranges::find_if(fresh, [&](const CountedLine& o) { return alike(o, line); });
-    if (same == fresh.end())
-      fresh.push_back(std::move(line));
+    const size_t at = in_note.at(line.what, "", line.place, fresh.size());
+    if (at < fresh.size())
+      fresh[at].count += line.count;
     else
-      same->count += line.count;
+      fresh.push_back(std::move(line));
   }
   for (CountedLine& line : fresh) {
-    const auto same = std::ranges::find_if(notes.lines, [&](const CountedLine& o) { return alike(o, line); });
-    if (same == notes.lines.end())
+    const size_t at = known.at(line.what, "", line.place, notes.lines.size());
+    if (at < notes.lines.size())
+      notes.lines[at] = std::move(line);  // counts run on: the last is the whole
+    else if (at < kMostKept)
       notes.lines.push_back(std::move(line));
-    else
-      *same = std::move(line);  // counts run on: the last is the whole
   }
 }
 
 void read_data(const json& note, Notes& notes) {
-  if (text_of(note, "what") != "fit") return;  // others copy no more than a batch
+  if (text_of(note, "what") != "fit" || notes.data.size() >= kMostKept) return;  // others copy no more than a batch
   FitData data;
   data.place = place_of(note);
   for (const json& j : list_of(note, "arrays")) {
@@ -124,15 +138,13 @@ void read_data(const json& note, Notes& notes) {
   notes.data.push_back(std::move(data));
 }
 
-void read_stage(const json& note, Notes& notes) {
+void read_stage(const json& note, Notes& notes, Known& known) {
   Stage stage{text_of(note, "op"), maybe_number(note, "buffer"), place_of(note)};
-  const auto same = std::ranges::find_if(notes.stages, [&](const Stage& o) {
-    return o.op == stage.op && o.place.file == stage.place.file && o.place.line == stage.place.line;
-  });
-  if (same == notes.stages.end())
+  const size_t at = known.at(stage.op, "", stage.place, notes.stages.size());
+  if (at < notes.stages.size())
+    ++notes.stages[at].count;
+  else if (at < kMostKept)
     notes.stages.push_back(std::move(stage));
-  else
-    ++same->count;
 }
 
 }  // namespace
@@ -174,11 +186,29 @@ const Stage* Notes::stage(std::string_view op) const {
   return found == stages.end() ? nullptr : &*found;
 }
 
+std::optional<json> parse_note(const std::string& text) {
+  int depth = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') quoted = !quoted;
+    if (quoted && c == '\\') ++i;
+    if (quoted) continue;
+    depth += (c == '[' || c == '{') - (c == ']' || c == '}');
+    if (depth > kDeepest) return {};
+  }
+  json note = json::parse(text, nullptr, false);
+  if (!note.is_object()) return {};
+  return note;
+}
+
 Notes read_notes(const Evidence& evidence) {
   Notes notes;
+  AllKnown known;
   for (const std::string& text : evidence.notes) {
-    const json note = json::parse(text, nullptr, false);
-    if (!note.is_object()) continue;
+    const std::optional<json> parsed = parse_note(text);
+    if (!parsed) continue;
+    const json& note = *parsed;
     const std::string what = text_of(note, "note");
     notes.agent = true;
     if (notes.folder.empty()) notes.folder = text_of(note, "cwd");
@@ -189,20 +219,21 @@ Notes read_notes(const Evidence& evidence) {
     } else if (what == "variant") {
       notes.variants.insert(text_of(note, "name"));
     } else if (what == "holders") {
-      read_holders(note, notes);
+      read_holders(note, notes, known.containers);
     } else if (what == "lines") {
-      read_lines(note, notes);
+      read_lines(note, notes, known.lines);
     } else if (what == "data") {
       read_data(note, notes);
     } else if (what == "dataset") {
-      read_stage(note, notes);
+      read_stage(note, notes, known.stages);
     } else if (what == "advice") {
-      notes.advice.push_back({text_of(note, "what"), place_of(note), number_of(note, "count")});
+      if (notes.advice.size() < kMostKept)
+        notes.advice.push_back({text_of(note, "what"), place_of(note), number_of(note, "count")});
     } else if (what == "probe") {
       const auto types = note.find("gc_types");
       if (types != note.end() && types->is_object())
         for (const auto& [type, count] : types->items())
-          if (count.is_number()) notes.gc_types[type] += count.get<double>();
+          if (count.is_number()) notes.gc_types[type] += std::clamp(count.get<double>(), -kMostNumber, kMostNumber);
     } else if (what == "end") {
       const auto exception = note.find("exception");
       if (exception != note.end() && !exception->is_null())

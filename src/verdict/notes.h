@@ -2,6 +2,7 @@
 // missing are left empty.
 #pragma once
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -100,6 +101,10 @@ struct Notes {
 };
 
 Notes read_notes(const Evidence& evidence);
+
+/// A note as the agent writes them; nothing when it is no JSON object, or nested deeper than any of them: what prints a
+/// value goes down with it.
+std::optional<nlohmann::json> parse_note(const std::string& text);
 
 std::string lower(std::string text);
 bool contains(std::string_view text, std::string_view part);

@@ -105,10 +105,9 @@ double Periods::rate(Unit counted_unit) const {
 }
 
 double Periods::at(double t) const {
-  double found = x.empty() ? 0 : x.front();
-  for (size_t i = 0; i < marks.size(); ++i)
-    if (marks[i]->t <= t) found = x[i];
-  return found;
+  if (x.empty()) return 0;
+  const auto after = std::ranges::upper_bound(marks, t, {}, [](const Mark* m) { return m->t; });
+  return after == marks.begin() ? x.front() : x[size_t(after - marks.begin()) - 1];
 }
 
 Periods find_periods(const Evidence& evidence, const std::string& lead) {

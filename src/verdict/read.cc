@@ -5,15 +5,19 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "base/format.h"
+#include "millpond/error.h"
+#include "verdict/notes.h"
+
 namespace millpond::verdict {
 namespace {
 
 using runfile::RowId;
 
-std::optional<int64_t> number(const runfile::Meta& meta, const char* key) {
-  const auto at = meta.find(key);
-  return at == meta.end() ? std::nullopt : std::optional<int64_t>(std::strtoll(at->second.c_str(), nullptr, 10));
-}
+constexpr size_t kMostProbes = 1000;    // the agent makes one at periods 4, 8, 16, ...
+constexpr size_t kMostSites = 1 << 14;  // of one process: probe/shared.h has room for no more
+constexpr int64_t kMostStacks = int64_t{512}
+                                << 20;  // bytes of all frames: each site has its own, a file holds them once
 
 /// The process whose marks tell the story.
 RowId main_process(const std::vector<runfile::Process>& processes, const std::vector<runfile::MarkRow>& marks) {
@@ -41,15 +45,23 @@ void take_epochs(Evidence& e, const runfile::Reader& file, const std::vector<run
   }
 }
 
+/// Throws nlohmann::json::exception when a value is of another kind than the agent writes.
 void take_note(Evidence& e, double t, const nlohmann::json& note) {
+  const auto number = [&](const char* key) { return std::clamp(note.value(key, 0.0), -1e15, 1e15); };
+  const auto bytes = [&](const char* key) { return to_bytes(std::max(0.0, number(key))); };
   const std::string kind = note.value("note", "");
-  e.agent_seconds = note.value("agent_seconds", e.agent_seconds);
-  const auto bytes = [&](const char* key) { return Bytes{note.value(key, int64_t{0})}; };
+  if (note.contains("agent_seconds")) e.agent_seconds = number("agent_seconds");
   if (kind == "counters" && note.contains("values") && note["values"].is_object()) {
     for (const auto& [name, value] : note["values"].items())
-      if (value.is_number()) e.counters[name].emplace_back(t, value.get<double>());
+      if (value.is_number()) e.counters[name].emplace_back(t, std::clamp(value.get<double>(), -1e15, 1e15));
   } else if (kind == "probe") {
-    e.probes.push_back({t, note.value("period", int64_t{0}), bytes("rss"), bytes("after_gc"), bytes("after_trim"), note.value("collected", int64_t{0})});
+    const Probe probe{t,
+                      int64_t(number("period")),
+                      bytes("rss"),
+                      bytes("after_gc"),
+                      bytes("after_trim"),
+                      int64_t(number("collected"))};
+    if (e.probes.size() < kMostProbes) e.probes.push_back(probe);
   }
 }
 
@@ -60,28 +72,38 @@ Evidence read_evidence(const runfile::Reader& file) {
   const runfile::Meta meta = file.meta();
   const auto text = [&](const char* key) { return meta.count(key) ? meta.at(key) : std::string(); };
   e.command = text("command");
-  e.seconds = std::strtod(text("seconds").c_str(), nullptr);
+  const auto number = [&](const char* key) { return runfile::number(meta, key); };
+  e.seconds = std::clamp(number("seconds").value_or(0), 0.0, 1e9);
   e.ended = meta.count("status") && meta.at("status") != "interrupted";
-  if (const auto code = number(meta, "exit_code")) e.exit_code = int(*code);
-  if (const auto signal = number(meta, "signal")) e.signal = int(*signal);
-  if (const auto peak = number(meta, "peak_rss")) e.peak_rss = Bytes{*peak};
-  if (const auto limit = number(meta, "limit.bytes")) e.limits.push_back({text("limit.name"), Bytes{*limit}});
-  if (const auto limit = number(meta, "limit.asked")) e.limits.push_back({"--limit", Bytes{*limit}});
-  e.sampling_interval = std::strtod(text("sampling.interval").c_str(), nullptr);
-  e.dropped = number(meta, "dropped").value_or(0);
+  const auto small = [](double n) { return int(std::clamp(n, -1e9, 1e9)); };
+  const auto amount = [](double n) { return to_bytes(std::max(0.0, n)); };
+  if (const auto code = number("exit_code")) e.exit_code = small(*code);
+  if (const auto signal = number("signal")) e.signal = small(*signal);
+  if (const auto peak = number("peak_rss")) e.peak_rss = amount(*peak);
+  if (const auto limit = number("limit.bytes")) e.limits.push_back({text("limit.name"), amount(*limit)});
+  if (const auto limit = number("limit.asked")) e.limits.push_back({"--limit", amount(*limit)});
+  e.sampling_interval = number("sampling.interval").value_or(0);
+  e.dropped = int64_t(number("dropped").value_or(0));
 
   const std::vector<runfile::MarkRow> marks = file.marks();
   const RowId process = main_process(file.processes(), marks);
   const std::vector<runfile::FrameRow> frames = file.frames();
   std::unordered_map<int64_t, int> site_of;
+  const auto too_much = [](const char* what) {
+    return Error(Code::kFormat, format("this run file has {}", what)).hint("check where the file comes from");
+  };
+  int64_t stacks = 0;
   for (const runfile::SiteRow& row : file.sites()) {
     if (row.process != process) continue;
     Site site{.frames = {}, .total = row.total, .total_blocks = row.total_blocks, .freed = row.freed};
     for (const RowId id : row.frames) {
       if (id.value < 1 || id.value > int64_t(frames.size())) continue;
       const runfile::FrameRow& f = frames[size_t(id.value - 1)];
-      site.frames.push_back({f.file, f.function, int(f.line), f.native, f.user});
+      stacks += int64_t(sizeof(Frame) + f.file.size() + f.function.size());
+      if (stacks > kMostStacks) throw too_much("call stacks that together take more than 512 MiB");
+      site.frames.push_back({f.file, f.function, int(std::clamp<int64_t>(f.line, 0, 1'000'000'000)), f.native, f.user});
     }
+    if (e.sites.size() == kMostSites) throw too_much("more places that allocate than one process can have");
     site_of[row.id.value] = int(e.sites.size());
     e.sites.push_back(std::move(site));
   }
@@ -100,7 +122,7 @@ Evidence read_evidence(const runfile::Reader& file) {
            .python_arenas = row.python_arenas,
            .tree_private_dirty = row.private_dirty,
            .tree_pss = row.pss,
-           .processes = int(std::min<int64_t>(row.processes, 1 << 20)),
+           .processes = int(std::clamp<int64_t>(row.processes, 0, 1 << 20)),
            .units = {},
            .sites = {}};
     for (size_t i = 0; i < row.units.size() && i < m.units.size(); ++i) m.units[i] = uint64_t(row.units[i]);
@@ -115,29 +137,31 @@ Evidence read_evidence(const runfile::Reader& file) {
     for (size_t i = 0; i < row.ages.size() && i < s.age.size(); ++i) s.age[i] = row.ages[i];
     e.marks[mark->second].sites.push_back(s);
   }
-  std::stable_sort(e.marks.begin(), e.marks.end(), [](const Mark& a, const Mark& b) { return a.t < b.t; });
   const std::vector<runfile::OsRow> os = file.os_series();
   if (marks.empty()) take_epochs(e, file, os);
+  std::stable_sort(e.marks.begin(), e.marks.end(), [](const Mark& a, const Mark& b) { return a.t < b.t; });
   for (const runfile::OsRow& row : os) {
     e.os.push_back({row.t, row.rss, row.swap, {}, {}, 1});
     if (row.peak_rss) e.peak_rss = std::max(e.peak_rss, *row.peak_rss);
   }
-  for (const runfile::TreeRow& row : file.tree_series()) e.os.push_back({row.t, {}, {}, row.private_dirty, row.pss, int(std::min<int64_t>(row.processes, 1 << 20))});
+  for (const runfile::TreeRow& row : file.tree_series())
+    e.os.push_back({row.t, {}, {}, row.private_dirty, row.pss, int(std::clamp<int64_t>(row.processes, 0, 1 << 20))});
   std::stable_sort(e.os.begin(), e.os.end(), [](const OsPoint& a, const OsPoint& b) { return a.t < b.t; });
   for (runfile::GpuRow& row : file.gpus()) e.gpus.push_back({row.device, std::move(row.name), row.total, row.used_peak, row.by_tree_peak, {}});
   for (const runfile::GpuPointRow& row : file.gpu_series())
     if (const auto gpu = std::ranges::find(e.gpus, row.device, &Gpu::device); gpu != e.gpus.end()) gpu->points.push_back({row.t, row.used, row.by_tree});
   for (const runfile::NoteRow& row : file.notes()) {
     if (row.process != process) continue;
-    const nlohmann::json note = nlohmann::json::parse(row.text, nullptr, false);
-    if (note.is_discarded() || !note.is_object()) continue;
+    const std::optional<nlohmann::json> note = parse_note(row.text);
+    if (!note) continue;
     try {
-      take_note(e, row.t, note);
+      take_note(e, row.t, *note);
     } catch (const nlohmann::json::exception&) {
       continue;  // a note whose values are of other kinds than the agent writes
     }
     e.notes.push_back(row.text);
   }
+  for (auto& [name, points] : e.counters) std::ranges::stable_sort(points, {}, &std::pair<double, double>::first);
   for (const Mark& m : e.marks)
     if (m.rss && e.baseline_rss.value == 0) e.baseline_rss = *m.rss;
   for (const OsPoint& p : e.os)

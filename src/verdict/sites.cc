@@ -109,9 +109,13 @@ LiveSites live_sites(const Evidence& evidence, const Periods& periods) {
   Grouping g = group(evidence);
   std::vector<double> first(evidence.sites.size(), 0), last(evidence.sites.size(), 0);
   bool warm = false;
+  // Every group gets a point for each: more marks of a kind than a watched run keeps are thinned, the last one stays.
+  constexpr size_t kMostMarks = 1024;
+  size_t left = size_t(std::ranges::count_if(periods.marks, [](const Mark* m) { return !m->sites.empty(); }));
+  const size_t stride = 1 + left / kMostMarks;
   for (size_t p = 0; p < periods.marks.size(); ++p) {
     const Mark& mark = *periods.marks[p];
-    if (mark.sites.empty()) continue;
+    if (mark.sites.empty() || --left % stride != 0) continue;
     std::vector<double> sums(g.groups.size(), 0);
     double all = 0;
     for (SiteGroup& own : g.groups) own.age = {}, own.bytes = own.blocks = 0;

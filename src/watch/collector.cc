@@ -38,7 +38,8 @@ uint64_t now_ns() {
   return uint64_t(t.tv_sec) * 1000000000 + uint64_t(t.tv_nsec);
 }
 
-std::optional<Bytes> known(uint64_t value) { return value == ~0ull || value >> 60 ? std::nullopt : std::optional(Bytes{int64_t(value)}); }
+constexpr int kAddressBits = 47;  // of a process: more than that no amount can be
+std::optional<Bytes> known(uint64_t value) { return value >> kAddressBits ? std::nullopt : std::optional(Bytes{int64_t(value)}); }
 
 /// Text of a stranger, fit for a database: what is no UTF-8, or a control character, becomes '?'.
 std::string clean(std::string_view s) {
@@ -162,7 +163,8 @@ class Collector {
 
  private:
   double elapsed() const { return double(now_ns() - start_ns_) * 1e-9; }
-  double seconds_at(uint64_t t_ns) const { return std::max(0.0, double(int64_t(t_ns - start_ns_)) * 1e-9); }
+  /// Of a moment that a stranger tells of: not before we began, and not after now.
+  double seconds_at(uint64_t t_ns) const { return std::clamp(double(int64_t(t_ns - start_ns_)) * 1e-9, 0.0, elapsed()); }
 
   void open_file() {
     runfile::Meta meta = runfile::host_facts();
@@ -397,9 +399,9 @@ class Collector {
     std::vector<runfile::SiteStateRow> rows;
     for (const RawSite& s : sites) {
       const std::optional<RowId> site = site_of(w, s.stack);
-      if (!site || s.bytes >> 60) continue;
+      if (!site || s.bytes >> kAddressBits) continue;
       runfile::SiteStateRow row{{}, *site, Bytes{int64_t(s.bytes)}, s.blocks, {}};
-      for (uint64_t kib : s.ages_kib) row.ages.push_back(Bytes{int64_t(kib & ((1ull << 40) - 1)) * 1024});
+      for (uint64_t kib : s.ages_kib) row.ages.push_back(Bytes{int64_t(std::min<uint64_t>(kib, s.bytes / 1024)) * 1024});
       rows.push_back(std::move(row));
     }
     return rows;
@@ -461,7 +463,7 @@ class Collector {
     if (!w.ended) keep(w, "end", "killed", 0, false, mark_from_outside(w, w.pid == main_pid() ? rss_ : Bytes{}), t);
     for (const auto& [kind, phase] : w.open_phases) writer_->end_phase(phase, t);
     for (const auto& [stack, site] : w.sites)
-      if (const std::optional<Stack> s = w.view.stack(stack); s && !(s->total_bytes >> 60) && !(s->freed_bytes >> 60))
+      if (const std::optional<Stack> s = w.view.stack(stack); s && !(s->total_bytes >> 57) && !(s->freed_bytes >> 57) && !(s->total_blocks >> 57))
         writer_->set_totals(site, Bytes{int64_t(s->total_bytes)}, double(s->total_blocks), Bytes{int64_t(s->freed_bytes)});
     for (const auto& [place, row] : w.native) {
       const bool library = installed_module(place.first);

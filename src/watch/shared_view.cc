@@ -13,6 +13,10 @@ namespace {
 
 constexpr uint32_t kMostText = 4096;  // of a file or function name
 constexpr uint32_t kMostSites = 4096;
+constexpr int64_t kMostIndex = int64_t{1} << 53;
+
+/// How many blocks a sample stands for. A run file has no place for what is no number.
+double blocks(float given) { return given >= 0 && given < 1e18f ? double(given) : 0; }
 
 }  // namespace
 
@@ -79,7 +83,7 @@ RawMark SharedView::mark(const std::vector<char>& record) const {
   if (record.size() < sizeof r) return m;
   std::memcpy(&r, record.data(), sizeof r);
   m.kind.assign(r.kind, strnlen(r.kind, sizeof r.kind));
-  m.index = r.index, m.flags = r.flags, m.rss = r.rss;
+  m.index = std::clamp(r.index, -kMostIndex, kMostIndex), m.flags = r.flags, m.rss = r.rss;
   m.heap_in_use = r.heap_in_use, m.heap_free = r.heap_free, m.heap_mapped = r.heap_mapped, m.python_arenas = r.python_arenas;
   std::copy(std::begin(r.units), std::end(r.units), m.units);
   size_t at = sizeof r;
@@ -88,7 +92,7 @@ RawMark SharedView::mark(const std::vector<char>& record) const {
     for (uint32_t i = 0; i < sites; ++i, at += sizeof(SiteBytes)) {
       SiteBytes s{};
       std::memcpy(&s, record.data() + at, sizeof s);
-      RawSite site{s.stack, s.bytes, s.blocks, {}};
+      RawSite site{s.stack, s.bytes, blocks(s.blocks), {}};
       std::copy(std::begin(s.age_kib), std::end(s.age_kib), site.ages_kib);
       m.sites.push_back(site);
     }
@@ -154,7 +158,7 @@ std::vector<RawSite> SharedView::live(uint64_t now_ns) const {
     const auto [at, fresh] = place.try_emplace(l.stack, list.size());
     if (fresh) list.push_back({l.stack, 0, 0, {}});
     RawSite& s = list[at->second];
-    s.bytes += l.bytes, s.blocks += l.blocks;
+    s.bytes += l.bytes, s.blocks += blocks(l.blocks);
     const uint64_t bin = l.born_ms <= first ? 0 : std::min<uint64_t>(kAgeBins - 1, (l.born_ms - first) * kAgeBins / span);
     s.ages_kib[bin] += l.bytes / 1024;
   }

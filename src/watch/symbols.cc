@@ -9,10 +9,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 namespace millpond::watch {
 namespace {
+
+constexpr size_t kMostModules = 8192;  // far more than any program loads; every address is looked for among them
 
 // Where a place in the file lies for its own linker: through the program headers.
 std::optional<uint64_t> virtual_address(const std::string& path, uint64_t offset) {
@@ -119,7 +122,7 @@ Symbols::~Symbols() = default;
 
 void Symbols::add(const RawModule& module) {
   std::erase_if(modules_, [&](const RawModule& m) { return m.begin < module.end && module.begin < m.end; });
-  modules_.push_back(module);
+  if (modules_.size() < kMostModules && module.begin < module.end) modules_.push_back(module);
 }
 
 NativeName Symbols::place(uint64_t address) const {
@@ -135,6 +138,8 @@ NativeName Symbols::name(uint64_t address) {
 
 NativeName Symbols::name(const std::string& module, uint64_t offset) {
   NativeName n{module, offset, {}, {}, 0};
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(module, error)) return n;  // a pipe could hold us up for ever
   if (!dw_) dw_ = std::make_unique<Dw>();
   Dwfl* dwfl = dw_->of(module);
   const std::optional<uint64_t> at = virtual_address(module, offset ? offset - 1 : 0);

@@ -3,7 +3,9 @@
 #include <cstdlib>
 
 #include "io/scratch.h"
+#include "millpond/error.h"
 #include "report/contents.h"
+#include "report/doctor.h"
 #include "runfile/writer.h"
 
 using namespace millpond;
@@ -59,4 +61,51 @@ TEST_CASE("contents: of a run that has hardly begun nothing is said, of one that
   RunContents over = engine_run({200, 200});
   answer_early(over);
   CHECK(over.verdict.kind == Kind::kFlat);
+}
+
+namespace {
+
+/// A file of one process, changed by a stranger.
+template <class Change>
+std::string after(Change change) {
+  const Scratch f;
+  const std::string file = f.path("run.pond");
+  runfile::Writer w(file, {});
+  const runfile::RowId process = w.add(runfile::Process{{}, 7, 1, "python3", 0});
+  change(w, process);
+  w.finish(1, "ended");
+  try {
+    const RunContents run = read_contents(runfile::Reader(file), "run.pond");
+    return doctor_text(run.evidence, run.verdict, run.meta, {});
+  } catch (const Error& e) {
+    return e.text();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("contents: stacks that few bytes of a file stand for, and more places than a process has, are refused") {
+  const auto has = [](const std::string& text, const char* part) { return text.find(part) != text.npos; };
+  CHECK(has(after([](runfile::Writer& w, runfile::RowId process) {
+              const runfile::FrameRow frame{std::string(4000, 'x'), std::string(4000, 'y'), 1, false, true};
+              for (int i = 0; i < 300; ++i) w.add(process, std::vector<runfile::FrameRow>(250, frame));
+            }),
+            "call stacks that together take more than 512 MiB"));
+  CHECK(has(after([](runfile::Writer& w, runfile::RowId process) {
+              for (int i = 0; i < 16385; ++i) w.add(process, std::vector<runfile::FrameRow>{{"train.py", "f", 1, false, true}});
+            }),
+            "more places that allocate than one process can have"));
+}
+
+TEST_CASE("contents: numbers of the meta table and of notes that no run can have are left out") {
+  const std::string text = after([](runfile::Writer& w, runfile::RowId process) {
+    for (const auto& [key, value] : runfile::Meta{{"peak_rss", "-5"}, {"file_rss", "1e300"}, {"sampling.interval", "nan"}, {"sampling.samples", "inf"}, {"limit.bytes", "9999999999999999999"}})
+      w.set_meta(key, value);
+    w.add(runfile::OsRow{.t = 0.5, .phase = {}, .rss = Bytes{1 << 20}, .peak_rss = {}, .pss = {}, .private_dirty = {}, .swap = {}, .heap_in_use = {}, .heap_free = {}, .explained = {}});
+    w.add(runfile::NoteRow{0.5, process, R"({"note": "probe", "rss": 1e300, "after_gc": -7, "after_trim": -1e300, "period": 1e300, "collected": -1e300})"});
+  });
+  CHECK(text.find("nan") == text.npos);
+  CHECK(text.find("inf") == text.npos);
+  CHECK(text.find("-") == text.npos);
+  CHECK(text.find("peak 1.00 MiB") != text.npos);
 }

@@ -74,6 +74,28 @@ TEST_CASE("Reader: wrong types, negative sizes, dangling accounts, views and gen
   CHECK(holds(after("INSERT INTO meta VALUES ('big', printf('%.*c', 100000, 'x'))"), "too big"));
 }
 
+TEST_CASE("Reader: numbers that no run can have are refused, so that none that it gives out overflows a sum") {
+  const Folder folder;
+  const std::string path = folder / "run.pond";
+  const auto after = [&](const char* sql) {
+    fs::remove(path);
+    small_run(path);
+    Database(path, Database::Mode::kWrite).run(sql);
+    return refusal([&] { read_all(Reader(path)); }, Code::kFormat);
+  };
+  CHECK(holds(after("UPDATE marks SET rss = 9223372036854775807"),
+              "rss is an integer, but must be an amount that together"));
+  CHECK(holds(after("UPDATE site_states SET bytes = 300000000000000000"),
+              "bytes is an integer, but must be an amount that together"));
+  CHECK(holds(after("UPDATE site_states SET ages = '1125899906842624'"),
+              "ages is a text, but must be an amount that together"));
+  CHECK(holds(after("UPDATE marks SET \"index\" = -9223372036854775807"),
+              "index is an integer, but must be within 2^53"));
+  CHECK(holds(after("UPDATE marks SET t = 9e999"), "t is a real number, but must be within 1e18"));
+  CHECK(holds(after("UPDATE os_series SET t = -1e10"), "t is a real number, but must be within 1e9 seconds"));
+  CHECK(holds(after("UPDATE site_states SET blocks = 9e999"), "blocks is a real number, but must be within 1e18"));
+}
+
 TEST_CASE("Reader: more rows or bytes than the limits allow are refused") {
   const Folder folder;
   const std::string path = folder / "run.pond";
@@ -83,6 +105,29 @@ TEST_CASE("Reader: more rows or bytes than the limits allow are refused") {
   small.file = 1_KiB;
   CHECK(holds(refusal([&] { Reader r(path, few); }, Code::kFormat), "has 5 rows in meta, and at most 3 are read"));
   CHECK(holds(refusal([&] { Reader r(path, small); }, Code::kFormat), "and at most 1.00 KiB are read"));
+}
+
+TEST_CASE("Reader: a small file cannot become large in memory, nor make SQLite compute") {
+  const Folder folder;
+  const std::string path = folder / "run.pond";
+  const auto after = [&](const char* sql) {
+    fs::remove(path);
+    small_run(path);
+    Database(path, Database::Mode::kWrite).run(sql);
+    return refusal([&] { read_all(Reader(path)); }, Code::kFormat);
+  };
+  const char* const many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 6000) ";
+  CHECK(holds(after(format("UPDATE accounts SET name = printf('%.*c', 60000, 'x') WHERE id = 3; {} INSERT INTO series "
+                           "SELECT i, NULL, 3, 'peak', 1 FROM n",
+                           many)
+                        .c_str()),
+              "accounts with long names more often than 256 MiB hold"));
+  CHECK(holds(after(format("{} INSERT INTO programs SELECT i + 9, 'p', 1, 1, 1, 1, 'm' FROM n", many).c_str()),
+              "has more than 256 programs"));
+  CHECK(holds(after("CREATE TABLE later (a TEXT CHECK (a LIKE '%a%b'))"), "computes with its rows"));
+  CHECK(holds(after("CREATE INDEX later ON notes(text LIKE '%a%b')"), "computes with its rows"));
+  CHECK(holds(after("CREATE INDEX later ON notes(t) WHERE text LIKE '%a%b'"), "computes with its rows"));
+  CHECK(after("CREATE INDEX later ON notes(t, process)") == "not refused");
 }
 
 TEST_CASE("Reader: a file cut off anywhere, or with any bytes changed, is read or refused, and nothing worse") {

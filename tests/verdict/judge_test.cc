@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "verdict/notes.h"
 #include "verdict/run.h"
 #include "verdict/sites.h"
 
@@ -241,4 +243,76 @@ TEST_CASE("temporaries: places that allocate much and keep little") {
   const auto churn = temporaries(run.evidence);
   REQUIRE(churn.size() == 1);
   CHECK(churn[0].place.line == 12);
+}
+
+// ---- a stranger's file: what nobody would write ----
+
+TEST_CASE("judge: a line of source as long as a note may be does not overflow the stack of a regular expression") {
+  const std::string line = std::string(30000, 'x') + ".append(" + std::string(25000, 'y') + ")";
+  const nlohmann::json container = {{"type", "list"},
+                                    {"holder", "h"},
+                                    {"item_type", "ndarray"},
+                                    {"per_period", 1},
+                                    {"bytes_per_period", 10e6},
+                                    {"file", "train.py"},
+                                    {"line", 3},
+                                    {"text", line}};
+  const Verdict v =
+      leaking()
+          .note(nlohmann::json{{"note", "holders"}, {"kind", "epoch"}, {"containers", {container}}}.dump())
+          .judged();
+  REQUIRE(v.kind == Kind::kLeak);
+  REQUIRE(v.findings.front().blame);
+  CHECK(v.findings.front().blame->snippet.size() == 400);
+}
+
+TEST_CASE("judge: a note that is nested as deep as it is long is passed over") {
+  const std::string deep = std::string(30000, '[') + std::string(30000, ']');
+  CHECK_FALSE(parse_note(R"({"note": "data", "what": "fit", "arrays": [{"shape": )" + deep + "}]}"));
+  CHECK(parse_note(R"({"note": "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"[["})"));
+  CHECK_FALSE(parse_note("[1]"));
+  CHECK(leaking().note(R"({"note": "end", "exception": )" + deep + "}").judged().kind == Kind::kLeak);
+}
+
+TEST_CASE("judge: numbers beyond all bounds in a note stay finite, and lines stay lines") {
+  Run run = leaking();
+  run.note(
+      R"({"note": "holders", "containers": [{"type": "list", "holder": "h", "bytes_per_period": 1e308, "per_period": 1, "line": -1e300, "file": "a.py"}]})");
+  run.note(
+      R"({"note": "lines", "calls": [{"what": "trace", "file": "a.py", "line": 1e300, "count": 1e308}, {"what": "trace", "file": "b.py", "line": 1, "count": 1e308}]})");
+  const Notes notes = read_notes(run.evidence);
+  CHECK(notes.containers.at(0).bytes_per_period == 1e18);
+  CHECK(notes.containers.at(0).place.line == 0);
+  CHECK(notes.lines.at(0).place.line == 1'000'000'000);
+  CHECK(std::isfinite(notes.count("trace")));
+  for (const Finding& f : run.judged().findings) CHECK(f.total.value >= 0);
+}
+
+TEST_CASE(
+    "notes: of thousands of containers and lines a thousand are kept, and what is known already is still brought up to "
+    "date") {
+  nlohmann::json containers = nlohmann::json::array(), calls = nlohmann::json::array();
+  for (int i = 0; i < 3000; ++i) {
+    containers.push_back({{"type", "list"}, {"holder", std::to_string(i)}, {"bytes_per_period", i}});
+    calls.push_back({{"what", "trace"}, {"file", "a.py"}, {"line", i}, {"count", i}});
+  }
+  Evidence e;
+  for (int twice = 0; twice < 2; ++twice) {
+    e.notes.push_back(nlohmann::json{{"note", "holders"}, {"containers", containers}}.dump());
+    e.notes.push_back(nlohmann::json{{"note", "lines"}, {"calls", calls}}.dump());
+  }
+  const Notes notes = read_notes(e);
+  CHECK(notes.containers.size() == 1000);
+  CHECK(notes.containers.front().looks == 2);
+  CHECK(notes.lines.size() == 1000);
+  CHECK(notes.lines.front().count == 999);
+}
+
+TEST_CASE("judge: twenty thousand rounds with sixteen thousand places are judged in seconds and without gigabytes") {
+  Run run;  // 2 MB of a file; every place had a number for every round, and every pair of rounds a slope
+  run.grow(600, 0.01, 20000).live_from(300, 0.01).probe(10000, 700, 700, 690);
+  for (int i = 0; i < 16000; ++i) run.evidence.sites.push_back({{{"train.py", "f", i + 1, false, true}}, mb(1), 1, {}});
+  for (size_t i = 0; i < run.evidence.marks.size(); ++i)
+    run.evidence.marks[i].sites.push_back({int(i % 16000), mb(1), 1, {}});
+  CHECK_FALSE(run.judged().sentence.empty());
 }

@@ -84,3 +84,14 @@ TEST_CASE("fit_unit: bytes follow the count that varies") {
   CHECK(fit.varies);
   CHECK_FALSE(fit_unit(count(8), y).varies);
 }
+
+TEST_CASE("theil_sen: where nearly all values are the same the slope is exactly nothing, whichever way it is worked out") {
+  std::vector<double> x, y;
+  for (int i = 0; i < 400; ++i) x.push_back(i), y.push_back(i % 6 == 1 ? 1000 + 7 * i : 50);
+  const Slope few = theil_sen(x, y);
+  CHECK(few.value == 0);
+  CHECK(few.range.low == 0);
+  CHECK(few.range.high == 0);
+  for (int i = 0; i < 400; ++i) y[size_t(i)] = i % 2 ? 1000 + 7 * i : 50;  // half of them: not so short
+  CHECK(theil_sen(x, y).range.high > 0);
+}

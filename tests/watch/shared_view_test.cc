@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <stdlib.h>
 
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <random>
@@ -56,7 +57,9 @@ class Writer {
     r.m.units[kUnitEpoch] = 5;
     r.s.stack = 0, r.s.bytes = 4096, r.s.blocks = 2, r.s.age_kib[3] = 4;
     add(&r, sizeof r);
+    mark_size = sizeof r;
   }
+  size_t mark_size = 0;  // of the last one
   const std::string& save() {
     std::ofstream(path_, std::ios::binary).write(bytes_.data(), std::streamsize(bytes_.size()));
     return path_;
@@ -109,6 +112,27 @@ TEST_CASE("SharedView: what is alive is summed by stack and age") {
   REQUIRE(live.size() == 1);
   CHECK(live[0].bytes == 65536);
   CHECK(live[0].ages_kib[0] == 64);
+}
+
+TEST_CASE("SharedView: what is no number, or one that no run can have, does not get as far as the run file") {
+  Writer w;
+  for (const float odd : {NAN, -1.0f, INFINITY}) {
+    w.add_mark(1);
+    MarkRecord& m = w.at<MarkRecord>(kRingAt + w.at<Shared>(0).write - w.mark_size);
+    m.index = INT64_MIN;
+    w.at<SiteBytes>(kRingAt + w.at<Shared>(0).write - w.mark_size + sizeof m).blocks = odd;
+  }
+  w.at<Live>(kLiveAt + 48 * 17).blocks = NAN;
+  std::optional<SharedView> v = SharedView::open(w.save());
+  REQUIRE(v);
+  for (int i = 0; i < 3; ++i) {
+    const std::optional<RawRecord> r = v->next();
+    REQUIRE(r);
+    CHECK(r->mark.index == -(int64_t{1} << 53));
+    REQUIRE(r->mark.sites.size() == 1);
+    CHECK(r->mark.sites[0].blocks == 0);
+  }
+  CHECK(v->live(1800000000)[0].blocks == 0);
 }
 
 TEST_CASE("SharedView: records of a later version and the filling at the end of the ring are passed over") {

@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 #include <link.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <string>
 
 using namespace millpond::watch;
@@ -55,4 +58,13 @@ TEST_CASE("Symbols: code without a module keeps its address, and a newer module 
   CHECK(s.place(0x1100).module.empty());
   CHECK(s.place(0x9000).module.empty());
   CHECK(s.name(0x1900).function.empty());
+}
+
+TEST_CASE("Symbols: a pipe in place of a module is not waited for") {
+  char folder[] = "/tmp/millpond_symbols_XXXXXX";
+  REQUIRE(mkdtemp(folder));
+  const std::string pipe = std::string(folder) + "/pipe";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(Symbols().name(pipe, 16).function.empty());
+  std::filesystem::remove_all(folder);
 }
