@@ -200,6 +200,10 @@ TEST_CASE("C10: a sawtooth that gc cuts is not a leak") {
   CAPTURE(v.sentence);
   CHECK(v.kind == Kind::kRetention);
   CHECK(first_cause(v) == "C10");
+  // The same with the collector turned off: nothing but our probes would free it.
+  run.counter("gc.enabled", 0, 0).site({user("g.py", 26, "search")}, 12, Life::kLeak);
+  check(run, "C10", 26);
+  CHECK(run.judged().findings.front().bytes_per_unit == doctest::Approx(12e6).epsilon(0.02));
 }
 
 TEST_CASE("C11: large blocks made while tracing; the array of from_tensor_slices") {
@@ -346,6 +350,15 @@ TEST_CASE("C22: AUTOTUNE fills and stops") {
   check(run, "C22", 12, Kind::kCache);
 }
 
+TEST_CASE("C23: what a Python function in a pipeline closes over was allocated elsewhere") {
+  Run run = leaking().framework("tensorflow").line("dataset", "d.py", 22, "dataset_for", "return ds.map(load)", 24);
+  run.stage("py_function", 29, "model.fit(dataset_for(epoch))").site({user("d.py", 11, "dataset_for")}, 10, Life::kLeak);
+  check(run, "C23", 22);
+  Run kept = run;  // a list that keeps it is told before
+  kept.holder("list", "ndarray", 10, "parts", "d.py", 40, "main", "parts.append(x)");
+  check(kept, "C14", 40);
+}
+
 TEST_CASE("C23: a pipeline with a generator made in every round") {
   Run run = leaking()
                 .framework("tensorflow")
@@ -440,6 +453,41 @@ TEST_CASE("C36: tensors kept with their graph; detached ones are C14") {
   Run chain = leaking().framework("torch").holder("tensor with grad_fn chain", "Tensor", 0, "Meter.total", "v.py", 12,
                                                   "Meter.update", "self.total += loss");
   check(chain, "C36", 12);
+}
+
+TEST_CASE("C37: gradients that hang on one another are no list of the user's") {
+  Run run = leaking()
+                .framework("torch")
+                .counter("torch.with_grad_fn", 10, 9)
+                .line("backward", "g.py", 18, "main", "loss.backward(create_graph=True)", 24)
+                .holder("chain of tensors", "Tensor with grad_fn", 9, "penalty", "g.py", 19, "main", "penalty = sum(...)");
+  check(run, "C37", 18);
+  run.holder("list", "Tensor with grad_fn", 10, "history", "g.py", 22, "main", "history.append(penalty)");
+  CHECK(first_cause(run.judged()) == "C36");
+}
+
+TEST_CASE("C40: a list of exceptions is told as what it keeps, not as a list") {
+  Run run = leaking().type("traceback", 96, 6);
+  run.holder("list", "FloatingPointError", 10, "failures", "e.py", 36, "main", "failures.append(error)");
+  check(run, "C40", 36);
+}
+
+TEST_CASE("why a function is traced, as the agent saw it") {
+  const auto traced = [](const char* why) {
+    Run run = leaking().framework("tensorflow").counter("tf.traces", 2, 1);
+    run.note(std::string(R"({"note": "lines", "calls": [{"what": "trace", "count": 24, "file": "t.py", "line": 34, "function": "main",)") +
+             R"J("text": "loss = step(x, rate)", "why": )J" + why + "}]}");
+    return run;
+  };
+  CHECK(first_cause(traced(R"({"new": 1, "literal": 23, "argument": "rate"})").judged()) == "C1");
+  CHECK(first_cause(traced(R"({"new": 24})").judged()) == "C2");
+  CHECK(first_cause(traced(R"({"new": 1, "object": 23})").judged()) == "C2");
+  CHECK(first_cause(traced(R"({"new": 1, "shape": 23})").judged()) == "C3");
+  CHECK(first_cause(traced(R"({"new": 24, "jit": 24})").judged()) == "C6");
+  // Each brings a table with it.
+  Run baked = traced(R"({"new": 24})");
+  baked.site({native("libtensorflow.so", "f"), user("t.py", 34, "main")}, 10, Life::kLeak, 1280);
+  CHECK(first_cause(baked.judged()) == "C11");
 }
 
 TEST_CASE("C37: create_graph; plain backward is not it") {
@@ -565,6 +613,25 @@ TEST_CASE("K2: work memory of a library is no cache, whatever small blocks lie b
   Run run = flat().baseline(400);
   run.site({user("m.py", 12, "step")}, 32, Life::kOnce, 32 << 10).site({native("lib", "f"), user("m.py", 12, "step")}, 2, Life::kOnce, 4);
   CHECK(first_cause(run.judged()) != "K2");
+}
+
+TEST_CASE("K1: what was filled before the program's rounds began is data; what was full before anybody looked is a cache") {
+  const auto words = [](const char* kind) {
+    Run run = flat().baseline(300);
+    run.note(std::string(R"({"note": "holders", "kind": ")") + kind + R"(", "containers": [{"type": "dict", "holder": "words", "length": 800000, "per_period": 400000,
+      "bytes_per_period": 4e7, "still": true, "file": "v.py", "line": 13}]})");
+    run.note(R"({"note": "holders", "kind": "epoch", "containers": []})");
+    return run;
+  };
+  CHECK(first_cause(words("epoch").judged()) == "K1");
+  CHECK(words("timer").judged().kind == Kind::kReserve);
+  Run full = flat().baseline(590);
+  full.note(R"({"note": "holders", "kind": "epoch", "containers": [{"type": "lru_cache", "holder": "features", "length": 72, "per_period": 1, "bytes_per_period": 1.5e6,
+    "bounded": 72, "full": true, "still": false, "file": "v.py", "line": 12}]})");
+  check(full, "K1", 12, Kind::kCache);
+  Run leaks = leaking();  // and it is no reason to doubt a leak
+  leaks.evidence.notes = full.evidence.notes;
+  CHECK(leaks.judged().kind == Kind::kLeak);
 }
 
 TEST_CASE("K3: a ring whose blocks are always new ones, in a program that is looked at by the clock") {

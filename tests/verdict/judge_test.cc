@@ -206,6 +206,15 @@ TEST_CASE("judge: where free pages come and go, what is in use tells how much le
   CHECK(v.findings.front().bytes_per_unit == doctest::Approx(25e6).epsilon(0.02));
 }
 
+TEST_CASE("judge: resident memory that creeps while what is in use stands still is no leak") {
+  Run run;
+  run.rss({727, 758, 784, 807, 830, 852, 865, 868, 869.3, 869.5, 871.8, 875.4, 875.8, 876.1, 876.1, 878.7})
+      .baseline(600)
+      .live({296, 317, 336, 354, 372, 390, 397.7, 397.7, 397.9, 398, 398, 397.9, 397.9, 397.8, 397.9, 397.7})
+      .probe(11, 871.8, 871.8, 869);
+  CHECK(run.judged().kind == Kind::kCache);
+}
+
 TEST_CASE("judge: the limit comes as fast as resident memory rises between probes") {
   Run run;
   run.rss({265, 276, 287, 298, 294, 305, 316, 327, 338, 349, 360, 371, 382, 393, 404, 355, 366, 377, 388, 399, 410, 421})
