@@ -101,6 +101,22 @@ double cohort_growth(const LiveSites& sites) {
   return sum;
 }
 
+/// Nearly all of the rise in a few steps, each about twice the one before: a buffer that doubles when it is found too small, as tf.data's prefetch
+/// does. What keeps things adds alike amounts.
+bool doubles(const Series& live) {
+  double rise = 0, in_steps = 0;
+  std::vector<double> steps;
+  for (size_t i = 1; i < live.size(); ++i) {
+    const double step = live.y[i] - live.y[i - 1];
+    rise += std::max(0.0, step);
+    if (step > 4e6) steps.push_back(step), in_steps += step;
+  }
+  if (steps.size() < 2 || steps.size() * 2 > live.size() || in_steps < 0.9 * rise) return false;
+  for (size_t i = 1; i < steps.size(); ++i)
+    if (steps[i] < 1.6 * steps[i - 1] || steps[i] > 2.5 * steps[i - 1]) return false;
+  return true;
+}
+
 double young_growth(const LiveSites& sites) {
   double sum = 0;
   for (const SiteGroup& s : sites.groups)
@@ -175,6 +191,10 @@ void witness(const Evidence& evidence, const Notes& notes, const Periods& period
   }
   g.bounded = container_growth(notes, length, true) > 0.5 * g.total;
   if (g.bounded) g.vetoes.push_back("what grows is a container with a limit of its own");
+  if (doubles(periods.live)) {
+    g.bounded = true;
+    g.vetoes.push_back("what is in use rose in a few steps, each about twice the one before: a buffer that doubles");
+  }
   const double kept = container_growth(notes, length, false);
   if (kept >= std::max(g.small, 0.4 * g.total))
     g.proofs.push_back(format("a container that nothing empties gains {} every {}",

@@ -44,7 +44,7 @@ struct Growth {
   double returned_rss = 0;  // resident memory before that probe
   double by_gc = 0;         // of that, by gc alone
   double collected = 0;     // objects, by all probes
-  bool bounded = false;     // what rises is a container with a limit of its own
+  bool bounded = false;     // what rises is a container with a limit of its own, or a buffer that doubles
   bool garbage = false;     // what rises is cyclic garbage: in use until gc runs
 
   std::vector<std::string> proofs, vetoes;  // sentences

@@ -215,6 +215,23 @@ TEST_CASE("judge: resident memory that creeps while what is in use stands still 
   CHECK(run.judged().kind == Kind::kCache);
 }
 
+TEST_CASE("judge: a buffer that doubles now and then is no leak") {
+  Run run;
+  run.rss({735, 738, 747, 747, 758, 762, 789, 793, 795, 796})
+      .baseline(700)
+      .live({278, 278, 295, 295, 330, 330, 330, 399, 399, 401})
+      .probe(4, 747, 747, 744)
+      .probe(8, 793, 793, 790);
+  CHECK(run.judged().kind != Kind::kLeak);
+  Run alike;  // the same in steps of one size
+  alike.rss({735, 738, 765, 765, 792, 792, 819, 819, 846, 846})
+      .baseline(700)
+      .live({278, 278, 305, 305, 332, 332, 359, 359, 386, 386})
+      .probe(4, 765, 765, 762)
+      .probe(8, 819, 819, 816);
+  CHECK(alike.judged().kind == Kind::kLeak);
+}
+
 TEST_CASE("judge: the limit comes as fast as resident memory rises between probes") {
   Run run;
   run.rss({265, 276, 287, 298, 294, 305, 316, 327, 338, 349, 360, 371, 382, 393, 404, 355, 366, 377, 388, 399, 410, 421})
