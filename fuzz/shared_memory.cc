@@ -32,35 +32,23 @@ class Region {
     h.codes = 2;
     h.first_period_ms = 20, h.interval = 524288;
     std::memcpy(&bytes_[kTextAt], "train.pymainkeep", 16);
-    at<Code>(kCodesAt) = {
-        .object = 99, .file_object = 1, .name_object = 2, .first_line = 3, .file = {0, 8}, .name = {8, 4}, .unused = 0};
-    at<Code>(kCodesAt + sizeof(Code)) = {.object = 98,
-                                         .file_object = 1,
-                                         .name_object = 3,
-                                         .first_line = 9,
-                                         .file = {0, 8},
-                                         .name = {12, 4},
-                                         .unused = 0};
+    const auto code = [](uint64_t object, uint64_t name_object, uint32_t line, Text name) {
+      return Code{.object = object, .file_object = 1, .name_object = name_object, .first_line = line, .file = {0, 8}, .name = name, .unused = 0};
+    };
+    at<Code>(kCodesAt) = code(99, 2, 3, {8, 4});
+    at<Code>(kCodesAt + sizeof(Code)) = code(98, 3, 9, {12, 4});
     const Frame frames[] = {0x7f0000001234, kFramePython | 41, kFramePython | 1ull << 32 | 12, kFramePython | 44};
     std::memcpy(&bytes_[kFramesAt], frames, sizeof frames);
-    at<Stack>(kStacksAt) = {.hash = 5,
-                            .first = 0,
-                            .frames = 2,
-                            .flags = 0,
-                            .total_bytes = 4096,
-                            .total_blocks = 2,
-                            .freed_bytes = 0,
-                            .thread = 1,
-                            .unused = 0};
-    at<Stack>(kStacksAt + sizeof(Stack)) = {.hash = 6,
-                                            .first = 2,
-                                            .frames = 2,
-                                            .flags = 0,
-                                            .total_bytes = 4096,
-                                            .total_blocks = 2,
-                                            .freed_bytes = 0,
-                                            .thread = 1,
-                                            .unused = 0};
+    for (uint32_t i = 0; i < 2; ++i)
+      at<Stack>(kStacksAt + sizeof(Stack) * i) = {.hash = 5 + i,
+                                                  .first = 2 * i,
+                                                  .frames = 2,
+                                                  .flags = 0,
+                                                  .total_bytes = 4096,
+                                                  .total_blocks = 2,
+                                                  .freed_bytes = 0,
+                                                  .thread = 1,
+                                                  .unused = 0};
     for (uint32_t i = 0; i < 4; ++i)
       at<Live>(kLiveAt + sizeof(Live) * i) = {.address = 0x1000 + i,
                                               .size = 100,

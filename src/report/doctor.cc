@@ -66,32 +66,22 @@ class Page {
   std::string text_;
 };
 
-struct GpuSeries {
-  bool whole = false;  // of the whole device: what is the program's was not told
-  std::vector<double> bytes;
-};
-GpuSeries series_of(const verdict::Gpu& gpu) {
-  GpuSeries s{!gpu.by_tree_peak, {}};
-  for (const verdict::Gpu::Point& p : gpu.points)
-    if (s.whole || p.by_tree) s.bytes.push_back(double((s.whole ? p.used : *p.by_tree).value));
-  return s;
-}
-
 void gpu_lines(Page& page, const Evidence& e) {
   constexpr int kMost = 8;
   int shown_devices = 0, left = 0;
   bool untold = false;
   for (const verdict::Gpu& gpu : e.gpus) {
-    const GpuSeries s = series_of(gpu);
-    if (s.bytes.empty() || gpu.by_tree_peak == Bytes{}) continue;  // one that the program does not use
+    std::vector<double> bytes;
+    for (const auto& [t, value] : gpu.told()) bytes.push_back(value);
+    if (bytes.empty() || gpu.by_tree_peak == Bytes{}) continue;  // one that the program does not use
     if (++shown_devices > kMost) {
       ++left;
       continue;
     }
     page.line(format("gpu {}", gpu.device).c_str(),
-              format("{}: {} {} at most of {}; first {}, last {}  {}", gpu.name, s.whole ? "all programs" : "program", s.whole ? gpu.used_peak : *gpu.by_tree_peak, gpu.total,
-                     to_bytes(s.bytes.front()), to_bytes(s.bytes.back()), sparkline(s.bytes, 12)));
-    untold = untold || s.whole;
+              format("{}: {} {} at most of {}; first {}, last {}  {}", gpu.name, gpu.whole() ? "all programs" : "program", gpu.whole() ? gpu.used_peak : *gpu.by_tree_peak, gpu.total,
+                     to_bytes(bytes.front()), to_bytes(bytes.back()), sparkline(bytes, 12)));
+    untold = untold || gpu.whole();
   }
   if (left) page.line("", format("and {} GPUs more", left));
   if (untold) page.line("", "how much of it is this program's the driver does not tell here");

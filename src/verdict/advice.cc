@@ -49,23 +49,19 @@ std::optional<double> swap_growth(const Evidence& e) {
 /// What rose on a GPU from the end of warm-up to the end of the run, and went on to.
 struct GpuGrowth {
   const Gpu* gpu = nullptr;
-  bool whole = false;  // of the whole device: what is the program's was not told
   double from = 0, to = 0, seconds = 0;
 };
 std::optional<GpuGrowth> growth_of(const Gpu& gpu) {
   constexpr size_t kFewest = 12;
   constexpr double kLeast = 32e6, kShare = 0.05;
   std::vector<double> t, bytes;
-  const bool whole = !gpu.by_tree_peak;
-  for (const Gpu::Point& p : gpu.points)
-    if (whole || p.by_tree) t.push_back(p.t), bytes.push_back(double((whole ? p.used : *p.by_tree).value));
-  const size_t warm = t.size() / 4;
-  t.erase(t.begin(), t.begin() + long(warm)), bytes.erase(bytes.begin(), bytes.begin() + long(warm));
+  const auto points = gpu.told();
+  for (size_t i = points.size() / 4; i < points.size(); ++i) t.push_back(points[i].first), bytes.push_back(points[i].second);
   if (t.size() < kFewest) return {};
   const Trend way = trend(t, bytes);
   const double rose = bytes.back() - bytes.front();
   if (!way.rises() || way.flattens() || way.jumps || std::min(rose, way.total) < std::max(kLeast, kShare * bytes.back())) return {};
-  return GpuGrowth{&gpu, whole, bytes.front(), bytes.back(), t.back() - t.front()};
+  return GpuGrowth{&gpu, bytes.front(), bytes.back(), t.back() - t.front()};
 }
 
 std::optional<Advice> gpu_growth(const Evidence& e) {
@@ -81,9 +77,9 @@ std::optional<Advice> gpu_growth(const Evidence& e) {
                 format("{} GPU {} ({}) rises over the whole run: from {} to {} in {}{}. {}These are totals, which prove no leak: a caching allocator takes memory in "
                        "advance and keeps what is freed. Compare with what the framework has in use (torch.cuda.memory_allocated, "
                        "tf.config.experimental.get_memory_info, jax.Device.memory_stats).",
-                       most->whole ? "What is used of" : "The program's memory on", most->gpu->device, most->gpu->name, amount(most->from), amount(most->to),
+                       most->gpu->whole() ? "What is used of" : "The program's memory on", most->gpu->device, most->gpu->name, amount(most->from), amount(most->to),
                        duration(most->seconds), others ? format(", and so on {} more", others) : "",
-                       most->whole ? "Whether it is the program's was not told by the driver. " : ""),
+                       most->gpu->whole() ? "Whether it is the program's was not told by the driver. " : ""),
                 {}};
 }
 

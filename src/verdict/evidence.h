@@ -79,6 +79,15 @@ struct Gpu {
     std::optional<Bytes> by_tree;
   };
   std::vector<Point> points;  // by time
+
+  /// What can be told of is the whole device: the driver did not say what is the program's.
+  bool whole() const { return !by_tree_peak; }
+  std::vector<std::pair<double, double>> told() const {  // (t, bytes): the program's, or the whole device's
+    std::vector<std::pair<double, double>> all;
+    for (const Point& p : points)
+      if (whole() || p.by_tree) all.emplace_back(p.t, double((whole() ? p.used : *p.by_tree).value));
+    return all;
+  }
 };
 
 struct Limit {

@@ -10,6 +10,19 @@ using namespace millpond::runfile;
 using namespace millpond::runfile::testing;
 namespace fs = std::filesystem;
 
+namespace {
+
+/// Why a whole run file is refused after this was done to it.
+std::string after(const char* sql) {
+  const Folder folder;
+  const std::string path = folder / "run.pond";
+  small_run(path);
+  Database(path, Database::Mode::kWrite).run(sql);
+  return refusal([&] { read_all(Reader(path)); }, Code::kFormat);
+}
+
+}  // namespace
+
 TEST_CASE("Reader: an empty file, garbage and another program's database are refused with what they are") {
   const Folder folder;
   const std::string path = folder / "run.pond";
@@ -49,14 +62,6 @@ TEST_CASE("Reader: tables and columns that a later Millpond adds do not disturb"
 }
 
 TEST_CASE("Reader: wrong types, negative sizes, dangling accounts, views and generated columns are refused") {
-  const Folder folder;
-  const std::string path = folder / "run.pond";
-  const auto after = [&](const char* sql) {
-    fs::remove(path);
-    small_run(path);
-    Database(path, Database::Mode::kWrite).run(sql);
-    return refusal([&] { read_all(Reader(path)); }, Code::kFormat);
-  };
   CHECK(holds(after("UPDATE series SET bytes = 'many' WHERE rowid = 2"), "row 2 of"));
   CHECK(holds(after("UPDATE marks SET units = '1 x'"), "where numbers are expected"));
   CHECK(holds(after("UPDATE sites SET frames = '-1'"), "where numbers are expected"));
@@ -75,14 +80,6 @@ TEST_CASE("Reader: wrong types, negative sizes, dangling accounts, views and gen
 }
 
 TEST_CASE("Reader: numbers that no run can have are refused, so that none that it gives out overflows a sum") {
-  const Folder folder;
-  const std::string path = folder / "run.pond";
-  const auto after = [&](const char* sql) {
-    fs::remove(path);
-    small_run(path);
-    Database(path, Database::Mode::kWrite).run(sql);
-    return refusal([&] { read_all(Reader(path)); }, Code::kFormat);
-  };
   CHECK(holds(after("UPDATE marks SET rss = 9223372036854775807"),
               "rss is an integer, but must be an amount that together"));
   CHECK(holds(after("UPDATE site_states SET bytes = 300000000000000000"),
@@ -108,14 +105,6 @@ TEST_CASE("Reader: more rows or bytes than the limits allow are refused") {
 }
 
 TEST_CASE("Reader: a small file cannot become large in memory, nor make SQLite compute") {
-  const Folder folder;
-  const std::string path = folder / "run.pond";
-  const auto after = [&](const char* sql) {
-    fs::remove(path);
-    small_run(path);
-    Database(path, Database::Mode::kWrite).run(sql);
-    return refusal([&] { read_all(Reader(path)); }, Code::kFormat);
-  };
   const char* const many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 6000) ";
   CHECK(holds(after(format("UPDATE accounts SET name = printf('%.*c', 60000, 'x') WHERE id = 3; {} INSERT INTO series "
                            "SELECT i, NULL, 3, 'peak', 1 FROM n",

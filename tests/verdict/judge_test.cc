@@ -66,7 +66,7 @@ TEST_CASE("judge: no forecast for what is no leak") {
 
 TEST_CASE("judge: the sentence of a kept list names function, line and container") {
   const Verdict v = leaking()
-                        .holder("list", "ndarray", 10, "SavePredictions.saved", "/home/u/train.py", 41,
+                        .holder("list", "ndarray", 10, "SavePredictions.saved", "project/train.py", 41,
                                 "SavePredictions.on_epoch_end", "self.saved.append(preds)")
                         .judged();
   CHECK(

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/format.h"
+#include "base/temporary_folder.h"
 
 using namespace millpond;
 using namespace millpond::watch;
@@ -22,15 +23,11 @@ bool plain(const std::vector<Pid>&) { return false; }
 class Fake {
  public:
   explicit Fake(const std::string& text) {
-    char name[] = "/tmp/millpond_nvml_XXXXXX";
-    close(mkstemp(name));
-    path_ = name;
     says(text);
     setenv("MILLPOND_NVML", FAKE_NVML, 1);
-    setenv("MILLPOND_FAKE_NVML", name, 1);
+    setenv("MILLPOND_FAKE_NVML", path_.c_str(), 1);
   }
   ~Fake() {
-    unlink(path_.c_str());
     unsetenv("MILLPOND_NVML");
     unsetenv("MILLPOND_FAKE_NVML");
   }
@@ -39,7 +36,8 @@ class Fake {
   void says(const std::string& text) const { std::ofstream(path_) << text; }
 
  private:
-  std::string path_;
+  TemporaryFolder folder_{"gpu_test", TemporaryFolder::In::kFiles};
+  std::string path_ = folder_.path() + "/answers";
 };
 
 }  // namespace

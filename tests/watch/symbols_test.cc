@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include <filesystem>
 #include <string>
+
+#include "base/temporary_folder.h"
 
 using namespace millpond::watch;
 
@@ -61,10 +62,8 @@ TEST_CASE("Symbols: code without a module keeps its address, and a newer module 
 }
 
 TEST_CASE("Symbols: a pipe in place of a module is not waited for") {
-  char folder[] = "/tmp/millpond_symbols_XXXXXX";
-  REQUIRE(mkdtemp(folder));
-  const std::string pipe = std::string(folder) + "/pipe";
+  const millpond::TemporaryFolder folder("symbols_test", millpond::TemporaryFolder::In::kFiles);
+  const std::string pipe = folder.path() + "/pipe";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   CHECK(Symbols().name(pipe, 16).function.empty());
-  std::filesystem::remove_all(folder);
 }

@@ -7,7 +7,7 @@ def _start():
 
     here = __file__.rpartition("/")[0]
     writes = sys.dont_write_bytecode
-    sys.dont_write_bytecode = False  # for our own folder only: compiling the agent anew takes a tenth of a second
+    sys.dont_write_bytecode = False  # while our own modules are imported: compiling them anew takes a tenth of a second
     try:
         import millpond_agent
 

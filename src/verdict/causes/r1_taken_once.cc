@@ -20,11 +20,10 @@ std::optional<Match> detect(const Case& c) {
   else  // it was there before anything was marked
     m.evidence.push_back(format("{} of {} were taken early by the program's own lines and stay", amount(bytes),
                                 amount(g.level)));
-  const auto most = std::ranges::max_element(c.sites.groups, {}, [&](const SiteGroup& s) {
-    return s.user && !c.imports(s) ? s.bytes : 0;
-  });
-  if (most != c.sites.groups.end() && most->user && !c.imports(*most) && most->bytes > 0.3 * bytes)
-    m.blame = c.with_text(most->place);
+  const SiteGroup* most = nullptr;
+  for (const SiteGroup& s : c.sites.groups)
+    if (s.user && s.bytes > (most ? most->bytes : 0.3 * bytes) && !c.imports(s)) most = &s;
+  if (most) m.blame = c.with_text(most->place);
   return m;
 }
 
