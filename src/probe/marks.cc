@@ -80,6 +80,8 @@ void mark(const char* kind, const char* name, int64_t index, uint32_t flags) {
   sampler::spent(sys::now_ns() - begin);
 }
 
+uint64_t free_bytes() { return ask_mallinfo ? ask_mallinfo().fordblks : kUnknown; }
+
 void start() { ask_mallinfo = reinterpret_cast<struct mallinfo2 (*)()>(allocator_function("mallinfo2")); }
 
 void forget() {

@@ -168,3 +168,7 @@ MP_EXPORT int millpond_probe_trim(void) {
   if (!real_trim) real_trim = reinterpret_cast<int (*)(size_t)>(allocator_function("malloc_trim"));
   return real_trim ? real_trim(0) : -1;
 }
+MP_EXPORT uint64_t millpond_probe_free_bytes(void) {
+  Quiet quiet;
+  return marks::free_bytes();
+}

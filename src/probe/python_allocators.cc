@@ -3,8 +3,6 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
-#include <utility>
-
 #include "probe/file.h"
 #include "probe/live.h"
 #include "probe/mappings.h"
@@ -31,21 +29,12 @@ struct ArenaAllocator {
 };
 enum Domain { kRaw, kMem, kObject };
 
-struct Wrapped {
-  Allocator old;
-  bool keeps_small;  // it serves small blocks itself, from arenas: then malloc need not be kept from counting them
-};
-Wrapped mem, object;
-constexpr size_t kSmall = 512;  // for pymalloc
-ArenaAllocator old_arena;
-uint64_t arenas = 0;
-bool wrapped = false;
-
 // The mallocs inside a wrapped call see a countdown that does not end.
 class Inside {
  public:
   Inside() : left_(me.left) { me.left = kForever; }
   ~Inside() { me.left = left_; }
+  uint64_t asked() const { return kForever - me.left; }  // of malloc: for each block its bytes and one more
 
  private:
   uint64_t left_;
@@ -57,53 +46,87 @@ __attribute__((noinline)) void* decide_and_allocate(size_t size, const void* cal
   void* block;
   {
     Inside inside;
-    block = call();
+    block = call(weight.bytes != 0);
   }
   if (weight.bytes && block) sampler::record(block, size, weight, kLivePython, caller);
   return block;
 }
 
-// An Inside does not count as quiet, so a mapping made in it would be recorded; arenas are counted by themselves.
-template <class Call>
-inline __attribute__((always_inline)) void* allocate(bool keeps_small, size_t size, const void* caller, Call call) {
+ArenaAllocator old_arena;
+uint64_t arenas = 0;
+bool wrapped = false;
+
+// pymalloc as it comes, for both domains: it serves small blocks itself and asks malloc for the others, which malloc's
+// hooks see. A small block that is sampled is asked for as a larger one, so it is malloc's too and its end is seen there:
+// pymalloc's free stays as it is, and what Python calls most often costs nothing.
+namespace pymalloc {
+
+constexpr size_t kSmall = 512, kNotSmall = kSmall + 1;
+Allocator old;
+
+void* malloc(void*, size_t size) {
+  if (__builtin_expect(size > kSmall || passes(size), 1)) return old.malloc(nullptr, size);
+  return decide_and_allocate(size, __builtin_return_address(0),
+                             [=](bool sampled) { return old.malloc(nullptr, sampled ? kNotSmall : size); });
+}
+void* calloc(void*, size_t count, size_t size) {
+  size_t bytes;
+  if (__builtin_mul_overflow(count, size, &bytes) || bytes > kSmall || passes(bytes))
+    return old.calloc(nullptr, count, size);
+  return decide_and_allocate(bytes, __builtin_return_address(0),
+                             [=](bool sampled) { return old.calloc(nullptr, 1, sampled ? kNotSmall : bytes); });
+}
+// The hook of malloc takes a recorded block out. It is kept from counting one that was large and becomes small.
+void* realloc(void*, void* block, size_t size) {
+  if (size > kSmall) return old.realloc(nullptr, block, size);
   if (__builtin_expect(passes(size), 1)) {
-    if (size <= kSmall && keeps_small) return call();
+    Inside inside;
+    return old.realloc(nullptr, block, size);
+  }
+  return decide_and_allocate(size, __builtin_return_address(0),
+                             [=](bool sampled) { return old.realloc(nullptr, block, sampled ? kNotSmall : size); });
+}
+
+}  // namespace pymalloc
+
+// Any other allocator, of which nothing is known: debug hooks, tracemalloc, mimalloc.
+namespace other {
+
+Allocator old_of[kObject + 1];
+
+const Allocator& old(void* context) { return *static_cast<Allocator*>(context); }
+
+template <class Call>
+inline __attribute__((always_inline)) void* allocate(size_t size, const void* caller, Call call) {
+  if (__builtin_expect(passes(size), 1)) {
     Inside inside;
     return call();
   }
-  return decide_and_allocate(size, caller, call);
+  return decide_and_allocate(size, caller, [=](bool) { return call(); });
 }
-void* malloc(void* wrapped_, size_t size) {
-  auto& w = *static_cast<Wrapped*>(wrapped_);
-  return allocate(w.keeps_small, size, __builtin_return_address(0),
-                  [=, &w] { return w.old.malloc(w.old.context, size); });
+void* malloc(void* context, size_t size) {
+  return allocate(size, __builtin_return_address(0), [=] { return old(context).malloc(old(context).context, size); });
 }
-void* calloc(void* wrapped_, size_t count, size_t size) {
-  auto& w = *static_cast<Wrapped*>(wrapped_);
+void* calloc(void* context, size_t count, size_t size) {
+  const auto call = [=] { return old(context).calloc(old(context).context, count, size); };
   size_t bytes;
-  if (__builtin_mul_overflow(count, size, &bytes)) return w.old.calloc(w.old.context, count, size);
-  return allocate(w.keeps_small, bytes, __builtin_return_address(0),
-                  [=, &w] { return w.old.calloc(w.old.context, count, size); });
+  if (__builtin_mul_overflow(count, size, &bytes)) return call();
+  return allocate(bytes, __builtin_return_address(0), call);
 }
-__attribute__((noinline)) void* realloc_recorded(const Wrapped& w, void* block, size_t size, const void* caller) {
+void* realloc(void* context, void* block, size_t size) {
   Live entry;
-  const bool known = live::remove(block, &entry);
-  void* moved = allocate(false, size, caller, [=, &w] { return w.old.realloc(w.old.context, block, size); });
+  const bool known = live::may_hold(block) && live::remove(block, &entry);
+  void* moved = allocate(size, __builtin_return_address(0),
+                         [=] { return old(context).realloc(old(context).context, block, size); });
   if (!moved && known) live::put_back(entry);
   return moved;
 }
-void* realloc(void* wrapped_, void* block, size_t size) {
-  auto& w = *static_cast<Wrapped*>(wrapped_);
-  if (live::may_hold(block)) return realloc_recorded(w, block, size, __builtin_return_address(0));
-  // A large block may become small: then malloc is asked after all.
-  return allocate(false, size, __builtin_return_address(0),
-                  [=, &w] { return w.old.realloc(w.old.context, block, size); });
-}
-void free(void* wrapped_, void* block) {
-  auto& w = *static_cast<Wrapped*>(wrapped_);
+void free(void* context, void* block) {
   if (live::may_hold(block)) live::remove(block);
-  w.old.free(w.old.context, block);
+  old(context).free(old(context).context, block);
 }
+
+}  // namespace other
 
 void* take_arena(void* arena_, size_t size) {
   auto& old = *static_cast<ArenaAllocator*>(arena_);
@@ -119,10 +142,29 @@ void give_arena(void* arena_, void* arena, size_t size) {
   old.free(old.context, arena, size);
 }
 
-// pymalloc as it comes: not that of PYTHONMALLOC=malloc, which is the raw one, and nothing (debug hooks, tracemalloc)
-// between. It is not tried out: an agent may call us through ctypes.CDLL, without the GIL.
-bool keeps_small(const Allocator& allocator, const Allocator& raw) {
-  return !allocator.context && !raw.context && allocator.malloc != raw.malloc;
+// What an allocator asks of malloc for a block of that size.
+uint64_t asks(const Allocator& allocator, size_t size) {
+  Inside inside;
+  void* block = allocator.malloc(allocator.context, size);
+  const uint64_t asked = inside.asked();
+  allocator.free(allocator.context, block);
+  return asked;
+}
+bool passes_on(const Allocator& allocator, size_t size) { return asks(allocator, size) == size + 1; }
+
+void wrap(Domain domain, void (*get)(int, Allocator*), void (*set)(int, Allocator*)) {
+  Allocator old;
+  get(domain, &old);
+  if (passes_on(old, 1)) return;  // PYTHONMALLOC=malloc: malloc sees every block
+  if (!old.context && asks(old, 1) == 0 && passes_on(old, pymalloc::kNotSmall)) {
+    pymalloc::old = old;
+    Allocator ours{nullptr, pymalloc::malloc, pymalloc::calloc, pymalloc::realloc, old.free};
+    set(domain, &ours);
+  } else {
+    other::old_of[domain] = old;
+    Allocator ours{&other::old_of[domain], other::malloc, other::calloc, other::realloc, other::free};
+    set(domain, &ours);
+  }
 }
 
 }  // namespace
@@ -145,14 +187,8 @@ int wrap_allocators() {
   ArenaAllocator arena{&old_arena, take_arena, give_arena};
   set_arena(&arena);
   file::add(arenas, mappings::release_arenas());
-  Allocator raw;
-  get(kRaw, &raw);
-  for (const auto& [domain, w] : {std::pair<int, Wrapped*>{kMem, &mem}, {kObject, &object}}) {
-    get(domain, &w->old);
-    w->keeps_small = keeps_small(w->old, raw);
-    Allocator ours{w, malloc, calloc, realloc, free};
-    set(domain, &ours);
-  }
+  wrap(kMem, get, set);
+  wrap(kObject, get, set);
   return 0;
 }
 

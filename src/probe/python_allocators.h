@@ -1,5 +1,5 @@
 // Python's small objects: pymalloc takes arenas from the system and cuts them up, so malloc never sees an object. Its
-// allocators for the domains MEM and OBJ are wrapped; what they take from malloc meanwhile is part of the object and is
+// allocators for the domains MEM and OBJ are wrapped; what they take from malloc for a small object is part of it and
 // not counted again. Objects from before pass through, as the old allocator gets every call.
 #pragma once
 #include <stdint.h>

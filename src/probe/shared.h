@@ -190,6 +190,8 @@ int millpond_probe_note(const char* json, size_t size);
 void millpond_probe_pause(int on);
 /* malloc_trim(0) of the allocator in use, where it has one; -1: none. */
 int millpond_probe_trim(void);
+/* Bytes that the allocator in use holds free; ~0: it does not tell. */
+uint64_t millpond_probe_free_bytes(void);
 /* Has `call` made by `add_pending` (Py_AddPendingCall) about every so many nanoseconds while the program allocates; null: no more. */
 void millpond_probe_tick(int (*add_pending)(int (*)(void*), void*), int (*call)(void*), uint64_t every_ns);
 

@@ -78,6 +78,22 @@ class Rhythm(unittest.TestCase):
             at = probes._after(at)
         self.assertEqual(found, [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96])
 
+    def test_the_first_probe_costs_three_percent_unless_it_has_something_to_tell(self):
+        saved = probes._done, probes._first_rss, probes.kPerBlock, probes.kLeast, probes.link.free_bytes
+        try:
+            probes._done, probes._first_rss, probes.link.free_bytes = 0, 1 << 50, lambda: 0
+            probes.kPerBlock = 0
+            self.assertTrue(probes._affordable(0))
+            probes.kPerBlock = 1.0  # a second for each object
+            self.assertFalse(probes._affordable(0))
+            probes.link.free_bytes = lambda: 1 << 50
+            self.assertTrue(probes._affordable(0))
+            probes.link.free_bytes = lambda: 0
+            probes._first_rss, probes.kLeast = 1, 0
+            self.assertTrue(probes._affordable(0))
+        finally:
+            probes._done, probes._first_rss, probes.kPerBlock, probes.kLeast, probes.link.free_bytes = saved
+
     def test_the_second_probe_costs_five_percent_unless_the_program_grew_and_later_ones_two(self):
         saved = probes._done, probes._last_end, probes._last_cost, probes._last_rss
         try:

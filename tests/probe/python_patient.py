@@ -8,7 +8,7 @@ import threading
 
 MIB = 1 << 20
 KEEP = []
-probe = ctypes.CDLL(None)
+probe = ctypes.PyDLL(None)  # holds the GIL
 
 
 def watch():

@@ -13,8 +13,6 @@ _last_time = -1e9
 _last = {}
 _sources = []  # functions that return {name: number}, cheap
 _dear = []  # the same, from all objects and how many there are of each type
-full_collections = 0
-collected = 0
 
 
 def add(function):
@@ -26,22 +24,11 @@ def add_dear(function):
     _dear.append(function)
 
 
-def _on_gc(phase, info):
-    global full_collections, collected
-    if phase == "stop":
-        collected += info.get("collected", 0)
-        if info.get("generation") == 2:
-            full_collections += 1
-
-
-def install():
-    gc.callbacks.append(_on_gc)
-
-
 def _cheap():
+    generations = gc.get_stats()
     values = {
-        "gc.collected": collected,
-        "gc.full": full_collections,
+        "gc.collected": sum(generation["collected"] for generation in generations),
+        "gc.full": generations[-1]["collections"],
         "gc.enabled": int(gc.isenabled()),
         "python.blocks": sys.getallocatedblocks(),
         "threads": threading.active_count(),

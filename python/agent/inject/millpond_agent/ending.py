@@ -3,13 +3,12 @@
 import atexit
 import sys
 
-from . import calls, counters, lines, link, periods, state
+from . import calls, lines, link, periods, state
 
 _exception = None
 
 
 def install():
-    counters.install()
     atexit.register(_end)
     sys.excepthook = _chain(sys.excepthook)
 

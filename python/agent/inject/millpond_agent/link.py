@@ -30,6 +30,8 @@ class _Native:
         self.pause.argtypes = [ctypes.c_int]
         self.pause.restype = None
         self.trim = library.millpond_probe_trim
+        self.free_bytes = library.millpond_probe_free_bytes
+        self.free_bytes.restype = ctypes.c_uint64
         self.units_of = library.millpond_probe_units
         self.units_of.restype = ctypes.c_void_p
         self.tick = library.millpond_probe_tick
@@ -131,3 +133,9 @@ def trim():
         return True
     except (AttributeError, OSError):
         return False
+
+
+def free_bytes():
+    """What the allocator holds free; 0 where it does not tell."""
+    told = _native.free_bytes() if _native is not None else 0
+    return told if told < 1 << 47 else 0

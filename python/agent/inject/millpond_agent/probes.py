@@ -1,25 +1,29 @@
 """Probes: gc.collect and malloc_trim together at rounds 4, 8, 16, ... of the leading series, resident size before and after each: what
 gc gives back was garbage in cycles, what trim gives back was free already. They must not cure the patient, so they are few, and
-they take at most 2 % of the time. The first is always made; the second costs at most 5 %, or comes all the same when the program grew since the first: a short
-run has no more than these, and a large framework has so many objects that each takes a good part of a second.
+they take at most 2 % of the time, the first 3 % and the second 5 %. These two come all the same when they have something to tell, because memory grew or much of
+it is free: a short run has no more than these, and a large framework has so many objects that each takes a good part of a second.
 Between them lighter looks at what the user's code holds (holders.py) at rounds 2, 3, 4, 6, 8, 12, 16, ..."""
 
 import gc
 import os
+import sys
 import time
 from collections import Counter
 
 from . import calls, counters, holders, link, state
 
 enabled = os.environ.get("MILLPOND_PROBES", "1") != "0"
-kShare = 0.02
-kSecondShare = 0.05
-kGrown = 0.015  # of resident memory
+kFirstShare, kSecondShare, kShare = 0.03, 0.05, 0.02
+kFirstGrown, kGrown, kFree, kLeast = 0.01, 0.015, 0.05, 5 << 20  # of resident memory; bytes
+kPerBlock = 2e-7  # seconds of a probe for each object of Python: 0.31 s were seen for 1.5 million
+kAskEvery = 0.25
 _page = os.sysconf("SC_PAGE_SIZE")
 _done = 0
 _last_end = None
 _last_cost = 0.0
 _last_rss = None
+_first_rss = None  # when rounds began
+_next_question = -1e9
 _last_garbage = False  # the last probe found garbage in cycles: the next one looks of what types
 _scan_seconds = 0.0
 
@@ -31,6 +35,7 @@ def rss():
 
 def after_period(series, now):
     """Called at every period mark."""
+    global _first_rss
     from . import periods
 
     if series.count < series.next_scan and series.count < series.next_probe:
@@ -38,7 +43,9 @@ def after_period(series, now):
     if periods.leader() is not series or not holders.lock.acquire(False):
         return
     try:
-        if series.count >= series.next_probe and now - series.first >= 0.5 and _affordable(now):
+        if _first_rss is None:
+            _first_rss = rss()
+        if _is_time(series, now):
             while series.next_probe <= series.count:
                 series.next_probe *= 2
             series.next_scan = max(series.next_scan, _after(series.count))
@@ -63,13 +70,25 @@ def _after(count):
     return step * 3 // 2 if count < step * 3 // 2 else step * 2
 
 
+def _is_time(series, now):
+    global _next_question
+    if series.count < series.next_probe or now < max(series.first + 0.5, _next_question):
+        return False
+    _next_question = now + kAskEvery
+    return _affordable(now)
+
+
 def _affordable(now):
-    if _last_end is None:
-        return True
+    if _done == 0:
+        return kPerBlock * sys.getallocatedblocks() <= kFirstShare * state.elapsed() or _grew(_first_rss, kFirstGrown) or link.free_bytes() > max(kLeast, kFree * rss())
     since = now - _last_end
-    if _done < 2:
-        return since > _last_cost and (_last_cost <= kSecondShare * since or rss() - _last_rss > max(5 << 20, kGrown * _last_rss))
+    if _done == 1:
+        return since > _last_cost and (_last_cost <= kSecondShare * since or _grew(_last_rss, kGrown))
     return _last_cost <= kShare * since
+
+
+def _grew(since, share):
+    return rss() - since > max(kLeast, share * since)
 
 
 def _look(series):

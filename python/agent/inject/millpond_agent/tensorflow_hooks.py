@@ -1,10 +1,11 @@
 """TensorFlow: traces of tf.functions, calls of them, gradients of tapes, tf.data stages, the gradient registry and live graphs."""
 
+import functools
 import sys
 import weakref
 
 from . import calls, counters, frames, holders, link, periods, state
-from .wrapping import watch
+from .wrapping import around, hide, replace, watch
 
 kStages = ("cache", "shuffle", "prefetch", "map", "interleave", "from_generator", "from_tensor_slices", "from_tensors", "repeat", "batch",
            "padded_batch", "list_files", "snapshot")
@@ -110,20 +111,32 @@ def _tracing(module):
 
 
 def _called(args, kwargs):
-    here = state.here
-    if here.phase or here.tracing:
-        return False
     link.units[link.CALL] += 1
-    return True
 
 
 def _call_done(token, args, kwargs):
-    if token:
-        periods.period("call", "tf.function")
+    periods.period("call", "tf.function")
 
 
 def _function(module):
-    watch(module.Function, "__call__", _called, _call_done)
+    """Calls of a tf.function by the user; those of fit and of another function pass with as little as can be."""
+
+    def wrap(function):
+        watched = around(function, _called, _call_done)
+
+        @functools.wraps(function)
+        def __call__(self, *args, **kwargs):
+            try:
+                here = state.here
+                inside = here.phase or here.tracing
+            except Exception:  # the interpreter is being taken down
+                inside = True
+            return (function if inside else watched)(self, *args, **kwargs)
+
+        __call__.__millpond__ = True
+        return hide(__call__)
+
+    replace(module.Function, "__call__", wrap)
 
 
 def _gradient_done(token, args, kwargs):
