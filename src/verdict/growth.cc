@@ -59,6 +59,19 @@ Trend within_segments(const Series& rss, const Evidence& evidence, const Periods
   return t;
 }
 
+/// It falls by half of what it rises, or more, where no probe is the reason.
+bool comes_and_goes(const Series& rss, const Evidence& evidence, const Periods& periods) {
+  double up = 0, down = 0;
+  for (size_t i = 1; i < rss.size(); ++i) {
+    const bool probed = std::ranges::any_of(evidence.probes, [&](const Probe& probe) {
+      const double at = periods.at(probe.t);
+      return rss.x[i - 1] <= at && at < rss.x[i];
+    });
+    if (!probed) (rss.y[i] > rss.y[i - 1] ? up : down) += std::abs(rss.y[i] - rss.y[i - 1]);
+  }
+  return down > 0.5 * up;
+}
+
 void read_probes(const Evidence& evidence, const Periods& periods, Growth& g) {
   g.floors = floors(evidence, periods);
   const size_t n = g.floors.size();
@@ -282,6 +295,7 @@ Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& 
   const Series rss = periods.rss.since(periods.warm);
   g.rss = fill_dips(rss, evidence, periods).trend();
   if (!evidence.probes.empty()) g.segments = within_segments(rss, evidence, periods), g.segments.jumps = g.rss.jumps;
+  g.wanders = comes_and_goes(rss, evidence, periods);
   g.has_live = periods.live.since(periods.warm).size() >= 4;
   if (g.has_live) g.live = periods.live.since(periods.warm).trend();
   g.has_sampled = sites.total.since(periods.warm).size() >= 3;

@@ -33,6 +33,7 @@ struct Growth {
   Trend live, sampled, tree;
   bool has_live = false, has_sampled = false;
   bool by_tree = false;  // the growth is in the children
+  bool wanders = false;  // resident memory comes and goes by itself from period to period
 
   Series floors;  // after gc and trim
   double floor_slope = 0;

@@ -63,6 +63,15 @@ double certainty(const Growth& g) {
   return std::clamp(sure, 0.3, 0.99);
 }
 
+/// Of a program that says nothing of its rounds.
+Rhythm own_rhythm(const Case& c) {
+  if (c.periods.unit != Unit::kSecond) return {};
+  std::vector<double> t, rss;
+  for (const OsPoint& point : c.evidence.os)
+    if (point.rss && point.t >= c.periods.warm) t.push_back(point.t), rss.push_back(double(point.rss->value));
+  return rhythm(t, rss);
+}
+
 void measure_leak(const Case& c, const Match& m, bool main, Finding& f) {
   const Growth& g = c.growth;
   const double part =
@@ -93,6 +102,9 @@ void measure_leak(const Case& c, const Match& m, bool main, Finding& f) {
                     format("{} rises by {} every {} ({} to {} at 90 %), over {} of them after warm-up", g.measure,
                            amount(f.bytes_per_unit), to_string(f.unit), amount(f.bytes_per_unit_range.low),
                            amount(f.bytes_per_unit_range.high), thousands(f.units_seen)));
+  if (const Rhythm found = own_rhythm(c); found.every > 0)
+    f.evidence.push_back(format("memory has a rhythm of its own: its shape comes again every {:.2f} s (correlation {:.2f}), and each time {} stay",
+                                found.every, found.strength, amount(g.slope.value * found.every)));
   for (const std::string& proof : g.proofs) f.evidence.push_back(proof);
   for (const std::string& veto : g.vetoes) f.evidence.push_back("against it: " + veto);
   f.forecast = forecast(c);

@@ -28,6 +28,29 @@ Line least_squares(std::span<const double> x, std::span<const double> y) {
   return {my - b * mx, b, yy > 0 ? xy * xy / (xx * yy) : 0};
 }
 
+/// y at even distances from the first x to the last, each as it was last seen, less the straight line through them.
+struct Even {
+  double step = 0;
+  std::vector<double> y;
+};
+Even without_trend(std::span<const double> x, std::span<const double> y) {
+  constexpr size_t kMost = 2048;
+  std::vector<double> gaps;
+  for (size_t i = 1; i < x.size(); ++i) gaps.push_back(x[i] - x[i - 1]);
+  const double length = x.empty() ? 0 : x.back() - x.front();
+  Even even{std::max(median(gaps), length / kMost), {}};
+  if (!(even.step > 0)) return {};
+  std::vector<double> at;
+  for (size_t i = 0, next = 0; double(i) * even.step <= length; ++i) {
+    at.push_back(double(i) * even.step);
+    while (next < x.size() && x[next] - x.front() <= at.back() + 0.5 * even.step) ++next;
+    even.y.push_back(y[next - 1]);
+  }
+  const Line line = least_squares(at, even.y);
+  for (size_t i = 0; i < at.size(); ++i) even.y[i] -= line.a + line.b * at[i];
+  return even;
+}
+
 }  // namespace
 
 double median(std::vector<double> v) {
@@ -110,6 +133,33 @@ UnitFit fit_unit(std::span<const double> count, std::span<const double> y) {
   const double usual = median(gains);
   for (double g : gains) fit.varies |= std::abs(g - usual) > 0.2 * std::max(1.0, usual);
   return fit;
+}
+
+Rhythm rhythm(std::span<const double> x, std::span<const double> y) {
+  constexpr double kEnough = 0.6, kApart = 0.1, kAlmost = 0.9;
+  const Even even = without_trend(x, y);
+  const size_t n = even.y.size();
+  if (n < 32) return {};
+  std::vector<double> r;  // by lag
+  for (size_t lag = 0; lag <= n / 4 + 1; ++lag) {
+    double sum = 0;
+    for (size_t i = lag; i < n; ++i) sum += even.y[i] * even.y[i - lag];
+    r.push_back(sum / double(n - lag));
+    if (r[0] <= 0) return {};
+  }
+  for (double& value : std::span(r).subspan(1)) value /= r[0];
+  // Near itself everything is alike: a round begins where that has ended, and it is the first of equal ones.
+  size_t lag = 1;
+  while (lag < n / 4 && r[lag] > kApart) ++lag;
+  const auto rest = std::span(r).subspan(lag, n / 4 + 1 - lag);
+  const double highest = *std::ranges::max_element(rest);
+  for (lag = std::max<size_t>(lag, 3); lag <= n / 4; ++lag) {
+    if (r[lag] < kEnough || r[lag] < kAlmost * highest || r[lag] < r[lag - 1] || r[lag] < r[lag + 1]) continue;
+    const double bend = r[lag - 1] - 2 * r[lag] + r[lag + 1];
+    const double between = bend < 0 ? 0.5 * (r[lag - 1] - r[lag + 1]) / bend : 0;  // the top of the parabola
+    return {(double(lag) + between) * even.step, std::min(1.0, r[lag])};
+  }
+  return {};
 }
 
 }  // namespace millpond::verdict

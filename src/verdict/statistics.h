@@ -57,4 +57,11 @@ struct UnitFit {
 };
 UnitFit fit_unit(std::span<const double> count, std::span<const double> y);
 
+/// A shape that comes again every so many of x, found by autocorrelation of y less its straight line.
+struct Rhythm {
+  double every = 0;     // 0: none, or fewer than four times
+  double strength = 0;  // correlation with itself one round later, 0.6..1
+};
+Rhythm rhythm(std::span<const double> x, std::span<const double> y);
+
 }  // namespace millpond::verdict

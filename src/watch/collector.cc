@@ -93,11 +93,13 @@ struct Kept {
 };
 
 struct Watched {
-  Watched(SharedView v, std::string p, RowId id, Pid process_id) : view(std::move(v)), path(std::move(p)), process(id), pid(process_id) {}
+  Watched(SharedView v, std::string p, RowId id, const Shared& h) : view(std::move(v)), path(std::move(p)), process(id), pid{h.pid}, start_ns(h.start_ns) {}
   SharedView view;
   std::string path;
   RowId process;
   Pid pid;
+  uint64_t start_ns;
+  bool replaced = false;  // by exec: a shell, or the shim that chooses a Python, became the program; what lay in its memory is gone
   std::map<uint32_t, RowId> sites;
   Symbols symbols;
   std::map<std::pair<std::string, uint64_t>, runfile::FrameRow> native;  // (module, offset) as written
@@ -294,7 +296,9 @@ class Collector {
       const Shared h = view->header();
       std::string name = process_name({h.pid});
       const RowId process = writer_->add(runfile::Process{{}, h.pid, h.parent, clean(name), std::min(t, seconds_at(h.start_ns))});
-      watched_.emplace_back(std::move(*view), path, process, Pid{h.pid});
+      Watched& added = watched_.emplace_back(std::move(*view), path, process, h);
+      for (Watched& w : watched_)
+        if (w.pid == added.pid && w.process.value != process.value) (w.start_ns < added.start_ns ? w : added).replaced = true;
     }
   }
 
@@ -436,7 +440,7 @@ class Collector {
 
   void timer_marks(double t) {
     for (Watched& w : watched_) {
-      if (w.ended) continue;
+      if (w.ended || w.replaced) continue;
       const bool peak = w.pid == main_pid() && rss_.value > w.peak.value + std::max<int64_t>(w.peak.value / 20, 8 << 20) && t > w.peak_t + 1;
       const bool timer = !w.marked && t >= w.next_timer;
       if (!peak && !timer) continue;
@@ -460,7 +464,7 @@ class Collector {
   // The program has ended, or is left alone: what its table still says, and totals and names for its sites.
   void last_words(Watched& w) {
     const double t = elapsed();
-    if (!w.ended) keep(w, "end", "killed", 0, false, mark_from_outside(w, w.pid == main_pid() ? rss_ : Bytes{}), t);
+    if (!w.ended && !w.replaced) keep(w, "end", "killed", 0, false, mark_from_outside(w, w.pid == main_pid() ? rss_ : Bytes{}), t);
     for (const auto& [kind, phase] : w.open_phases) writer_->end_phase(phase, t);
     for (const auto& [stack, site] : w.sites)
       if (const std::optional<Stack> s = w.view.stack(stack); s && !(s->total_bytes >> 57) && !(s->freed_bytes >> 57) && !(s->total_blocks >> 57))

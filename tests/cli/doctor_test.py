@@ -226,7 +226,7 @@ class Watch(Doctor):
         self.assertEqual(found["verdict"], "leak", found["sentence"])
         self.assertGreater(found["peak_rss"], 200e6)
 
-    def test_a_program_that_says_nothing_is_looked_at_by_the_clock(self):
+    def test_a_program_that_says_nothing_is_looked_at_by_the_clock_also_when_shells_became_it(self):
         text = """\
             import time
             class Archive:
@@ -240,7 +240,10 @@ class Watch(Doctor):
                     time.sleep(0.1)
             work(Archive())
             """
-        found, done = self.watched(textwrap.dedent(text))
+        self.write("program.py", text)
+        self.millpond("watch", "--json", "result.json", "--", "sh", "-c", """exec sh -c 'exec "$0" program.py' "$0" """, sys.executable)
+        with open(self.path("result.json")) as file:
+            found = json.load(file)
         finding = found["findings"][0]
         self.assertEqual((found["verdict"], finding["cause"], finding["unit"]), ("leak", "C14", "call"), found["sentence"])
         self.assertEqual((finding["blame"]["line"], finding["blame"]["function"]), (6, "Archive.add"))

@@ -95,3 +95,42 @@ TEST_CASE("theil_sen: where nearly all values are the same the slope is exactly 
   for (int i = 0; i < 400; ++i) y[size_t(i)] = i % 2 ? 1000 + 7 * i : 50;  // half of them: not so short
   CHECK(theil_sen(x, y).range.high > 0);
 }
+
+TEST_CASE("rhythm: a staircase, a sawtooth and uneven times are found, with the length of a round") {
+  Random random(5);
+  for (const double every : {0.4, 1.3, 7.0}) {
+    std::vector<double> x, stairs, teeth;
+    for (int i = 0; i < 600; ++i) {
+      x.push_back(i * 0.05 * (every > 2 ? 4 : 1) + 0.02 * random.uniform());
+      const double rounds = x.back() / every;
+      stairs.push_back(3e6 * std::floor(rounds) + 1e5 * random.uniform());
+      teeth.push_back(2e7 * (rounds - std::floor(rounds)) + 1e6 * rounds + 1e6 * random.uniform());
+    }
+    for (const std::vector<double>& y : {stairs, teeth}) {
+      const Rhythm found = rhythm(x, y);
+      CHECK(found.every == doctest::Approx(every).epsilon(0.05));
+      CHECK(found.strength >= 0.6);
+    }
+  }
+}
+
+TEST_CASE("rhythm: lines, one step, noise and random walks have none") {
+  Random random(7);
+  const std::vector<double> x = count(400);
+  std::vector<double> line, step;
+  for (double at : x) line.push_back(3 * at), step.push_back(at < 130 ? 0 : 1e8);
+  CHECK(rhythm(x, line).every == 0);
+  CHECK(rhythm(x, step).every == 0);
+  CHECK(rhythm(std::vector<double>{}, std::vector<double>{}).every == 0);
+  CHECK(rhythm(std::vector<double>(50, 1.0), std::vector<double>(50, 1.0)).every == 0);
+  int noise = 0, walks = 0;
+  for (int seed = 0; seed < 200; ++seed) {
+    std::vector<double> loud, walk{0};
+    for (size_t i = 0; i < x.size(); ++i) loud.push_back(random.uniform());
+    for (size_t i = 1; i < x.size(); ++i) walk.push_back(walk.back() + random.uniform() - 0.5);
+    noise += rhythm(x, loud).every > 0;
+    walks += rhythm(x, walk).every > 0;
+  }
+  CHECK(noise == 0);
+  CHECK(walks <= 10);  // one in twenty
+}

@@ -21,7 +21,7 @@ std::optional<Retention> retention(const Case& c) {
     const double rises = std::max(g.rss.rises() ? g.rss.total : 0,
                                   g.segments.rises() ? g.segments.slope.value * double(c.periods.size()) : 0);
     const bool enough = g.returned >= std::max(20e6, 0.05 * rss) && rises >= std::max(20e6, 0.03 * g.level);
-    if (g.course == Course::kFreed && enough && g.returned > 0.4 * c.periods.length() * g.segments.slope.value / 2)
+    if (g.course == Course::kFreed && !g.wanders && enough && g.returned > 0.4 * c.periods.length() * g.segments.slope.value / 2)
       return Retention{g.returned, true, how};
     return {};
   }

@@ -336,6 +336,9 @@ def newest(thing, added):
         size = base.__len__(thing)
         step = max(1, min(added, size) // 6)
         return [(None, base.__getitem__(thing, size - 1 - index)) for index in range(0, min(added, size), step)][:6]
+    items = sizes.ring_items(thing)
+    if items is not None:
+        return [(None, value) for value in items[: -min(added, len(items)) - 1 : -1][:6]]
     base = set if issubclass(kind, set) else frozenset
     return [(None, value) for value in islice(base.__iter__(thing), 6)]
 

@@ -336,6 +336,12 @@ class Walk:
             if sizes.module_of(kind).startswith("torch") and getattr(thing, "grad_fn", None) is not None:
                 self._measure(thing, way, "graph", len(sizes.graph_of(thing)))
             return
+        items = sizes.ring_items(thing)
+        if items is not None:
+            self._measure(thing, way, "container", len(items))
+            for index, value in enumerate(items if len(items) <= kItems else items[:kFirst]):
+                self.meet(value, Way(way, "item", index, library=way.library))
+            return
         user = is_user_type(kind)
         library = 0 if user else way.library + 1
         if library > 3 or deep >= kDepth:
