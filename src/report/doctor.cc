@@ -146,6 +146,17 @@ std::string sparkline(const std::vector<double>& values, int width) {
   return text;
 }
 
+namespace {
+
+/// How the program ended, unless all was well.
+std::string ending(const Evidence& e) {
+  if (e.signal == 9) return "was killed (signal 9): by the system when memory ran out, or by somebody; the report is of the time before";
+  if (e.signal) return format("was ended by signal {}; the report is of the time before", *e.signal);
+  return e.exit_code.value_or(0) ? format("ended with exit code {}; the report is of the time before", *e.exit_code) : "";
+}
+
+}  // namespace
+
 std::string doctor_text(const Evidence& e, const Verdict& v, const runfile::Meta& meta, const TextStyle& style) {
   Page page(style);
   std::string kind(to_string(v.kind));
@@ -158,6 +169,7 @@ std::string doctor_text(const Evidence& e, const Verdict& v, const runfile::Meta
   if (!series.empty())
     page.line("memory", format("{}  {} at the start, peak {}, {} at the end ({})", sparkline(series, 24), to_bytes(series.front()), e.peak_rss,
                                to_bytes(series.back()), duration(e.seconds)));
+  page.line("program", ending(e));
   gpu_lines(page, e);
   if (!v.would_settle.empty()) page.line("to settle", v.would_settle);
   bool small = false;

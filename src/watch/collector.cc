@@ -31,6 +31,7 @@ constexpr double kTick = 0.05, kTreeEvery = 1, kTimerEvery = 0.25, kCommitEvery 
 constexpr size_t kMostMarks = 512, kMostSites = 300, kMostStates = 200000, kMostPhases = 20000;
 constexpr int64_t kMostPoints = 4000;
 constexpr size_t kMostProcesses = 256;
+constexpr size_t kMostNoteBytes = 16 << 20;  // an agent of ours says less than a megabyte in ten hours; a program may call what the agent calls
 
 uint64_t now_ns() {
   timespec t{};
@@ -309,7 +310,8 @@ class Collector {
       switch (r->kind) {
         case kRecordMark: take(w, r->mark, seconds_at(r->t_ns)); break;
         case kRecordNote:
-          if (!writer_->add(runfile::NoteRow{seconds_at(r->t_ns), w.process, clean(r->note)})) ++lost_notes_;
+          note_bytes_ += r->note.size();
+          if (note_bytes_ > kMostNoteBytes || !writer_->add(runfile::NoteRow{seconds_at(r->t_ns), w.process, clean(r->note)})) ++lost_notes_;
           break;
         case kRecordModule: w.symbols.add(r->module); break;
       }
@@ -553,6 +555,7 @@ class Collector {
   int64_t gpu_looks_ = 0, gpu_stride_ = 1;  // of so many looks one is written
   size_t phases_ = 0, states_ = 0;
   int processes_ = 1, lost_notes_ = 0;
+  size_t note_bytes_ = 0;
   bool had_children_ = false;
   std::string last_mark_, growth_kind_;
   std::map<std::string, std::vector<double>> growth_;

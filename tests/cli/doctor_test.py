@@ -269,6 +269,21 @@ class Watch(Doctor):
         self.assertLess(os.path.getsize(self.path("long.pond")), 20_000_000)
         self.assertNotEqual(found["verdict"], "leak", found["sentence"])
 
+    def test_a_program_that_says_too_much_cannot_fill_the_disk(self):
+        text = """\
+            import ctypes, json, time
+            note = ctypes.CDLL(None).millpond_probe_note
+            note.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+            text = json.dumps({"note": "counters", "values": {}, "more": "x" * 100_000}).encode()
+            for epoch in range(400):
+                note(text, len(text))
+                time.sleep(0.005)
+                print(f"epoch {epoch}")
+            """
+        found, done = self.watched(textwrap.dedent(text), "-o", "loud.pond")
+        self.assertLess(os.path.getsize(self.path("loud.pond")), 20_000_000)
+        self.assertGreater(found["dropped_events"], 100)
+
     def test_ctrl_c_reaches_the_program_and_keeps_the_report(self):
         self.write("program.py", LEAK.replace("13", "1000"))
         process = subprocess.Popen([MILLPOND, "watch", "--", sys.executable, "program.py"], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

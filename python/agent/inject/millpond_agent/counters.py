@@ -1,4 +1,4 @@
-"""Counters: numbers that frameworks and the process keep anyway. The cheap ones go with periods (about two notes in a second), the dear
+"""Counters: numbers that frameworks and the process keep anyway. The cheap ones go with periods (about two notes in a second, fewer as a run gets long), the dear
 ones with probes. Only what changed is said."""
 
 import gc
@@ -9,6 +9,7 @@ import threading
 from . import link, state
 
 kEvery = 0.5
+kShare = 1 / 2000  # of the time so far: some thousand notes in any run, however long
 _last_time = -1e9
 _last = {}
 _sources = []  # functions that return {name: number}, cheap
@@ -47,7 +48,7 @@ def _cheap():
 
 def say(now):
     global _last_time
-    if now - _last_time < kEvery:
+    if now - _last_time < max(kEvery, kShare * state.elapsed()):
         return
     _last_time = now
     with state.own_work():
