@@ -115,15 +115,17 @@ nlohmann::ordered_json gpu_json(const Evidence& e) {
 
 }  // namespace
 
-double Explained::share() const {
-  return resident.value ? std::min(1.0, double(blocks.value + free.value + files.value) / double(resident.value)) : 1;
-}
+Bytes Explained::all() const { return std::min(resident, in_use + free + files); }
+
+double Explained::share() const { return resident.value ? double(all().value) / double(resident.value) : 1; }
 
 std::optional<Explained> explained(const Evidence& e, const runfile::Meta& meta) {
   for (auto m = e.marks.rbegin(); m != e.marks.rend(); ++m) {
     if (m->sites.empty() || !m->rss || m->kind == "end") continue;  // at its end a program has given much back
-    Explained x{*m->rss, {}, m->heap_free.value_or(Bytes{}), to_bytes(number(meta, "file_rss"))};
-    for (const verdict::SiteState& s : m->sites) x.blocks += s.bytes;
+    Explained x{*m->rss, {}, {}, m->heap_free.value_or(Bytes{}), to_bytes(number(meta, "file_rss"))};
+    for (const verdict::SiteState& s : m->sites) x.with_line += s.bytes;
+    const Bytes told = m->heap_in_use.value_or(Bytes{}) + m->heap_mapped.value_or(Bytes{}) + m->python_arenas.value_or(Bytes{});
+    x.in_use = std::max(told, x.with_line);
     return x;
   }
   return {};
@@ -205,9 +207,8 @@ std::string doctor_text(const Evidence& e, const Verdict& v, const runfile::Meta
   for (const verdict::Advice& a : v.advice) page.line("advice", a.text + (a.place ? " (" + place_text(*a.place) + ")" : ""));
   page.plain("\n");
   if (const std::optional<Explained> x = explained(e, meta))
-    page.line("explained", format("{} of {} ({:.1f} %): live blocks {}, free in the allocator {}, files {}",
-                                  Bytes{std::min(x->resident.value, x->blocks.value + x->free.value + x->files.value)}, x->resident, x->share() * 100, x->blocks,
-                                  x->free, x->files));
+    page.line("explained", format("{} of {} ({:.1f} %): in use {} ({} of it with its line), free in the allocator {}, files {}", x->all(), x->resident,
+                                  x->share() * 100, x->in_use, std::min(x->in_use, x->with_line), x->free, x->files));
   const double cost = number(meta, "overhead.probe_cpu_s") + e.agent_seconds;
   const bool sampled = meta.contains("sampling.samples");  // not by the engine: it knows
   if (sampled)

@@ -23,9 +23,12 @@ nlohmann::ordered_json doctor_json(const verdict::Evidence& evidence, const verd
 /// ▁▂▃▅▇ of a series, at most `width` characters.
 std::string sparkline(const std::vector<double>& values, int width);
 
-/// Of the resident memory at the last snapshot: sampled blocks, what allocators hold free, file pages; nothing by subtraction.
+/// Of the resident memory at the last snapshot: what allocators say is in use, what they hold free, file pages; nothing by
+/// subtraction. The sampled blocks, whose lines are known, are a part of what is in use; where allocators say nothing they
+/// stand for it.
 struct Explained {
-  Bytes resident, blocks, free, files;
+  Bytes resident, in_use, with_line, free, files;
+  Bytes all() const;  // not more than is resident
   double share() const;
 };
 std::optional<Explained> explained(const verdict::Evidence& evidence, const runfile::Meta& meta);

@@ -398,13 +398,14 @@ Json measured(const RunContents& run) {
   if (run.engine) {
     for (auto r = run.os.rbegin(); r != run.os.rend(); ++r)
       if (r->rss && r->explained) {
-        explained_json = {{"resident", r->rss->value}, {"explained", std::min(r->explained->value, r->rss->value)}, {"blocks", nullptr}, {"free", nullptr}, {"files", nullptr}};
+        explained_json = {{"resident", r->rss->value}, {"explained", std::min(r->explained->value, r->rss->value)}, {"blocks", nullptr}, {"with_line", nullptr}, {"free", nullptr}, {"files", nullptr}};
         break;
       }
   } else if (const std::optional<Explained> x = explained(e, run.meta)) {
     explained_json = {{"resident", x->resident.value},
-                      {"explained", std::min(x->resident.value, x->blocks.value + x->free.value + x->files.value)},
-                      {"blocks", x->blocks.value},
+                      {"explained", x->all().value},
+                      {"blocks", x->in_use.value},
+                      {"with_line", x->with_line.value},
                       {"free", x->free.value},
                       {"files", x->files.value}};
   }

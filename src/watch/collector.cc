@@ -197,6 +197,11 @@ class Collector {
     if (!rss || rss->value == 0) return;  // a zombie, about to be waited for
     rss_ = *rss;
     peak_ = std::max(peak_, *rss);
+    if (t >= next_totals_) {
+      next_totals_ = t + (t < 10 ? 0.2 : 1);  // a short run ends soon after it has loaded its libraries
+      const std::optional<MemoryTotals> now = totals_of_status();
+      if (now && now->resident.value > 0) swap_ = now->swap, files_ = now->file + now->shared;  // a zombie has none of it
+    }
     if (t < next_point_) return;
     next_point_ = t + point_every_;
     writer_->add(runfile::OsRow{.t = t,
@@ -223,8 +228,6 @@ class Collector {
     }
     had_children_ = had_children_ || children;
     look_at_gpus(t, tree);
-    const std::optional<MemoryTotals> now = totals_of_status();
-    if (now && now->resident.value > 0) swap_ = now->swap, files_ = now->file + now->shared;  // a zombie has none of it
   }
 
   /// True once: when they can be asked.
@@ -547,7 +550,7 @@ class Collector {
   Bytes rss_, peak_;
   std::optional<Bytes> swap_;
   Bytes files_;  // resident pages that have a file behind them
-  double next_point_ = 0, point_every_ = kTick, detail_seconds_ = 0, next_detail_ = 0;
+  double next_point_ = 0, next_totals_ = 0, point_every_ = kTick, detail_seconds_ = 0, next_detail_ = 0;
   int64_t points_ = 0, tree_points_ = 0, gpu_points_ = 0;
   std::future<std::unique_ptr<Gpus>> opening_gpus_;
   std::unique_ptr<Gpus> gpus_;

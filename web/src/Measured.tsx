@@ -17,7 +17,7 @@ export function Measured({run}: {run: Run}) {
   const x = m.explained;
   const cost = m.probe_seconds + m.agent_seconds;
   const engine = run.data.source === "engine";
-  const error = samplingError(x?.blocks ?? 0, m.interval);
+  const error = samplingError(x?.with_line ?? 0, m.interval);
   return (
     <section class="card" id="measured" aria-labelledby="measured-title">
       <div class="section-head"><h2 id="measured-title">What was measured, and how sure it is</h2></div>
@@ -34,7 +34,7 @@ export function Measured({run}: {run: Run}) {
             )}
           </div>
           {x.blocks !== null && (
-            <div class="keys"><span><i class="swatch" style={{background: "var(--band-0)"}} />live blocks {bytes(x.blocks)}</span><span><i class="swatch" style={{background: "var(--retained)"}} />free in the allocator {bytes(x.free ?? 0)}</span><span><i class="swatch" style={{background: "var(--rest)"}} />files {bytes(x.files ?? 0)}</span></div>
+            <div class="keys"><span><i class="swatch" style={{background: "var(--band-0)"}} />in use {bytes(x.blocks)}{x.with_line !== null && `, ${bytes(Math.min(x.blocks, x.with_line))} of it with its line`}</span><span><i class="swatch" style={{background: "var(--retained)"}} />free in the allocator {bytes(x.free ?? 0)}</span><span><i class="swatch" style={{background: "var(--rest)"}} />files {bytes(x.files ?? 0)}</span></div>
           )}
         </>
       )}

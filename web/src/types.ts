@@ -142,7 +142,7 @@ export interface MeasuredData {
   samples: number;
   interval: number;
   dropped: number;
-  explained: {resident: number; explained: number; blocks: number | null; free: number | null; files: number | null} | null;
+  explained: {resident: number; explained: number; blocks: number | null; with_line: number | null; free: number | null; files: number | null} | null;
   probe_seconds: number;
   agent_seconds: number;
   collector_seconds: number;
