@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "probe/cells.h"
 #include "probe/early.h"
 #include "probe/file.h"
 #include "probe/live.h"
@@ -34,11 +35,23 @@ inline __attribute__((always_inline)) void* allocate(size_t size, const void* ca
   if (__builtin_expect(passes(size), 1)) return call();
   return decide_and_allocate(size, caller, call);
 }
+// malloc and calloc also serve the sampled objects of Python.
+template <class Call>
+__attribute__((noinline)) void* cell_or_decide(size_t size, const void* caller, Call call) {
+  if (me.cell) {
+    me.cell = 0;
+    me.left = kForever;
+    void* cell = size == cells::kAsked ? cells::take() : nullptr;
+    return cell ? cell : call();
+  }
+  return decide_and_allocate(size, caller, call);
+}
 
 // The record goes first: once the block is free another thread may get it, and record it anew.
 __attribute__((noinline)) void free_recorded(void* block) {
   if (early::holds(block)) return;
   live::remove(block);
+  if (cells::holds(block)) return cells::give(block);
   real::free(block);
 }
 inline __attribute__((always_inline)) void give_back(void* block) {
@@ -48,6 +61,13 @@ inline __attribute__((always_inline)) void give_back(void* block) {
 
 __attribute__((noinline)) void* realloc_recorded(void* block, size_t size, const void* caller) {
   if (early::holds(block)) return early::realloc(block, size);
+  if (cells::holds(block)) {
+    void* moved = allocate(size, caller, [=] { return real::malloc(size); });
+    if (!moved) return nullptr;
+    memcpy(moved, block, size < cells::kBytes ? size : cells::kBytes);
+    free_recorded(block);
+    return moved;
+  }
   Live entry;
   const bool known = live::remove(block, &entry);
   void* moved = allocate(size, caller, [=] { return real::realloc(block, size); });
@@ -68,12 +88,13 @@ using namespace millpond::probe;
 #define MP_CALLER __builtin_return_address(0)
 
 MP_EXPORT void* malloc(size_t size) {
-  return allocate(size, MP_CALLER, [=] { return real::malloc(size); });
+  if (__builtin_expect(passes(size), 1)) return real::malloc(size);
+  return cell_or_decide(size, MP_CALLER, [=] { return real::malloc(size); });
 }
 MP_EXPORT void* calloc(size_t count, size_t size) {
   size_t bytes;
-  if (__builtin_mul_overflow(count, size, &bytes)) return real::calloc(count, size);
-  return allocate(bytes, MP_CALLER, [=] { return real::calloc(count, size); });
+  if (__builtin_mul_overflow(count, size, &bytes) || passes(bytes)) return real::calloc(count, size);
+  return cell_or_decide(bytes, MP_CALLER, [=] { return real::calloc(count, size); });
 }
 MP_EXPORT void* realloc(void* block, size_t size) {
   if (__builtin_expect(live::may_hold(block), 0)) return realloc_recorded(block, size, MP_CALLER);

@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 #include <stddef.h>
+#include <string.h>
 
+#include "probe/cells.h"
 #include "probe/file.h"
 #include "probe/live.h"
 #include "probe/mappings.h"
@@ -40,41 +42,71 @@ class Inside {
   uint64_t left_;
 };
 
-template <class Call>
-__attribute__((noinline)) void* decide_and_allocate(size_t size, const void* caller, Call call) {
-  const Weight weight = sampler::decide(size);
-  void* block;
-  {
-    Inside inside;
-    block = call(weight.bytes != 0);
-  }
-  if (weight.bytes && block) sampler::record(block, size, weight, kLivePython, caller);
-  return block;
-}
-
 ArenaAllocator old_arena;
 uint64_t arenas = 0;
 bool wrapped = false;
 
 // pymalloc as it comes, for both domains: it serves small blocks itself and asks malloc for the others, which malloc's
-// hooks see. A small block that is sampled is asked for as a larger one, so it is malloc's too and its end is seen there:
+// hooks see. A small block that is sampled is asked for as a larger one; malloc's hook gives it a cell and sees its end:
 // pymalloc's free stays as it is, and what Python calls most often costs nothing.
 namespace pymalloc {
 
-constexpr size_t kSmall = 512, kNotSmall = kSmall + 1;
+constexpr size_t kSmall = cells::kBytes, kNotSmall = cells::kAsked;
 Allocator old;
+
+// Only a cell: of a block from elsewhere (all cells are used, or somebody has come between Python and malloc since) the
+// end may not be seen.
+void* record(void* block, size_t size, Weight weight, const void* caller) {
+  if (!cells::holds(block)) {
+    file::add(file::shared->lost_live);
+  } else if (!sampler::record(block, size, weight, kLivePython, caller)) {
+    live::mark(block);
+  }
+  return block;
+}
+template <class Call>
+void* in_a_cell(Call call) {
+  Inside inside;
+  me.left = 0;
+  me.cell = 1;
+  void* block = call();
+  me.cell = 0;
+  return block;
+}
+__attribute__((noinline)) void* decide_and_malloc(size_t size, const void* caller) {
+  const Weight weight = sampler::decide(size);
+  if (!weight.bytes) return old.malloc(nullptr, size);
+  return record(in_a_cell([] { return old.malloc(nullptr, kNotSmall); }), size, weight, caller);
+}
+__attribute__((noinline)) void* decide_and_calloc(size_t count, size_t size, const void* caller) {
+  const Weight weight = sampler::decide(count * size);
+  if (!weight.bytes) return old.calloc(nullptr, count, size);
+  return record(in_a_cell([] { return old.calloc(nullptr, 1, kNotSmall); }), count * size, weight, caller);
+}
+__attribute__((noinline)) void* decide_and_realloc(void* block, size_t size, const void* caller) {
+  const Weight weight = sampler::decide(size);
+  void* moved;
+  {
+    Inside inside;
+    moved = old.realloc(nullptr, block, weight.bytes ? kNotSmall : size);
+  }
+  if (!weight.bytes || !moved) return moved;
+  void* cell = in_a_cell([] { return old.malloc(nullptr, kNotSmall); });
+  if (!cell) return moved;
+  memcpy(cell, moved, size);
+  old.free(nullptr, moved);
+  return record(cell, size, weight, caller);
+}
 
 void* malloc(void*, size_t size) {
   if (__builtin_expect(size > kSmall || passes(size), 1)) return old.malloc(nullptr, size);
-  return decide_and_allocate(size, __builtin_return_address(0),
-                             [=](bool sampled) { return old.malloc(nullptr, sampled ? kNotSmall : size); });
+  return decide_and_malloc(size, __builtin_return_address(0));
 }
 void* calloc(void*, size_t count, size_t size) {
   size_t bytes;
   if (__builtin_mul_overflow(count, size, &bytes) || bytes > kSmall || passes(bytes))
     return old.calloc(nullptr, count, size);
-  return decide_and_allocate(bytes, __builtin_return_address(0),
-                             [=](bool sampled) { return old.calloc(nullptr, 1, sampled ? kNotSmall : bytes); });
+  return decide_and_calloc(count, size, __builtin_return_address(0));
 }
 // The hook of malloc takes a recorded block out. It is kept from counting one that was large and becomes small.
 void* realloc(void*, void* block, size_t size) {
@@ -83,8 +115,7 @@ void* realloc(void*, void* block, size_t size) {
     Inside inside;
     return old.realloc(nullptr, block, size);
   }
-  return decide_and_allocate(size, __builtin_return_address(0),
-                             [=](bool sampled) { return old.realloc(nullptr, block, sampled ? kNotSmall : size); });
+  return decide_and_realloc(block, size, __builtin_return_address(0));
 }
 
 }  // namespace pymalloc
@@ -97,12 +128,15 @@ Allocator old_of[kObject + 1];
 const Allocator& old(void* context) { return *static_cast<Allocator*>(context); }
 
 template <class Call>
-inline __attribute__((always_inline)) void* allocate(size_t size, const void* caller, Call call) {
-  if (__builtin_expect(passes(size), 1)) {
+void* allocate(size_t size, const void* caller, Call call) {
+  const Weight weight = passes(size) ? Weight{} : sampler::decide(size);
+  void* block;
+  {
     Inside inside;
-    return call();
+    block = call();
   }
-  return decide_and_allocate(size, caller, [=](bool) { return call(); });
+  if (weight.bytes && block) sampler::record(block, size, weight, kLivePython, caller);
+  return block;
 }
 void* malloc(void* context, size_t size) {
   return allocate(size, __builtin_return_address(0), [=] { return old(context).malloc(old(context).context, size); });

@@ -127,12 +127,13 @@ Weight decide(uint64_t size) {
   return {rounded(double(size) / p), float(1 / p)};
 }
 
-void record(void* block, uint64_t size, Weight weight, LiveKind kind, const void* caller) {
+bool record(void* block, uint64_t size, Weight weight, LiveKind kind, const void* caller) {
   Quiet quiet;
   const uint64_t begin = sys::now_ns(), reserved = __atomic_load_n(&file::reserve_ns, __ATOMIC_RELAXED);
   const uint32_t stack = stacks::here(caller);
   Stack& entry = file::stacks()[stack];
-  if (live::add(block, size, weight, stack, file::since_start_ms(begin), kind)) {
+  const bool added = live::add(block, size, weight, stack, file::since_start_ms(begin), kind);
+  if (added) {
     file::add(entry.total_bytes, weight.bytes);
     file::add(entry.total_blocks, rounded(double(weight.blocks)));
     file::add(file::shared->samples);
@@ -143,6 +144,7 @@ void record(void* block, uint64_t size, Weight weight, LiveKind kind, const void
   spent(end - begin);
   steer(end);
   tick::at(end);
+  return added;
 }
 
 void spent(uint64_t ns) { file::add(file::shared->probe_ns, ns); }

@@ -22,8 +22,8 @@ void start();  // the file is open
 // For a block that did not pass (thread.h). bytes 0: it is not recorded.
 Weight decide(uint64_t size);
 
-// Records a block that decide chose. caller: where the hook returns to.
-void record(void* block, uint64_t size, Weight weight, LiveKind kind, const void* caller);
+// Records a block that decide chose. caller: where the hook returns to. False: there was no room.
+bool record(void* block, uint64_t size, Weight weight, LiveKind kind, const void* caller);
 
 // Time spent, for Shared.probe_ns; that of samples steers T.
 void spent(uint64_t ns);

@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "probe/cells.h"
 #include "probe/codes.h"
 #include "probe/early.h"
 #include "probe/file.h"
@@ -24,8 +25,8 @@ namespace {
 
 bool follow = true;
 
-// live: filter, reach; codes: index, files; lines; mappings; cfi: places, rules; and small things.
-constexpr uint64_t kOwnBytes = (72 + 64 + 256 + 16 + 128 + 128 + 256 + 64 + 32) << 10;
+// live: filter, reach; cells; codes: index, files; lines; mappings; cfi: places, rules; and small things.
+constexpr uint64_t kOwnBytes = (72 + 64 + 8 + 256 + 16 + 128 + 128 + 256 + 64 + 32) << 10;
 
 // The tables of a new file, and what sees them.
 void begin() {
@@ -47,6 +48,8 @@ void begin_as_child() {
   if (!was_open) return;
   live::forget();
   early::each(live::mark);
+  cells::forget();
+  cells::each(live::mark);
   codes::forget();
   python::forget_lines();
   mappings::forget();

@@ -1,4 +1,4 @@
-// What the probe knows of a thread: 64 bytes of thread-local memory that need no constructor and no destructor, so they
+// What the probe knows of a thread: 72 bytes of thread-local memory that need no constructor and no destructor, so they
 // are there in the first call of a thread and in the last one, when its other thread-local objects are gone already.
 #pragma once
 #include <errno.h>
@@ -21,6 +21,7 @@ struct Thread {
   uint64_t resume;  // left before the pause
   uint32_t id;      // of the system
   uint32_t life;    // of the process in which this was set up; another one after fork
+  uint32_t cell;    // 1: the next block of malloc is a sampled object of Python, and left is 0 so that it is met
 };
 
 // initial-exec: reaching it must not allocate.

@@ -30,7 +30,7 @@ Series fill_dips(const Series& rss, const Evidence& evidence, const Periods& per
 Trend within_segments(const Series& rss, const Evidence& evidence, const Periods& periods) {
   constexpr size_t kMost = 1024;
   std::vector<double> slopes;
-  double pairs_of = 0;
+  double variance = 0;  // of Kendall's S: that of independent segments adds up
   size_t begin = 0;
   std::vector<double> cuts;
   for (const Probe& probe : evidence.probes) cuts.push_back(periods.at(probe.t));
@@ -44,14 +44,14 @@ Trend within_segments(const Series& rss, const Evidence& evidence, const Periods
     for (size_t i = begin; i < end; i += stride, ++used)
       for (size_t j = i + stride; j < end && slopes.size() < kMost * kMost; j += stride)
         if (rss.x[j] > rss.x[i]) slopes.push_back((rss.y[j] - rss.y[i]) / (rss.x[j] - rss.x[i]));
-    pairs_of += used;
+    variance += used * (used - 1) * (2 * used + 5) / 18;
     begin = std::min(end + 1, rss.x.size());
   }
   Trend t;
   if (slopes.size() < 3) return t;
   std::ranges::sort(slopes);
   const double n = double(slopes.size());
-  const double spread = 1.645 * std::sqrt(pairs_of * (pairs_of - 1) * (2 * pairs_of + 5) / 18);
+  const double spread = 1.645 * std::sqrt(variance);
   const auto rank = [&](double r) { return slopes[size_t(std::clamp(r, 0.0, n - 1))]; };
   t.slope = {median(slopes), {rank(std::floor((n - spread) / 2) - 1), rank(std::ceil((n + spread) / 2))}};
   t.total = t.slope.value * (rss.x.back() - rss.x.front());
@@ -204,11 +204,12 @@ void witness(const Evidence& evidence, const Notes& notes, const Periods& period
   }
   g.bounded = container_growth(notes, length, true) > 0.5 * g.total;
   if (g.bounded) g.vetoes.push_back("what grows is a container with a limit of its own");
-  if (doubles(periods.live)) {
+  const double kept = container_growth(notes, length, false);
+  // Resident memory that goes up in a straight line is touched bit by bit: then it is an allocator that takes ever larger pieces for what is kept.
+  if (doubles(periods.live) && kept < 0.4 * g.total && g.rss.straight < 0.97) {
     g.bounded = true;
     g.vetoes.push_back("what is in use rose in a few steps, each about twice the one before: a buffer that doubles");
   }
-  const double kept = container_growth(notes, length, false);
   if (kept >= std::max(g.small, 0.4 * g.total))
     g.proofs.push_back(format("a container that nothing empties gains {} every {}",
                               amount(kept / std::max(1.0, length)), to_string(periods.unit)));
@@ -222,6 +223,14 @@ void witness(const Evidence& evidence, const Notes& notes, const Periods& period
       break;
     }
   }
+}
+
+/// By all probes.
+double given_back(const Evidence& evidence, const Periods& periods) {
+  double sum = 0;
+  for (const Probe& probe : evidence.probes)
+    if (!early(probe, periods) && probe.after_trim.value > 0) sum += std::max(0.0, double((probe.rss - probe.after_trim).value));
+  return sum;
 }
 
 /// Cyclic garbage is in use until gc runs: allocators' use rises between probes and falls at them.
@@ -338,12 +347,24 @@ Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& 
       g.measure = g.has_live ? "bytes in use by allocators" : "sampled live bytes";
       g.total = g.slope.value * periods.length();
     } else if (g.has_live && !g.live.slope.vague()) {
-      // Free pages come and go, by probes too: what is in use is known to the byte. It is what is kept, where it lies
-      // within what resident memory shows, or where resident memory between probes runs well ahead of it.
+      // Free pages come and go, by probes too: what is in use is known to the byte. It counts where it lies within what resident memory shows, or
+      // where probes give back more than can have grown, and what resident memory is ahead by is free in the allocator.
+      const bool slack = given_back(evidence, periods) > 0.8 * g.segments.slope.value * periods.at(evidence.probes.empty() ? 0 : evidence.probes.back().t);
+      const double freed = periods.heap_free.since(periods.warm).trend().slope.value;
       const bool within = g.rss.slope.vague() && live > g.rss.slope.range.low && live < 1.1 * g.rss.slope.range.high;
-      const bool behind = live > 0 && g.segments.rises() && !g.segments.slope.vague() && g.segments.slope.value > 1.3 * live &&
-                          g.rss.slope.value < 0.9 * g.segments.slope.value;
-      if (within || behind) g.slope = g.live.slope, g.measure = "bytes in use by allocators";
+      const bool pinned = slack && live > 0 && freed > 0 && g.rss.slope.value > 1.15 * live && std::abs(g.rss.slope.value - live - freed) < 0.3 * g.rss.slope.value;
+      // Where resident memory runs well ahead of it whenever no probe gives memory back, that is what the program takes when nobody watches.
+      const bool ahead = !slack && live > 0 && g.segments.rises() && !g.segments.slope.vague() && g.segments.slope.value > 1.3 * live &&
+                         g.rss.slope.value < 0.9 * g.segments.slope.value;
+      if (ahead) {
+        g.slope = g.segments.slope;
+        g.measure = "resident memory between probes";
+        g.total = g.slope.value * periods.length();
+        g.proofs.push_back(format("of that {} are in use: what is freed among the kept blocks is not used again", amount(live)));
+      } else if (within || pinned) {
+        g.slope = g.live.slope;
+        g.measure = "bytes in use by allocators";
+      }
     }
     if (g.ahead().value > 1.3 * g.slope.value)
       g.proofs.push_back(format("between probes resident memory rises by {} every {}: what is freed among the kept blocks is not used again",

@@ -58,6 +58,10 @@ class Run {
     for (size_t i = 0; i < evidence.marks.size(); ++i) v.push_back(from + by * double(i));
     return live(v);
   }
+  Run& free(const std::vector<double>& values) {
+    for (size_t i = 0; i < values.size(); ++i) evidence.marks[i].heap_free = mb(values[i]);
+    return *this;
+  }
   Run& arenas(double value) {
     for (Mark& m : evidence.marks) m.python_arenas = mb(value);
     return *this;
