@@ -109,6 +109,35 @@ def freed():
     return {}
 
 
+def lives():
+    """Sampled small objects through all that can happen to them: they grow, shrink, are freed, and a forked child frees what it inherited."""
+    import os
+
+    def some(count):
+        rows = [[i] for i in range(count)]
+        for row in rows:
+            row.extend(range(40))  # beyond what pymalloc calls small, and back again
+            del row[3:]
+        return rows + [{i: (i,)} for i in range(count)] + [b"%d" % i * 20 for i in range(count)]
+
+    some(1000)
+    gc.collect()
+    before = sys.getallocatedblocks()
+    kept = some(20000)
+    right = all(row == [i, 0, 1] for i, row in enumerate(kept[:20000])) and kept[-1] == b"19999" * 20
+    codes = []
+    for _ in range(3):
+        child = os.fork()
+        if child == 0:
+            kept.clear()
+            os._exit(len(some(5000)) != 15000)
+        codes.append(os.waitpid(child, 0)[1])
+    kept.clear()
+    del kept
+    gc.collect()
+    return {"right": right, "children": codes, "blocks": sys.getallocatedblocks() - before}
+
+
 def array():
     import numpy
 

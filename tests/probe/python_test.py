@@ -139,6 +139,22 @@ class PythonTest(unittest.TestCase):
         self.assertEqual(self.made_at(run.file, "tuples"), [])
 
     @under_each
+    def test_sampled_objects_grow_shrink_and_are_inherited(self, version, path):
+        for interval in ("1024", "65536"):  # nearly every second object, and as usual
+            run = Run(path, "lives", MILLPOND_INTERVAL=interval)
+            self.assertEqual(run.status, 0, run.errors)
+            self.assertEqual((run.said["right"], run.said["children"]), (True, [0, 0, 0]))
+            self.assertLess(abs(run.said["blocks"]), 200)
+
+    @under_each
+    def test_python_s_other_allocators(self, version, path):
+        for name in ("malloc", "debug", "pymalloc_debug"):
+            run = Run(path, "lives", MILLPOND_INTERVAL="4096", PYTHONMALLOC=name)
+            self.assertEqual((run.status, run.said["right"], run.said["children"]), (0, True, [0, 0, 0]), run.errors)
+            run = Run(path, "freed", PYTHONMALLOC=name)
+            self.assertEqual(self.made_at(run.file, "tuples"), [])
+
+    @under_each
     def test_threads_of_all_kinds_of_frames_under_snapshots(self, version, path):
         run = Run(path, "stress", MILLPOND_INTERVAL="4096")
         self.assertEqual((run.status, run.said["worked"]), (0, 8), run.errors)

@@ -360,7 +360,7 @@ class Walk:
                 if type(part) in (list, dict, set, deque):
                     self.meet(part, Way(way, "inside", "inside of", name, library=library))
         if type(values) is dict:
-            if user and len(values) >= kManyAttributes:
+            if user and len(values) >= (kManyAttributes if way.kind == "item" else 2):  # one with a name may gain them one by one
                 self._measure(values, Way(way, "inside", "attributes of", name, file), "container", len(values))
             for key, value in list(values.items()):
                 if user and type(value) is kind:
