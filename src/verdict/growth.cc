@@ -347,24 +347,16 @@ Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& 
       g.measure = g.has_live ? "bytes in use by allocators" : "sampled live bytes";
       g.total = g.slope.value * periods.length();
     } else if (g.has_live && !g.live.slope.vague()) {
-      // Free pages come and go, by probes too: what is in use is known to the byte. It counts where it lies within what resident memory shows, or
+      // Free pages come and go, by probes too, and how many lie among kept blocks is another number in every run: what is in use is known to the
+      // byte. It is what is kept, where it lies within what resident memory shows, where resident memory between probes runs well ahead of it, or
       // where probes give back more than can have grown, and what resident memory is ahead by is free in the allocator.
       const bool slack = given_back(evidence, periods) > 0.8 * g.segments.slope.value * periods.at(evidence.probes.empty() ? 0 : evidence.probes.back().t);
       const double freed = periods.heap_free.since(periods.warm).trend().slope.value;
       const bool within = g.rss.slope.vague() && live > g.rss.slope.range.low && live < 1.1 * g.rss.slope.range.high;
+      const bool behind = live > 0 && g.segments.rises() && !g.segments.slope.vague() && g.segments.slope.value > 1.3 * live &&
+                          g.rss.slope.value < 0.9 * g.segments.slope.value;
       const bool pinned = slack && live > 0 && freed > 0 && g.rss.slope.value > 1.15 * live && std::abs(g.rss.slope.value - live - freed) < 0.3 * g.rss.slope.value;
-      // Where resident memory runs well ahead of it whenever no probe gives memory back, that is what the program takes when nobody watches.
-      const bool ahead = !slack && live > 0 && g.segments.rises() && !g.segments.slope.vague() && g.segments.slope.value > 1.3 * live &&
-                         g.rss.slope.value < 0.9 * g.segments.slope.value;
-      if (ahead) {
-        g.slope = g.segments.slope;
-        g.measure = "resident memory between probes";
-        g.total = g.slope.value * periods.length();
-        g.proofs.push_back(format("of that {} are in use: what is freed among the kept blocks is not used again", amount(live)));
-      } else if (within || pinned) {
-        g.slope = g.live.slope;
-        g.measure = "bytes in use by allocators";
-      }
+      if (within || behind || pinned) g.slope = g.live.slope, g.measure = "bytes in use by allocators";
     }
     if (g.ahead().value > 1.3 * g.slope.value)
       g.proofs.push_back(format("between probes resident memory rises by {} every {}: what is freed among the kept blocks is not used again",
