@@ -182,7 +182,7 @@ _one_more_step = periods.every("step", "fit")
 
 
 def _batch_ended():
-    link.units[0] += 1  # BATCH
+    link.units[link.BATCH] += 1
     _one_more_step()
 
 
