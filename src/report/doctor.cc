@@ -113,6 +113,13 @@ nlohmann::ordered_json gpu_json(const Evidence& e) {
   return list;
 }
 
+/// How the program ended, unless all was well.
+std::string ending(const Evidence& e) {
+  if (e.signal == 9) return "was killed (signal 9): by the system when memory ran out, or by somebody; the report is of the time before";
+  if (e.signal) return format("was ended by signal {}; the report is of the time before", *e.signal);
+  return e.exit_code.value_or(0) ? format("ended with exit code {}; the report is of the time before", *e.exit_code) : "";
+}
+
 }  // namespace
 
 Bytes Explained::all() const { return std::min(resident, in_use + free + files); }
@@ -147,17 +154,6 @@ std::string sparkline(const std::vector<double>& values, int width) {
   for (double v : columns) text += span <= 0.01 * std::fabs(*most) ? kBars[3] : kBars[std::clamp(int((v - base) / span * 7.999), 0, 7)];
   return text;
 }
-
-namespace {
-
-/// How the program ended, unless all was well.
-std::string ending(const Evidence& e) {
-  if (e.signal == 9) return "was killed (signal 9): by the system when memory ran out, or by somebody; the report is of the time before";
-  if (e.signal) return format("was ended by signal {}; the report is of the time before", *e.signal);
-  return e.exit_code.value_or(0) ? format("ended with exit code {}; the report is of the time before", *e.exit_code) : "";
-}
-
-}  // namespace
 
 std::string doctor_text(const Evidence& e, const Verdict& v, const runfile::Meta& meta, const TextStyle& style) {
   Page page(style);

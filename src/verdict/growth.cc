@@ -84,6 +84,7 @@ void read_probes(const Evidence& evidence, const Periods& periods, Growth& g) {
     g.collected += double(probe.collected);
     const double returned = double((probe.rss - probe.after_trim).value);
     all.push_back(returned);
+    g.returned_by_all += std::max(0.0, returned);
     if (returned > g.returned) {
       g.returned = returned;
       g.returned_rss = double(probe.rss.value);
@@ -225,14 +226,6 @@ void witness(const Evidence& evidence, const Notes& notes, const Periods& period
   }
 }
 
-/// By all probes.
-double given_back(const Evidence& evidence, const Periods& periods) {
-  double sum = 0;
-  for (const Probe& probe : evidence.probes)
-    if (!early(probe, periods) && probe.after_trim.value > 0) sum += std::max(0.0, double((probe.rss - probe.after_trim).value));
-  return sum;
-}
-
 /// Cyclic garbage is in use until gc runs: allocators' use rises between probes and falls at them.
 bool falls_at_probes(const Evidence& evidence, const Periods& periods) {
   int falls = 0, seen = 0;
@@ -350,7 +343,7 @@ Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& 
       // Free pages come and go, by probes too, and how many lie among kept blocks is another number in every run: what is in use is known to the
       // byte. It is what is kept, where it lies within what resident memory shows, where resident memory between probes runs well ahead of it, or
       // where probes give back more than can have grown, and what resident memory is ahead by is free in the allocator.
-      const bool slack = given_back(evidence, periods) > 0.8 * g.segments.slope.value * periods.at(evidence.probes.empty() ? 0 : evidence.probes.back().t);
+      const bool slack = g.returned_by_all > 0.8 * g.segments.slope.value * periods.at(evidence.probes.empty() ? 0 : evidence.probes.back().t);
       const double freed = periods.heap_free.since(periods.warm).trend().slope.value;
       const bool within = g.rss.slope.vague() && live > g.rss.slope.range.low && live < 1.1 * g.rss.slope.range.high;
       const bool behind = live > 0 && g.segments.rises() && !g.segments.slope.vague() && g.segments.slope.value > 1.3 * live &&

@@ -42,6 +42,7 @@ struct Growth {
   double range = 0;         // highest period less the least of periods and baseline
   double returned = 0;      // the most a probe gave back
   double usually = 0;       // the median of what probes gave back
+  double returned_by_all = 0;
   double returned_rss = 0;  // resident memory before that probe
   double by_gc = 0;         // of that, by gc alone
   double collected = 0;     // objects, by all probes
