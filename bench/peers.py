@@ -6,6 +6,7 @@
 Prints one JSON line. BENCH_STARTED is the monotonic clock when this process was started."""
 import json
 import os
+import statistics
 import sys
 import time
 
@@ -162,11 +163,9 @@ def main():
         with_jax(work, x, y, epochs, seen)
     else:
         with_keras({"keras-tf": "tensorflow", "keras-jax": "jax"}[who], work, x, y, epochs, seen)
-    after = sorted(seen.seconds[1:])
-    middle = (after[len(after) // 2] + after[(len(after) - 1) // 2]) / 2
-    print(json.dumps({"us_per_step": middle / work.steps * 1e6, "us_per_step_min": after[0] / work.steps * 1e6,
-                      "first_epoch_s": seen.first, "rss_peak": memory("VmHWM"), "rss_per_epoch": seen.resident,
-                      "loss_per_epoch": seen.loss}))
+    steps = [seconds / work.steps * 1e6 for seconds in seen.seconds[1:]]
+    print(json.dumps({"us_per_step": statistics.median(steps), "us_per_step_min": min(steps), "us_per_step_by_epoch": steps,
+                      "first_epoch_s": seen.first, "rss_peak": memory("VmHWM"), "rss_per_epoch": seen.resident, "loss_per_epoch": seen.loss}))
 
 
 main()

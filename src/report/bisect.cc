@@ -28,13 +28,14 @@ GrowthSeen growth_seen(const verdict::Evidence& e) {
   g.bytes = c.growth.slope.value, g.range = c.growth.slope.range;
   g.total = g.bytes * c.periods.length();
   g.level = c.growth.level;
+  g.goes_on = !c.growth.rss.jumps && !c.growth.rss.flattens();
   return g;
 }
 
 bool grows(const VariantRun& r) {
   if (!r.growth.enough) return false;
   if (r.kind == verdict::Kind::kLeak) return true;
-  return r.growth.range.low > 0 && r.growth.total > std::max(1e6, 0.003 * r.growth.level);
+  return r.growth.goes_on && r.growth.range.low > 0 && r.growth.total > std::max(1e6, 0.003 * r.growth.level);
 }
 
 Effect effect_of(const VariantRun& base, const VariantRun& v) {
@@ -52,6 +53,8 @@ const VariantRun* Bisection::culprit() const {
 std::string bisect_sentence(const Bisection& b) {
   if (!b.base.growth.enough)
     return format("Too few rounds were seen to tell ({} of them): give --seconds, or let the program print a line for each round.", b.base.growth.periods);
+  if (!grows(b.base) && !b.base.growth.goes_on && b.base.growth.bytes > 0)
+    return format("Memory rose in a step or two and stopped by itself ({} rounds were seen): there is nothing to look for.", b.base.growth.periods);
   if (!grows(b.base)) return format("Memory does not grow in this program ({} over {} of them): there is nothing to look for.", rate(b.base.growth), b.base.growth.periods);
   std::string also, lower, tried;
   const VariantRun* culprit = b.culprit();

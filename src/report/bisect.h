@@ -18,6 +18,7 @@ struct GrowthSeen {
   std::string unit;           // "epoch"
   int periods = 0;
   bool enough = false;        // to say anything
+  bool goes_on = true;        // false: it was taken in a step or two, or died away
 };
 GrowthSeen growth_seen(const verdict::Evidence& evidence);
 
@@ -36,7 +37,7 @@ struct VariantRun {
 enum class Effect { kNone, kLowers, kRemoves };
 /// Less than a quarter is gone, less than 60 % is lower: a handful of periods cannot tell finer.
 Effect effect_of(const VariantRun& base, const VariantRun& variant);
-/// Grows by more than noise over a few periods: the whole range of its slope is above zero, and it is more than 1 MB and 0.3 % of resident memory.
+/// Grows by more than noise over a few periods: the whole range of its slope is above zero, it goes on, and it is more than 1 MB and 0.3 % of resident memory.
 bool grows(const VariantRun& run);
 
 struct Bisection {

@@ -50,6 +50,20 @@ TEST_CASE("bisect: growth in every variant, no growth, and too few rounds are to
   b.base.growth.enough = false, b.base.growth.periods = 2;
   CHECK(bisect_sentence(b).starts_with("Too few rounds were seen to tell (2 of them)"));
 }
+TEST_CASE("bisect: what was taken in one step is no growth") {
+  verdict::Evidence step = made_up(8);
+  for (verdict::Mark& mark : step.marks) mark.rss = Bytes{(mark.index <= 6 ? 300 : 308) * kMiB + mark.index * 4096};
+  VariantRun base;
+  base.growth = growth_seen(step);
+  REQUIRE(base.growth.enough);
+  CHECK_FALSE(grows(base));
+  base.growth.goes_on = true;
+  CHECK(grows(base));  // its slope alone would say so
+  base.growth.goes_on = false;
+  Bisection b;
+  b.base = base;
+  CHECK(bisect_sentence(b).starts_with("Memory rose in a step or two and stopped"));
+}
 TEST_CASE("bisect: a variant with other rounds is not compared") {
   VariantRun base = ran("", 8, verdict::Kind::kLeak), other = ran("one_batch", 0, verdict::Kind::kFlat);
   CHECK(effect_of(base, other) == Effect::kRemoves);
