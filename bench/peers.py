@@ -10,6 +10,7 @@ import statistics
 import sys
 import time
 
+from turns import my_turn
 from works import WORKS
 
 
@@ -25,6 +26,7 @@ class Epochs:
         self.seconds, self.resident, self.loss, self.first = [], [], [], None
 
     def begin(self):
+        my_turn()
         self.began = time.perf_counter()
 
     def end(self, loss):

@@ -3,6 +3,8 @@ import json
 import sys
 import time
 
+from turns import my_turn
+
 
 def work(n):
     kept = []
@@ -16,6 +18,7 @@ def work(n):
 
 times = []
 for _ in range(int(sys.argv[1])):
+    my_turn()
     start = time.perf_counter()
     work(20000)
     times.append((time.perf_counter() - start) * 1e6)
