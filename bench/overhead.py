@@ -5,8 +5,10 @@
 
 A step: a pair is two processes, one bare and one watched, that work in turn, an epoch each, and wait meanwhile; so both meet the same machine, which on shared hardware changes by 20 % within
 seconds. The collector is stopped while the bare program works. A pair's ratio is the median of those of neighbouring epochs by the program's own clock; printed are the median over pairs and its
-95 % interval by bootstrap, the same of pairs that are both bare (`noise`: what this way of measuring is good for), and `epoch`: by this script's clock, from the word to begin an epoch
-to the word that the next could begin, so with what the doctor does between epochs.
+95 % interval by bootstrap, the same of pairs that are both bare (`noise`: what this way of measuring is good for), the same with the fastest epoch of each program over that of the other (`least`), and
+`epoch`: by this script's clock, from the word to begin an epoch to the word that the next could begin, so with what the doctor does between epochs.
+The bars are held against `step`. Where two bare programs differ by more than 5 % (cnn_224 on two cores: an epoch takes either 0.7 s or 1.25 s, by chance) it cannot tell; then they are held against `least`, and
+the line says so.
 The whole run, and user + system time (the collector's included): plain runs, in turn, the ratio of medians. Other tools: plain runs, the program's own clock.
 Bars: 1.03 a step (upper end 1.05) and 1.10 in all for Keras, 1.15 for the loop."""
 import argparse
@@ -136,6 +138,11 @@ def ratios_of(pairs, outside=False):
     return [statistics.median(e[3] / e[2] if outside else e[1] / e[0] for e in epochs) for epochs in pairs]
 
 
+def least_of(pairs):
+    """The second program's fastest epoch over the first's, of each pair."""
+    return [min(e[1] for e in epochs) / min(e[0] for e in epochs) for epochs in pairs]
+
+
 def interval(ratios):
     rng = random.Random(1)
     medians = sorted(statistics.median(rng.choices(ratios, k=len(ratios))) for _ in range(2000))
@@ -172,7 +179,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         commands = ways(folder)
         bare = commands.pop("bare")
-        print(f"{'work':<12} {'tool':<16} {'step':>6} {'95 %':<12}  {'noise':>6} {'95 %':<12} {'epoch':>6} {'whole':>6} {'user+sys':>8} pairs", flush=True)
+        print(f"{'work':<12} {'tool':<16} {'step':>6} {'95 %':<12}  {'least':>6} {'95 %':<12}  {'noise':>6} {'95 %':<12} {'epoch':>6} {'whole':>6} {'user+sys':>8} pairs", flush=True)
         for work in args.works.split(","):
             for tool, command in commands.items():
                 if args.tools and tool not in args.tools.split(","):
@@ -180,7 +187,7 @@ def main():
                 if tool != "watch":
                     found = args.others and plain(work, folder, command, bare, args.others)
                     if args.others:
-                        print(f"{work:<12} {tool:<16} " + ("does not run here" if not found else f"{found[0]:5.3f}x {'':12}  {'':6} {'':12} {'':6} {found[1]:5.2f}x {found[2]:7.2f}x"), flush=True)
+                        print(f"{work:<12} {tool:<16} " + ("does not run here" if not found else f"{found[0]:5.3f}x {'':12}  {'':6} {'':12}  {'':6} {'':12} {'':6} {found[1]:5.2f}x {found[2]:7.2f}x"), flush=True)
                     continue
                 pairs, noise = [], []
                 for i in range(args.pairs + args.noise):
@@ -196,10 +203,14 @@ def main():
                     print(f"{work:<12} {tool:<16} does not run here")
                     missed += 1
                     continue
-                ratios, bars = ratios_of(pairs), BARS[work]
-                bad = statistics.median(ratios) > bars[0] or interval(ratios)[1] > bars[1] or found[1] > bars[2]
+                steps, least, idle, bars = ratios_of(pairs), least_of(pairs), ratios_of(noise), BARS[work]
+                low, high = interval(idle) if idle else (1, 1)
+                by_least = low < 0.95 or high > 1.05
+                judged = least if by_least else steps
+                bad = statistics.median(judged) > bars[0] or interval(judged)[1] > bars[1] or found[1] > bars[2]
                 missed += bad
-                print(f"{work:<12} {tool:<16} {shown(ratios)}  {shown(ratios_of(noise))} {statistics.median(ratios_of(pairs, outside=True)):5.3f}x {found[1]:5.2f}x {found[2]:7.2f}x {len(pairs):>5}{'  OVER THE BAR' if bad else ''}", flush=True)
+                print(f"{work:<12} {tool:<16} {shown(steps)}  {shown(least)}  {shown(idle)} {statistics.median(ratios_of(pairs, outside=True)):5.3f}x {found[1]:5.2f}x {found[2]:7.2f}x {len(pairs):>5}"
+                      f"{'  by least' if by_least else ''}{'  OVER THE BAR' if bad else ''}", flush=True)
     if args.json:
         with open(args.json, "w") as file:
             json.dump(everything, file)

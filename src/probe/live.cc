@@ -31,14 +31,6 @@ void count_down(uint8_t& counter) {
          !__atomic_compare_exchange_n(&counter, &old, uint8_t(old - 1), true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
 }
-void enter_filter(const void* p) {
-  count_up(near_of(hash(p)));
-  count_up(far_of(hash(p)));
-}
-void leave_filter(const void* p) {
-  count_down(near_of(hash(p)));
-  count_down(far_of(hash(p)));
-}
 
 void reach_at_least(size_t home, size_t places) {
   uint8_t old = __atomic_load_n(&reach[home], __ATOMIC_RELAXED);
@@ -64,7 +56,7 @@ bool place(const Live& entry) {
     slot.born_ms = entry.born_ms;
     slot.kind = entry.kind;
     reach_at_least(home, distance + 1);
-    enter_filter(p);
+    enter(p);
     __atomic_store_n(&slot.address, entry.address, __ATOMIC_RELEASE);
     __atomic_fetch_add(&alive, 1, __ATOMIC_RELAXED);
     return true;
@@ -77,6 +69,15 @@ bool place(const Live& entry) {
 void mark(const void* p) {
   __atomic_store_n(&near_of(hash(p)), kFull, __ATOMIC_RELAXED);
   __atomic_store_n(&far_of(hash(p)), kFull, __ATOMIC_RELAXED);
+}
+
+void enter(const void* p) {
+  count_up(near_of(hash(p)));
+  count_up(far_of(hash(p)));
+}
+void leave(const void* p) {
+  count_down(near_of(hash(p)));
+  count_down(far_of(hash(p)));
 }
 
 bool add(const void* p, uint64_t size, Weight weight, uint32_t stack, uint32_t born_ms, LiveKind kind) {
@@ -110,7 +111,7 @@ bool remove(const void* p, Live* out) {
     }
     if (slot.stack < kStacks) file::add(file::stacks()[slot.stack].freed_bytes, slot.bytes);
     __atomic_store_n(&slot.address, 0, __ATOMIC_RELEASE);
-    leave_filter(p);
+    leave(p);
     __atomic_fetch_sub(&alive, 1, __ATOMIC_RELAXED);
     file::add(file::shared->frees);
     return true;

@@ -31,7 +31,9 @@ inline bool may_hold(const void* p) {
   return __builtin_expect(__atomic_load_n(&near_of(h), __ATOMIC_RELAXED) != 0, 0) &&
          __atomic_load_n(&far_of(h), __ATOMIC_RELAXED) != 0;
 }
-void mark(const void* p);  // may_hold(p) is true from now on, for good
+void mark(const void* p);   // may_hold(p) is true from now on, for good
+void enter(const void* p);  // until as many have left
+void leave(const void* p);
 
 // False: the table is full around its place, and the block is not recorded. An entry that is there already (its free
 // was not seen) is replaced.

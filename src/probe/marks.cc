@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <string.h>
 
+#include "probe/agent_heap.h"
 #include "probe/file.h"
 #include "probe/lock.h"
 #include "probe/modules.h"
@@ -38,7 +39,7 @@ void ask_allocator(MarkRecord& record) {
   record.heap_in_use = record.heap_free = record.heap_mapped = kUnknown;
   if (!ask_mallinfo) return;
   const struct mallinfo2 info = ask_mallinfo();
-  record.heap_in_use = info.uordblks;
+  record.heap_in_use = info.uordblks + agent_heap::in_use();
   record.heap_free = info.fordblks;
   record.heap_mapped = info.hblkhd;
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "probe/agent_heap.h"
 #include "probe/cells.h"
 #include "probe/early.h"
 #include "probe/file.h"
@@ -35,9 +36,14 @@ inline __attribute__((always_inline)) void* allocate(size_t size, const void* ca
   if (__builtin_expect(passes(size), 1)) return call();
   return decide_and_allocate(size, caller, call);
 }
-// malloc and calloc also serve the sampled objects of Python.
+// malloc and calloc also serve the sampled objects of Python, and the agent.
 template <class Call>
-__attribute__((noinline)) void* cell_or_decide(size_t size, const void* caller, Call call) {
+__attribute__((noinline)) void* serve_or_decide(size_t size, bool zero, const void* caller, Call call) {
+  if (me.paused && me.quiet == me.paused) {
+    void* block = agent_heap::take(size);
+    if (block && zero) memset(block, 0, size);
+    return block ? block : call();
+  }
   if (me.cell) {
     me.cell = 0;
     me.left = kForever;
@@ -52,6 +58,7 @@ __attribute__((noinline)) void free_recorded(void* block) {
   if (early::holds(block)) return;
   live::remove(block);
   if (cells::holds(block)) return cells::give(block);
+  if (agent_heap::holds(block)) return agent_heap::give(block);
   real::free(block);
 }
 inline __attribute__((always_inline)) void give_back(void* block) {
@@ -61,10 +68,13 @@ inline __attribute__((always_inline)) void give_back(void* block) {
 
 __attribute__((noinline)) void* realloc_recorded(void* block, size_t size, const void* caller) {
   if (early::holds(block)) return early::realloc(block, size);
-  if (cells::holds(block)) {
-    void* moved = allocate(size, caller, [=] { return real::malloc(size); });
+  if (const bool agents = agent_heap::holds(block); agents || cells::holds(block)) {
+    if (agents && agent_heap::resize(block, size)) return block;
+    const size_t room = agents ? agent_heap::room_of(block) : cells::kBytes;
+    const auto call = [=] { return real::malloc(size); };
+    void* moved = passes(size) ? call() : serve_or_decide(size, false, caller, call);
     if (!moved) return nullptr;
-    memcpy(moved, block, size < cells::kBytes ? size : cells::kBytes);
+    memcpy(moved, block, size < room ? size : room);
     free_recorded(block);
     return moved;
   }
@@ -89,12 +99,12 @@ using namespace millpond::probe;
 
 MP_EXPORT void* malloc(size_t size) {
   if (__builtin_expect(passes(size), 1)) return real::malloc(size);
-  return cell_or_decide(size, MP_CALLER, [=] { return real::malloc(size); });
+  return serve_or_decide(size, false, MP_CALLER, [=] { return real::malloc(size); });
 }
 MP_EXPORT void* calloc(size_t count, size_t size) {
   size_t bytes;
   if (__builtin_mul_overflow(count, size, &bytes) || passes(bytes)) return real::calloc(count, size);
-  return cell_or_decide(bytes, MP_CALLER, [=] { return real::calloc(count, size); });
+  return serve_or_decide(bytes, true, MP_CALLER, [=] { return real::calloc(count, size); });
 }
 MP_EXPORT void* realloc(void* block, size_t size) {
   if (__builtin_expect(live::may_hold(block), 0)) return realloc_recorded(block, size, MP_CALLER);
@@ -173,7 +183,7 @@ MP_EXPORT void millpond_probe_pause(int on) {
   if (on) {
     if (me.paused++ == 0) {
       me.resume = me.left;
-      me.left = kForever;
+      me.left = on == kPauseApart ? 0 : kForever;
     }
     ++me.quiet;
   } else if (me.paused) {

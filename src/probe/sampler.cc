@@ -78,9 +78,9 @@ void steer(uint64_t now) {
   sampling_then = spent_now;
   looked_at = now;
   const uint64_t interval = file::shared->interval, alive = live::count(), smallest = smallest_interval();
-  if ((spent * 200 > passed || alive > kLiveSlots / 2 || interval < smallest) && interval < kLargest)
+  if ((spent * 400 > passed || alive > kLiveSlots / 2 || interval < smallest) && interval < kLargest)
     set_interval(interval * 2);
-  else if (spent * 800 < passed && interval > smallest && alive < kLiveSlots / 8)
+  else if (spent * 1600 < passed && interval > smallest && alive < kLiveSlots / 8)
     set_interval(interval / 2);
 }
 

@@ -6,9 +6,11 @@
 // met) is hit with p = 1 - exp(-(size + 1) / T) and stands for size / p bytes in 1 / p blocks. Blocks of exact_from
 // bytes and more are all recorded and take nothing from the gap.
 //
-// T begins at 512 KiB and follows what sampling costs: above 0.5 % of the time it doubles (to 16 MiB), below 0.125 %
-// it halves (to 64 KiB, less far once the tables of stacks fill). It doubles too when the table of live blocks is half
-// full. MILLPOND_INTERVAL sets it for good, MILLPOND_SEED makes the draws repeatable: both are for tests.
+// T begins at 512 KiB and follows what sampling costs: above 0.25 % of the time it doubles (to 16 MiB), below 0.0625 %
+// it halves (to 64 KiB, less far once the tables of stacks fill); what a sample does to the caches costs the program
+// about as much again. It is time on the clock: a program that waits is sampled well too. T doubles too when the table
+// of live blocks is half full. MILLPOND_INTERVAL sets it for good, MILLPOND_SEED makes the draws repeatable: both are
+// for tests.
 #pragma once
 #include <stddef.h>
 

@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "probe/agent_heap.h"
 #include "probe/cells.h"
 #include "probe/codes.h"
 #include "probe/early.h"
@@ -50,6 +51,8 @@ void begin_as_child() {
   early::each(live::mark);
   cells::forget();
   cells::each(live::mark);
+  agent_heap::forget();
+  agent_heap::each(live::mark);
   codes::forget();
   python::forget_lines();
   mappings::forget();

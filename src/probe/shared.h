@@ -186,7 +186,9 @@ uint64_t* millpond_probe_units(void);
 void millpond_probe_mark(const char* kind, const char* name, int64_t index, uint32_t flags);
 /* JSON for the collector: python/agent/NOTES.md lists what there is. 0: written, 1: the ring is full. */
 int millpond_probe_note(const char* json, size_t size);
-/* While on, what this thread allocates is not sampled: the agent's own work. Nests. */
+/* While on, what this thread allocates is not sampled: the agent's own work. kPauseApart: nor does it come from the
+   program's heap (agent_heap.h). Nests; the outermost decides. */
+enum { kPauseOff, kPauseOn, kPauseApart };
 void millpond_probe_pause(int on);
 /* malloc_trim(0) of the allocator in use, where it has one; -1: none. */
 int millpond_probe_trim(void);

@@ -16,7 +16,7 @@ struct Thread {
   uint64_t rest;                  // of the gap to the next sample, beyond left: left never exceeds exact_from
   uint64_t interval, exact_from;  // under which that gap was drawn
   uint64_t random;
-  uint32_t quiet;   // the probe itself is at work, or the thread is paused: left is kForever
+  uint32_t quiet;   // the probe itself is at work, or the thread is paused: left is kForever (0: paused apart)
   uint32_t paused;  // of that, by millpond_probe_pause
   uint64_t resume;  // left before the pause
   uint32_t id;      // of the system

@@ -69,6 +69,52 @@ class Thinning(unittest.TestCase):
             periods._snapshot_seconds = before
 
 
+class Counting(unittest.TestCase):
+    def setUp(self):
+        self.saved = periods._reached, list(link.counting)
+        self.looked = []
+        periods._reached = lambda series: self.looked.append(series.count)
+        self.before = link.units[link.COMPILE]
+        self.steps = periods.Countdown("counting", self.id(), link.COMPILE)
+        self.series = periods.get("counting", self.id())
+
+    def tearDown(self):
+        periods._reached, link.counting[:] = self.saved
+        del periods._series["counting", self.id()]
+
+    def step(self):
+        for _ in self.steps.left:
+            return
+        self.steps.reached()
+
+    def counted(self):
+        return link.units[link.COMPILE] - self.before
+
+    def test_every_step_is_counted_at_every_mark(self):
+        self.series.stride = 64
+        for step in range(1, 2001):
+            self.step()
+            if step % 37 == 0:
+                link.settle()
+                self.assertEqual((self.series.count, self.counted()), (step, step))
+        self.assertEqual(periods.counts()["counting", self.id()], 2000)
+
+    def test_multiples_of_the_stride_are_looked_at_also_as_it_grows(self):
+        for step in range(1, 1001):
+            if step == 500:
+                self.series.stride = 128
+            self.step()
+        self.assertEqual(self.looked[:498], list(range(1, 499)))
+        self.assertEqual(self.looked[-4:], [512, 640, 768, 896])
+
+    def test_a_large_stride_does_not_let_the_counts_lag(self):
+        self.series.stride = 1 << 30
+        for _ in range(1000):
+            self.step()
+        self.assertGreater(self.counted(), 1000 - periods.Countdown.kMost)
+        self.assertEqual(self.looked, [])
+
+
 class Rhythm(unittest.TestCase):
     def test_looks_come_at_2_3_4_6_8_12_16(self):
         found = []

@@ -320,6 +320,44 @@ void marks(const char*) {
       probe<decltype(&millpond_probe_trim)>("millpond_probe_trim")(), probe<int (*)()>("millpond_probe_version")(),
       held(quiet) + held(keep), held(loud));
 }
+// A large block is freed below what the agent keeps: the heap is given back all the same.
+void apart(const char*) {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most there is
+  mallopt(M_TRIM_THRESHOLD, 1 << 20);
+  const auto pause = probe<decltype(&millpond_probe_pause)>("millpond_probe_pause");
+  char* large = static_cast<char*>(malloc(30 * kMiB));
+  memset(large, 1, 30 * kMiB);
+  pause(kPauseApart);
+  char* kept = static_cast<char*>(malloc(2000));
+  char* zero = static_cast<char*>(calloc(300, 1000));
+  memset(zero, 7, 300000);
+  free(zero);
+  zero = static_cast<char*>(calloc(300, 1000));  // the same again
+  void* many[200];
+  for (void*& p : many) p = malloc(900);
+  for (int i = 0; i < 200; i += 2) free(many[i]);
+  memset(kept, 42, 2000);
+  pause(kPauseOff);
+  free(large);
+  const size_t held = mallinfo2().arena;
+  bool right = true;
+  for (int i = 0; i < 300000; ++i) right = right && zero[i] == 0;
+  for (const size_t size : {size_t{2010}, size_t{3000}, size_t{100000}, 5 * kMiB, size_t{1500}}) {
+    kept = static_cast<char*>(realloc(kept, size));
+    for (int i = 0; i < 1500; ++i) right = right && kept[i] == 42;
+  }
+  pid_t child = fork();
+  if (child == 0) {
+    for (int i = 1; i < 200; i += 2) free(many[i]);
+    free(zero);
+    _exit(0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  for (int i = 1; i < 200; i += 2) free(many[i]);
+  free(kept), free(zero);
+  say("held %d MiB right %d child %d\n", int(held >> 20), right, status);
+}
 void full_ring(const char*) {
   static char text[100000];
   memset(text, 'x', sizeof text);
@@ -353,6 +391,7 @@ struct Scenario {
 const Scenario all[] = {{"estimate", estimate}, {"reallocs", reallocs}, {"kinds", kinds},     {"mappings", mappings},
                         {"threads", threads},   {"forks", forks},       {"spawns", spawns},   {"replaced", replaced},
                         {"killed", killed},     {"libraries", libraries}, {"marks", marks},   {"full_ring", full_ring},
+                        {"apart", apart},
                         {"nothing", nothing},   {"harmless", harmless}};
 
 }  // namespace

@@ -295,6 +295,15 @@ TEST_CASE("probe: a mark carries counters, and its snapshot adds up to what is a
   CHECK(notes == 1);
 }
 
+TEST_CASE("probe: what the agent keeps lies apart: a large block below it is given back, and its blocks are malloc's as others") {
+  const Folder folder;
+  Patient patient(folder, {"apart"});
+  INFO(patient.said);
+  CHECK(patient.number("held") < 8);
+  CHECK(patient.number("right") == 1);
+  CHECK(patient.number("child") == 0);
+}
+
 TEST_CASE("probe: a full ring loses records and says how many; with a reader it turns without end") {
   const Folder folder;
   Patient patient(folder, {"full_ring"});

@@ -20,7 +20,7 @@ def count(what, depth=1):
     if entry is None:
         if len(_counts) >= kMost:
             return None
-        with state.own_work():
+        with state.own_work(apart=True):
             entry = _counts[key] = [0, frames.place(frame), _loop_of(frame), frame.f_code]  # the code keeps its id
     entry[0] += 1
     return entry

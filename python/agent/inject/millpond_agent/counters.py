@@ -51,25 +51,23 @@ def say(now):
     if now - _last_time < max(kEvery, kShare * state.elapsed()):
         return
     _last_time = now
-    with state.own_work():
-        _note(_cheap())
+    _note(_cheap())
 
 
 def say_all(objects, types):
-    with state.own_work():
-        values = _cheap()
-        values["gc.objects"] = len(objects)
+    values = _cheap()
+    values["gc.objects"] = len(objects)
+    try:
+        with open("/proc/self/task/%d/children" % os.getpid()) as file:
+            values["children"] = len(file.read().split())
+    except OSError:
+        pass
+    for function in _dear:
         try:
-            with open("/proc/self/task/%d/children" % os.getpid()) as file:
-                values["children"] = len(file.read().split())
-        except OSError:
-            pass
-        for function in _dear:
-            try:
-                values.update(function(objects, types))
-            except Exception:
-                link.oops()
-        _note(values)
+            values.update(function(objects, types))
+        except Exception:
+            link.oops()
+    _note(values)
 
 
 def _note(values):

@@ -151,8 +151,8 @@ def _watch_trainer(owner):
 
 def _callback_list(module):
     owner = module.CallbackList
-    replace(owner, "on_train_batch_end", _after(_batch_ended))
-    replace(owner, "on_epoch_end", _after(_epoch_ended))
+    replace(owner, "on_train_batch_end", _counted(periods.Countdown("step", "fit", link.BATCH)))
+    watch(owner, "on_epoch_end", None, _epoch_ended)
     watch(owner, "on_epoch_begin", lambda args, kwargs: link.mark("epoch", "", _index(args), link.BEGIN))
 
 
@@ -160,17 +160,16 @@ def _index(args):
     return args[1] if len(args) > 1 and type(args[1]) is int else 0
 
 
-def _after(then):
-    """A wrapper of a method of CallbackList, with as little as can be before and after: it runs in every batch."""
+def _counted(steps):
+    """A wrapper of a method with as little as can be after it: it runs in every batch."""
 
     def wrap(function):
         @functools.wraps(function)
         def method(self, *args, **kwargs):
             function(self, *args, **kwargs)
-            try:
-                then()
-            except Exception:
-                link.oops()
+            for _ in steps.left:
+                return
+            steps.reached()
 
         method.__millpond__ = True
         return hide(method)
@@ -178,19 +177,10 @@ def _after(then):
     return wrap
 
 
-_one_more_step = periods.every("step", "fit")
-
-
-def _batch_ended():
-    link.units[link.BATCH] += 1
-    _one_more_step()
-
-
-def _epoch_ended():
-    if state.on:
-        link.units[link.EPOCH] += 1
-        lines.framework_epochs = True
-        periods.period("epoch", "fit")
+def _epoch_ended(token, args, kwargs):
+    link.units[link.EPOCH] += 1
+    lines.framework_epochs = True
+    periods.period("epoch", "fit")
 
 
 # Models ---------------------------------------------------------------------------------------------------------------

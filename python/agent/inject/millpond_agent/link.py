@@ -9,9 +9,11 @@ import time
 
 BEGIN, END, PERIOD, SNAPSHOT = 1, 2, 4, 8
 BATCH, EPOCH, MODEL, CALL, TRACE, COMPILE, LINE, FIT = range(8)  # places in `units`
+APART = 2  # for pause
 kUnits = 16
 
 units = [0] * kUnits  # with the probe: its own counters in shared memory
+counting = []  # functions that bring them up to date
 _native = None
 _log = None
 
@@ -67,7 +69,13 @@ def native():
     return _native is not None
 
 
+def settle():
+    for up_to_date in counting:
+        up_to_date()
+
+
 def mark(kind, name="", index=0, flags=0):
+    settle()
     if _native is not None:
         _native.mark(kind.encode("utf-8", "replace")[:15], name.encode("utf-8", "replace")[:200], index, flags)
     if _log is not None:

@@ -75,21 +75,52 @@ def period(kind, name=""):
         _reached(series)
 
 
-def every(kind, name):
-    """A function that does what period(kind, name) does, for what comes a thousand times in a second: it mostly just counts."""
-    series = None
+class Countdown:
+    """A series, and a unit, of what comes a thousand times in a second, counted with the least there is:
 
-    def one_more():
-        nonlocal series
-        if series is None:
-            series = get(kind, name)
-            if series is None:
-                return
-        series.count += 1
-        if series.count % series.stride == 0 and state.on and not state.here.working:
-            _reached(series)
+        for _ in steps.left:
+            return
+        steps.reached()
 
-    return one_more
+    takes one number out of an iterator, and only when none is left is there something to do. The counts are brought up to date then and
+    before every mark."""
+
+    __slots__ = ("kind", "name", "unit", "given", "left")
+    kMost = 256  # the counts lag by no more
+
+    def __init__(self, kind, name, unit):
+        self.kind = kind
+        self.name = name
+        self.unit = unit
+        self.given = 0
+        self.left = iter(range(0))
+        link.counting.append(self.settle)
+
+    def settle(self):
+        left = self.left.__length_hint__()
+        self._add(self.given - left)
+        self.given = left
+
+    def _add(self, taken):
+        series = get(self.kind, self.name) if taken else None
+        link.units[self.unit] += taken
+        if series is not None:
+            series.count += taken
+        return series
+
+    def reached(self):
+        try:
+            self.settle()
+            series = self._add(1)
+            until = self.kMost
+            if series is not None:
+                if series.count % series.stride == 0 and state.on and not state.here.working:
+                    _reached(series)
+                until = min(until, series.stride - series.count % series.stride)
+            self.given = until - 1
+            self.left = iter(range(self.given))
+        except Exception:
+            link.oops()
 
 
 def _reached(series):
@@ -107,8 +138,9 @@ def _reached(series):
     if flags & link.SNAPSHOT:
         _snapshot_seconds += time.thread_time() - begin
     try:
-        counters.say(now)
-        probes.after_period(series, now)
+        with state.own_work(apart=True):
+            counters.say(now)
+            probes.after_period(series, now)
     except Exception:
         link.oops()
 
@@ -125,13 +157,14 @@ def tick():
         _settled = now + kSettle
     if now < _settled:
         return
-    series = get("timer")
-    seconds = round(state.elapsed(), 2)
-    if series is None or seconds < int(series.count) + 1 or leader() not in (None, series):
-        return
-    series.count = seconds
-    counters.say(now)
-    probes.after_period(series, now)
+    with state.own_work(apart=True):
+        series = get("timer")
+        seconds = round(state.elapsed(), 2)
+        if series is None or seconds < int(series.count) + 1 or leader() not in (None, series):
+            return
+        series.count = seconds
+        counters.say(now)
+        probes.after_period(series, now)
 
 
 def leader():
@@ -178,4 +211,5 @@ def _rank(series):
 
 
 def counts():
+    link.settle()
     return {key: series.count for key, series in list(_series.items())}

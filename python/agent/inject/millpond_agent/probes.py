@@ -34,7 +34,7 @@ def rss():
 
 
 def after_period(series, now):
-    """Called at every period mark."""
+    """Called at every period mark, inside own work (periods.py)."""
     global _first_rss
     from . import periods
 
@@ -95,10 +95,9 @@ def _look(series):
     """What the user's code holds, without gc."""
     global _scan_seconds
     begin = time.thread_time()  # of the processor: on a busy machine the clock runs on without us
-    with state.own_work():
-        holders.scan()
-        holders.say()
-        calls.say()
+    holders.scan()
+    holders.say()
+    calls.say()
     _scan_seconds += time.thread_time() - begin
 
 
@@ -113,40 +112,39 @@ def _types_gone(before):
 def _probe(series):
     global _done, _last_end, _last_cost, _last_garbage, _last_rss
     begin, used = time.perf_counter(), time.thread_time()
-    with state.own_work():
-        before = rss()
-        types = Counter(map(type, gc.get_objects())) if _last_garbage else None
-        collected = gc.collect()
-        after_gc = rss()
-        trimmed = link.trim()
-        after_trim = rss()
-        grew = _last_rss is not None and after_trim - _last_rss > 1 << 20
-        _last_rss = after_trim
-        _last_garbage = collected >= 200 and before - after_trim >= 1 << 20
-        middle = time.perf_counter()
-        garbage = _types_gone(types)
-        link.note(
-            {
-                "note": "probe",
-                "period": int(series.count),
-                "kind": series.kind,
-                "rss": before,
-                "after_gc": after_gc,
-                "after_trim": after_trim if trimmed else None,
-                "collected": collected,
-                "seconds": round(middle - begin, 5),
-                "gc_types": garbage,
-            }
-        )
-        objects = gc.get_objects()
-        try:
-            types = Counter(map(type, objects))
-            counters.say_all(objects, types)
-            holders.scan(objects, types, grew)
-        finally:
-            del objects
-        holders.say()
-        calls.say()
+    before = rss()
+    types = Counter(map(type, gc.get_objects())) if _last_garbage else None
+    collected = gc.collect()
+    after_gc = rss()
+    trimmed = link.trim()
+    after_trim = rss()
+    grew = _last_rss is not None and after_trim - _last_rss > 1 << 20
+    _last_rss = after_trim
+    _last_garbage = collected >= 200 and before - after_trim >= 1 << 20
+    middle = time.perf_counter()
+    garbage = _types_gone(types)
+    link.note(
+        {
+            "note": "probe",
+            "period": int(series.count),
+            "kind": series.kind,
+            "rss": before,
+            "after_gc": after_gc,
+            "after_trim": after_trim if trimmed else None,
+            "collected": collected,
+            "seconds": round(middle - begin, 5),
+            "gc_types": garbage,
+        }
+    )
+    objects = gc.get_objects()
+    try:
+        types = Counter(map(type, objects))
+        counters.say_all(objects, types)
+        holders.scan(objects, types, grew)
+    finally:
+        del objects
+    holders.say()
+    calls.say()
     _done += 1
     _last_end = time.monotonic()
     _last_cost = time.thread_time() - used

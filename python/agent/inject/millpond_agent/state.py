@@ -21,18 +21,21 @@ here = _Here()
 
 
 @contextlib.contextmanager
-def own_work():
-    """Around the agent's bigger work: it is not sampled and hooks that it meets do nothing. Keeps its time."""
+def own_work(apart=False):
+    """Around the agent's bigger work: it is not sampled and hooks that it meets do nothing. Keeps its time. apart: what it asks of malloc
+    does not come from the program's heap; for what happens in the middle of the program and leaves something behind."""
     global seconds
     begin = time.thread_time()
+    outermost = not here.working
     here.working += 1
-    link.pause(1)
+    link.pause(link.APART if apart else 1)
     try:
         yield
     finally:
         link.pause(0)
         here.working -= 1
-        seconds += time.thread_time() - begin
+        if outermost:
+            seconds += time.thread_time() - begin
 
 
 def elapsed():

@@ -123,11 +123,11 @@ def _function(module):
 
     def wrap(function):
         watched = around(function, _called, _call_done)
+        here = state.here
 
         @functools.wraps(function)
         def __call__(self, *args, **kwargs):
             try:
-                here = state.here
                 inside = here.phase or here.tracing
             except Exception:  # the interpreter is being taken down
                 inside = True
