@@ -21,16 +21,27 @@ constexpr double kLargeBlock = 64 << 10;  // graphs and Python objects are made 
 
 constexpr double kElement = 1 << 10;  // of a data set
 
-/// Taken early, and it stays. The first epoch may be a large part of a short run, so a group whose younger half is empty
-/// counts as well as one that is nearly all old.
-bool early(const SiteGroup& s) {
-  double sum = 0;
-  for (Bytes b : s.age) sum += double(b.value);
-  return sum <= 0 || double((s.age[0] + s.age[1]).value) > 0.6 * sum || cohorts(s.age) == Cohorts::kOld;
+/// Which of the parts that ages come in (sites.h) has the end of the first period in it, at the last mark.
+size_t part_of_first_period(const Case& c) {
+  if (c.periods.marks.empty()) return 0;
+  const auto begin = std::ranges::find_if(c.evidence.marks, [](const Mark& m) { return m.period && m.kind != "timer"; });
+  const double from = begin == c.evidence.marks.end() ? 0 : begin->t;
+  const double first = c.periods.marks.front()->t - from, all = c.periods.marks.back()->t - from;
+  return all > 0 ? size_t(std::clamp(first / all, 0.0, 1.0) * kAgeParts) : 0;
 }
 
-double reserved(const SiteGroup& s, double block) {
-  return s.block() >= block && early(s) ? std::max(0.0, s.bytes - s.before) : 0;
+/// Taken early, and it stays: nearly all of it is old, or was born in the first period, which may be most of a short run.
+bool early(const Case& c, const SiteGroup& s) {
+  double sum = 0, later = 0;
+  for (Bytes b : s.age) sum += double(b.value);
+  if (sum <= 0 || double((s.age[0] + s.age[1]).value) > 0.6 * sum || cohorts(s.age) == Cohorts::kOld) return true;
+  const size_t first = part_of_first_period(c);
+  for (size_t i = first + 1; i < kAgeParts; ++i) later += double(s.age[i].value);
+  return first + 2 < kAgeParts && later < 0.1 * sum;  // of the last part or two nothing could be told
+}
+
+double reserved(const Case& c, const SiteGroup& s, double block) {
+  return s.block() >= block && early(c, s) ? std::max(0.0, s.bytes - s.before) : 0;
 }
 
 }  // namespace
@@ -96,14 +107,14 @@ double Case::data_share() const {
 double Case::reserved_at(const Place& place) const {
   double sum = 0;
   for (const SiteGroup& s : sites.groups)
-    if (s.user && s.place.line == place.line && s.place.file == place.file) sum += reserved(s, kLargeBlock);
+    if (s.user && s.place.line == place.line && s.place.file == place.file) sum += reserved(*this, s, kLargeBlock);
   return sum;
 }
 
 double Case::reserved_natively(bool large) const {
   double sum = 0;
   for (const SiteGroup& s : sites.groups)
-    if (!s.user) sum += reserved(s, large ? kLargeBlock : kElement);
+    if (!s.user) sum += reserved(*this, s, large ? kLargeBlock : kElement);
   return sum;
 }
 
@@ -121,7 +132,7 @@ bool Case::imports(const SiteGroup& group) const {
 double Case::kept_by_user() const {
   double sum = 0;
   for (const SiteGroup& s : sites.groups)
-    if (s.user && early(s) && !imports(s)) sum += s.bytes;
+    if (s.user && early(*this, s) && !imports(s)) sum += s.bytes;
   return sum;
 }
 

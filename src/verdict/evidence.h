@@ -17,6 +17,10 @@ enum class Unit { kBatch, kEpoch, kModel, kCall, kTrace, kCompile, kLine, kFit, 
 constexpr int kCountedUnits = 8;  // up to kFit, as in probe/shared.h
 std::string_view to_string(Unit unit);  // "batch", "epoch", "model", "call", "shape", "compile", "line", "fit", "second", "run"
 
+/// Bytes by birth: equal parts of the time from the first period to a mark, oldest first.
+constexpr int kAgeParts = 8;
+using Ages = std::array<Bytes, kAgeParts>;
+
 struct Frame {
   std::string file, function;
   int line = 0;
@@ -37,7 +41,7 @@ struct SiteState {
   int site = 0;
   Bytes bytes;
   double blocks = 0;
-  std::array<Bytes, 8> age{};  // by birth, equal parts of the time from the first period to this mark, oldest first
+  Ages age{};
 };
 
 /// A moment of the loop.

@@ -9,8 +9,6 @@
 namespace millpond::verdict {
 namespace {
 
-constexpr int kBins = 8;
-
 /// Of a stack without Python: the first function that has a name, as an allocator's own frames have none.
 Place native_place(const Site& site) {
   for (const Frame& f : site.frames)
@@ -84,21 +82,21 @@ const Frame* user_frame(const Site& site) {
 
 Place place_of(const Frame& frame) { return {frame.file, frame.function, "", frame.line}; }
 
-Cohorts cohorts(const std::array<Bytes, 8>& age) {
-  double sum = 0, old = double(age[0].value), fresh = double(age[kBins - 1].value), middle = 0;
+Cohorts cohorts(const Ages& age) {
+  double sum = 0, old = double(age[0].value), fresh = double(age[kAgeParts - 1].value), middle = 0;
   for (Bytes b : age) sum += double(b.value);
   if (sum <= 0) return Cohorts::kUnknown;
-  for (int i = 1; i < kBins - 1; ++i) middle += double(age[size_t(i)].value);
-  const double usual = middle / (kBins - 2);
+  for (int i = 1; i < kAgeParts - 1; ++i) middle += double(age[size_t(i)].value);
+  const double usual = middle / (kAgeParts - 2);
   int filled = 0, late = 0;
-  for (int i = 1; i < kBins - 1; ++i) {
+  for (int i = 1; i < kAgeParts - 1; ++i) {
     const bool has = double(age[size_t(i)].value) >= 0.3 * usual && usual > 0;
     filled += has;
-    late += has && i >= kBins / 2;
+    late += has && i >= kAgeParts / 2;
   }
   if (middle + fresh < 0.1 * sum) return Cohorts::kOld;
   // Sampling leaves holes, and periods do not fall evenly into the parts: one may be missing.
-  if (filled >= kBins - 3 && late >= 2) return Cohorts::kEvery;
+  if (filled >= kAgeParts - 3 && late >= 2) return Cohorts::kEvery;
   if (fresh > 0.7 * (sum - old)) return Cohorts::kNew;
   if (late == 0) return Cohorts::kOld;
   return Cohorts::kUnknown;
@@ -130,7 +128,7 @@ LiveSites live_sites(const Evidence& evidence, const Periods& periods) {
       SiteGroup& own = g.groups[id];
       own.bytes += bytes;
       own.blocks += s.blocks;
-      for (size_t i = 0; i < kBins; ++i) own.age[i] += s.age[i];
+      for (size_t i = 0; i < kAgeParts; ++i) own.age[i] += s.age[i];
     }
     if (!warm && periods.x[p] >= periods.warm) first = last, warm = true;
     for (size_t i = 0; i < sums.size(); ++i) {

@@ -13,7 +13,7 @@ namespace millpond::verdict {
 
 enum class Cohorts { kUnknown, kEvery, kOld, kNew };
 /// What the ages of live bytes say. The oldest part holds everything from before the first period and is not asked for.
-Cohorts cohorts(const std::array<Bytes, 8>& age);
+Cohorts cohorts(const Ages& age);
 
 /// Sites with the same place of the user's code, or without any the same native function.
 struct SiteGroup {
@@ -23,7 +23,7 @@ struct SiteGroup {
   Series live{};     // at the periods with a snapshot
   Slope slope{};     // after warm-up, bytes for one of x
   double grown = 0;  // slope times length; never below 0
-  std::array<Bytes, 8> age{};
+  Ages age{};
   double bytes = 0, blocks = 0;  // at the last snapshot
   double before = 0;             // alive when the model was made; 0 where no snapshot was taken then
   double begun = 0;              // alive when the first step was done; likewise

@@ -1,6 +1,7 @@
 // Every cause has evidence that shows it, and a near twin that must not be called by its name.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <set>
 
 #include "verdict/causes/cause.h"
@@ -311,14 +312,23 @@ TEST_CASE("C19: a cache that fills; the same stage over a small set is flat") {
                  .stage("cache", 32, ".cache()")
                  .site({native("libtensorflow_framework.so", "MemoryCache::emplace_back")}, 290, Life::kOnce, 64);
   check(full, "C19", 32, Kind::kCache);
-  // A first epoch that decodes can take half of a short run: the blocks are then of many ages, but none is young.
-  Run slow = full;
-  for (Mark& m : slow.evidence.marks)
-    for (SiteState& s : m.sites) {
-      const auto part = [&](int percent) { return Bytes{s.bytes.value * percent / 100}; };
-      s.age = {part(10), part(35), part(40), part(15), {}, {}, {}, {}};
+  // A first epoch that decodes can be most of a short run: the blocks are then of many ages, but none is younger than that epoch.
+  const auto slow = [&](std::array<int, 8> percent) {
+    Run run = full;
+    std::vector<Mark>& marks = run.evidence.marks;
+    const double last = marks.back().t, epoch = 0.4 * last / double(marks.size());
+    for (size_t i = 0; i < marks.size(); ++i) {
+      marks[i].t = last - epoch * double(marks.size() - 1 - i);
+      for (SiteState& s : marks[i].sites)
+        for (size_t part = 0; part < percent.size(); ++part) s.age[part] = Bytes{s.bytes.value * percent[part] / 100};
     }
-  check(slow, "C19", 32, Kind::kCache);
+    marks.insert(marks.begin(), {.t = 0, .kind = "step", .name = "fit", .index = 1, .period = true});
+    return run;
+  };
+  Run half = slow({10, 35, 40, 15, 0, 0, 0, 0}), most = slow({0, 20, 20, 20, 35, 5, 0, 0});
+  check(half, "C19", 32, Kind::kCache);
+  check(most, "C19", 32, Kind::kCache);
+  CHECK(slow({0, 20, 20, 20, 20, 0, 5, 15}).judged().kind == Kind::kReserve);  // no cache has elements of the last epochs
   Run small = flat()
                   .baseline(590)
                   .stage("cache", 32, ".cache()")
