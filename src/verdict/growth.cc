@@ -265,6 +265,25 @@ Course decide(const Notes& notes, const Periods& periods, const Growth& g) {
   return rose ? Course::kStopped : Course::kFlat;
 }
 
+/// Whether what allocators have in use tells the rate of a leak better than resident memory does. Free pages come and go, by probes too, and how many
+/// lie among kept blocks is another number in every run: what is in use is known to the byte.
+bool kept_tells_more(const Evidence& evidence, const Periods& periods, const Growth& g) {
+  const Slope &kept = g.live.slope, &rss = g.rss.slope, &between = g.segments.slope;
+  if (!g.has_live || kept.vague() || kept.value <= 0) return false;
+  if (rss.vague() && kept.value > rss.range.low) {
+    if (kept.value < 1.1 * rss.range.high) return true;  // it lies within what resident memory shows
+    // Resident memory lags: the pages that probes gave back lie among the blocks, and are taken again first.
+    if ((kept.value - rss.value) * periods.length() < 1.5 * g.returned_by_all) return true;
+  }
+  // Between probes resident memory runs well ahead of it.
+  if (g.segments.rises() && !between.vague() && between.value > 1.3 * kept.value && rss.value < 0.9 * between.value) return true;
+  // Probes give back more than can have grown, and what resident memory is ahead by is free in the allocator.
+  const double probed = evidence.probes.empty() ? 0 : periods.at(evidence.probes.back().t);
+  const double freed = periods.heap_free.since(periods.warm).trend().slope.value;
+  return g.returned_by_all > 0.8 * between.value * probed && freed > 0 && rss.value > 1.15 * kept.value &&
+         std::abs(rss.value - kept.value - freed) < 0.3 * rss.value;
+}
+
 }  // namespace
 
 std::string amount(double bytes) { return to_string(to_bytes(std::round(bytes))); }
@@ -339,17 +358,9 @@ Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& 
       g.slope = g.has_live ? g.live.slope : g.sampled.slope;
       g.measure = g.has_live ? "bytes in use by allocators" : "sampled live bytes";
       g.total = g.slope.value * periods.length();
-    } else if (g.has_live && !g.live.slope.vague()) {
-      // Free pages come and go, by probes too, and how many lie among kept blocks is another number in every run: what is in use is known to the
-      // byte. It is what is kept, where it lies within what resident memory shows, where resident memory between probes runs well ahead of it, or
-      // where probes give back more than can have grown, and what resident memory is ahead by is free in the allocator.
-      const bool slack = g.returned_by_all > 0.8 * g.segments.slope.value * periods.at(evidence.probes.empty() ? 0 : evidence.probes.back().t);
-      const double freed = periods.heap_free.since(periods.warm).trend().slope.value;
-      const bool within = g.rss.slope.vague() && live > g.rss.slope.range.low && live < 1.1 * g.rss.slope.range.high;
-      const bool behind = live > 0 && g.segments.rises() && !g.segments.slope.vague() && g.segments.slope.value > 1.3 * live &&
-                          g.rss.slope.value < 0.9 * g.segments.slope.value;
-      const bool pinned = slack && live > 0 && freed > 0 && g.rss.slope.value > 1.15 * live && std::abs(g.rss.slope.value - live - freed) < 0.3 * g.rss.slope.value;
-      if (within || behind || pinned) g.slope = g.live.slope, g.measure = "bytes in use by allocators";
+    } else if (kept_tells_more(evidence, periods, g)) {
+      g.slope = g.live.slope;
+      g.measure = "bytes in use by allocators";
     }
     if (g.ahead().value > 1.3 * g.slope.value)
       g.proofs.push_back(format("between probes resident memory rises by {} every {}: what is freed among the kept blocks is not used again",

@@ -44,6 +44,22 @@ TEST_CASE("judge: growth in resident memory alone is never called a leak") {
   CHECK(v.would_settle.find("--no-probes") != std::string::npos);
 }
 
+TEST_CASE("judge: the rate is what is kept where resident memory lags behind it after a probe, not where pages are never touched") {
+  // As measured: a list of torch tensors of 25.2 MB every epoch; trim gives back the free pages between them, which later ones take first.
+  const std::vector<double> resident = {298.9, 338.7, 389.1, 439.5, 489.9, 443.7, 468.9, 494.1, 494.2, 519.4};
+  Run lags;
+  lags.rss(resident).live_from(98, 25.2).probe(5, 489.9, 489.9, 386.0).probe(8, 494.1, 494.1, 462.0);
+  const Verdict v = lags.judged();
+  REQUIRE(v.kind == Kind::kLeak);
+  CHECK(v.findings.front().bytes_per_unit == doctest::Approx(25.2e6).epsilon(0.02));
+
+  Run untouched;
+  untouched.rss({300, 302, 312, 314, 318, 332, 334, 336, 350, 354, 356, 370}).live_from(98, 25.2).probe(4, 314, 314, 313).probe(8, 336, 336, 335);
+  const Verdict w = untouched.judged();
+  REQUIRE(w.kind == Kind::kLeak);
+  CHECK(w.findings.front().bytes_per_unit < 10e6);
+}
+
 TEST_CASE("judge: a leak has bytes per epoch with a range, and the nearest limit is forecast") {
   const Verdict v = leaking().limit("machine", 64000).limit("cgroup", 8000).judged();
   REQUIRE(v.kind == Kind::kLeak);
