@@ -21,13 +21,12 @@ constexpr double kLargeBlock = 64 << 10;  // graphs and Python objects are made 
 
 constexpr double kElement = 1 << 10;  // of a data set
 
-/// Which of the parts that ages come in (sites.h) has the end of the first period in it, at the last mark.
-size_t part_of_first_period(const Case& c) {
-  if (c.periods.marks.empty()) return 0;
+/// In which of the parts that ages come in, at the last mark, this one lies.
+size_t part_of(const Case& c, const Mark& mark) {
   const auto begin = std::ranges::find_if(c.evidence.marks, [](const Mark& m) { return m.period && m.kind != "timer"; });
   const double from = begin == c.evidence.marks.end() ? 0 : begin->t;
-  const double first = c.periods.marks.front()->t - from, all = c.periods.marks.back()->t - from;
-  return all > 0 ? size_t(std::clamp(first / all, 0.0, 1.0) * kAgeParts) : 0;
+  const double all = c.periods.marks.back()->t - from;
+  return all > 0 ? size_t(std::clamp((mark.t - from) / all, 0.0, 1.0) * kAgeParts) : 0;
 }
 
 /// Taken early, and it stays: nearly all of it is old, or was born in the first period, which may be most of a short run.
@@ -35,7 +34,7 @@ bool early(const Case& c, const SiteGroup& s) {
   double sum = 0, later = 0;
   for (Bytes b : s.age) sum += double(b.value);
   if (sum <= 0 || double((s.age[0] + s.age[1]).value) > 0.6 * sum || cohorts(s.age) == Cohorts::kOld) return true;
-  const size_t first = part_of_first_period(c);
+  const size_t first = part_of(c, *c.periods.marks.front());
   for (size_t i = first + 1; i < kAgeParts; ++i) later += double(s.age[i].value);
   return first + 2 < kAgeParts && later < 0.1 * sum;  // of the last part or two nothing could be told
 }
@@ -127,6 +126,14 @@ bool Case::imports(const SiteGroup& group) const {
       importing += double(site.total.value);
   }
   return importing > 0.5 * all;
+}
+
+double Case::outlived(const SiteGroup& group) const {
+  if (periods.size() < 2) return 0;
+  const size_t part = part_of(*this, *periods.marks[periods.size() - 2]);
+  double sum = 0;
+  for (size_t i = 0; i < part && i < kAgeParts; ++i) sum += double(group.age[i].value);
+  return sum;
 }
 
 double Case::kept_by_user() const {

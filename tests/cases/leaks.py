@@ -50,7 +50,7 @@ def loop_leak(rng, framework, fixed):
     unit = {"batch": "batch", "call": "call"}.get(rhythm, "epoch")
     per_mark = (per_period if at_step else 1) * prog["every"]
     name = {"batch": "per batch", "call": "per call", "epoch": "per epoch", "kth": f"per {every}. epoch"}[rhythm]
-    t = truth("leak", holder.get("cause", "C14"), name, unit, per_mark, prog, work, fix=holder["fix"], holder_kind=kind, kept=wrap, units_total=periods * per_mark // prog["every"])
+    t = truth("leak", holder.get("cause", "C14"), name, unit, per_mark, prog, work, fix=holder["fix"], holder_kind=kind, kept=wrap, units_total=periods * per_mark // prog["every"], units_per_call=every)
     if exact:
         t["bytes_by_construction"] = exact / every
     return source, tags, t

@@ -42,7 +42,8 @@ def bytes_ratio(case, finding):
     found = finding["bytes_per_unit"]
     ratios = [found / (truth * case.get("units_per_mark", 1)) for truth in truths] if finding["unit"] in PER_MARK else []
     if finding["unit"] == case["unit"] or not ratios:
-        ratios += [found / truth for truth in truths]
+        units = case.get("units_per_call", 1) if finding["unit"] == "call" else 1
+        ratios += [found / (truth * units) for truth in truths]
     return min(ratios, key=lambda r: abs(r - 1))
 
 

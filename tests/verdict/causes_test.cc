@@ -661,6 +661,19 @@ TEST_CASE("K3: a ring whose blocks are always new ones, in a program that is loo
   CHECK(first_cause(rounds.judged()) != "K3");
 }
 
+TEST_CASE("K3: a window over the last rounds that was full before the second of them") {
+  const auto window = [](double older) {
+    Run run("line", 0.3);
+    run.baseline(48).rss({96, 113, 113, 113, 115, 115, 115, 115, 113, 115, 115, 115, 115});
+    run.site({user("w.py", 14, "load_item")}, 69, Life::kOnce, 2240);
+    for (Mark& m : run.evidence.marks) m.sites[0].age = Ages{Bytes{}, {}, {}, {}, {}, {}, mb(older), mb(69 - older)};
+    return run;
+  };
+  Run moves = window(29), anew = window(0);
+  check(moves, "K3", 14, Kind::kCache);
+  CHECK(first_cause(anew.judged()) != "K3");  // born in the last round: made anew in each
+}
+
 TEST_CASE("what the program's own lines took before the first mark is a reserve") {
   Run slots = flat();
   slots.site({user("s.py", 18, "Adam.apply"), user("s.py", 40, "main")}, 300, Life::kOnce, 48 << 10, 300);

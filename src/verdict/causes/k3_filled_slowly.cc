@@ -8,17 +8,18 @@
 namespace millpond::verdict {
 namespace {
 
-/// A program that says nothing of its rounds, looked at by the clock: a line whose blocks are as many at every look, and
-/// yet are new ones. What is made anew in each round would come and go.
+/// A line whose blocks are as many at every look, and yet are new ones: a window that moves. What is made anew in each
+/// round is none: it is younger than the last round, or comes and goes where a program says nothing of its rounds and
+/// is looked at by the clock.
 std::optional<Match> renewed(const Case& c) {
-  if (c.periods.unit != Unit::kSecond) return {};
+  const bool by_clock = c.periods.unit == Unit::kSecond;
   for (const SiteGroup& s : c.sites.groups) {
     const std::vector<double>& y = s.live.y;
     if (!s.user || y.size() < 8 || s.blocks < 8 || cohorts(s.age) == Cohorts::kOld) continue;
     const auto [least, most] = std::ranges::minmax(std::span(y).subspan(y.size() / 2));
-    const double filled = least - y.front();
+    const double filled = least - (by_clock ? y.front() : s.before);
     if (filled < std::max(16e6, 0.05 * c.growth.level) || least < 0.8 * most) continue;
-    if (biggest_step(y).size > 0.6 * filled) continue;
+    if (by_clock ? biggest_step(y).size > 0.6 * filled : c.outlived(s) < 0.2 * s.bytes) continue;
     Match m{.kind = Kind::kCache, .share = 1, .weight = 0.6, .bytes = filled, .confidence = 0.7};
     m.blame = c.with_text(s.place);
     m.evidence.push_back(format("what {} allocated rose to {} and stayed there while new blocks took the place of old ones",
