@@ -3,6 +3,7 @@
 //
 // A hook costs one comparison (thread.h) when it takes memory and one look at the filter (live.h) when it gives memory
 // back; the rest happens for sampled blocks alone.
+#include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
 
@@ -88,6 +89,7 @@ __attribute__((noinline)) void* realloc_recorded(void* block, size_t size, const
 bool is_mapped(void* p) { return p != reinterpret_cast<void*>(-1); }
 
 int (*real_trim)(size_t) = nullptr;
+size_t (*real_usable_size)(void*) = nullptr;
 
 }  // namespace
 }  // namespace millpond::probe
@@ -136,6 +138,19 @@ MP_EXPORT void* pvalloc(size_t size) {
   return allocate(size, MP_CALLER, [=] { return real::pvalloc(size); });
 }
 
+// It takes nothing; but blocks of our own are malloc's for the program, and it may write as many bytes as this says.
+MP_EXPORT size_t malloc_usable_size(void* block) {
+  if (__builtin_expect(live::may_hold(block), 0)) {
+    if (cells::holds(block)) return cells::kBytes;
+    if (agent_heap::holds(block)) return agent_heap::room_of(block);
+    if (early::holds(block)) return 0;
+  }
+  if (!real_usable_size) {
+    Quiet quiet;
+    real_usable_size = reinterpret_cast<size_t (*)(void*)>(dlsym(RTLD_NEXT, "malloc_usable_size"));
+  }
+  return real_usable_size ? real_usable_size(block) : 0;
+}
 MP_EXPORT void* mmap(void* at, size_t size, int protection, int flags, int fd, long offset) {
   void* p = real::mmap(at, size, protection, flags, fd, offset);
   if (is_mapped(p)) mappings::added(p, size, protection, flags, MP_CALLER);

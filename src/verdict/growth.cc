@@ -161,15 +161,19 @@ void witness(const Evidence& evidence, const Notes& notes, const Periods& period
   const double rising = std::max(g.rss.slope.value, g.segments.slope.value);
   const double length = periods.length();
   const double wanted = std::max(g.small, 0.3 * g.total);
+  const double kept = container_growth(notes, length, false);
+  // A library that takes large pieces and hands out parts of them: what malloc has in use goes up in leaps and says nothing. Resident memory in a
+  // straight line, and a container that was weighed to the same, do.
+  const bool pooled = kept > 0.6 * g.total && kept < 1.6 * g.total && g.rss.straight >= 0.97;
 
   if (g.has_live) {
     if (solid(g.live, g) && g.live.total >= wanted)
       g.proofs.push_back(
           format("allocators have {} more in use every {}", amount(g.live.slope.value), to_string(periods.unit)));
-    else if (g.live.total < 0.25 * g.total && (!g.has_sampled || g.sampled.total < 0.25 * g.total))
+    else if (!pooled && g.live.total < 0.25 * g.total && (!g.has_sampled || g.sampled.total < 0.25 * g.total))
       g.vetoes.push_back(format("what is in use by allocators grew by {} while resident memory grew by {}",
                                 amount(std::max(0.0, g.live.total)), amount(g.total)));
-    else if (g.rss.late > 0 && g.live.late < 0.1 * g.rss.late && (!g.has_sampled || g.sampled.late < 0.3 * g.rss.late))
+    else if (!pooled && g.rss.late > 0 && g.live.late < 0.1 * g.rss.late && (!g.has_sampled || g.sampled.late < 0.3 * g.rss.late))
       g.vetoes.push_back("what is in use by allocators did not grow in the later half of the run");
   }
   if (g.has_sampled) {
@@ -178,7 +182,7 @@ void witness(const Evidence& evidence, const Notes& notes, const Periods& period
       g.proofs.push_back(
           format("{} of live bytes come from places that leave about the same behind in every part of the run",
                  amount(every)));
-    else if (young_growth(sites) > 0.6 * std::max(sites.gained, 1.0) && sites.gained > 0.5 * g.total)
+    else if (!pooled && young_growth(sites) > 0.6 * std::max(sites.gained, 1.0) && sites.gained > 0.5 * g.total)
       g.vetoes.push_back("what is alive was nearly all born in the last part of the run");
   }
   const double span = g.floors.empty() ? 0 : g.floors.x.back() - g.floors.x.front();
@@ -205,7 +209,6 @@ void witness(const Evidence& evidence, const Notes& notes, const Periods& period
   }
   g.bounded = container_growth(notes, length, true) > 0.5 * g.total;
   if (g.bounded) g.vetoes.push_back("what grows is a container with a limit of its own");
-  const double kept = container_growth(notes, length, false);
   // Resident memory that goes up in a straight line is touched bit by bit: then it is an allocator that takes ever larger pieces for what is kept.
   if (doubles(periods.live) && kept < 0.4 * g.total && g.rss.straight < 0.97) {
     g.bounded = true;
@@ -267,7 +270,7 @@ Course decide(const Notes& notes, const Periods& periods, const Growth& g) {
 
 /// Whether what allocators have in use tells the rate of a leak better than resident memory does. Free pages come and go, by probes too, and how many
 /// lie among kept blocks is another number in every run: what is in use is known to the byte.
-bool kept_tells_more(const Evidence& evidence, const Periods& periods, const Growth& g) {
+bool kept_tells_more(const Periods& periods, const Growth& g) {
   const Slope &kept = g.live.slope, &rss = g.rss.slope, &between = g.segments.slope;
   if (!g.has_live || kept.vague() || kept.value <= 0) return false;
   if (rss.vague() && kept.value > rss.range.low) {
@@ -277,11 +280,9 @@ bool kept_tells_more(const Evidence& evidence, const Periods& periods, const Gro
   }
   // Between probes resident memory runs well ahead of it.
   if (g.segments.rises() && !between.vague() && between.value > 1.3 * kept.value && rss.value < 0.9 * between.value) return true;
-  // Probes give back more than can have grown, and what resident memory is ahead by is free in the allocator.
-  const double probed = evidence.probes.empty() ? 0 : periods.at(evidence.probes.back().t);
+  // What resident memory is ahead by is free in the allocator.
   const double freed = periods.heap_free.since(periods.warm).trend().slope.value;
-  return g.returned_by_all > 0.8 * between.value * probed && freed > 0 && rss.value > 1.15 * kept.value &&
-         std::abs(rss.value - kept.value - freed) < 0.3 * rss.value;
+  return freed > 0 && rss.value > 1.15 * kept.value && std::abs(rss.value - kept.value - freed) < 0.3 * rss.value;
 }
 
 }  // namespace
@@ -358,7 +359,7 @@ Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& 
       g.slope = g.has_live ? g.live.slope : g.sampled.slope;
       g.measure = g.has_live ? "bytes in use by allocators" : "sampled live bytes";
       g.total = g.slope.value * periods.length();
-    } else if (kept_tells_more(evidence, periods, g)) {
+    } else if (kept_tells_more(periods, g)) {
       g.slope = g.live.slope;
       g.measure = "bytes in use by allocators";
     }

@@ -340,7 +340,7 @@ void apart(const char*) {
   pause(kPauseOff);
   free(large);
   const size_t held = mallinfo2().arena;
-  bool right = true;
+  bool right = malloc_usable_size(kept) >= 2000 && malloc_usable_size(kept) < 4096;
   for (int i = 0; i < 300000; ++i) right = right && zero[i] == 0;
   for (const size_t size : {size_t{2010}, size_t{3000}, size_t{100000}, 5 * kMiB, size_t{1500}}) {
     kept = static_cast<char*>(realloc(kept, size));

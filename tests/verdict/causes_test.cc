@@ -240,6 +240,8 @@ TEST_CASE("C14: a list that nothing empties, by the line that adds to it; a boun
              "ValidationPredictions.on_epoch_end", "self.saved.append(preds)");
   check(run, "C14", 39);
   CHECK(run.judged().findings.front().fix.find("self.saved.append(float(preds.mean()))") != std::string::npos);
+  Run registry = leaking().holder("list", "bytes", 10, "_REGISTRY", "r.py", 27, "keep_track", "_REGISTRY.append(value)");
+  check(registry, "C14", 27);  // the user's own, not TensorFlow's
   Run bounded = leaking().holder("deque", "ndarray", 10, "Agent.memory", "a.py", 20, "Agent.remember",
                                  "self.memory.append(item)", 50);
   bounded.evidence.probes.clear();

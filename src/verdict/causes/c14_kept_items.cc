@@ -10,7 +10,8 @@ std::optional<Match> detect(const Case& c) {
   const Container* best = nullptr;
   double share = 0;
   for (const Container& k : c.notes.containers) {
-    if (!k.still || k.bounded || is_model(k.item_type) || is_figure(k.item_type) || contains(k.words(), "registry") ||
+    const bool registry = !k.is_user && contains(k.words(), "registry");  // TensorFlow's, of gradients
+    if (!k.still || k.bounded || is_model(k.item_type) || is_figure(k.item_type) || registry ||
         (c.notes.has("torch") && contains(k.words(), "hook")) || contains(k.words(), "grad_fn"))
       continue;
     // The user's own line before a library's; of two that hold one another, the one that holds more.
