@@ -265,6 +265,17 @@ TEST_CASE("judge: the rate is what is kept where resident memory is ahead by wha
   CHECK(v.findings.front().bytes_per_unit == doctest::Approx(8.2e6).epsilon(0.02));
 }
 
+TEST_CASE("judge: looks by the clock while a program starts are not its rounds, though the agent went by the clock later") {
+  Run run("timer", 0.25);
+  run.rss({47, 133, 185, 216, 235, 263, 274});
+  run.note(R"({"note": "holders", "kind": "timer", "period": 8, "containers": [], "types": []})");
+  CHECK(run.judged().kind == Kind::kUnsure);
+  Run steps("step", 0.5);
+  steps.rss({317, 333, 341, 341, 332, 333, 325, 317, 317, 318, 340, 340});
+  for (Mark m : steps.evidence.marks) m.t += 10, run.evidence.marks.push_back(m);
+  CHECK(run.judged().kind == Kind::kReserve);
+}
+
 TEST_CASE("judge: a buffer that doubles now and then is no leak") {
   Run run;
   run.rss({735, 738, 747, 747, 758, 762, 789, 793, 795, 796})
