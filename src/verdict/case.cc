@@ -25,8 +25,8 @@ constexpr double kElement = 1 << 10;  // of a data set
 size_t part_of(const Case& c, const Mark& mark) {
   const auto begin = std::ranges::find_if(c.evidence.marks, [](const Mark& m) { return m.period && m.kind != "timer"; });
   const double from = begin == c.evidence.marks.end() ? 0 : begin->t;
-  const double all = c.periods.marks.back()->t - from;
-  return all > 0 ? size_t(std::clamp((mark.t - from) / all, 0.0, 1.0) * kAgeParts) : 0;
+  const double share = (mark.t - from) / (c.periods.marks.back()->t - from);
+  return share > 0 ? size_t(std::min(share, 1.0) * kAgeParts) : 0;  // 0 where it is no number, too
 }
 
 /// Taken early, and it stays: nearly all of it is old, or was born in the first period, which may be most of a short run.

@@ -182,7 +182,7 @@ class PythonTest(unittest.TestCase):
         text = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], stdout=subprocess.PIPE).stdout.decode()
         names = {line.split()[-1].partition("@")[0] for line in text.splitlines()}
         hooks = {"malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc", "memalign", "valloc"}
-        hooks |= {"pvalloc", "free_sized", "free_aligned_sized", "mmap", "mmap64", "munmap", "mremap"}
+        hooks |= {"pvalloc", "free_sized", "free_aligned_sized", "malloc_usable_size", "mmap", "mmap64", "munmap", "mremap"}
         self.assertEqual({name for name in names if not name.startswith("millpond_probe_")}, hooks)
 
 
