@@ -132,7 +132,7 @@ double Case::outlived(const SiteGroup& group) const {
   if (periods.size() < 2) return 0;
   const size_t part = part_of(*this, *periods.marks[periods.size() - 2]);
   double sum = 0;
-  for (size_t i = 0; i < part && i < kAgeParts; ++i) sum += double(group.age[i].value);
+  for (size_t i = 1; i < part && i < kAgeParts; ++i) sum += double(group.age[i].value);
   return sum;
 }
 

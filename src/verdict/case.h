@@ -44,7 +44,7 @@ struct Case {
   double reserved_natively(bool large = false) const;
   /// Under an import statement: modules and their tables.
   bool imports(const SiteGroup& group) const;
-  /// Of what a group has alive at the end: born well before the last period began.
+  /// Of what a group has alive at the end: born well before the last period began, but not early either.
   double outlived(const SiteGroup& group) const;
   /// What the user's own lines took early and keep, from the start of the program on, imports left out.
   double kept_by_user() const;

@@ -251,6 +251,16 @@ TEST_CASE("C14: a list that nothing empties, by the line that adds to it; a boun
   CHECK(first_cause(v) == "K1");
 }
 
+TEST_CASE("C14: calls of a line that fills the lists of a dict are its blocks, not the keys") {
+  Run run("timer", 1);
+  run.grow(80, 24, 12).live_from(40, 24).site({user("r.py", 38, "train_epoch")}, 24, Life::kLeak, 8000);
+  run.holder("defaultdict", "list", 24, "by_step", "r.py", 38, "train_epoch", "by_step[key].append(scores.tobytes())", nullptr, 1.2);
+  const Finding f = run.judged().findings.front();
+  CHECK(f.cause == "C14");
+  CHECK(f.unit == Unit::kCall);
+  CHECK(f.bytes_per_unit == doctest::Approx(8000 * 1024).epsilon(0.05));
+}
+
 TEST_CASE("C14 wins over what merely recurs when it explains the growth") {
   Run run =
       leaking().framework("tensorflow").counter("tf.traces", 4, 1).line("trace", "a.py", 50, "main", "f(x, step)", 26);
@@ -324,7 +334,9 @@ TEST_CASE("C19: a cache that fills; the same stage over a small set is flat") {
       for (SiteState& s : marks[i].sites)
         for (size_t part = 0; part < percent.size(); ++part) s.age[part] = Bytes{s.bytes.value * percent[part] / 100};
     }
-    marks.insert(marks.begin(), {.t = 0, .kind = "step", .name = "fit", .index = 1, .period = true});
+    Mark begun;
+    begun.kind = "step", begun.name = "fit", begun.period = true;
+    marks.insert(marks.begin(), begun);
     return run;
   };
   Run half = slow({10, 35, 40, 15, 0, 0, 0, 0}), most = slow({0, 20, 20, 20, 35, 5, 0, 0});
@@ -674,6 +686,9 @@ TEST_CASE("K3: a window over the last rounds that was full before the second of 
   Run moves = window(29), anew = window(0);
   check(moves, "K3", 14, Kind::kCache);
   CHECK(first_cause(anew.judged()) != "K3");  // born in the last round: made anew in each
+  Run best = window(0);  // the best so far and the last one
+  for (Mark& m : best.evidence.marks) m.sites[0].age = Ages{mb(30), {}, {}, {}, {}, {}, {}, mb(39)};
+  CHECK(first_cause(best.judged()) != "K3");
 }
 
 TEST_CASE("what the program's own lines took before the first mark is a reserve") {

@@ -5,6 +5,24 @@
 namespace millpond::verdict {
 namespace {
 
+bool is_container(const std::string& item) { return item == "list" || item == "dict" || item == "set" || item == "deque" || item == "tuple"; }
+
+/// How often something is added, and how large it is. Of a dict of lists that grow the keys do not tell; the blocks do that its line allocated, where
+/// they are so large that each is recorded.
+void count_additions(const Case& c, const Container& k, Match& m) {
+  m.additions = k.per_period;
+  m.added = k.length;
+  m.each = k.bytes_per_period / k.per_period;
+  if (!is_container(k.item_type)) return;
+  constexpr double kRecorded = 512 << 10;
+  for (const SiteGroup& s : c.sites.groups)
+    if (s.user && s.place.line == k.place.line && s.place.file == k.place.file && s.block() >= kRecorded && s.blocks > 1.5 * k.length && s.slope.value > 0) {
+      m.additions = s.slope.value / s.block();
+      m.added = s.blocks;
+      m.each = s.block();
+    }
+}
+
 std::optional<Match> detect(const Case& c) {
   if (!c.leaking()) return {};
   const Container* best = nullptr;
@@ -21,11 +39,7 @@ std::optional<Match> detect(const Case& c) {
   if (!best || share < 0.15) return {};
   Match m{.share = share, .weight = best->is_user ? 1.0 : 0.7, .confidence = share > 0.5 ? 0.93 : 0.7};
   m.blame = best->place;
-  if (share > 0.5 && best->per_period > 0) {
-    m.additions = best->per_period;
-    m.added = best->length;
-    m.each = best->bytes_per_period / best->per_period;
-  }
+  if (share > 0.5 && best->per_period > 0) count_additions(c, *best, m);
   m.holder = tell(*best);
   m.title =
       format("{} keeps every {} that is added to it", tell(*best), best->item_type.empty() ? "item" : best->item_type);
