@@ -3,6 +3,7 @@
 // Three witnesses, each able to veto: what allocators have in use (exact), sampled live bytes by age (cohorts), and
 // resident memory before and after gc and trim (probes). Growth that no witness confirms is never called a leak.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,7 @@ struct Growth {
   double returned_rss = 0;  // resident memory before that probe
   double by_gc = 0;         // of that, by gc alone
   double collected = 0;     // objects, by all probes
+  std::optional<double> weighed;  // of a container that explains the rise, for one of x; where a pool keeps malloc from telling
   bool bounded = false;     // what rises is a container with a limit of its own, or a buffer that doubles
   bool garbage = false;     // what rises is cyclic garbage: in use until gc runs
 

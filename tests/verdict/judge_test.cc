@@ -255,6 +255,20 @@ TEST_CASE("judge: what a library hands out of large pieces is kept by a containe
   CHECK(first_line(v) == 34);
 }
 
+TEST_CASE("judge: the same in stairs, 8 MB in every fourth round") {
+  std::vector<double> resident = {819.6, 819.7, 820.4, 820.4, 820.5, 830.5, 830.5, 808.1, 816.2, 816.3, 816.4, 817.4};
+  std::vector<double> live(5, 190);
+  for (int i = 12; i < 33; ++i) resident.push_back(825.5 + 8.1 * ((i - 12) / 4));
+  while (live.size() < resident.size()) live.push_back(259);
+  Run run;
+  run.rss(resident).live(live).baseline(153).probe(7, 830.5, 830.5, 806).probe(11, 816.4, 816.4, 816);
+  run.holder("list", "dict", 2, "items", "d.py", 37, "train_once", "items.append({...})", nullptr, 0.25);
+  const Verdict v = run.judged();
+  REQUIRE(v.kind == Kind::kLeak);
+  CHECK(first_line(v) == 37);
+  CHECK(v.findings.front().bytes_per_unit == doctest::Approx(2e6).epsilon(0.02));
+}
+
 TEST_CASE("judge: the rate is what is kept where resident memory is ahead by what is free among it") {
   Run run;  // as measured: torch, whose aligned blocks are not used again
   std::vector<double> resident, free;
