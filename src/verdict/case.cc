@@ -6,8 +6,6 @@
 namespace millpond::verdict {
 namespace {
 
-bool same(const Place& a, const Frame& f) { return a.line == f.line && a.file == f.file; }
-
 /// Frames of the user's code, outermost first.
 std::vector<const Frame*> user_stack(const Site& site) {
   std::vector<const Frame*> frames;
@@ -72,7 +70,7 @@ std::optional<double> Case::growth_share(const std::function<bool(const Frame&)>
 }
 
 std::optional<double> Case::growth_share(const Place& place) const {
-  return growth_share([&](const Frame& f) { return same(place, f); });
+  return growth_share([&](const Frame& f) { return same_line(place, f); });
 }
 
 double Case::grown_in_blocks(double block) const {
@@ -106,7 +104,7 @@ double Case::data_share() const {
 double Case::reserved_at(const Place& place) const {
   double sum = 0;
   for (const SiteGroup& s : sites.groups)
-    if (s.user && s.place.line == place.line && s.place.file == place.file) sum += reserved(*this, s, kLargeBlock);
+    if (s.user && same_line(s.place, place)) sum += reserved(*this, s, kLargeBlock);
   return sum;
 }
 
@@ -175,7 +173,7 @@ Place Case::loop_place(const Place& inner) const {
   // Which line of that function leads to `inner`.
   for (const Site& site : evidence.sites) {
     const std::vector<const Frame*> stack = user_stack(site);
-    const bool through = std::ranges::any_of(stack, [&](const Frame* f) { return same(inner, *f); });
+    const bool through = std::ranges::any_of(stack, [&](const Frame* f) { return same_line(inner, *f); });
     if (!through) continue;
     for (const Frame* f : stack)
       if (f->function == function && f->file == file) return with_text(verdict::place_of(*f));
@@ -186,7 +184,7 @@ Place Case::loop_place(const Place& inner) const {
 Place Case::with_text(Place place) const {
   if (!place.snippet.empty()) return place;
   const auto take = [&](const Place& p) {
-    if (place.snippet.empty() && p.line == place.line && p.file == place.file) place.snippet = p.snippet;
+    if (place.snippet.empty() && same_line(p, place)) place.snippet = p.snippet;
   };
   for (const CountedLine& l : notes.lines) take(l.place);
   for (const Container& c : notes.containers) take(c.place);

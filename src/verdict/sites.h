@@ -55,6 +55,8 @@ bool is_user(const Frame& frame);
 const Frame* own_frame(const Site& site);
 const Frame* user_frame(const Site& site);
 Place place_of(const Frame& frame);
+inline bool same_line(const Place& a, const Place& b) { return a.line == b.line && a.file == b.file; }
+inline bool same_line(const Place& a, const Frame& b) { return a.line == b.line && a.file == b.file; }
 
 /// A place and what it had.
 struct SiteShare {

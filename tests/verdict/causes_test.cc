@@ -537,6 +537,13 @@ TEST_CASE("C38: what a hook keeps, by its chain or because torch's Module calls 
                user("f.py", 46, "main")},
               0.1, Life::kLeak);
   check(called, "C38", 28);
+  // A list called `hooks` that the user's own loop fills is a list.
+  Run list = leaking().framework("torch").holder("list", "functools.partial", 10, "Loop.hooks", "f.py", 43, "Loop.step",
+                                                 "self.hooks.append(partial(id, scores.detach()))");
+  check(list, "C38", 43);  // by its name alone
+  list.site({library("/x/site-packages/torch/nn/modules/module.py"), user("f.py", 37, "Loop.step"), user("f.py", 60, "main")},
+            10, Life::kLeak);
+  check(list, "C14", 43);
 }
 
 TEST_CASE("C39, C40: nodes of a custom Function, frames of stored exceptions") {

@@ -14,7 +14,7 @@ std::optional<Match> detect(const Case& c) {
   for (const SiteGroup& s : c.sites.groups)
     for (int i : s.sites)
       for (const Frame& f : c.evidence.sites[size_t(i)].frames)
-        if (f.line == line->place.line && f.file == line->place.file && s.block() < 64 << 10) {
+        if (same_line(line->place, f) && s.block() < 64 << 10) {
           small += s.bytes / double(s.sites.size());
           break;
         }

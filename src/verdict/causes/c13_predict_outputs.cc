@@ -13,7 +13,7 @@ std::optional<Match> detect(const Case& c) {
   if (!line || c.leaking() || above < std::max(64e6, 0.2 * c.growth.level)) return {};
   double churn = 0;
   for (const SiteShare& s : temporaries(c.evidence))
-    if (s.place.line == line->place.line && s.place.file == line->place.file) churn += double(s.bytes.value);
+    if (same_line(s.place, line->place)) churn += double(s.bytes.value);
   if (churn < above) return {};
   Match m{.kind = Kind::kFlat, .share = 1, .weight = 0.5, .bytes = above, .confidence = 0.5};
   m.blame = line->place;

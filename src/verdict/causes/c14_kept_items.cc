@@ -1,11 +1,10 @@
 #include "base/format.h"
 #include "verdict/causes/cause.h"
+#include "verdict/causes/torch_hook.h"
 #include "verdict/causes/words.h"
 
 namespace millpond::verdict {
 namespace {
-
-bool is_container(const std::string& item) { return item == "list" || item == "dict" || item == "set" || item == "deque" || item == "tuple"; }
 
 /// How often something is added, and how large it is. Of a dict of lists that grow the keys do not tell; the blocks do that its line allocated, where
 /// they are so large that each is recorded.
@@ -16,7 +15,7 @@ void count_additions(const Case& c, const Container& k, Match& m) {
   if (!is_container(k.item_type)) return;
   constexpr double kRecorded = 512 << 10;
   for (const SiteGroup& s : c.sites.groups)
-    if (s.user && s.place.line == k.place.line && s.place.file == k.place.file && s.block() >= kRecorded && s.blocks > 1.5 * k.length && s.slope.value > 0) {
+    if (s.user && same_line(s.place, k.place) && s.block() >= kRecorded && s.blocks > 1.5 * k.length && s.slope.value > 0) {
       m.additions = s.slope.value / s.block();
       m.added = s.blocks;
       m.each = s.block();
@@ -30,7 +29,7 @@ std::optional<Match> detect(const Case& c) {
   for (const Container& k : c.notes.containers) {
     const bool registry = !k.is_user && contains(k.words(), "registry");  // TensorFlow's, of gradients
     if (!k.still || k.bounded || is_model(k.item_type) || is_figure(k.item_type) || registry ||
-        (c.notes.has("torch") && contains(k.words(), "hook")) || contains(k.words(), "grad_fn"))
+        filled_by_hook(c, k) || contains(k.words(), "grad_fn"))
       continue;
     // The user's own line before a library's; of two that hold one another, the one that holds more.
     const double own = c.share(k) * (k.is_user ? 1 : 0.7);

@@ -9,8 +9,7 @@ namespace {
 
 bool trains(const Case& c, const Place& p) {
   for (const CountedLine& l : c.notes.lines)
-    if (l.place.line == p.line && l.place.file == p.file)
-      return true;  // a call into a framework: its memory has other names
+    if (same_line(l.place, p)) return true;  // a call into a framework: its memory has other names
   return false;
 }
 

@@ -80,4 +80,9 @@ bool is_tensor(const std::string& type) { return contains(lower(type), "tensor")
 
 bool is_figure(const std::string& type) { return contains(lower(type), "figure"); }
 
+bool is_container(const std::string& type) {
+  constexpr std::array<std::string_view, 5> kinds = {"list", "dict", "set", "deque", "tuple"};
+  return std::ranges::find(kinds, type) != kinds.end();
+}
+
 }  // namespace millpond::verdict

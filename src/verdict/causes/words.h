@@ -25,5 +25,6 @@ std::string keep_less(const Container& container, bool tensor);
 bool is_model(const std::string& type);
 bool is_tensor(const std::string& type);
 bool is_figure(const std::string& type);
+bool is_container(const std::string& type);  // one of Python's own
 
 }  // namespace millpond::verdict
