@@ -131,10 +131,17 @@ bool doubles(const Series& live) {
   return true;
 }
 
+/// One block that is always young because a larger one takes its place whenever something is added: io.BytesIO, `a = concatenate([a, b])`.
+bool is_extended(const SiteGroup& s) {
+  int rises = 0;
+  for (size_t i = 1; i < s.live.size(); ++i) rises += s.live.y[i] > s.live.y[i - 1];
+  return s.blocks < 2 && rises >= 3 && std::ranges::is_sorted(s.live.y);
+}
+
 double young_growth(const LiveSites& sites) {
   double sum = 0;
   for (const SiteGroup& s : sites.groups)
-    if (s.grown > 0 && cohorts(s.age) == Cohorts::kNew) sum += s.grown;
+    if (s.grown > 0 && cohorts(s.age) == Cohorts::kNew && !is_extended(s)) sum += s.grown;
   return sum;
 }
 

@@ -65,6 +65,7 @@ Container container_of(const json& j) {
   c.length = number_of(j, "length");
   c.per_period = number_of(j, "per_period");
   c.bytes_per_period = number_of(j, "bytes_per_period");
+  c.step = number_of(j, "step");
   c.bounded = maybe_number(j, "bounded");
   c.place = place_of(j);
   const auto flag = [&](const char* key, bool otherwise) {

@@ -1,6 +1,7 @@
 // The agent's notes as plain values: what they say at the end of the run, joined over all of them. Keys that are
 // missing are left empty.
 #pragma once
+#include <cmath>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -17,6 +18,7 @@ struct Container {
   std::string type, item_type, holder, found_by;
   std::vector<std::string> chain;
   double length = 0, per_period = 0, bytes_per_period = 0;
+  double step = 0;      // of what grows itself and is counted in bytes: every rise is a multiple of it; 0: not known
   bool exact = false;
   std::optional<double> bounded;
   Place place;
@@ -26,6 +28,8 @@ struct Container {
   int looks = 1;        // how many found it growing
   std::string rounds;   // the kind of rounds that the last of them followed
   bool is_user = true;  // its place is in the user's own code
+  /// An array, text or buffer that grows itself: its length is in bytes.
+  bool is_buffer() const { return item_type.empty() && per_period > 0 && std::abs(per_period - bytes_per_period) <= 1; }
   /// The text of type, items, holder and chain in lower case, to search in.
   std::string words() const;
 };

@@ -95,6 +95,13 @@ Slope theil_sen(std::span<const double> x, std::span<const double> y) {
 
 double straightness(std::span<const double> x, std::span<const double> y) { return least_squares(x, y).explained; }
 
+/// Each the median of itself and its neighbours: the way back from a moment's dip is no step.
+static std::vector<double> without_spikes(std::span<const double> y) {
+  std::vector<double> level(y.begin(), y.end());
+  for (size_t i = 1; i + 1 < y.size(); ++i) level[i] = std::clamp(y[i], std::min(y[i - 1], y[i + 1]), std::max(y[i - 1], y[i + 1]));
+  return level;
+}
+
 Trend trend(std::span<const double> x, std::span<const double> y) {
   Trend t;
   if (x.size() < 3) return t;
@@ -105,8 +112,9 @@ Trend trend(std::span<const double> x, std::span<const double> y) {
   t.early = theil_sen(x.first(half + 1), y.first(half + 1)).value;
   t.late = theil_sen(x.subspan(half), y.subspan(half)).value;
   if (y.size() >= 5) {
+    const std::vector<double> level = without_spikes(y);
     std::vector<double> steps;
-    for (size_t i = 1; i < y.size(); ++i) steps.push_back(y[i] - y[i - 1]);
+    for (size_t i = 1; i < y.size(); ++i) steps.push_back(level[i] - level[i - 1]);
     std::ranges::partial_sort(steps, steps.begin() + 2, std::ranges::greater{});
     t.jumps = y.back() > y.front() && steps[0] + steps[1] >= 0.85 * (y.back() - y.front());
   }

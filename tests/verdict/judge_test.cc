@@ -339,6 +339,24 @@ TEST_CASE("judge: in a silent program on a busy machine what was weighed tells t
   CHECK(f.bytes_per_unit == doctest::Approx(5e6));  // 20 items of it are the rise of 100 MB; the slope of a second is a mean of two paces
 }
 
+TEST_CASE("judge: a buffer that is written to is one block and always young, and its calls are not its bytes") {
+  const auto told = [](double step) {
+    Run run("timer", 0.25);  // resident memory as measured
+    run.rss({82, 92, 92, 92, 92, 92, 92, 92, 102, 102, 102, 72, 102, 112, 112, 109, 113, 113, 113, 123, 123, 123, 113, 123, 133, 133}).baseline(55);
+    run.site({user("b.py", 33, "sweep")}, 2.5, Life::kExtended);
+    run.note(R"x({"note": "holders", "kind": "timer", "containers": [{"type": "BytesIO", "length": 60002304, "per_period": 8456984.3, "bytes_per_period": 8456984,
+                 "item_type": null, "holder": "stream", "file": "b.py", "line": 33, "function": "sweep", "text": "stream.write(x.tobytes())", "step": )x" +
+             std::to_string(step) + "}], \"types\": []}");
+    return run.judged();
+  };
+  const Verdict alike = told(10000384);
+  REQUIRE(alike.kind == Kind::kLeak);
+  CHECK(first_line(alike) == 33);
+  CHECK(alike.findings.front().unit == Unit::kCall);
+  CHECK(alike.findings.front().bytes_per_unit == doctest::Approx(10000384));
+  CHECK(told(64).findings.front().unit == Unit::kSecond);  // pieces of many sizes
+}
+
 TEST_CASE("temporaries: places that allocate much and keep little") {
   Run run;
   run.grow(100, 1, 6)

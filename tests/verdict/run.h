@@ -16,7 +16,7 @@ namespace millpond::verdict {
 
 inline Bytes mb(double n) { return Bytes{int64_t(std::llround(n * 1e6))}; }
 
-enum class Life { kLeak, kOnce, kChurn };
+enum class Life { kLeak, kOnce, kChurn, kExtended };
 
 class Run {
  public:
@@ -135,7 +135,7 @@ class Run {
   Run& limit(const std::string& name, double value) { return evidence.limits.push_back({name, mb(value)}), *this; }
 
   /// A site with live bytes at every period: `by` MB at each (leak: they stay; once: `by` at the first; churn: the
-  /// newest only).
+  /// newest only; extended: one block, each time replaced by a larger one).
   Run& site(std::vector<Frame> frames, double by, Life life, double block_kib = 256, double before = 0) {
     Site s;
     s.frames = std::move(frames);
@@ -156,6 +156,7 @@ class Run {
       state.age[0] += mb(before);
       state.bytes += mb(before);
       state.blocks = double(state.bytes.value) / (block_kib * 1024);
+      if (life == Life::kExtended) state.blocks = 1, state.age = {}, state.age.back() = state.bytes;
       evidence.marks[size_t(i)].sites.push_back(state);
     }
     return *this;

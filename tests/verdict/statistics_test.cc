@@ -57,6 +57,9 @@ TEST_CASE("trend: two steps that are all of the rise are told from a little ever
   const std::vector<double> every_second{0, 0, 10, 10, 20, 20, 30, 30, 40, 40};
   CHECK_FALSE(trend(count(10), every_second).jumps);
   CHECK_FALSE(trend(count(5), std::vector<double>{0, 9, 21, 30, 41}).jumps);
+  // 10 MB in every fourth round, looked at once between two of a round's own arrays: the way back up is not a rise
+  const std::vector<double> dips{91.8, 91.8, 101.9, 101.9, 101.9, 71.9, 101.9, 111.9, 111.9, 113.5, 113.5, 123.5, 123.5, 113.5, 123.5, 133.5, 133.5};
+  CHECK_FALSE(trend(count(17), dips).jumps);
 }
 
 TEST_CASE("trend: a line rises and does not flatten, a cache does") {

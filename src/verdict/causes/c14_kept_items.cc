@@ -7,8 +7,17 @@ namespace millpond::verdict {
 namespace {
 
 /// How often something is added, and how large it is. Of a dict of lists that grow the keys do not tell; the blocks do that its line allocated, where
-/// they are so large that each is recorded.
+/// they are so large that each is recorded. Of a buffer its bytes do not tell either, but what all its rises are multiples of does, unless pieces of many
+/// sizes are added.
 void count_additions(const Case& c, const Container& k, Match& m) {
+  if (k.is_buffer()) {
+    constexpr double kPiece = 4 << 10;
+    if (k.step < kPiece) return;
+    m.additions = k.per_period / k.step;
+    m.added = k.length / k.step;
+    m.each = k.step;
+    return;
+  }
   m.additions = k.per_period;
   m.added = k.length;
   m.each = k.bytes_per_period / k.per_period;

@@ -316,6 +316,8 @@ def _describe(item, added, track, rounds, walk):
     }
     if item.kind == "group":
         row["holder"] = _of_all(row["holder"])
+    if item.kind == "array":
+        row["step"] = track.step
     place = adders.find_line(way, thing)
     if place is None and item.kind == "lru_cache":
         place = adders.made_at(getattr(thing, "__wrapped__", None))

@@ -1,21 +1,23 @@
 """A size over the looks at a program."""
+import math
 
 
 class Track:
-    """First and last size, how often it rose and fell."""
+    """First and last size, how often it rose and fell, and by multiples of what (`step`)."""
 
-    __slots__ = ("first_look", "first_size", "last_look", "size", "rises", "falls", "rose_at")
+    __slots__ = ("first_look", "first_size", "last_look", "size", "rises", "falls", "rose_at", "step")
 
     def __init__(self, look, size):
         self.first_look = self.last_look = look
         self.first_size = self.size = size
-        self.rises = self.falls = 0
+        self.rises = self.falls = self.step = 0
         self.rose_at = -2
 
     def sees(self, look, size):
         """The next size; True while it only rises, at this look or the one before."""
         if size > self.size:
             self.rises += 1
+            self.step = math.gcd(self.step, int(size - self.size))
             self.rose_at = look
         elif size < self.size:
             self.falls += 1
