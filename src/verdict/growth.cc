@@ -153,6 +153,14 @@ double container_growth(const Notes& notes, double length, bool bounded) {
   return most;
 }
 
+/// The same of the user's own containers, those that still grew at the last look.
+double held_growth(const Notes& notes, double length) {
+  double most = 0;
+  for (const Container& c : notes.containers)
+    if (c.still && c.rising && c.is_user && !c.full && !c.bounded) most = std::max(most, c.bytes_per_period * length);
+  return most;
+}
+
 // What only a program that keeps something counts up. Each at least three times after warm-up.
 const char* const kKeepers[][2] = {{"tf.gradient_registry", "entries of TensorFlow's gradient registry"},
                                    {"tf.funcgraphs", "traced graphs"},
@@ -169,20 +177,17 @@ void witness(const Evidence& evidence, const Notes& notes, const Periods& period
   const double length = periods.length();
   const double wanted = std::max(g.small, 0.3 * g.total);
   const double kept = container_growth(notes, length, false);
-  // A library that takes large pieces and hands out parts of them: what malloc has in use goes up in leaps and says nothing. Resident memory in a
-  // straight line, and a container that was weighed to the same, do; it may go up in stairs, where something is added in every fourth round.
-  const auto weighed = [&](double factor) { return kept > g.total / factor && kept < factor * g.total; };
-  const bool pooled = (weighed(1.6) && g.rss.straight >= 0.97) || (weighed(1.35) && g.rss.straight >= 0.9);
-  if (pooled && length > 0) g.weighed = kept / length;
+  const double held = held_growth(notes, length);
+  if (held > 0.5 * g.total && held < 1.6 * g.total && g.rss.rises() && !g.rss.flattens()) g.weighed = held / length;
 
   if (g.has_live) {
     if (solid(g.live, g) && g.live.total >= wanted)
       g.proofs.push_back(
           format("allocators have {} more in use every {}", amount(g.live.slope.value), to_string(periods.unit)));
-    else if (!pooled && g.live.total < 0.25 * g.total && (!g.has_sampled || g.sampled.total < 0.25 * g.total))
+    else if (!g.weighed && g.live.total < 0.25 * g.total && (!g.has_sampled || g.sampled.total < 0.25 * g.total))
       g.vetoes.push_back(format("what is in use by allocators grew by {} while resident memory grew by {}",
                                 amount(std::max(0.0, g.live.total)), amount(g.total)));
-    else if (!pooled && g.rss.late > 0 && g.live.late < 0.1 * g.rss.late && (!g.has_sampled || g.sampled.late < 0.3 * g.rss.late))
+    else if (!g.weighed && g.rss.late > 0 && g.live.late < 0.1 * g.rss.late && (!g.has_sampled || g.sampled.late < 0.3 * g.rss.late))
       g.vetoes.push_back("what is in use by allocators did not grow in the later half of the run");
   }
   if (g.has_sampled) {
@@ -191,7 +196,7 @@ void witness(const Evidence& evidence, const Notes& notes, const Periods& period
       g.proofs.push_back(
           format("{} of live bytes come from places that leave about the same behind in every part of the run",
                  amount(every)));
-    else if (!pooled && young_growth(sites) > 0.6 * std::max(sites.gained, 1.0) && sites.gained > 0.5 * g.total)
+    else if (!g.weighed && young_growth(sites) > 0.6 * std::max(sites.gained, 1.0) && sites.gained > 0.5 * g.total)
       g.vetoes.push_back("what is alive was nearly all born in the last part of the run");
   }
   const double span = g.floors.empty() ? 0 : g.floors.x.back() - g.floors.x.front();
@@ -256,6 +261,9 @@ bool falls_at_probes(const Evidence& evidence, const Periods& periods) {
 }
 
 Course decide(const Notes& notes, const Periods& periods, const Growth& g) {
+  // Whatever allocators and ages seem to say: libraries take large pieces and hand out parts of them, memory may go up in stairs, or one block is
+  // replaced by ever larger ones.
+  if (g.weighed && g.total >= g.solid && !g.bounded) return Course::kLeak;
   // Everything after warm-up that rises enough to matter, by whichever measure.
   const bool rises = solid(g.rss, g) || solid(g.segments, g) || (g.has_live && solid(g.live, g));
   if (rises) {
@@ -371,7 +379,7 @@ Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& 
     } else if (kept_tells_more(periods, g)) {
       g.slope = g.live.slope;
       g.measure = "bytes in use by allocators";
-    } else if (g.weighed && !solid(g.live, g)) {  // a pool: malloc cannot tell, and resident memory goes up in stairs
+    } else if (g.weighed && !solid(g.live, g)) {  // what is in use cannot tell, and resident memory may go up in stairs
       g.slope = {*g.weighed, {std::min(*g.weighed, g.rss.slope.range.low), std::max(*g.weighed, g.rss.slope.range.high)}};
       g.measure = "what a container was seen to hold";
     }

@@ -47,7 +47,7 @@ struct Growth {
   double returned_rss = 0;  // resident memory before that probe
   double by_gc = 0;         // of that, by gc alone
   double collected = 0;     // objects, by all probes
-  std::optional<double> weighed;  // of a container that explains the rise, for one of x; where a pool keeps malloc from telling
+  std::optional<double> weighed;  // what the user's container that explains the rise was seen to gain, for one of x
   bool bounded = false;     // what rises is a container with a limit of its own, or a buffer that doubles
   bool garbage = false;     // what rises is cyclic garbage: in use until gc runs
 

@@ -355,6 +355,12 @@ TEST_CASE("judge: a buffer that is written to is one block and always young, and
   CHECK(alike.findings.front().unit == Unit::kCall);
   CHECK(alike.findings.front().bytes_per_unit == doctest::Approx(10000384));
   CHECK(told(64).findings.front().unit == Unit::kSecond);  // pieces of many sizes
+  Run unseen;  // nothing tells who holds it
+  unseen.grow(80, 5, 16).site({user("b.py", 33, "sweep")}, 5, Life::kExtended).probe(8, 115, 115, 115);
+  CHECK(unseen.judged().kind == Kind::kLeak);
+  Run replaced;  // by one as large, and what resident memory gains is free
+  replaced.grow(80, 5, 16).site({user("b.py", 33, "sweep")}, 5, Life::kChurn).live(std::vector<double>(16, 60)).probe(8, 115, 115, 115);
+  CHECK(replaced.judged().kind != Kind::kLeak);
 }
 
 TEST_CASE("temporaries: places that allocate much and keep little") {
