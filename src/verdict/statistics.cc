@@ -51,6 +51,13 @@ Even without_trend(std::span<const double> x, std::span<const double> y) {
   return even;
 }
 
+/// Each the median of itself and its neighbours: the way back from a moment's dip is no step.
+std::vector<double> without_spikes(std::span<const double> y) {
+  std::vector<double> level(y.begin(), y.end());
+  for (size_t i = 1; i + 1 < y.size(); ++i) level[i] = std::clamp(y[i], std::min(y[i - 1], y[i + 1]), std::max(y[i - 1], y[i + 1]));
+  return level;
+}
+
 }  // namespace
 
 double median(std::vector<double> v) {
@@ -94,13 +101,6 @@ Slope theil_sen(std::span<const double> x, std::span<const double> y) {
 }
 
 double straightness(std::span<const double> x, std::span<const double> y) { return least_squares(x, y).explained; }
-
-/// Each the median of itself and its neighbours: the way back from a moment's dip is no step.
-static std::vector<double> without_spikes(std::span<const double> y) {
-  std::vector<double> level(y.begin(), y.end());
-  for (size_t i = 1; i + 1 < y.size(); ++i) level[i] = std::clamp(y[i], std::min(y[i - 1], y[i + 1]), std::max(y[i - 1], y[i + 1]));
-  return level;
-}
 
 Trend trend(std::span<const double> x, std::span<const double> y) {
   Trend t;
