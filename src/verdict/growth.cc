@@ -145,19 +145,12 @@ double young_growth(const LiveSites& sites) {
   return sum;
 }
 
-double container_growth(const Notes& notes, double length, bool bounded) {
-  double most = 0;  // containers hold one another: the largest, not the sum
-  for (const Container& c : notes.containers)
-    if (c.still && !c.full && c.bounded.has_value() == bounded && c.per_period > 0)
-      most = std::max(most, c.bytes_per_period * length);
-  return most;
-}
-
-/// The same of the user's own containers, those that still grew at the last look.
-double held_growth(const Notes& notes, double length) {
+/// What the containers of a kind gain over so many rounds. They hold one another: the largest, not the sum.
+template <class Which>
+double gained(const Notes& notes, double length, Which which) {
   double most = 0;
   for (const Container& c : notes.containers)
-    if (c.still && c.rising && c.is_user && !c.full && !c.bounded) most = std::max(most, c.bytes_per_period * length);
+    if (c.still && !c.full && which(c)) most = std::max(most, c.bytes_per_period * length);
   return most;
 }
 
@@ -176,8 +169,8 @@ void witness(const Evidence& evidence, const Notes& notes, const Periods& period
   const double rising = std::max(g.rss.slope.value, g.segments.slope.value);
   const double length = periods.length();
   const double wanted = std::max(g.small, 0.3 * g.total);
-  const double kept = container_growth(notes, length, false);
-  const double held = held_growth(notes, length);
+  const double kept = gained(notes, length, [](const Container& c) { return !c.bounded && c.per_period > 0; });
+  const double held = gained(notes, length, [](const Container& c) { return !c.bounded && c.is_user && c.rising; });
   if (held > 0.5 * g.total && held < 1.6 * g.total && g.rss.rises() && !g.rss.flattens()) g.weighed = held / length;
 
   if (g.has_live) {
@@ -221,7 +214,7 @@ void witness(const Evidence& evidence, const Notes& notes, const Periods& period
     else if (back < 0.45 * grown && at >= 3)
       g.proofs.push_back(format("gc and trim gave back only {} of {}", amount(std::max(0.0, back)), amount(grown)));
   }
-  g.bounded = container_growth(notes, length, true) > 0.5 * g.total;
+  g.bounded = gained(notes, length, [](const Container& c) { return c.bounded && c.per_period > 0; }) > 0.5 * g.total;
   if (g.bounded) g.vetoes.push_back("what grows is a container with a limit of its own");
   // Resident memory that goes up in a straight line is touched bit by bit: then it is an allocator that takes ever larger pieces for what is kept.
   if (doubles(periods.live) && kept < 0.4 * g.total && g.rss.straight < 0.97) {

@@ -38,11 +38,12 @@ bool named_after_hook(const Container& k) {
 }
 
 bool filled_by_hook(const Case& c, const Container& k) {
-  if (!c.notes.has("torch")) return false;
+  const bool tensors = is_tensor(k.item_type), named = named_after_hook(k);
+  if (!c.notes.has("torch") || (!tensors && !named)) return false;
   const Caller caller = caller_of(c, k.place);
-  if (caller == Caller::kModule && is_tensor(k.item_type)) return true;
+  if (caller == Caller::kModule && tensors) return true;
   // A line that registers hooks is called by the user too: only what adds to the container itself is no hook then.
-  return named_after_hook(k) && !(caller == Caller::kUser && addition(k.place.snippet));
+  return named && !(caller == Caller::kUser && addition(k.place.snippet));
 }
 
 }  // namespace millpond::verdict
