@@ -8,8 +8,18 @@
 #include "millpond/shape.h"
 
 namespace millpond {
-using fmt::format;
-}
+
+// An object, not a function: for an argument of std, as a std::string is, the name of a function would be looked up in
+// std too, and std::format found there would be as good a match.
+struct Format {
+  template <class... Arguments>
+  std::string operator()(fmt::format_string<Arguments...> text, Arguments&&... arguments) const {
+    return fmt::vformat(text, fmt::make_format_args(arguments...));
+  }
+};
+inline constexpr Format format;
+
+}  // namespace millpond
 
 template <class T>
   requires std::is_same_v<T, millpond::Bytes> || std::is_same_v<T, millpond::Shape> ||

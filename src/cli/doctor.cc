@@ -48,7 +48,7 @@ watch::Start start_of(const std::vector<std::string>& command) {
   watch::Start start;
   start.command = command;
   start.probe_library = installed("libmillpond_probe.so");
-  start.agent_folder = installed("agent/inject");
+  start.agent_folder = installed("inject");
   for (const std::string& needed : {start.probe_library, start.agent_folder})
     if (access(needed.c_str(), R_OK) != 0) throw Error(Code::kFile, format("{} is missing", needed)).hint("build or install Millpond again");
   return start;

@@ -184,7 +184,7 @@ int millpond_probe_python(void);
 uint64_t* millpond_probe_units(void);
 /* A mark; with kMarkSnapshot what is alive is written with it. */
 void millpond_probe_mark(const char* kind, const char* name, int64_t index, uint32_t flags);
-/* JSON for the collector: python/agent/NOTES.md lists what there is. 0: written, 1: the ring is full. */
+/* JSON for the collector: python/millpond/inject/NOTES.md lists what there is. 0: written, 1: the ring is full. */
 int millpond_probe_note(const char* json, size_t size);
 /* While on, what this thread allocates is not sampled: the agent's own work. kPauseApart: nor does it come from the
    program's heap (agent_heap.h). Nests; the outermost decides. */

@@ -110,7 +110,7 @@ struct Evidence {
   std::vector<OsPoint> os;    // by time
   std::vector<Site> sites;
   std::vector<Probe> probes;
-  std::vector<std::string> notes;  // of the agent, in order, each a JSON object: python/agent/NOTES.md
+  std::vector<std::string> notes;  // of the agent, in order, each a JSON object: python/millpond/inject/NOTES.md
   std::map<std::string, std::vector<std::pair<double, double>>> counters;  // by name: (t, value), from the notes
   double sampling_interval = 0;  // T: a sum of n small samples is known to about 1 / sqrt(n)
   int64_t dropped = 0;

@@ -159,7 +159,7 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 
 bool user_file(std::string_view file) {
   if (file.empty() || file[0] == '<') return false;
-  for (std::string_view part : {"site-packages", "dist-packages", "/lib/python", "/millpond/agent", "python/agent/"})
+  for (std::string_view part : {"site-packages", "dist-packages", "/lib/python", "/millpond/inject/"})
     if (contains(file, part)) return false;
   return true;
 }

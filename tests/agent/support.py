@@ -8,7 +8,7 @@ import tempfile
 import textwrap
 
 SOURCE = os.environ.get("MILLPOND_SOURCE_DIR") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-INJECT = os.path.join(SOURCE, "python", "agent", "inject")
+INJECT = os.path.join(SOURCE, "python", "millpond", "inject")
 
 
 class Run:

@@ -491,8 +491,8 @@ def test_plain():
 
 class Pytest(Doctor):
     def pytest(self, *arguments, **environment):
-        plugin = os.path.join(SOURCE, "python/pytest_millpond/src")
-        return subprocess.run([sys.executable, "-m", "pytest", "-p", "pytest_millpond", "-p", "no:cacheprovider", *arguments], cwd=self.folder,
+        plugin = os.path.join(SOURCE, "python")
+        return subprocess.run([sys.executable, "-m", "pytest", "-p", "millpond.pytest_plugin", "-p", "no:cacheprovider", *arguments], cwd=self.folder,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300,
                               env=dict(os.environ, PYTHONPATH=plugin, **{"MILLPOND": MILLPOND, **environment}))
 

@@ -1,7 +1,7 @@
 """The agent: what Millpond runs inside a Python program that it watches. It marks phases and periods, counts, probes and
 looks for what grows. It never raises into the program, never prints, and imports no framework by itself.
 
-python/agent/NOTES.md lists what it says."""
+python/millpond/inject/NOTES.md lists what it says."""
 
 import os
 import sys

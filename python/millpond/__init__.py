@@ -1,0 +1,1 @@
+"""Millpond from Python: why does the memory of a training program grow?"""
