@@ -3,11 +3,12 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 TESTS ?= .
+SUITE ?= trixie
 # Tools that `make setup` unpacked for a user who is not root.
 export PATH := $(CURDIR)/.deps/bin:$(PATH)
 
 .DEFAULT_GOAL := build
-.PHONY: build all setup demo test cases peers browser bench debug asan tsan install format clean help
+.PHONY: build all setup demo test fresh cases peers browser bench debug asan tsan install format clean help
 
 build: setup ## the program, build/bin/millpond (default)
 	@$(call compile,release,build,--target program)
@@ -24,11 +25,14 @@ demo: build ## a first training run and its memory plan
 test: all peers browser ## all tests; TESTS=regex picks some
 	@$(call check,release)
 
+fresh: ## `make demo` and `make test` on a clean system, as root: SUITE=bookworm, trixie or forky
+	@scripts/fresh.sh $(SUITE)
+
 peers: ## .venv-peers: TensorFlow, Keras and JAX, pinned, for tests and benchmarks
 	@scripts/peers.sh
 
-browser: ## Chromium, in which the tests open the report page
-	@scripts/setup.sh browser
+browser: ## what only tests need: Chromium for the report page, clang for the public headers
+	@scripts/setup.sh tests
 
 cases: build peers ## the doctor on programs whose memory is known, beside the truth
 	@tests/cases/run.py --bars
@@ -62,4 +66,4 @@ help: ## this list
 
 # $(call compile,PRESET,FOLDER[,MORE]): configure once; after that ninja re-runs CMake when it must.
 compile = { [ -f $(2)/build.ninja ] || cmake --preset $(1); } && cmake --build --preset $(1) -j $(JOBS) $(3)
-check = ctest --preset $(1) -j $(JOBS) -R '$(TESTS)'
+check = scripts/check.sh $(1) $(JOBS) '$(TESTS)'
