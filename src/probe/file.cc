@@ -17,7 +17,8 @@ namespace {
 
 char folder[4096 - 64];  // the environment may change under us: it is read once
 
-uint64_t* stamp = nullptr;  // in a page that is zero after every fork
+alignas(sys::kPageSize) uint64_t stamp_page[sys::kPageSize / sizeof(uint64_t)];
+uint64_t* stamp = nullptr;  // in that page, which is zero after every fork; null: the system has no such pages
 
 constexpr size_t kPart = 16384;  // backed at a time
 uint8_t backed[(kSharedBytes + kPart - 1) / kPart];
@@ -75,11 +76,7 @@ void open() {
     strcpy(folder, name);
   }
   if (!stamp) {
-    stamp = static_cast<uint64_t*>(sys::map_private(sys::kPageSize));
-    if (stamp && sys::advise(stamp, sys::kPageSize, sys::kWipeOnFork) != 0) {
-      sys::unmap(stamp, sys::kPageSize);
-      stamp = nullptr;
-    }
+    if (sys::advise(stamp_page, sys::kPageSize, sys::kWipeOnFork) == 0) stamp = stamp_page;
   }
   char name[4096];
   snprintf(name, sizeof name, "%s/%d.probe", folder, int(getpid()));
@@ -98,6 +95,23 @@ void open() {
   }
   if (stamp) *stamp = 1;
   fill_in();
+}
+
+bool open_in(const char* name) {
+  if (!name || !*name || strlen(name) >= sizeof folder) return false;
+  strcpy(folder, name);
+  ++life;
+  __atomic_store_n(&state, uint32_t{kStarting}, __ATOMIC_RELEASE);
+  open();
+  return state != kInert;
+}
+
+void close() {
+  if (shared) sys::unmap(shared, kSharedBytes);
+  shared = nullptr;
+  sys::advise(stamp_page, sys::kPageSize, sys::kKeepOnFork);
+  stamp = nullptr;
+  folder[0] = 0;
 }
 
 void open_again(bool follow) {

@@ -34,6 +34,10 @@ bool was_reserved(const void* at);  // if not, it was never written
 // Makes <MILLPOND_WATCH>/<pid>.probe, or <pid>.<n>.probe where that is taken (the process before exec, a pid used
 // again). Without a folder, or without room in it, the state becomes kInert.
 void open();
+// The same in a folder that is told. False: no file could be made there.
+bool open_in(const char* folder);
+// Takes the memory of the file away. The state is kInert, and nobody is at work in it.
+void close();
 // In a child by fork: lets go of the parent's file and opens one of its own, if `follow`.
 void open_again(bool follow);
 void become_inert();

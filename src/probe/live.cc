@@ -2,6 +2,7 @@
 
 #include "probe/file.h"
 #include "probe/system.h"
+#include "probe/use.h"
 
 namespace millpond::probe::live {
 
@@ -96,7 +97,9 @@ bool add(const void* p, uint64_t size, Weight weight, uint32_t stack, uint32_t b
 }
 
 bool remove(const void* p, Live* out) {
-  if (uint64_t(p) <= kTaken || !file::is_open()) return false;  // free(nullptr) is not an empty place
+  if (uint64_t(p) <= kTaken) return false;  // free(nullptr) is not an empty place
+  Use use;
+  if (!use) return false;
   const size_t home = home_of(p);
   const size_t limit = __atomic_load_n(&reach[home], __ATOMIC_RELAXED);
   for (size_t distance = 0; distance < limit; ++distance) {
@@ -120,7 +123,8 @@ bool remove(const void* p, Live* out) {
 }
 
 void put_back(const Live& entry) {
-  if (!file::is_open()) return;
+  Use use;
+  if (!use) return;
   if (place(entry)) {
     if (entry.stack < kStacks) file::add(file::stacks()[entry.stack].freed_bytes, uint64_t{0} - entry.bytes);
     file::add(file::shared->frees, uint64_t{0} - 1);

@@ -16,6 +16,7 @@ class Lock {
       else
         __builtin_ia32_pause();
   }
+  bool try_lock() { return !__atomic_exchange_n(&held_, 1, __ATOMIC_ACQUIRE); }
   void unlock() { __atomic_store_n(&held_, 0, __ATOMIC_RELEASE); }
 
  private:

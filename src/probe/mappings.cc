@@ -8,6 +8,7 @@
 #include "probe/stacks.h"
 #include "probe/system.h"
 #include "probe/thread.h"
+#include "probe/use.h"
 
 namespace millpond::probe::mappings {
 namespace {
@@ -68,7 +69,9 @@ bool none() { return __atomic_load_n(&used, __ATOMIC_RELAXED) == 0; }
 }  // namespace
 
 void added(void* at, size_t size, int protection, int flags, const void* caller) {
-  if (me.quiet || !file::is_open()) return;
+  if (me.quiet) return;
+  Use use;
+  if (!use) return;
   if (flags & sys::kMapFixed) removing(at, size);  // it replaces what was there
   if (size < kSmallest || protection == 0 || !(flags & sys::kMapAnonymous) || !(flags & sys::kMapPrivate) ||
       allocator_code.holds(caller))
@@ -89,7 +92,9 @@ void added(void* at, size_t size, int protection, int flags, const void* caller)
 }
 
 void removing(void* at, size_t size) {
-  if (me.quiet || none() || !file::is_open() || uint64_t(at) % sys::kPageSize != 0) return;
+  if (me.quiet || none() || uint64_t(at) % sys::kPageSize != 0) return;
+  Use use;
+  if (!use) return;
   Quiet quiet;
   Locked locked(changing);
   cut(uint64_t(at), uint64_t(at) + whole_pages(size));
@@ -97,7 +102,9 @@ void removing(void* at, size_t size) {
 
 Moved lift(void* at, size_t size) {
   Moved moved;
-  if (me.quiet || none() || !file::is_open()) return moved;
+  if (me.quiet || none()) return moved;
+  Use use;
+  if (!use) return moved;
   Quiet quiet;
   Locked locked(changing);
   for (uint32_t i = 0; i < used && !moved.known; ++i)
@@ -108,14 +115,17 @@ Moved lift(void* at, size_t size) {
 }
 
 void put_down(const Moved& moved, void* at, size_t size) {
-  if (!moved.known || size == 0 || !file::is_open()) return;
+  if (!moved.known || size == 0) return;
+  Use use;
+  if (!use) return;
   Quiet quiet;
   Locked locked(changing);
   put({uint64_t(at), whole_pages(size), moved.stack, moved.born_ms, false});
 }
 
 uint64_t release_arenas() {
-  if (!file::is_open()) return 0;
+  Use use;
+  if (!use) return 0;
   Quiet quiet;
   Locked locked(changing);
   uint64_t bytes = 0;

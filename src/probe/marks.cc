@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "probe/agent_heap.h"
+#include "probe/enter.h"
 #include "probe/file.h"
 #include "probe/lock.h"
 #include "probe/modules.h"
@@ -14,6 +15,7 @@
 #include "probe/snapshot.h"
 #include "probe/system.h"
 #include "probe/thread.h"
+#include "probe/use.h"
 
 namespace millpond::probe::marks {
 namespace {
@@ -53,11 +55,14 @@ void note_first_period(uint64_t now_ms) {
 }  // namespace
 
 void mark(const char* kind, const char* name, int64_t index, uint32_t flags) {
-  if (me.quiet > me.paused || !file::is_open()) return;  // a signal's handler, in the middle of our own work
+  if (me.quiet > me.paused) return;  // a signal's handler, in the middle of our own work
+  Use use;
+  if (!use) return;
   Quiet quiet;
   const uint64_t begin = sys::now_ns();
   Shared& shared = *file::shared;
   modules::write_new();
+  if (may_leave) at_mark();
   MarkRecord record{};
   strncpy(record.kind, kind ? kind : "", sizeof record.kind - 1);
   record.index = index;

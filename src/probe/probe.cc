@@ -10,6 +10,7 @@
 #include "probe/agent_heap.h"
 #include "probe/cells.h"
 #include "probe/early.h"
+#include "probe/enter.h"
 #include "probe/file.h"
 #include "probe/live.h"
 #include "probe/mappings.h"
@@ -21,6 +22,7 @@
 #include "probe/system.h"
 #include "probe/thread.h"
 #include "probe/tick.h"
+#include "probe/use.h"
 
 namespace millpond::probe {
 namespace {
@@ -172,18 +174,38 @@ MP_EXPORT void* mremap(void* at, size_t size, size_t new_size, int flags, void* 
   return p;
 }
 
+// ---- under names that lead here and nowhere else: the tables of a program that runs get these addresses (enter.cc) ----
+#define MP_ALIAS(name) asm(".globl millpond_hook_" #name "\n.hidden millpond_hook_" #name "\n.set millpond_hook_" #name ", " #name);
+MP_ALIAS(malloc)
+MP_ALIAS(calloc)
+MP_ALIAS(realloc)
+MP_ALIAS(free)
+MP_ALIAS(free_sized)
+MP_ALIAS(free_aligned_sized)
+MP_ALIAS(posix_memalign)
+MP_ALIAS(aligned_alloc)
+MP_ALIAS(memalign)
+MP_ALIAS(valloc)
+MP_ALIAS(pvalloc)
+MP_ALIAS(mmap)
+MP_ALIAS(mmap64)
+MP_ALIAS(munmap)
+MP_ALIAS(mremap)
+#undef MP_ALIAS
+
 // ---- for the agent ----
 MP_EXPORT int millpond_probe_version(void) { return kProbeVersion; }
 MP_EXPORT int millpond_probe_python(void) { return python::wrap_allocators(); }
 MP_EXPORT uint64_t* millpond_probe_units(void) {
-  static uint64_t nowhere[kUnits];  // not watched: the agent may count all the same
-  return file::is_open() ? file::shared->units : nowhere;
+  return file::is_open() && !may_leave ? file::shared->units : own_units;  // not watched: the agent may count all the same
 }
 MP_EXPORT void millpond_probe_mark(const char* kind, const char* name, int64_t index, uint32_t flags) {
   marks::mark(kind, name, index, flags);
 }
 MP_EXPORT int millpond_probe_note(const char* json, size_t size) {
-  if (me.quiet > me.paused || !file::is_open()) return 1;
+  if (me.quiet > me.paused) return 1;
+  Use use;
+  if (!use) return 1;
   Quiet quiet;
   const uint64_t begin = sys::now_ns();
   NoteRecord record{};
@@ -198,7 +220,7 @@ MP_EXPORT void millpond_probe_pause(int on) {
   if (on) {
     if (me.paused++ == 0) {
       me.resume = me.left;
-      me.left = on == kPauseApart ? 0 : kForever;
+      me.left = on == kPauseApart && !may_leave ? 0 : kForever;
     }
     ++me.quiet;
   } else if (me.paused) {

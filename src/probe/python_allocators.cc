@@ -12,6 +12,7 @@
 #include "probe/python_layout.h"
 #include "probe/sampler.h"
 #include "probe/thread.h"
+#include "probe/use.h"
 
 namespace millpond::probe::python {
 namespace {
@@ -120,47 +121,55 @@ void* realloc(void*, void* block, size_t size) {
 
 }  // namespace pymalloc
 
-// Any other allocator, of which nothing is known: debug hooks, tracemalloc, mimalloc.
-namespace other {
+// Where we may leave, and any other allocator, of which nothing is known: debug hooks, tracemalloc, mimalloc. The functions know their domain by themselves: while
+// allocators are exchanged in a Python without a GIL, another thread may read the context of one and the function of the other.
+namespace resident {
 
 Allocator old_of[kObject + 1];
+bool small_only[kObject + 1];  // it asks malloc for larger blocks, and malloc's hooks see those
 
-const Allocator& old(void* context) { return *static_cast<Allocator*>(context); }
+template <Domain domain>
+struct Of {
+  static const Allocator& old() { return old_of[domain]; }
 
-template <class Call>
-void* allocate(size_t size, const void* caller, Call call) {
-  const Weight weight = passes(size) ? Weight{} : sampler::decide(size);
-  void* block;
-  {
-    Inside inside;
-    block = call();
+  template <class Call>
+  static void* allocate(size_t size, const void* caller, Call call) {
+    if (small_only[domain] && size > pymalloc::kSmall) return call();
+    const Weight weight = passes(size) ? Weight{} : sampler::decide(size);
+    void* block;
+    {
+      Inside inside;
+      block = call();
+    }
+    if (weight.bytes && block) sampler::record(block, size, weight, kLivePython, caller);
+    return block;
   }
-  if (weight.bytes && block) sampler::record(block, size, weight, kLivePython, caller);
-  return block;
-}
-void* malloc(void* context, size_t size) {
-  return allocate(size, __builtin_return_address(0), [=] { return old(context).malloc(old(context).context, size); });
-}
-void* calloc(void* context, size_t count, size_t size) {
-  const auto call = [=] { return old(context).calloc(old(context).context, count, size); };
-  size_t bytes;
-  if (__builtin_mul_overflow(count, size, &bytes)) return call();
-  return allocate(bytes, __builtin_return_address(0), call);
-}
-void* realloc(void* context, void* block, size_t size) {
-  Live entry;
-  const bool known = live::may_hold(block) && live::remove(block, &entry);
-  void* moved = allocate(size, __builtin_return_address(0),
-                         [=] { return old(context).realloc(old(context).context, block, size); });
-  if (!moved && known) live::put_back(entry);
-  return moved;
-}
-void free(void* context, void* block) {
-  if (live::may_hold(block)) live::remove(block);
-  old(context).free(old(context).context, block);
-}
+  static void* malloc(void*, size_t size) {
+    return allocate(size, __builtin_return_address(0), [=] { return old().malloc(old().context, size); });
+  }
+  static void* calloc(void*, size_t count, size_t size) {
+    const auto call = [=] { return old().calloc(old().context, count, size); };
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) return call();
+    return allocate(bytes, __builtin_return_address(0), call);
+  }
+  static void* realloc(void*, void* block, size_t size) {
+    Live entry;
+    const bool known = live::may_hold(block) && live::remove(block, &entry);
+    void* moved = allocate(size, __builtin_return_address(0), [=] { return old().realloc(old().context, block, size); });
+    if (!moved && known) live::put_back(entry);
+    return moved;
+  }
+  static void free(void*, void* block) {
+    if (live::may_hold(block)) live::remove(block);
+    old().free(old().context, block);
+  }
+  static Allocator ours() { return {nullptr, malloc, calloc, realloc, free}; }
+};
 
-}  // namespace other
+Allocator ours(Domain domain) { return domain == kMem ? Of<kMem>::ours() : Of<kObject>::ours(); }
+
+}  // namespace resident
 
 void* take_arena(void* arena_, size_t size) {
   auto& old = *static_cast<ArenaAllocator*>(arena_);
@@ -186,19 +195,54 @@ uint64_t asks(const Allocator& allocator, size_t size) {
 }
 bool passes_on(const Allocator& allocator, size_t size) { return asks(allocator, size) == size + 1; }
 
-void wrap(Domain domain, void (*get)(int, Allocator*), void (*set)(int, Allocator*)) {
+bool is_pymalloc(const Allocator& old) { return !old.context && asks(old, 1) == 0 && passes_on(old, pymalloc::kNotSmall); }
+
+bool same(const Allocator& a, const Allocator& b) {
+  return a.context == b.context && a.malloc == b.malloc && a.calloc == b.calloc && a.realloc == b.realloc && a.free == b.free;
+}
+
+using Get = void (*)(int, Allocator*);
+using Set = Get;
+using GetArena = void (*)(ArenaAllocator*);
+using SetArena = GetArena;
+Get get = nullptr;
+Set set = nullptr;
+GetArena get_arena = nullptr;
+SetArena set_arena = nullptr;
+bool in_the_way[kObject + 1];  // ours is below another one that came later, and could not be taken out when we left
+bool arena_in_the_way = false;
+const ArenaAllocator our_arena{&old_arena, take_arena, give_arena};
+
+void wrap(Domain domain) {
+  if (in_the_way[domain]) return;
   Allocator old;
   get(domain, &old);
   if (passes_on(old, 1)) return;  // PYTHONMALLOC=malloc: malloc sees every block
-  if (!old.context && asks(old, 1) == 0 && passes_on(old, pymalloc::kNotSmall)) {
+  const bool pymalloc = is_pymalloc(old);
+  if (pymalloc && !may_leave) {
     pymalloc::old = old;
     Allocator ours{nullptr, pymalloc::malloc, pymalloc::calloc, pymalloc::realloc, old.free};
     set(domain, &ours);
   } else {
-    other::old_of[domain] = old;
-    Allocator ours{&other::old_of[domain], other::malloc, other::calloc, other::realloc, other::free};
+    resident::old_of[domain] = old;
+    resident::small_only[domain] = pymalloc;
+    Allocator ours = resident::ours(domain);
     set(domain, &ours);
   }
+}
+
+bool unwrap(Domain domain) {
+  Allocator now;
+  get(domain, &now);
+  in_the_way[domain] = false;
+  if (same(now, resident::ours(domain))) set(domain, &resident::old_of[domain]);
+  else in_the_way[domain] = resident::old_of[domain].malloc && !same(now, resident::old_of[domain]);
+  return !in_the_way[domain];
+}
+
+template <class F>
+bool find(F& function, const char* name) {
+  return (function = reinterpret_cast<F>(dlsym(RTLD_DEFAULT, name)));
 }
 
 }  // namespace
@@ -206,24 +250,37 @@ void wrap(Domain domain, void (*get)(int, Allocator*), void (*set)(int, Allocato
 int wrap_allocators() {
   if (!file::is_open()) return 1;
   if (wrapped) return 0;
-  const auto get = reinterpret_cast<void (*)(int, Allocator*)>(dlsym(RTLD_DEFAULT, "PyMem_GetAllocator"));
-  const auto set = reinterpret_cast<void (*)(int, Allocator*)>(dlsym(RTLD_DEFAULT, "PyMem_SetAllocator"));
-  const auto get_arena = reinterpret_cast<void (*)(ArenaAllocator*)>(dlsym(RTLD_DEFAULT, "PyObject_GetArenaAllocator"));
-  const auto set_arena = reinterpret_cast<void (*)(ArenaAllocator*)>(dlsym(RTLD_DEFAULT, "PyObject_SetArenaAllocator"));
-  if (!get || !set || !get_arena || !set_arena) return 1;
+  if (!find(get, "PyMem_GetAllocator") || !find(set, "PyMem_SetAllocator") || !find(get_arena, "PyObject_GetArenaAllocator") ||
+      !find(set_arena, "PyObject_SetArenaAllocator"))
+    return 1;
   {
     Quiet quiet;
     find_interpreter();
     modules::write_new();
   }
   wrapped = true;
-  get_arena(&old_arena);
-  ArenaAllocator arena{&old_arena, take_arena, give_arena};
-  set_arena(&arena);
+  if (!arena_in_the_way) {
+    get_arena(&old_arena);
+    ArenaAllocator arena = our_arena;
+    set_arena(&arena);
+  }
   file::add(arenas, mappings::release_arenas());
-  wrap(kMem, get, set);
-  wrap(kObject, get, set);
+  wrap(kMem);
+  wrap(kObject);
   return 0;
+}
+
+bool unwrap_allocators() {
+  if (!wrapped) return true;
+  wrapped = false;
+  bool all = unwrap(kMem);
+  all = unwrap(kObject) && all;
+  ArenaAllocator now;
+  get_arena(&now);
+  arena_in_the_way = now.alloc != take_arena;
+  if (!arena_in_the_way) set_arena(&old_arena);
+  __atomic_store_n(&arenas, 0, __ATOMIC_RELAXED);
+  return all && !arena_in_the_way;
 }
 
 uint64_t arena_bytes() { return wrapped ? __atomic_load_n(&arenas, __ATOMIC_RELAXED) : ~uint64_t{0}; }

@@ -5,7 +5,9 @@
 #include <link.h>
 
 #include "probe/early.h"
+#include "probe/enter.h"
 #include "probe/live.h"
+#include "probe/relocations.h"
 
 namespace millpond::probe {
 namespace {
@@ -81,7 +83,23 @@ void look_up_real() {
   looking_up = false;
 }
 
+void look_up_real_of_program() {
+#define MP_HOOK(name, result, parameters, arguments) \
+  if (auto f = reinterpret_cast<result(*) parameters>(relocations::definition_of(#name))) __atomic_store_n(&real::name, f, __ATOMIC_RELEASE);
+#include "probe/hooks.inc"
+#undef MP_HOOK
+  void* of_malloc = module_of(reinterpret_cast<void*>(real::malloc));
+  if (of_malloc == module_of(relocations::definition_of("gnu_get_libc_version"))) return;
+  Search search{uintptr_t(of_malloc), {}};
+  dl_iterate_phdr(find_code, &search);
+  allocator_code = search.found;
+  relocations::set_foreign_allocator(reinterpret_cast<void*>(real::malloc));
+  if (module_of(reinterpret_cast<void*>(real::valloc)) != of_malloc) real::valloc = valloc_by_alignment;
+  if (module_of(reinterpret_cast<void*>(real::pvalloc)) != of_malloc) real::pvalloc = pvalloc_by_alignment;
+}
+
 void* allocator_function(const char* name) {
+  if (!is_preloaded()) return relocations::definition_of(name, reinterpret_cast<void*>(real::malloc));
   void* f = dlsym(RTLD_NEXT, name);
   return f && module_of(f) == module_of(reinterpret_cast<void*>(real::malloc)) ? f : nullptr;
 }

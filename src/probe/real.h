@@ -14,6 +14,8 @@ namespace real {
 }  // namespace real
 
 void look_up_real();
+// The same for a library that was not preloaded: those that the program calls now.
+void look_up_real_of_program();
 
 // Code of the allocator in use; empty when that is the C library, whose own mappings do not come through hooks.
 struct CodeRange {

@@ -5,10 +5,12 @@
 #include <algorithm>
 
 #include "probe/chance.h"
+#include "probe/enter.h"
 #include "probe/file.h"
 #include "probe/stacks.h"
 #include "probe/system.h"
 #include "probe/tick.h"
+#include "probe/use.h"
 
 namespace millpond::probe {
 
@@ -102,8 +104,9 @@ void start() {
 
 Weight decide(uint64_t size) {
   if (me.quiet || size >= kForever) return {};
-  if (!file::is_open()) {
-    if (file::state == file::kInert) me.left = kForever;
+  Use use;
+  if (!use) {
+    if (file::state == file::kInert && !may_leave) me.left = kForever;  // one that left may come again
     return {};
   }
   Quiet quiet;
@@ -128,6 +131,8 @@ Weight decide(uint64_t size) {
 }
 
 bool record(void* block, uint64_t size, Weight weight, LiveKind kind, const void* caller) {
+  Use use;
+  if (!use) return false;
   Quiet quiet;
   const uint64_t begin = sys::now_ns(), reserved = __atomic_load_n(&file::reserve_ns, __ATOMIC_RELAXED);
   const uint32_t stack = stacks::here(caller);
@@ -143,6 +148,7 @@ bool record(void* block, uint64_t size, Weight weight, LiveKind kind, const void
   if (once < end - begin) file::add(sampling_ns, end - begin - once);
   spent(end - begin);
   steer(end);
+  if (may_leave) at_sample(end);
   tick::at(end);
   return added;
 }

@@ -6,6 +6,7 @@
 #include "probe/cells.h"
 #include "probe/codes.h"
 #include "probe/early.h"
+#include "probe/enter.h"
 #include "probe/file.h"
 #include "probe/live.h"
 #include "probe/mappings.h"
@@ -16,20 +17,24 @@
 #include "probe/python_lines.h"
 #include "probe/real.h"
 #include "probe/ring.h"
+#include "probe/setup.h"
 #include "probe/sampler.h"
 #include "probe/stacks.h"
 #include "probe/system.h"
 #include "probe/thread.h"
 
 namespace millpond::probe {
-namespace {
+namespace setup {
 
 bool follow = true;
+
+namespace {
 
 // live: filter, reach; cells; codes: index, files; lines; mappings; cfi: places, rules; and small things.
 constexpr uint64_t kOwnBytes = (72 + 64 + 8 + 256 + 16 + 128 + 128 + 256 + 64 + 32) << 10;
 
-// The tables of a new file, and what sees them.
+}  // namespace
+
 void begin() {
   if (!file::shared) return;
   file::shared->probe_bytes += kOwnBytes;
@@ -41,12 +46,7 @@ void begin() {
   __atomic_store_n(&file::state, uint32_t{file::kOpen}, __ATOMIC_RELEASE);
 }
 
-// Only the thread that called fork is there, and whatever another one was changing is half changed: all of it goes.
-void begin_as_child() {
-  Quiet quiet;
-  const bool was_open = file::state == file::kOpen;
-  file::open_again(follow);
-  if (!was_open) return;
+void forget() {
   live::forget();
   early::each(live::mark);
   cells::forget();
@@ -59,24 +59,51 @@ void begin_as_child() {
   ring::forget();
   modules::forget();
   marks::forget();
+}
+
+namespace {
+
+// Only the thread that called fork is there, and whatever another one was changing is half changed: all of it goes.
+void begin_as_child() {
+  Quiet quiet;
+  forget_who_is_here();
+  const bool was_open = file::state == file::kOpen;
+  file::open_again(follow);
+  if (!was_open) return;
+  forget();
   begin();
 }
 
+}  // namespace
+
+void look_around() {
+  marks::start();
+  native::start();
+  python::find_interpreter();
+}
+
+void hear_of_forks() {
+  static bool heard = false;
+  if (!heard) pthread_atfork(nullptr, nullptr, begin_as_child);
+  heard = true;
+}
+
+namespace {
+
 // After the C library is ready: its environment is not, in the first calls of malloc.
 __attribute__((constructor(101))) void start() {
+  if (!is_preloaded()) return file::become_inert();  // until it is told to enter
   look_up_real();
   Quiet quiet;
   file::open();
   if (file::state == file::kInert) return;
   const char* text = getenv("MILLPOND_FOLLOW");
   follow = !(text && *text == '0');
-  marks::start();
-  native::start();
-  python::find_interpreter();
+  look_around();
   begin();
   if (!file::is_open()) return;
   modules::write_new();
-  pthread_atfork(nullptr, nullptr, begin_as_child);
+  hear_of_forks();
 }
 
 __attribute__((destructor(101))) void end() {
@@ -87,4 +114,5 @@ __attribute__((destructor(101))) void end() {
 }
 
 }  // namespace
+}  // namespace setup
 }  // namespace millpond::probe

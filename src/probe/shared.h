@@ -197,6 +197,25 @@ uint64_t millpond_probe_free_bytes(void);
 /* Has `call` made by `add_pending` (Py_AddPendingCall) about every so many nanoseconds while the program allocates; null: no more. */
 void millpond_probe_tick(int (*add_pending)(int (*)(void*), void*), int (*call)(void*), uint64_t every_ns);
 
+/* The other way in (enter.h): for a library that was loaded while the program ran. `folder` is the collector's, which is ready. */
+enum { kEnterNative = 1 /* native frames below Python's too */, kEnterFollow = 2 /* forked children */, kEnterPython = 4 /* the GIL is held: Python's allocators too */ };
+enum {
+  kEntered,
+  kEnterWatched,   /* it is inside already, or was preloaded and watches */
+  kEnterPreloaded, /* it was preloaded and does not watch: it cannot come in a second way */
+  kEnterNoFile,    /* no file could be made in the folder */
+  kEnterNoMalloc   /* no malloc was found in any module */
+};
+int millpond_probe_enter(const char* folder, uint32_t flags);
+/* Undoes all of it; with the GIL held if kEnterPython was given. -1: it is not inside; 0: all is as before; otherwise LeftFlags. */
+enum LeftFlags { kLeftTables = 1 /* another tool has changed tables over ours: those words stay */, kLeftAllocators = 2 /* likewise Python's allocators */,
+                 kLeftMemory = 4 /* a thread is stopped in the middle of our work: the shared memory stays mapped */ };
+int millpond_probe_leave(void);
+/* 0: does not watch; 1: watches, preloaded; 2: watches, entered at run time. */
+int millpond_probe_watching(void);
+/* Starts a collector with `socket` as its standard input, as no child of this process. Its process id, or what was wrong, negative. */
+int millpond_probe_spawn(const char* program, char* const* arguments, char* const* environment, int socket);
+
 #ifdef __cplusplus
 }
 static_assert(sizeof(Live) == 48 && sizeof(Stack) == 48 && sizeof(Code) == 48 && sizeof(SiteBytes) == 56);

@@ -92,4 +92,9 @@ void forget() {
   file::add(file::shared->probe_bytes, sizeof(Scratch));
 }
 
+void release() {
+  if (scratch) sys::unmap(scratch, sizeof(Scratch));
+  scratch = nullptr;
+}
+
 }  // namespace millpond::probe::snapshot

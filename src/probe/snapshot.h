@@ -15,5 +15,6 @@ struct Taken {
 Taken take(uint64_t now_ms, uint64_t first_period_ms);
 
 void forget();  // in a child
+void release();  // its memory
 
 }  // namespace millpond::probe::snapshot

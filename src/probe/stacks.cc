@@ -84,6 +84,8 @@ void start() {
   if (nameless == kNone) file::become_inert();
 }
 
+void show_native(bool always) { always_native = always; }
+
 uint32_t here(const void* caller) {
   Trace trace;
   if (always_native)

@@ -22,6 +22,7 @@ struct Trace {
 };
 
 void start();  // the file is open
+void show_native(bool always);  // instead of what MILLPOND_NATIVE says
 
 // The number of the stack at this point: the native leaf, then Python's frames; all native frames where Python has
 // none, and where MILLPOND_NATIVE=1 asks for them. Once the tables are full: that of the stack without frames, which

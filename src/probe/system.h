@@ -12,7 +12,7 @@ namespace millpond::probe::sys {
 
 inline constexpr size_t kPageSize = 4096;
 inline constexpr int kRead = 1, kWrite = 2, kMapShared = 1, kMapPrivate = 2, kMapFixed = 0x10, kMapAnonymous = 0x20;
-inline constexpr int kDontNeed = 4, kWipeOnFork = 18, kPopulateWrite = 23;
+inline constexpr int kDontNeed = 4, kWipeOnFork = 18, kKeepOnFork = 19, kPopulateWrite = 23;
 
 inline void* map(size_t size, int protection, int flags, int fd) {
   const long p = syscall(SYS_mmap, nullptr, size, protection, flags, fd, 0L);
