@@ -66,6 +66,7 @@ RunContents read_contents(const runfile::Reader& file, std::string name) {
   run.series = file.series();
   run.os = file.os_series();
   run.tree = file.tree_series();
+  run.sources = file.sources();
   for (runfile::Program& p : file.programs()) {
     const runfile::RowId id = p.id;
     run.programs.push_back({std::move(p), file.plan_buffers(id), file.plan_calls(id)});

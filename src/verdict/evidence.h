@@ -99,6 +99,21 @@ struct Limit {
   Bytes bytes;
 };
 
+/// A process of the tree, and what it held of each memory space.
+struct SeenProcess {
+  int64_t row = 0;              // of the run file: pids come again
+  int64_t pid = 0, parent = 0;  // parent: a pid
+  std::string name, command;    // command: empty where it was not stored
+  double start = 0;
+  std::optional<double> end;
+  std::string seen;             // "inside", "outside", "not"
+  struct Point {
+    double t = 0;
+    std::optional<Bytes> resident, private_dirty, in_use;
+  };
+  std::map<std::string, std::vector<Point>> spaces;  // "host", "shared", "gpu:0": by time. Resident memory as the system tells it is host and shared together
+};
+
 struct Evidence {
   std::string command;
   double seconds = 0;       // of the run
@@ -116,6 +131,8 @@ struct Evidence {
   int64_t dropped = 0;
   std::vector<Gpu> gpus;
   double agent_seconds = 0;  // as the agent itself measured, in its last words
+  std::vector<SeenProcess> processes;  // all; without a row (0), the last: those together that have no series of their own
+  int64_t process = 0;                 // the row of the one that marks, sites and notes are of; 0: none is named
 };
 
 }  // namespace millpond::verdict

@@ -34,14 +34,19 @@ json to_json(const Finding& f) {
           {"bytes_per_unit_range", to_json(f.bytes_per_unit_range)},
           {"units_seen", f.units_seen},
           {"total_bytes", f.total.value},
-          {"confidence", f.confidence},
+          {"confidence", f.confidence > 0 ? json(f.confidence) : json()},
           {"blame", to_json(f.blame)},
           {"holder", f.holder},
           {"evidence", f.evidence},
           {"fix", f.fix},
           {"threads", f.threads},
           {"forecast", to_json(f.forecast)},
-          {"sets_verdict", f.sets_verdict}};
+          {"sets_verdict", f.sets_verdict},
+          {"process", f.process ? json(f.process) : json()},
+          {"space", f.space},
+          {"account", f.account.empty() ? json() : json(f.account)},
+          {"born", f.born ? to_json(*f.born) : json()},
+          {"chain", f.chain}};
 }
 
 }  // namespace

@@ -233,6 +233,11 @@ Verdict judge(const Evidence& evidence) {
   const std::vector<Named> found = matches(c);
   v.findings = leaks(c, found);
   for (Finding& f : levels(c, found)) v.findings.push_back(std::move(f));
+  for (Finding& f : v.findings) {
+    f.process = evidence.process;
+    const auto held = std::ranges::find_if(c.notes.containers, [&](const Container& k) { return f.blame && k.place.line == f.blame->line && k.place.file == f.blame->file; });
+    if (held != c.notes.containers.end()) f.chain = held->chain;
+  }
   std::ranges::stable_sort(v.findings, std::ranges::greater{},
                            [](const Finding& f) { return f.sets_verdict ? 1 + severity(f.kind) : 0; });
   const bool sets = !v.findings.empty() && v.findings.front().sets_verdict;

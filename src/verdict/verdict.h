@@ -50,6 +50,11 @@ struct Finding {
   std::vector<std::string> threads;   // public threads: "tensorflow#24726"
   std::optional<Forecast> forecast;
   bool sets_verdict = true;  // false: too small
+  int64_t process = 0;              // row of the run file; 0: not known
+  std::string space = "host";       // where it grows: "host", "shared", "gpu:0"
+  std::string account{};            // what of that space grows; empty: not told apart
+  std::optional<Interval> born{};   // seconds of the run in which what stays was allocated
+  std::vector<std::string> chain{}; // from what grows to the name that holds it
 };
 
 struct Advice {

@@ -15,10 +15,10 @@
 
 #include "base/format.h"
 #include "base/temporary_folder.h"
-#include "base/utf8.h"
 #include "millpond/error.h"
 #include "runfile/writer.h"
 #include "watch/gpu.h"
+#include "watch/processes.h"
 #include "watch/shared_view.h"
 #include "watch/symbols.h"
 #include "watch/tree.h"
@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 using runfile::RowId;
 
-constexpr double kTick = 0.05, kTreeEvery = 1, kTimerEvery = 0.25, kCommitEvery = 2;
+constexpr double kTick = 0.05, kTreeEvery = 1, kTreeEveryFirst = 0.25, kTimerEvery = 0.25, kCommitEvery = 2;
 constexpr size_t kMostMarks = 512, kMostSites = 300, kMostStates = 200000, kMostPhases = 20000;
 constexpr int64_t kMostPoints = 4000;
 constexpr size_t kMostProcesses = 256;
@@ -44,24 +44,13 @@ uint64_t now_ns() {
 constexpr int kAddressBits = 47;  // of a process: more than that no amount can be
 std::optional<Bytes> known(uint64_t value) { return value >> kAddressBits ? std::nullopt : std::optional(Bytes{int64_t(value)}); }
 
-/// Text of a stranger, fit for a database: what is no UTF-8, or a control character, becomes '?'.
-std::string clean(std::string_view s) {
-  std::string out;
-  while (!s.empty()) {
-    const Utf8Character c = first_character(s);
-    if (c.good && (c.value >= 0x20 || c.value == '\t' || c.value == '\n')) out.append(s.substr(0, c.size));
-    else out += '?';
-    s.remove_prefix(c.size);
-  }
-  return out;
-}
-
-/// As it was started; "process 4711" where that cannot be read.
-std::string command_of(Pid pid) {
+/// As it was started, without arguments where they are not wanted; "process 4711" where that cannot be read.
+std::string command_of(Pid pid, bool arguments) {
   std::ifstream file(format("/proc/{}/cmdline", pid.value), std::ios::binary);
   std::string words((std::istreambuf_iterator<char>(file)), {});
   if (words.size() > 4096) words.resize(4096);
   while (!words.empty() && words.back() == '\0') words.pop_back();
+  if (!arguments) words.resize(std::min(words.size(), words.find('\0')));
   std::replace(words.begin(), words.end(), '\0', ' ');
   return words.empty() ? format("process {}", pid.value) : words;
 }
@@ -141,6 +130,8 @@ class Collector {
     Patient patient = o.attach ? Patient::attach(*o.attach) : Patient::start(o.start, program);
     root_ = patient.pid();
     open_file();
+    processes_seen_.emplace(*writer_, options_.arguments);
+    processes_seen_->root(root_, elapsed());
     result.path = writer_->path();
     if (o.opened) o.opened(result.path);
     if (o.attach) {
@@ -160,7 +151,7 @@ class Collector {
       for (Watched& w : watched_) drain(w, running);
       const bool gpus_came = take_gpus();
       const bool joined = watched_.size() != known;  // by fork, or a program of its own: no need to wait for the second
-      if (running && (t >= next_tree || joined)) look_at_tree(t), next_tree = elapsed() + kTreeEvery, known = watched_.size();
+      if (running && (t >= next_tree || joined)) look_at_tree(t), next_tree = elapsed() + (t < 10 ? kTreeEveryFirst : kTreeEvery), known = watched_.size();
       else if (running && gpus_came) look_at_gpus(t, process_tree(root_));
       if (running) timer_marks(t);
       if (t >= next_commit) writer_->commit(), next_commit = t + kCommitEvery;
@@ -191,8 +182,9 @@ class Collector {
     runfile::Meta meta = runfile::host_facts();
     meta["program"] = "millpond watch";
     std::string command;
-    for (const std::string& word : options_.start.command) command += (command.empty() ? "" : " ") + word;
-    meta["command"] = clean(options_.attach ? command_of(*options_.attach) : command);
+    for (const std::string& word : options_.start.command)
+      if (command.empty() || options_.arguments) command += (command.empty() ? "" : " ") + word;
+    meta["command"] = clean(options_.attach ? command_of(*options_.attach, options_.arguments) : command);
     meta["started"] = runfile::time_now();
     const FreeMemory free = memory_free_now();
     meta["limit.name"] = free.limited_by;
@@ -236,21 +228,27 @@ class Collector {
                                 .swap = swap_,
                                 .heap_in_use = {},
                                 .heap_free = {},
-                                .explained = {}});
+                                .explained = {},
+                                .process = processes_seen_->row_of(main_pid())});
     if (++points_ > kMostPoints) points_ = writer_->thin_os_series(), point_every_ *= 2;
   }
 
   void look_at_tree(double t) {
-    const std::vector<Pid> tree = process_tree(root_);
+    const std::vector<TreeProcess> facts = process_tree_facts(root_);
+    std::vector<Pid> tree;
+    for (const TreeProcess& p : facts) tree.push_back(p.pid);
     processes_ = int(tree.size());
     const bool children = tree.size() > 1;
-    const TreeMemory m = tree_memory(tree, children && budget_allows(t));
+    const bool detailed = children && budget_allows(t) && t >= next_tree_detail_;
+    if (detailed) next_tree_detail_ = t + kTreeEvery;
+    const TreeMemory m = tree_memory(tree, detailed);
+    look_at_gpus(t, tree);
+    processes_seen_->look(t, facts, m, gpus_ ? gpus_->devices() : std::vector<Gpu>());
     if (children || had_children_) {
-      writer_->add(runfile::TreeRow{t, m.processes, m.rss, m.private_dirty, m.pss});
+      writer_->add(runfile::TreeRow{t, m.processes, m.rss, m.private_dirty, m.pss, processes_seen_->row_of(root_)});
       if (++tree_points_ > kMostPoints) tree_points_ = writer_->thin_tree_series();
     }
     had_children_ = had_children_ || children;
-    look_at_gpus(t, tree);
   }
 
   /// True once: when they can be asked.
@@ -271,7 +269,7 @@ class Collector {
       const runfile::GpuRow row{int64_t(i), clean(gpu.name), gpu.total, gpu.used_peak, gpu.by_tree_peak};
       if (std::optional<runfile::GpuRow>& last = gpu_rows_[i]; !last || last->used_peak != row.used_peak || last->by_tree_peak != row.by_tree_peak)
         writer_->put(row), last = row;
-      if (point) writer_->add(runfile::GpuPointRow{t, int64_t(i), gpu.used, gpu.by_tree}), ++gpu_points_;
+      if (point) writer_->add(runfile::GpuPointRow{t, int64_t(i), gpu.used, gpu.by_tree, processes_seen_->row_of(root_)}), ++gpu_points_;
     }
     if (gpu_points_ > kMostPoints) gpu_points_ = writer_->thin_gpu_series(), gpu_stride_ *= 2;
   }
@@ -321,8 +319,7 @@ class Collector {
       std::optional<SharedView> view = SharedView::open(path);
       if (!view) continue;
       const Shared h = view->header();
-      std::string name = process_name({h.pid});
-      const RowId process = writer_->add(runfile::Process{{}, h.pid, h.parent, clean(name), std::min(t, seconds_at(h.start_ns))});
+      const RowId process = processes_seen_->inside({h.pid}, {h.parent}, std::min(t, seconds_at(h.start_ns)));
       Watched& added = watched_.emplace_back(std::move(*view), path, process, h);
       for (Watched& w : watched_)
         if (w.pid == added.pid && w.process.value != process.value) (w.start_ns < added.start_ns ? w : added).replaced = true;
@@ -394,6 +391,8 @@ class Collector {
       const TreeMemory tree = tree_memory(process_tree(root_), true);
       row.private_dirty = tree.private_dirty, row.pss = tree.pss, row.processes = tree.processes;
     }
+    if (row.heap_in_use)
+      processes_seen_->in_use(w.process, *row.heap_in_use + row.heap_mapped.value_or(Bytes{}) + row.python_arenas.value_or(Bytes{}));
     const std::vector<runfile::SiteStateRow> alive = states(w, m.sites);
     k.marks.push_back({writer_->add(row, alive), alive.size()});
     k.states += alive.size();
@@ -494,6 +493,7 @@ class Collector {
     const double t = elapsed();
     if (!w.ended && !w.replaced) keep(w, "end", "killed", 0, false, mark_from_outside(w, w.pid == main_pid() ? rss_ : Bytes{}), t);
     for (const auto& [kind, phase] : w.open_phases) writer_->end_phase(phase, t);
+    if (const uint64_t ended = w.view.header().ended_ns) processes_seen_->ended(w.process, seconds_at(ended));
     for (const auto& [stack, site] : w.sites)
       if (const std::optional<Stack> s = w.view.stack(stack); s && !(s->total_bytes >> 57) && !(s->freed_bytes >> 57) && !(s->total_blocks >> 57))
         writer_->set_totals(site, Bytes{int64_t(s->total_bytes)}, double(s->total_blocks), Bytes{int64_t(s->freed_bytes)});
@@ -522,6 +522,8 @@ class Collector {
     getrusage(RUSAGE_SELF, &self);
     const double collector = double(self.ru_utime.tv_sec + self.ru_stime.tv_sec) + double(self.ru_utime.tv_usec + self.ru_stime.tv_usec) * 1e-6;
     const auto put = [&](const char* key, const auto& value) { writer_->set_meta(key, format("{}", value)); };
+    processes_seen_->finish(t, !result.left_running);
+    if (processes_seen_->left_out()) put("processes.left_out", processes_seen_->left_out());
     put("peak_rss", peak_.value);
     put("file_rss", files_.value);
     put("main_pid", main_pid().value);
@@ -568,12 +570,13 @@ class Collector {
   uint64_t start_ns_;
   TemporaryFolder folder_{"watch"};
   std::optional<runfile::Writer> writer_;
+  std::optional<Processes> processes_seen_;
   Pid root_;
   std::list<Watched> watched_;
   Bytes rss_, peak_;
   std::optional<Bytes> swap_;
   Bytes files_;  // resident pages that have a file behind them
-  double next_point_ = 0, next_totals_ = 0, point_every_ = kTick, detail_seconds_ = 0, next_detail_ = 0;
+  double next_point_ = 0, next_totals_ = 0, point_every_ = kTick, detail_seconds_ = 0, next_detail_ = 0, next_tree_detail_ = 0;
   int64_t points_ = 0, tree_points_ = 0, gpu_points_ = 0;
   std::future<std::unique_ptr<Gpus>> opening_gpus_;
   std::unique_ptr<Gpus> gpus_;
