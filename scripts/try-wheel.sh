@@ -40,10 +40,10 @@ in_environment() {
 inside() {
   local system=$1
   shift
-  chroot "$system" env -i HOME=/root PATH=/usr/bin:/bin:/usr/sbin:/sbin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive TF_CPP_MIN_LOG_LEVEL=3 $(env | grep -E '^(PIP_|SSL_CERT_FILE=)' | grep -v ' ') "$@"
+  chroot "$system" env -i HOME=/root PATH=/usr/bin:/bin:/usr/sbin:/sbin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive TF_CPP_MIN_LOG_LEVEL=3 $(env | grep -E '^(PIP_[A-Z_]*(CERT|INDEX_URL|TIMEOUT)|SSL_CERT_FILE)=[^ ]*$') "$@"
 }
 
-# system_of SUITE PACKAGE...: a clean system with these packages and no compiler; prints its folder.
+# make_system SUITE PACKAGE...: a clean system with these packages and no compiler.
 make_system() {
   local suite=$1 system=$systems/$1 place
   shift
@@ -85,15 +85,20 @@ print(found["verdict"], first.get("cause"), os.path.basename(blame.get("file") o
 PYTHON
 }
 
-# same_answer NAME PYTHON_HERE PYTHON_THERE PROGRAM: the built tree here and the wheel in the clean system say the same of a program.
+# bring_keras FOLDER: into /peers of the system there, once.
+bring_keras() {
+  inside "$1" /peers/bin/python -c 'import keras' 2>/dev/null && return
+  inside "$1" python3 -m venv --clear /peers
+  inside "$1" /peers/bin/python -m pip install --disable-pip-version-check -q --only-binary :all: $(grep -E '^(tensorflow-cpu|keras)==' requirements-peers.txt)
+}
+
+# same_answer PYTHON_HERE PYTHON_THERE PROGRAM: the built tree here and the wheel in the clean system say the same of a program.
 same_answer() {
-  local there=$systems/trixie here
-  here=$scratch/here-$(basename "$4").json
-  (cd "$scratch" && TF_CPP_MIN_LOG_LEVEL=3 "$root/build/bin/millpond" watch --force -o here.pond --json "$here" -- "$2" "$root/$4" >/dev/null 2>&1)
-  inside "$there" sh -c "cd /work && '/work/env of python3/bin/millpond' watch --force -o there.pond --json there.json -- '$3' '$(basename "$4")' >/dev/null 2>&1"
-  answer "$here"
-  answer "$there/work/there.json"
-  [ "$(answer "$here")" = "$(answer "$there/work/there.json")" ]
+  local there=$systems/trixie name=${3##*/}
+  (cd "$scratch" && TF_CPP_MIN_LOG_LEVEL=3 "$root/build/bin/millpond" watch --force -o here.pond --json here.json -- "$1" "$root/$3")
+  inside "$there" sh -c "cd /work && '/work/env of python3/bin/millpond' watch --force -o there.pond --json there.json -- '$2' '$name'"
+  echo "here: $(answer "$scratch/here.json"); there: $(answer "$there/work/there.json")"
+  [ "$(answer "$scratch/here.json")" = "$(answer "$there/work/there.json")" ]
 }
 
 echo "wheel: $(basename "$wheel") in environments of its own"
@@ -116,12 +121,11 @@ if [ "$(id -u)" = 0 ] && command -v debootstrap >/dev/null; then
     done
     [ "$suite" = trixie ] && [ -x build/bin/millpond ] || continue
     echo "wheel: its answer there beside that of build/bin/millpond here"
-    told "a plain program" same_answer plain python3 python3 examples/leaky_training.py
-    [ ! -e /usr/lib/python3/dist-packages/torch ] || told "PyTorch" same_answer torch /usr/bin/python3 /usr/bin/python3 tests/cases/programs/torch_validate.py
+    told "a plain program" same_answer python3 python3 examples/leaky_training.py
+    [ ! -e /usr/lib/python3/dist-packages/torch ] || told "PyTorch" same_answer /usr/bin/python3 /usr/bin/python3 tests/cases/programs/torch_validate.py
     if [ -x .venv-peers/bin/python ]; then
-      told "Keras comes from the registry" inside "$systems/trixie" "/work/env of python3/bin/python" -m pip install --disable-pip-version-check -q --only-binary :all: \
-        $(grep -E '^(tensorflow-cpu|keras)==' requirements-peers.txt)
-      told "Keras" same_answer keras .venv-peers/bin/python "/work/env of python3/bin/python" tests/cases/programs/topic_callback.py
+      told "Keras comes from the registry" bring_keras "$systems/trixie"
+      told "Keras" same_answer "$root/.venv-peers/bin/python" /peers/bin/python tests/cases/programs/topic_callback.py
     fi
   done
 fi
