@@ -19,7 +19,7 @@ install(FILES "${PROJECT_SOURCE_DIR}/completions/_millpond" DESTINATION "${data}
 install(FILES "${PROJECT_SOURCE_DIR}/completions/millpond.fish" DESTINATION "${data}/share/fish/vendor_completions.d" ${wheel})
 
 if(MILLPOND_STATIC)
-  target_link_options(millpond_exe PRIVATE -static-libstdc++ -static-libgcc -Wl,-u,_dl_find_object) # base/find_object.cc has it
+  target_link_options(millpond_exe PRIVATE -static-libstdc++ -static-libgcc -Wl,-u,_dl_find_object) # takes in base/older_glibc.cc
   # Their licences go where their code goes, as Debian has them.
   string(REGEX MATCH "^[0-9]+" compiler "${CMAKE_CXX_COMPILER_VERSION}")
   foreach(name IN ITEMS libaec-dev libbz2-dev libcli11-dev libdw-dev libfmt-dev libhdf5-dev libjpeg62-turbo-dev liblzma-dev libpng-dev libsqlite3-dev libstdc++-${compiler}-dev

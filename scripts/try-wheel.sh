@@ -58,7 +58,7 @@ make_system() {
     mounted+=("$system/$place")
   done
   cp /etc/resolv.conf "$system/etc/resolv.conf"
-  inside "$system" apt-get update -qq
+  inside "$system" apt-get -o Acquire::Check-Valid-Until=false update -qq
   inside "$system" apt-get install -y -qq --no-install-recommends ca-certificates "$@" >/dev/null 2>&1
   cp /etc/ssl/certs/ca-certificates.crt "$system/etc/ssl/certs/ca-certificates.crt"
   ! inside "$system" sh -c 'command -v cc || command -v gcc || command -v c++'

@@ -1,4 +1,4 @@
-#include "base/find_object.h"
+#include "base/older_glibc.h"
 
 #include <dlfcn.h>
 #include <doctest/doctest.h>

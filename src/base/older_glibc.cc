@@ -1,9 +1,13 @@
-// For a program that carries the compiler's unwinder with it (MILLPOND_STATIC). The unwinder asks the loader where the tables of a piece of code are, by a
-// function that glibc has since 2.35; with one of our own the program starts with 2.34 too. The loader's is used where there is one.
-#include "base/find_object.h"
+// For a program that carries the compiler's libraries with it (MILLPOND_STATIC). Debian 12's call two functions that glibc has since 2.35 and 2.36; with our own in
+// their place the program starts with 2.34 too.
+#include "base/older_glibc.h"
 
 #include <dlfcn.h>
 #include <link.h>
+#include <sys/random.h>
+
+#include <cerrno>
+#include <cstdlib>
 
 namespace millpond {
 namespace {
@@ -44,9 +48,19 @@ int find_object_in_list(void* pc, LoadedObject* result) noexcept {
 
 }  // namespace millpond
 
+// The unwinder asks where the tables of a piece of code are. The loader's own answer is quicker, where it has one.
 extern "C" __attribute__((visibility("hidden"), used)) int millpond_find_object(void* pc, millpond::LoadedObject* result) noexcept asm("_dl_find_object");
 extern "C" int millpond_find_object(void* pc, millpond::LoadedObject* result) noexcept {
   using Find = int (*)(void*, millpond::LoadedObject*);
   static const Find of_loader = reinterpret_cast<Find>(dlsym(RTLD_NEXT, "_dl_find_object"));
   return of_loader ? of_loader(pc, result) : millpond::find_object_in_list(pc, result);
+}
+
+// std::random_device asks for this one.
+extern "C" __attribute__((visibility("hidden"), used)) uint32_t millpond_random() noexcept asm("arc4random");
+extern "C" uint32_t millpond_random() noexcept {
+  uint32_t bits = 0;
+  while (getrandom(&bits, sizeof bits, 0) != ssize_t(sizeof bits))
+    if (errno != EINTR) std::abort();
+  return bits;
 }
