@@ -8,7 +8,7 @@ SUITE ?= trixie
 export PATH := $(CURDIR)/.deps/bin:$(PATH)
 
 .DEFAULT_GOAL := build
-.PHONY: build all setup demo test fresh cases peers browser bench debug asan tsan install format clean help
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*## .*/\1/p' Makefile)
 
 build: setup ## the program, build/bin/millpond (default)
 	@$(call compile,release,build,--target program)
@@ -55,11 +55,14 @@ tsan: setup ## tests under the thread sanitizer
 install: all ## into PREFIX (/usr/local)
 	@cmake --install build --prefix "$(PREFIX)" | grep -v '^-- Up-to-date' || true
 
+wheel: setup ## dist/millpond-*.whl, which runs where nothing is installed; scripts/wheel.sh --try tries it
+	@JOBS=$(JOBS) scripts/wheel.sh
+
 format: ## clang-format over src, include, tests, bench, examples
 	@scripts/format.sh
 
 clean: ## build folders only; .deps and .venv-peers stay
-	@rm -rf build build-debug build-asan build-tsan
+	@rm -rf build build-debug build-asan build-tsan build-wheel
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -5,12 +5,13 @@ them on, with a failure where a limit is broken. Fixtures are set up in the inne
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 
 import pytest
+
+from millpond._command import find_program
 
 INNER = "MILLPOND_PYTEST"  # in the inner process: the file for its reports, or "-" where nobody reads them
 
@@ -26,12 +27,6 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     config.addinivalue_line(
         "markers", "memory(max_growth=None, max_peak=None, repeat=1): run this test under `millpond check` and fail if it leaks or breaks a limit")
-
-
-def find_program():
-    """The path of millpond, or None."""
-    named = os.environ.get("MILLPOND")
-    return shutil.which(named) if named else shutil.which("millpond")
 
 
 def _missing():

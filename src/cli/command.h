@@ -29,6 +29,7 @@ void add_bisect(CLI::App& app, Invocation& chosen);
 void add_report(CLI::App& app, Invocation& chosen);
 void add_live(CLI::App& app, Invocation& chosen);
 void add_completion(CLI::App& app, Invocation& chosen);
+void add_manual(CLI::App& app, Invocation& chosen);
 
 enum Exit { kOk = 0, kFailed = 1, kUsageError = 2, kInterruptedByUser = 130 };
 

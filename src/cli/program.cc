@@ -61,6 +61,7 @@ int run(int argc, char** argv) {
   add_report(app, chosen);
   add_live(app, chosen);
   add_completion(app, chosen);
+  add_manual(app, chosen);
   try {
     app.parse(argc, argv);
     return chosen.run();

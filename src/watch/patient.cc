@@ -53,6 +53,15 @@ std::string in_front(const std::string& what, const char* variable, char between
   return old && *old ? what + between + old : what;
 }
 
+// The path, or a link to it in the run's own folder where the path holds a character that ends a name in the variable it is meant for.
+std::string without(const char* ends, const std::string& path, const std::string& folder) {
+  if (path.find_first_of(ends) == path.npos) return path;
+  const std::string link = folder + path.substr(path.rfind('/'));
+  if (symlink(path.c_str(), link.c_str()) != 0 && errno != EEXIST)
+    throw Error(Code::kFile, format("watch: {} cannot be loaded through {}: {}", path, link, strerror(errno))).hint("install Millpond in a folder without space and colon in its path");
+  return link;
+}
+
 }  // namespace
 
 Program find_program(const std::string& name) {
@@ -88,13 +97,13 @@ Program find_program(const std::string& name) {
 Patient Patient::start(const Start& s, const Program& program) {
   std::vector<std::pair<std::string, std::string>> added = s.more;
   if (!s.probe_library.empty()) {
-    added.emplace_back("LD_PRELOAD", in_front(s.probe_library, "LD_PRELOAD", ' '));
+    added.emplace_back("LD_PRELOAD", in_front(without(" :", s.probe_library, s.folder), "LD_PRELOAD", ' '));
     added.emplace_back("MILLPOND_WATCH", s.folder);
     added.emplace_back("MILLPOND_PROBES", s.probes ? "1" : "0");
     added.emplace_back("MILLPOND_NATIVE", s.native ? "1" : "0");
     added.emplace_back("MILLPOND_FOLLOW", s.follow ? "1" : "0");
   }
-  if (!s.agent_folder.empty()) added.emplace_back("PYTHONPATH", in_front(s.agent_folder, "PYTHONPATH", ':'));
+  if (!s.agent_folder.empty()) added.emplace_back("PYTHONPATH", in_front(without(":", s.agent_folder, s.folder), "PYTHONPATH", ':'));
   std::vector<std::string> texts;
   for (char** e = environ; *e; ++e) {
     const std::string_view old = *e;
