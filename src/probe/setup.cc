@@ -26,12 +26,12 @@ namespace {
 
 bool follow = true;
 
-// live: filter, reach; cells; codes: index, files; lines; mappings; cfi: places, rules; and small things.
-constexpr uint64_t kOwnBytes = (72 + 64 + 8 + 256 + 16 + 128 + 128 + 256 + 64 + 32) << 10;
+// live: filter, reach, index; stacks: index; cells; codes: index, files; lines; mappings; cfi: places, rules; and small things.
+constexpr uint64_t kOwnBytes = (72 + 64 + 128 + 64 + 8 + 256 + 16 + 128 + 128 + 256 + 64 + 32) << 10;
 
 // The tables of a new file, and what sees them.
 void begin() {
-  if (!file::shared) return;
+  if (file::state == file::kInert) return;
   file::shared->probe_bytes += kOwnBytes;
   file::shared->python = python::layout.version;
   sampler::start();
@@ -44,9 +44,7 @@ void begin() {
 // Only the thread that called fork is there, and whatever another one was changing is half changed: all of it goes.
 void begin_as_child() {
   Quiet quiet;
-  const bool was_open = file::state == file::kOpen;
   file::open_again(follow);
-  if (!was_open) return;
   live::forget();
   early::each(live::mark);
   cells::forget();

@@ -1,11 +1,20 @@
 #include "probe/tick.h"
 
+#include "probe/python_api.h"
+
 namespace millpond::probe::tick {
 namespace {
 
 AddPending add_pending = nullptr;
 Call call = nullptr;
 uint64_t every = 0, next = ~0ull;
+
+int call_aside(void*) {
+  const Call agent = __atomic_load_n(&call, __ATOMIC_ACQUIRE);
+  if (!agent) return 0;
+  python::Aside aside;
+  return agent(nullptr);
+}
 
 }  // namespace
 
@@ -20,7 +29,7 @@ void set(AddPending add, Call function, uint64_t every_ns) {
 void at(uint64_t now) {
   uint64_t due = __atomic_load_n(&next, __ATOMIC_ACQUIRE);
   if (now < due || due == ~0ull) return;
-  if (__atomic_compare_exchange_n(&next, &due, now + every, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) add_pending(call, nullptr);
+  if (__atomic_compare_exchange_n(&next, &due, now + every, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) add_pending(call_aside, nullptr);
 }
 
 }  // namespace millpond::probe::tick

@@ -13,7 +13,7 @@ namespace millpond::watch {
 namespace {
 
 // From /proc/<pid>/stat: the name may hold anything, so the fields are counted from its last ')'.
-std::optional<int> parent_of(int pid, std::string* name = nullptr) {
+std::optional<int> parent_of(int pid, std::string* name = nullptr, char* state = nullptr) {
   FILE* file = std::fopen(format("/proc/{}/stat", pid).c_str(), "re");
   if (!file) return {};
   char line[1024];
@@ -23,10 +23,16 @@ std::optional<int> parent_of(int pid, std::string* name = nullptr) {
   const char *open = std::strchr(line, '('), *close = std::strrchr(line, ')');
   if (!open || !close || close < open || std::strlen(close) < 5) return {};
   if (name) name->assign(open + 1, close);
+  if (state) *state = close[2];
   return std::atoi(close + 4);
 }
 
 }  // namespace
+
+bool has_ended(Pid pid) {
+  char state = 0;
+  return !parent_of(pid.value, nullptr, &state) || state == 'Z' || state == 'X';
+}
 
 std::string process_name(Pid pid) {
   std::string name;

@@ -9,20 +9,26 @@ _exception = None
 
 
 def install():
-    atexit.register(_end)
-    sys.excepthook = _chain(sys.excepthook)
+    atexit.register(link.untraced(_end))
+    if type(sys.excepthook) is not type(len) or not link.exceptions(_seen, sys.excepthook):
+        sys.excepthook = _chain(sys.excepthook)
+
+
+def _seen(kind, value, traceback):
+    """An exception that nobody caught is about to be printed; the traceback as it would be without us."""
+    global _exception
+    try:
+        _exception = "%s: %s" % (kind.__name__, str(value)[:500])
+        traceback = _without_us(traceback)
+        value.__traceback__ = traceback
+    except Exception:
+        link.oops()
+    return traceback
 
 
 def _chain(original):
     def excepthook(kind, value, traceback):
-        global _exception
-        try:
-            _exception = "%s: %s" % (kind.__name__, str(value)[:500])
-            traceback = _without_us(traceback)
-            value.__traceback__ = traceback
-        except Exception:
-            link.oops()
-        original(kind, value, traceback)
+        original(kind, value, _seen(kind, value, traceback))
 
     return excepthook
 
@@ -46,6 +52,7 @@ def _without_us(traceback):
 
 def _end():
     lines.remove()
+    link.exceptions(None)
     link.tick(None, 0)
     if not state.on:
         return
