@@ -208,15 +208,17 @@ def signals(r):
             raise Late("too late")
         signal.signal(signal.SIGALRM, late)
         caught = 0
+        sink = open(os.devnull, "w")
         for _ in range(%(alarms)d):
             signal.setitimer(signal.ITIMER_REAL, 0.02)
             try:
                 while True:
-                    print("waiting 1 2 3", end="", file=open(os.devnull, "w"))
+                    print("waiting 1 2 3", end="", file=sink)
                     [bytes(500) for _ in range(500)]
             except Late:
                 caught += 1
         signal.setitimer(signal.ITIMER_REAL, 0)
+        sink.close()
         say("alarms", caught, signal.getsignal(signal.SIGINT) is signal.default_int_handler)
         say("masks", signal.pthread_sigmask(signal.SIG_BLOCK, []), signal.getsignal(signal.SIGPIPE), signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGCHLD))
         """, n=r.randint(1, 40), alarms=r.randint(1, 4))
@@ -243,6 +245,7 @@ def alarm_among_prints(r):
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
                 sys.stdout = real
+        sink.close()
         say("stops", stops)
         """, n=r.randint(3, 20))
 
@@ -286,9 +289,8 @@ def tracing(r):
     return text("""
         events = []
         def tracer(frame, event, arg):
-            if frame.f_code.co_filename != __file__:
-                events.append(("elsewhere", event, frame.f_code.co_name) if "importlib" not in frame.f_code.co_filename else "import")
-                return tracer
+            if "<frozen" in frame.f_code.co_filename: return tracer
+            if frame.f_code.co_filename != __file__: events.append(("elsewhere", frame.f_code.co_filename[-30:], frame.f_code.co_name))
             events.append((event, frame.f_code.co_name, frame.f_lineno))
             if len(frame.f_locals) > 50: events.append("many")
             return tracer
@@ -308,8 +310,9 @@ def tracing(r):
             import %(module)s
         finally:
             sys.settrace(None)
-        say("traced", result, len(events), hash(tuple(event if type(event) is str else event[:2] for event in events if event != "import")))
-        """, n=r.randint(6, 25), pause=r.choice((0, 0.1, 0.2)), module=r.choice(("token_", "opcode_")))
+        say("traced", result, len(events), hash(tuple(events)))
+        if %(show)s: say("elsewhere", sorted({event for event in events if event[0] == "elsewhere"}))
+        """, n=r.randint(6, 25), pause=r.choice((0, 0.1, 0.2)), module=r.choice(("token_", "opcode_")), show=True)
 
 
 @scene
@@ -420,7 +423,7 @@ def frozen(r):
             kept = [bytes(90000) for _ in range(10)]
             print("epoch %%d" %% epoch)
             time.sleep(0.03)
-        say("still", gc.get_freeze_count() == count, gc.isenabled())
+        say("still", gc.get_freeze_count() > count // 2, gc.isenabled())
         gc.unfreeze()
         gc.enable()
         """, n=r.randint(5, 24))
@@ -441,10 +444,9 @@ def descriptors(r):
         os.write(write, b"through")
         say("pipe", read, write, os.read(read, 100))
         work(6, 20000, False)
-        say("pipe", os.dup(read))
-        for number in open_now()[3:]:
-            try: os.close(number)
-            except OSError: pass
+        twin = os.dup(read)
+        say("pipe", twin)
+        for number in (read, write, twin): os.close(number)
         say("descriptors", open_now())
         """, n=r.randint(1, 20))
 

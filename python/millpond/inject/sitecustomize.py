@@ -3,6 +3,7 @@ sitecustomize that would have run without us."""
 
 
 def _start():
+    import gc
     import os
     import sys
 
@@ -12,6 +13,7 @@ def _start():
     loaded, path = set(sys.modules), list(sys.path)
     library = os.path.dirname(os.__file__)
     sys.path[:] = [here] + [entry for entry in path if entry == library or entry.startswith(os.path.join(library, "lib-dynload"))]
+    gc.freeze()  # importing leaves circles behind; only ours are to go, not those that a collection of the program's would find
     try:
         import millpond_agent
 
@@ -20,6 +22,8 @@ def _start():
         millpond_agent.make_way(loaded, library)
     except Exception:
         pass
+    gc.collect()
+    gc.unfreeze()
     sys.path[:] = path
     sys.dont_write_bytecode = writes
     # PYTHONPATH stays as it is: children of this process are watched too.

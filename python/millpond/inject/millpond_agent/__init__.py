@@ -19,6 +19,7 @@ def start():
 
     if not link.connect():
         return
+    from . import sources  # noqa: F401  what it imports leaves circles behind, and the program may count what its collections find
     from . import ctypes_hooks, ending, imports, jax_hooks, keras_hooks, lines, loop_hooks, periods, pyplot_hooks, state, tensorflow_hooks, torch_hooks
 
     with state.own_work():
