@@ -7,7 +7,7 @@ TESTS ?= .
 export PATH := $(CURDIR)/.deps/bin:$(PATH)
 
 .DEFAULT_GOAL := build
-.PHONY: build all setup demo test cases peers browser bench debug asan tsan install format clean help
+.PHONY: build all setup demo test prove cases peers browser bench debug asan tsan install format clean help
 
 build: setup ## the program, build/bin/millpond (default)
 	@$(call compile,release,build,--target program)
@@ -29,6 +29,9 @@ peers: ## .venv-peers: TensorFlow, Keras and JAX, pinned, for tests and benchmar
 
 browser: ## Chromium, in which the tests open the report page
 	@scripts/setup.sh browser
+
+prove: build ## what takes too long for `make test`; ONLY=same picks a part
+	@scripts/prove.sh
 
 cases: build peers ## the doctor on programs whose memory is known, beside the truth
 	@tests/cases/run.py --bars

@@ -4,6 +4,7 @@ goes on: what the program assigned meanwhile would be lost."""
 
 import ctypes
 import sys
+import threading
 import types
 
 from . import link
@@ -35,12 +36,12 @@ def _values(frame, count):
 
 
 def _values_of_own_thread(frame, count):
-    """The same without the probe (tests): only of functions that wait for us."""
-    step = sys._getframe()
-    while step is not None and step is not frame:
-        step = step.f_back
-    if step is None:
-        return ()
+    """The same without the probe (tests): not of functions that run in another thread."""
+    for thread, step in sys._current_frames().items():
+        while step is not None and thread != threading.get_ident():
+            if step is frame:
+                return ()
+            step = step.f_back
     at = (ctypes.c_void_p.from_address(id(frame) + _hop).value if _hop else id(frame)) + _offset
     places = (ctypes.c_void_p * count).from_address(at)
     objects = (ctypes.py_object * count).from_address(at)
