@@ -34,6 +34,9 @@ peers: ## .venv-peers: TensorFlow, Keras and JAX, pinned, for tests and benchmar
 browser: ## what only tests need: Chromium for the report page, clang for the public headers
 	@scripts/setup.sh tests
 
+prove: build ## what takes too long for `make test`; ONLY=same picks a part
+	@scripts/prove.sh
+
 cases: build peers ## the doctor on programs whose memory is known, beside the truth
 	@tests/cases/run.py --bars
 

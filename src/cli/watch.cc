@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "base/format.h"
 #include "cli/command.h"
@@ -15,7 +16,16 @@ constexpr int kLines = 40;
 
 int run(const WatchOptions& o, bool lines, const std::vector<std::string>& command) {
   const watch::Result result = watch_program(o, command);
-  const Judged j = judge_file(result.path);
+  if (!result.incomplete.empty()) std::fprintf(stderr, "\nmillpond: %s could not be written any further, and ends before the program did: %s\n", result.path.c_str(), result.incomplete.c_str());
+  std::optional<Judged> judged;
+  try {
+    judged = judge_file(result.path);
+  } catch (const Error& e) {
+    if (result.incomplete.empty()) throw;
+    std::fprintf(stderr, "millpond: %s\n", e.what());
+    return result.ending.exit_code;  // the program's own, whatever became of the recording
+  }
+  const Judged& j = *judged;
   Json object = report::doctor_json(j.evidence, j.verdict, j.meta);
   object["file"] = result.path;
   const report::SourceLine source = source_reader(j.evidence);

@@ -69,6 +69,8 @@ struct Probe {
   int64_t period = 0;
   Bytes rss, after_gc, after_trim;
   int64_t collected = 0;
+  int64_t garbage = 0;  // objects in circles that were counted and left, because the program turned gc off
+  Bytes garbage_bytes{};
 };
 
 /// A GPU, as its driver tells: totals, no places.
@@ -116,6 +118,7 @@ struct SeenProcess {
 
 struct Evidence {
   std::string command;
+  std::string blind;        // why nothing inside the program was seen; empty: it was
   double seconds = 0;       // of the run
   bool ended = true;        // false: killed, or still running
   std::optional<int> exit_code, signal;

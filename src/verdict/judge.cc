@@ -5,6 +5,7 @@
 #include "verdict/causes/cause.h"
 #include "verdict/causes/words.h"
 #include "verdict/forecast.h"
+#include "verdict/outside.h"
 #include "verdict/sentence.h"
 
 namespace millpond::verdict {
@@ -252,6 +253,7 @@ Verdict judge(const Evidence& evidence) {
   }
   v.advice = advice(c);
   v.sentence = sentence(c, v);
+  answer_from_outside(evidence, v);
   return v;
 }
 

@@ -79,7 +79,9 @@ void take_note(Evidence& e, double t, const nlohmann::json& note) {
                       bytes("rss"),
                       bytes("after_gc"),
                       bytes("after_trim"),
-                      int64_t(number("collected"))};
+                      int64_t(number("collected")),
+                      int64_t(number("garbage")),
+                      bytes("garbage_bytes")};
     if (e.probes.size() < kMostProbes) e.probes.push_back(probe);
   }
 }
@@ -91,6 +93,7 @@ Evidence read_evidence(const runfile::Reader& file, std::optional<RowId> asked) 
   const runfile::Meta meta = file.meta();
   const auto text = [&](const char* key) { return meta.count(key) ? meta.at(key) : std::string(); };
   e.command = text("command");
+  e.blind = text("blind");
   const auto number = [&](const char* key) { return runfile::number(meta, key); };
   e.seconds = std::clamp(number("seconds").value_or(0), 0.0, 1e9);
   e.ended = meta.count("status") && meta.at("status") != "interrupted";

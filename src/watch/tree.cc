@@ -28,12 +28,18 @@ std::optional<TreeProcess> process_facts(Pid pid) {
   const std::string line = content(format("/proc/{}/stat", pid.value), 1023);
   const size_t open = line.find('('), close = line.rfind(')');
   if (open == line.npos || close == line.npos || close < open || line.size() < close + 5) return {};
-  TreeProcess p{pid, {std::atoi(line.c_str() + close + 4)}, 0, line[close + 2] == 'Z', line.substr(open + 1, close - open - 1)};
+  const char state = line[close + 2];
+  TreeProcess p{pid, {std::atoi(line.c_str() + close + 4)}, 0, state == 'Z' || state == 'X', line.substr(open + 1, close - open - 1)};
   constexpr int kBorn = 22, kState = 3;  // numbers of fields, as proc(5) counts them
   size_t at = close + 2;
   for (int field = kState; field < kBorn && at != line.npos; ++field) at = line.find(' ', at + 1);
   if (at != line.npos) p.born = std::strtoull(line.c_str() + at, nullptr, 10);
   return p;
+}
+
+bool has_ended(Pid pid) {
+  const std::optional<TreeProcess> p = process_facts(pid);
+  return !p || p->zombie;
 }
 
 std::string process_name(Pid pid) {

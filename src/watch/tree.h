@@ -36,6 +36,9 @@ struct TreeMemory {
 /// `detailed` asks for private_dirty and pss, which cost some ms for each GiB.
 TreeMemory memory_of(const std::vector<Pid>& tree, bool detailed);
 
+/// Whether there is no such process any more, or only what its parent has not waited for.
+bool has_ended(Pid pid);
+
 std::string process_name(Pid pid);  // "python3"; empty when it is gone
 std::string command_line(Pid pid);  // "python3 train.py", at most 400 characters of it; empty when it is gone
 

@@ -249,12 +249,22 @@ class Holders(unittest.TestCase):
         self.assertEqual((result.out.count("late"), result.err), (run(text, agent=False).out.count("late"), ""))
 
     def test_cycles_are_collected_by_the_probe(self):
-        text = program("import gc\ngc.disable()\nclass Loop:\n    def __init__(self):\n        self.me = self\n        self.data = blob(200)\n", "pass",
+        text = program("import gc\ngc.set_threshold(1000000)\nclass Loop:\n    def __init__(self):\n        self.me = self\n        self.data = blob(200)\n", "pass",
                        "for _ in range(10): Loop()")
         result = run(text)
         probe = result.notes("probe")[0]
         self.assertGreater(probe["collected"], 20)
         self.assertGreater(probe["rss"] - probe["after_trim"], 2_000_000)
+
+    def test_cycles_are_counted_and_left_where_the_program_turned_gc_off(self):
+        text = program("import gc\ngc.disable()\nclass Loop:\n    def __init__(self):\n        self.me = self\n        self.data = blob(200)\n", "pass",
+                       "for _ in range(10): Loop()")
+        result = run(text + "print('left', gc.collect() > 100)\n")
+        probe = result.notes("probe")[0]
+        self.assertEqual(probe["collected"], 0)
+        self.assertGreater(probe["garbage"], 20)
+        self.assertGreater(probe["garbage_bytes"], 2_000_000)
+        self.assertIn("left True", result.out)
 
 
 if __name__ == "__main__":

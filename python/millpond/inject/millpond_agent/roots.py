@@ -11,7 +11,7 @@ import types
 from collections import Counter, deque
 from itertools import islice
 
-from . import frames, link, sizes
+from . import frames, link, sizes, variables
 
 kObjects = 30000
 kItems = 32  # of a container with more only the first few are entered
@@ -23,24 +23,6 @@ _cells = types.CellType
 _lru = type(functools.lru_cache(maxsize=1)(len))
 _plain = {int, float, bool, type(None), complex, range, type(...), types.ModuleType, types.BuiltinFunctionType, types.CodeType,
           property, staticmethod, classmethod, types.FrameType}
-_clears_locals = sys.version_info < (3, 13)
-kAsksForLocals = frozenset(("locals", "vars", "eval", "exec", "dir"))
-_asks = {}  # id of code -> (code, whether it calls one of these)
-
-
-def _asks_for_locals(code):
-    """Whether it calls locals() or the like: the function, not a method of that name (model.eval())."""
-    if kAsksForLocals.isdisjoint(code.co_names):
-        return False
-    known = _asks.get(id(code))
-    if known is None or known[0] is not code:
-        import dis
-
-        asks = any(step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval in kAsksForLocals for step in dis.get_instructions(code))
-        if len(_asks) > 500:
-            _asks.clear()
-        known = _asks[id(code)] = (code, asks)
-    return known[1]
 
 
 class Way:
@@ -122,14 +104,6 @@ def type_name(thing):
     return type(thing).__name__
 
 
-def _clear(dirty):
-    """Empties the dictionaries that frames made for us; not one that somebody else holds."""
-    for frame in dirty:
-        values = frame.f_locals
-        if sys.getrefcount(values) <= 3:  # the frame, `values`, the argument
-            values.clear()
-
-
 class Walk:
     def __init__(self, seconds):
         self.found = []
@@ -140,7 +114,6 @@ class Walk:
         self.met = Counter()  # the user's types: how many objects
         self.end = time.thread_time() + seconds
         self.complete = True
-        self.dirty = []  # frames whose locals were read
 
     def run(self, objects=None, types=None):
         me = threading.get_ident()
@@ -156,8 +129,6 @@ class Walk:
                         self.meet(thing, Way(None, "object", "", type_name(thing)))
                     self._drain()
         finally:
-            _clear(self.dirty)
-            self.dirty = []
             self.queue.clear()
         return self.found
 
@@ -189,12 +160,7 @@ class Walk:
         if "millpond_agent" in file:
             return
         name = frames.function_name(frame) if user else code.co_name
-        if _clears_locals:
-            if _asks_for_locals(code):
-                return  # what locals() gave out is the very dictionary that is filled here
-            self.dirty.append(frame)  # the frame keeps the dictionary it made, and that would keep old values alive
-        values = frame.f_locals
-        for key, value in values.items():
+        for key, value in variables.items(frame):
             self.meet(value, Way(None, "local", key, name, file, name, 0 if user else 2))
 
     # Walking ----------------------------------------------------------------------------------------------------------
