@@ -8,7 +8,7 @@ SUITE ?= trixie
 export PATH := $(CURDIR)/.deps/bin:$(PATH)
 
 .DEFAULT_GOAL := build
-.PHONY: build all setup demo test fresh cases peers browser bench debug asan tsan install format clean help
+.PHONY: build all setup demo test fresh cases peers browser prove bench debug asan tsan install format clean help
 
 build: setup ## the program, build/bin/millpond (default)
 	@$(call compile,release,build,--target program)
@@ -36,6 +36,9 @@ browser: ## what only tests need: Chromium for the report page, clang for the pu
 
 cases: build peers ## the doctor on programs whose memory is known, beside the truth
 	@tests/cases/run.py --bars
+
+prove: build peers ## the long proofs, with figures; ONLY=name picks one (scripts/prove.sh has the names)
+	@scripts/prove.sh $(ONLY)
 
 bench: all peers ## time and memory beside the peers
 	@scripts/bench.sh

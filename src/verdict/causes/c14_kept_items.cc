@@ -1,5 +1,6 @@
 #include "base/format.h"
 #include "verdict/causes/cause.h"
+#include "verdict/causes/fixes.h"
 #include "verdict/causes/torch_hook.h"
 #include "verdict/causes/words.h"
 
@@ -54,7 +55,7 @@ std::optional<Match> detect(const Case& c) {
   m.evidence.push_back(format("{} has {:.0f} items, {:.3g} more {}, {} in all {}", tell(*best), best->length,
                               best->per_period, every(c), amount(best->bytes_per_period), every(c)));
   if (!best->chain.empty()) m.evidence.push_back(format("it is reached by: {}", fmt::join(best->chain, ", ")));
-  m.fix = keep_less(*best, is_tensor(best->item_type));
+  take(m, keep_less(c, *best));
   return m;
 }
 
@@ -66,7 +67,7 @@ const Cause c14_kept_items = {
     .explanation =
         "A list, dict or attribute of a callback, a data set or a loop gets something in every round and is never "
         "emptied.",
-    .fix = "Keep a number of each, write them to disk, or bound the container (collections.deque(maxlen=...)).",
+    .fix = "Keep a number of each, write them to disk, or keep the newest only (collections.deque has a maxlen).",
     .threads = {"rabbityl/lepard#12", "tensorflow#34876"},
     .detect = detect};
 
