@@ -17,7 +17,6 @@ def known(name, folder="programs"):
 
 
 TF, KERAS, TORCH, JAX = ("tensorflow", "numpy"), ("tensorflow", "keras", "numpy"), ("torch",), ("jax", "numpy")
-PLOTS = ("matplotlib",)
 
 CASES = [
     # Containers, by what they are and what they keep.
@@ -36,7 +35,6 @@ CASES = [
     Case("tf_outputs", "C14", "edit", r"`del outputs\[:-4\]`", packages=TF),
     Case("tf_losses", "C14", "edit", r"loss\.numpy\(\)\.item\(\)", packages=TF),
     Case("jax_states", "C14", "edit", r"`del states\[:-5\]`", packages=JAX),
-    Case("open_figures", "C16", "edit", r"`plt\.close\(fig\)`", packages=PLOTS),
     Case("native_handles", "N1 P1", "words", r"free, close or destroy"),
     # The catalogue's own programs.
     Case("policy_numpy", "C14", "edit", r"`del self\.trajectories\[:-\d+\]`", known("policy_numpy"), packages=("numpy",)),

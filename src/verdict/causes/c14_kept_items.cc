@@ -48,6 +48,8 @@ std::optional<Match> detect(const Case& c) {
   if (!best || share < 0.15) return {};
   Match m{.share = share, .weight = best->is_user ? 1.0 : 0.7, .confidence = share > 0.5 ? 0.93 : 0.7};
   m.blame = best->place;
+  // The source of a program read from standard input is gone: the line that allocates is all that is known.
+  if (const std::optional<Place> grows = c.growing_place(); best->place.line == 0 && grows && grows->file == "<stdin>") m.blame = grows;
   if (share > 0.5 && best->per_period > 0) count_additions(c, *best, m);
   m.holder = tell(*best);
   m.title =
