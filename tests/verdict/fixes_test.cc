@@ -136,6 +136,68 @@ TEST_CASE("the graph of a running total is cut where it goes on") {
   CHECK(fixed(row, "torch") == "total += loss\ntotal = total.detach()\n");
 }
 
+namespace {
+
+/// A line that was counted often, with the statement that a fix would change.
+Finding counted(Run run, const std::string& what, const json& why, const json& statement) {
+  const json line = {{"what", what}, {"file", "train.py"}, {"line", 3}, {"function", "main"}, {"text", "x"}, {"count", 288}, {"why", why}, {"statement", statement}};
+  run.note(json{{"note", "lines"}, {"calls", {line}}}.dump());
+  const Verdict v = run.judged();
+  REQUIRE_FALSE(v.findings.empty());
+  return v.findings.front();
+}
+
+Run tracing() { return leaking().framework("tensorflow").counter("tf.traces", 12, 12); }
+
+json reason(const char* why, int jit = 0) { return {{"new", 0}, {"object", 0}, {"literal", 0}, {"shape", 0}, {why, 280}, {"jit", jit}, {"argument", "step"}}; }
+
+}  // namespace
+
+TEST_CASE("a number that is given to a tf.function becomes a tensor, by the name that TensorFlow has in the file") {
+  json argument = statement("loss = train(x, step + 1)", "argument", "train", "step + 1", false);
+  argument["name"] = "tf2";
+  const Finding f = counted(tracing(), "trace", reason("literal"), argument);
+  CHECK(f.cause == "C1");
+  CHECK(fixed(f, argument["text"]) == "loss = train(x, tf2.constant(step + 1))\n");
+  const Finding words = counted(tracing(), "trace", reason("literal"), nullptr);
+  CHECK(words.cause == "C1");
+  CHECK_FALSE(words.fix_change);
+}
+
+TEST_CASE("a lambda that is given to a tf.function is made once, before the loop") {
+  const std::string file = "    for i in range(9):\n        y = step(x, lambda p: p * 2)\n";
+  json argument = statement("        y = step(x, lambda p: p * 2)", "argument", "step", "lambda p: p * 2", false);
+  argument["line"] = 2, argument["digest"] = digest(file);
+  argument["hoisted"] = {{"line", 1}, {"text", "    for i in range(9):"}, {"indent", 4}, {"name", "given"}};
+  const Finding f = counted(tracing(), "trace", reason("object"), argument);
+  CHECK(f.cause == "C2");
+  REQUIRE(f.fix_change);
+  CHECK(carried_out(*f.fix_change, file) == "    given = lambda p: p * 2\n    for i in range(9):\n        y = step(x, given)\n");
+}
+
+TEST_CASE("a tf.function that is traced for every shape is told not to tell them apart; one that XLA compiles anew is not compiled") {
+  json decorator = statement("@tf.function", "tf.function", "tf.function", "");
+  decorator["value"] = {1, 12}, decorator["file"] = "layers.py", decorator["given"] = 0;
+  const Finding f = counted(tracing(), "trace", reason("shape"), decorator);
+  CHECK(f.cause == "C3");
+  CHECK(fixed(f, "@tf.function") == "@tf.function(reduce_retracing=True)\n");
+  CHECK(f.fix_change->file == "layers.py");
+  json options = statement("@tf.function(jit_compile=True)", "tf.function", "tf.function", "");
+  options["value"] = {1, 30}, options["jit"] = {25, 29}, options["given"] = 1;
+  CHECK(fixed(counted(tracing(), "trace", reason("shape"), options), options["text"]) == "@tf.function(jit_compile=True, reduce_retracing=True)\n");
+  const Finding xla = counted(tracing(), "trace", reason("new", 288), options);
+  CHECK(xla.cause == "C6");
+  CHECK(fixed(xla, options["text"]) == "@tf.function(jit_compile=False)\n");
+}
+
+TEST_CASE("a figure is closed at the end of its block") {
+  json last = statement("    fig.savefig(path)", "close", "fig", "path");
+  last["name"] = "plt.close(fig)";
+  const Finding f = counted(leaking().counter("pyplot.figures", 1, 1), "figure", nullptr, last);
+  CHECK(f.cause == "C16");
+  CHECK(fixed(f, last["text"]) == "    fig.savefig(path)\n    plt.close(fig)\n");
+}
+
 TEST_CASE("what an agent cannot have written is no statement: its places lie outside, or come in another order") {
   for (const json& spans : {json{5, 900}, json{9, 4}, json{-3, 4}, json{"a", 4}, json::array(), json(7)}) {
     json odd = kAppend;

@@ -9,7 +9,7 @@ import binascii
 import functools
 import sys
 
-from . import frames, sources
+from . import frames, sizes, sources
 
 kTextMost = 1000  # bytes of a statement
 kFilesMost = 8
@@ -217,21 +217,22 @@ def _adding(node, name, items):
 def kind_of(thing):
     """{family, elements, graph, traceback} of a thing that is kept: what a change may do with it."""
     kind = type(thing)
+    root = sizes.module_of(kind).partition(".")[0]
     torch = sys.modules.get("torch")
-    if torch is not None and torch.Tensor in kind.__mro__:
+    if root == "torch" and torch.Tensor in kind.__mro__:  # a class of the user's would run his code
         return {"family": "torch", "elements": int(thing.nelement()), "graph": thing.grad_fn is not None}
     numpy = sys.modules.get("numpy")
     if numpy is not None and kind is numpy.ndarray:
         return {"family": "numpy", "elements": int(thing.size)} if thing.dtype.kind in "fiub" else {"family": "object"}
     eager = getattr(sys.modules.get("tensorflow.python.framework.ops"), "EagerTensor", None)
-    if eager is not None and eager in kind.__mro__:
+    if root == "tensorflow" and eager in kind.__mro__:
         plain = thing.dtype.is_floating or thing.dtype.is_integer or thing.dtype.is_bool
         return {"family": "tensorflow", "elements": int(thing.shape.num_elements() or 0)} if plain else {"family": "object"}
     array = getattr(sys.modules.get("jax"), "Array", None)
-    if array is not None and kind.__module__.partition(".")[0] in ("jaxlib", "jax") and isinstance(thing, array):
+    if root in ("jaxlib", "jax") and isinstance(thing, array):
         return {"family": "jax", "elements": int(thing.size)}
     if BaseException in kind.__mro__:
-        return {"family": "exception", "traceback": thing.__traceback__ is not None}
+        return {"family": "exception", "traceback": BaseException.__traceback__.__get__(thing) is not None}
     return {"family": "number"} if kind in (int, float, bool, complex) else {"family": "object"}
 
 
