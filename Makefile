@@ -34,11 +34,11 @@ peers: ## .venv-peers: TensorFlow, Keras and JAX, pinned, for tests and benchmar
 browser: ## what only tests need: Chromium for the report page, clang for the public headers
 	@scripts/setup.sh tests
 
-prove: build ## what takes too long for `make test`; ONLY=same picks a part
-	@scripts/prove.sh
-
 cases: build peers ## the doctor on programs whose memory is known, beside the truth
 	@tests/cases/run.py --bars
+
+prove: build peers ## the long proofs, with figures; ONLY=name picks one (scripts/prove.sh has the names)
+	@scripts/prove.sh $(ONLY)
 
 bench: all peers ## time and memory beside the peers
 	@scripts/bench.sh

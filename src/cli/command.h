@@ -27,6 +27,7 @@ void add_watch(CLI::App& app, Invocation& chosen);
 void add_check(CLI::App& app, Invocation& chosen);
 void add_bisect(CLI::App& app, Invocation& chosen);
 void add_report(CLI::App& app, Invocation& chosen);
+void add_fix(CLI::App& app, Invocation& chosen);
 void add_live(CLI::App& app, Invocation& chosen);
 void add_completion(CLI::App& app, Invocation& chosen);
 void add_manual(CLI::App& app, Invocation& chosen);

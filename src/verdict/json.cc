@@ -25,6 +25,14 @@ json to_json(const std::optional<Forecast>& f) {
   return j;
 }
 
+json to_json(const std::optional<Change>& c) {
+  if (!c) return nullptr;
+  if (!c->variable.empty()) return {{"kind", "environment"}, {"variable", c->variable}, {"value", c->value}};
+  json edits = json::array();
+  for (const Edit& e : c->edits) edits.push_back({{"line", e.line}, {"old", e.before}, {"new", e.after}});
+  return {{"kind", "edit"}, {"file", c->file}, {"digest", c->digest}, {"edits", std::move(edits)}};
+}
+
 json to_json(const Finding& f) {
   return {{"verdict", to_string(f.kind)},
           {"cause", f.cause},
@@ -39,6 +47,7 @@ json to_json(const Finding& f) {
           {"holder", f.holder},
           {"evidence", f.evidence},
           {"fix", f.fix},
+          {"fix_change", to_json(f.fix_change)},
           {"threads", f.threads},
           {"forecast", to_json(f.forecast)},
           {"sets_verdict", f.sets_verdict},

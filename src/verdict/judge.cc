@@ -47,8 +47,10 @@ Finding describe(const Case& c, const Named& n) {
   f.cause = n.cause->id;
   f.title = m.title.empty() ? n.cause->title : m.title;
   f.fix = m.fix.empty() ? n.cause->fix : m.fix;
+  f.fix_change = m.change;
   f.threads = n.cause->threads;
-  f.blame = m.blame;
+  // A holder whose line was not found has nothing to blame.
+  if (m.blame && !(m.blame->file.empty() && m.blame->function.empty())) f.blame = m.blame;
   if (f.blame) f.blame = c.with_text(*f.blame);
   f.holder = m.holder;
   f.evidence = m.evidence;

@@ -118,6 +118,7 @@ Evidence read_evidence(const runfile::Reader& file, std::optional<RowId> asked) 
     return Error(Code::kFormat, format("this run file has {}", what)).hint("check where the file comes from");
   };
   int64_t stacks = 0;
+  const bool given = e.command.find(" -c ") != std::string::npos;
   for (const runfile::SiteRow& row : file.sites()) {
     if (row.process != process) continue;
     Site site{.frames = {}, .total = row.total, .total_blocks = row.total_blocks, .freed = row.freed};
@@ -126,7 +127,9 @@ Evidence read_evidence(const runfile::Reader& file, std::optional<RowId> asked) 
       const runfile::FrameRow& f = frames[size_t(id.value - 1)];
       stacks += int64_t(sizeof(Frame) + f.file.size() + f.function.size());
       if (stacks > kMostStacks) throw too_much("call stacks that together take more than 512 MiB");
-      site.frames.push_back({f.file, f.function, int(std::clamp<int64_t>(f.line, 0, 1'000'000'000)), f.native, f.user});
+      // Python's names for a program without a file; libraries make code that is called <string> too.
+      const bool program = !f.native && (f.file == "<stdin>" || (given && f.file == "<string>"));
+      site.frames.push_back({f.file, f.function, int(std::clamp<int64_t>(f.line, 0, 1'000'000'000)), f.native, f.user || program});
     }
     if (e.sites.size() == kMostSites) throw too_much("more places that allocate than one process can have");
     site_of[row.id.value] = int(e.sites.size());

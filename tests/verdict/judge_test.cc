@@ -156,7 +156,7 @@ TEST_CASE("judge: a leak's JSON has every field a reader may ask for") {
   const nlohmann::json& f = j["findings"][0];
   for (const char* key :
        {"verdict", "cause", "title", "unit", "bytes_per_unit", "bytes_per_unit_range", "units_seen", "total_bytes",
-        "confidence", "blame", "holder", "evidence", "fix", "threads", "forecast", "sets_verdict"})
+        "confidence", "blame", "holder", "evidence", "fix", "fix_change", "threads", "forecast", "sets_verdict"})
     CHECK(f.contains(key));
   CHECK(f["blame"]["line"] == 4);
   CHECK(f["blame"]["snippet"] == "b.append(x)");

@@ -71,7 +71,53 @@ def function_name(frame):
     return name.replace(".<locals>", "")
 
 
+kGiven = "<string>"  # Python's name for the program of `python -c`
+_given = [False, None]  # whether it was looked for, and its text
+
+
+def given_program():
+    """The text of the program given with -c; None for any other. Libraries make code with that name too, but not where the program is a file."""
+    if not _given[0]:
+        try:
+            _given[:] = True, _given_text()
+        except Exception:
+            _given[:] = True, None
+    return _given[1]
+
+
+def _given_text():
+    main = sys.modules.get("__main__")
+    if main is None or getattr(main, "__file__", None) is not None or getattr(main, "__spec__", None) is not None:
+        return None
+    words = getattr(sys, "orig_argv", None)
+    if words is None:  # before Python 3.10
+        with open("/proc/self/cmdline", "rb") as file:
+            words = [os.fsdecode(word) for word in file.read().split(b"\0")]
+    skip = False
+    for at, word in enumerate(words[1:], 1):
+        if skip:
+            skip = False
+        elif not word.startswith("-") or word == "-":
+            return None
+        elif not word.startswith("--"):
+            for place, letter in enumerate(word[1:], 1):
+                if letter == "c":
+                    return word[place + 1:] or words[at + 1]
+                if letter in "WX":
+                    skip = place + 1 == len(word)
+                    break
+    return None
+
+
+def has_source(file):
+    """Whether it is the user's and can be read: a file, or the program given with -c."""
+    return is_user_file(file) or (file == kGiven and given_program() is not None)
+
+
 def text(file, line):
+    if file == kGiven and given_program() is not None:
+        lines = given_program().split("\n")
+        return lines[line - 1].strip()[:200] if 0 < line <= len(lines) else ""
     return linecache.getline(file, line).strip()[:200]
 
 

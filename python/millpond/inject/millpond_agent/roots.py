@@ -29,13 +29,14 @@ class Way:
     """One step: how a thing is reached from its parent. kind: attribute, item, local, global, closure, default, class, object, chain, or inside: what
     has no name of its own (the attributes of an object taken together, the list in a queue) and is added to by its parent's."""
 
-    __slots__ = ("parent", "kind", "name", "owner", "file", "function", "library", "owners")
+    __slots__ = ("parent", "kind", "name", "owner", "file", "function", "library", "owners", "of")
 
-    def __init__(self, parent, kind, name, owner="", file=None, function=None, library=0, owners=()):
+    def __init__(self, parent, kind, name, owner="", file=None, function=None, library=0, owners=(), of=None):
         self.parent, self.kind, self.name, self.owner = parent, kind, name, owner
         self.file, self.function = file, function
         self.library = library  # steps through objects of libraries so far
         self.owners = owners  # names of the class that has the attribute, and of its bases
+        self.of = of  # the full name of that class
 
     def key(self, any_item=False):
         """Tells this way from others, from look to look; with any_item one item of a container is as good as another."""
@@ -110,6 +111,7 @@ class Walk:
         self.way_of = {}  # id -> Way, for all that was met
         self.queue = deque()
         self.owners = {}
+        self.full = {}  # type of a library's object -> its name with its module
         self.lengths = {}  # Way -> length of the container there
         self.met = Counter()  # the user's types: how many objects
         self.end = time.thread_time() + seconds
@@ -317,6 +319,7 @@ class Walk:
         owners = self.owners.get(kind)
         if owners is None:
             owners = self.owners[kind] = tuple(base.__name__ for base in kind.__mro__)
+        of = None if user else self.full.setdefault(kind, sizes.full_name(kind))
         try:
             values = object.__getattribute__(thing, "__dict__")
         except (AttributeError, TypeError):
@@ -324,14 +327,14 @@ class Walk:
         if values is None and not user and library <= 1:
             for part in gc.get_referents(thing)[:16]:
                 if type(part) in (list, dict, set, deque):
-                    self.meet(part, Way(way, "inside", "inside of", name, library=library))
+                    self.meet(part, Way(way, "inside", "inside of", name, library=library, of=of))
         if type(values) is dict:
             if user and len(values) >= (kManyAttributes if way.kind == "item" else 2):  # one with a name may gain them one by one
                 self._measure(values, Way(way, "inside", "attributes of", name, file), "container", len(values))
             for key, value in list(values.items()):
                 if user and type(value) is kind:
                     self._chain(thing, way, kind, key)
-                self.meet(value, Way(way, "attribute", key, name, file, None, library, owners))
+                self.meet(value, Way(way, "attribute", key, name, file, None, library, owners, of))
         if user:
             for owner in kind.__mro__:
                 for key, slot in list(vars(owner).items()):
