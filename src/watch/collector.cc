@@ -18,8 +18,10 @@
 #include "millpond/error.h"
 #include "runfile/writer.h"
 #include "watch/gpu.h"
+#include "watch/notes.h"
 #include "watch/processes.h"
 #include "watch/shared_view.h"
+#include "watch/sources.h"
 #include "watch/symbols.h"
 #include "watch/tree.h"
 
@@ -132,6 +134,8 @@ class Collector {
     open_file();
     processes_seen_.emplace(*writer_, options_.arguments);
     processes_seen_->root(root_, elapsed());
+    std::error_code nowhere;
+    sources_.emplace(*writer_, options_.source, fs::current_path(nowhere).string());
     result.path = writer_->path();
     if (o.opened) o.opened(result.path);
     if (o.attach) {
@@ -311,16 +315,26 @@ class Collector {
 
   // ---- from inside ----
   void find_processes(double t) {
+    struct Found {
+      SharedView view;
+      std::string path;
+      Shared header;
+    };
+    std::list<Found> found;
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(folder_.path(), error)) {
       const std::string path = entry.path().string();
-      if (!path.ends_with(".probe") || watched_.size() >= kMostProcesses) continue;
+      if (!path.ends_with(".probe") || watched_.size() + found.size() >= kMostProcesses) continue;
       if (std::any_of(watched_.begin(), watched_.end(), [&](const Watched& w) { return w.path == path; })) continue;
       std::optional<SharedView> view = SharedView::open(path);
       if (!view) continue;
       const Shared h = view->header();
+      found.push_back({std::move(*view), path, h});
+    }
+    found.sort([](const Found& a, const Found& b) { return a.header.start_ns < b.header.start_ns; });  // programs that follow each other in one process by exec
+    for (auto& [view, path, h] : found) {
       const RowId process = processes_seen_->inside({h.pid}, {h.parent}, std::min(t, seconds_at(h.start_ns)));
-      Watched& added = watched_.emplace_back(std::move(*view), path, process, h);
+      Watched& added = watched_.emplace_back(std::move(view), path, process, h);
       for (Watched& w : watched_)
         if (w.pid == added.pid && w.process.value != process.value) (w.start_ns < added.start_ns ? w : added).replaced = true;
     }
@@ -332,13 +346,23 @@ class Collector {
       if (!r) return;
       switch (r->kind) {
         case kRecordMark: take(w, r->mark, seconds_at(r->t_ns)); break;
-        case kRecordNote:
-          note_bytes_ += r->note.size();
-          if (note_bytes_ > kMostNoteBytes || !writer_->add(runfile::NoteRow{seconds_at(r->t_ns), w.process, clean(r->note)})) ++lost_notes_;
-          break;
+        case kRecordNote: take_note(w, r->note, seconds_at(r->t_ns)); break;
         case kRecordModule: w.symbols.add(r->module); break;
       }
     }
+  }
+
+  void take_note(Watched& w, const std::string& text, double t) {
+    note_bytes_ += text.size();
+    std::optional<ReadNote> note = note_bytes_ > kMostNoteBytes ? std::nullopt : read_note(clean(text), {.source = options_.source, .arguments = options_.arguments});
+    if (!note) {
+      ++lost_notes_;
+      return;
+    }
+    if (note->source) sources_->take(std::move(*note->source));
+    for (const ToldLine& told : note->lines)
+      if (users_file(told.file, options_.start.agent_folder)) sources_->want(told.file, told.function, told.line, false, Sources::Why::kTold);
+    if (!note->text.empty() && !writer_->add(runfile::NoteRow{t, w.process, note->text})) ++lost_notes_;
   }
 
   void take(Watched& w, const RawMark& m, double t) {
@@ -444,6 +468,7 @@ class Collector {
     for (const RawFrame& f : w.view.frames(stack)) {
       if (f.python) {
         frames.push_back({clean(f.file), clean(f.function), f.line, false, users_file(f.file, options_.start.agent_folder)});
+        if (frames.back().user) sources_->want(f.file, f.function, f.line, false, Sources::Why::kSampled);
         continue;
       }
       const NativeName n = w.symbols.place(f.address);
@@ -503,6 +528,7 @@ class Collector {
       const NativeName n = w.symbols.name(place.first, place.second);
       if (n.function.empty() && n.source.empty()) continue;
       const bool user = !n.source.empty() && !library && !n.source.starts_with("/usr/include/");
+      if (user) sources_->want(n.source, n.function, n.line, true, Sources::Why::kSampled);
       writer_->rename(row, {clean(n.source.empty() ? n.module : n.source), clean(n.function), n.line, true, user});
     }
   }
@@ -524,6 +550,7 @@ class Collector {
     const auto put = [&](const char* key, const auto& value) { writer_->set_meta(key, format("{}", value)); };
     processes_seen_->finish(t, !result.left_running);
     if (processes_seen_->left_out()) put("processes.left_out", processes_seen_->left_out());
+    if (sources_->left_out()) put("sources.left_out", sources_->left_out());
     put("peak_rss", peak_.value);
     put("file_rss", files_.value);
     put("main_pid", main_pid().value);
@@ -571,6 +598,7 @@ class Collector {
   TemporaryFolder folder_{"watch"};
   std::optional<runfile::Writer> writer_;
   std::optional<Processes> processes_seen_;
+  std::optional<Sources> sources_;
   Pid root_;
   std::list<Watched> watched_;
   Bytes rss_, peak_;
