@@ -4,6 +4,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 TESTS ?= .
 SUITE ?= trixie
+MINUTES ?= 10
 # Tools that `make setup` unpacked for a user who is not root.
 export PATH := $(CURDIR)/.deps/bin:$(PATH)
 
@@ -55,6 +56,9 @@ tsan: setup ## tests under the thread sanitizer
 	@$(call compile,tsan,build-tsan)
 	@$(call check,tsan)
 
+fuzz: setup ## all fuzzers under the address sanitizer: MINUTES=60 of processor time together
+	@JOBS=$(JOBS) scripts/fuzz.sh $(MINUTES) $(FUZZERS)
+
 install: all ## into PREFIX (/usr/local)
 	@cmake --install build --prefix "$(PREFIX)" | grep -v '^-- Up-to-date' || true
 
@@ -65,7 +69,7 @@ format: ## clang-format over src, include, tests, bench, examples
 	@scripts/format.sh
 
 clean: ## build folders only; .deps and .venv-peers stay
-	@rm -rf build build-debug build-asan build-tsan build-wheel
+	@rm -rf build build-debug build-asan build-tsan build-fuzz build-wheel
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -358,7 +358,7 @@ def run_rows():
     nothing = b"".join(row(t, bytes([72]) * 16) for t in range(20))
     deep = row(14, usual(2), bytes([69, 0]) + b"[" + (60000).to_bytes(2, "little"))  # 69 % 12 == 9
     put_all("run_rows", "bin", {"watched": b"\0" + watched, "watched_loose": b"\1" + watched + meta, "engine": b"\0" + engine, "meta": b"\2" + meta, "edges": b"\3" + edges, "nothing": b"\3" + nothing,
-                                "deep": b"\2" + deep, "ordinary": b"\2"})
+                                "deep": b"\2" + deep, "ordinary": b"\2", "shared": b"\6" + meta})
 
 
 def shared_memory():

@@ -2,15 +2,17 @@
 // no text, ids that lead nowhere. A report in every form, or an Error; and in seconds, whatever the numbers say.
 //
 //   input  = flags, row...                    flags & 1: without types and constraints; flags & 2: a whole ordinary run
-//   comes first row    = table + 20 * repeats, cell...    every repeat reads cells of its own cell   = a byte that says
+//   comes first; flags & 4: a copy to share is made of it row    = table + 20 * repeats, cell...    every repeat reads cells of its own cell   = a byte that says
 //   what: below; from 128 on what an ordinary run has there, moved by the rest of the byte
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <limits>
 
 #include "fuzz/run_tables.h"
 #include "fuzz/whole_way.h"
+#include "runfile/share.h"
 
 using namespace millpond;
 using fuzz::Cell;
@@ -270,6 +272,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       ++next[table];
     }
   }
-  fuzz::take_whole_way(tables.save());
+  const std::string& path = tables.save();
+  fuzz::take_whole_way(path);
+  if (flags & 4) {
+    // A copy of what can be read can be read, and has all of it where ids are what Millpond's are.
+    const std::string copy = path + "-shared";
+    std::remove(copy.c_str());
+    try {
+      const runfile::Reader file(path);
+      runfile::share(file, copy, {"/home/a b/project", {"/home/a b"}, {"name"}, {"fit"}});
+      if (runfile::Reader(copy).marks().size() != file.marks().size() && !(flags & 1)) std::abort();
+    } catch (const Error&) {
+    }
+    std::remove(copy.c_str());
+  }
   return 0;
 }

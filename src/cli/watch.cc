@@ -7,7 +7,7 @@
 #include "base/format.h"
 #include "cli/command.h"
 #include "cli/doctor.h"
-#include "cli/sources.h"
+#include "report/source.h"
 
 namespace millpond::cli {
 namespace {
@@ -28,7 +28,7 @@ int run(const WatchOptions& o, bool lines, const std::vector<std::string>& comma
   const Judged& j = *judged;
   Json object = report::doctor_json(j.evidence, j.verdict, j.meta);
   object["file"] = result.path;
-  const report::SourceLine source = source_reader(j.evidence);
+  const report::SourceLine source = report::stored_source(j.sources);
   if (lines) object["lines"] = report::lines_json(j.evidence, source, kLines);
   // With --json - the object alone is on standard output; the program's own output came before it.
   if (!o.json.on_stdout()) {

@@ -15,7 +15,7 @@ namespace millpond::runfile {
 /// Beyond these a file is refused: no run that Millpond records comes near them.
 struct ReaderLimits {
   Bytes file{int64_t{4} << 30};
-  int64_t rows = 20'000'000;  // of one table
+  int64_t rows = 2'000'000;  // of one table, where it has no lower limit of its own (tables.h)
   int64_t text = kMostText;
   int64_t programs = 256;
   Bytes names{int64_t{256} << 20};  // of accounts, as often as rows speak of them
@@ -55,6 +55,8 @@ class Reader {
 
   /// Of the file: 1 or 2. Rows of version 1 come out as version 2 has them: no process, the space "host", every process seen from inside.
   int version() const;
+  /// The file that is read: the one that was named, or the copy in which a killed program's last commit was taken back.
+  const std::string& path() const;
 
  private:
   struct State;

@@ -10,7 +10,7 @@
 namespace millpond::runfile {
 namespace {
 constexpr size_t kLongestText = 4096;  // of a name that is written; longer ones are cut
-constexpr int64_t kMostInteger = int64_t{1} << 53, kMostAmounts = int64_t{1} << 59;
+constexpr int64_t kMostInteger = int64_t{1} << 53, kMostAmounts = int64_t{1} << 59, kMostTexts = int64_t{64} << 20;
 constexpr double kMostReal = 1e18, kMostSeconds = 1e9;
 
 std::string_view type_name(int type) {
@@ -170,7 +170,10 @@ double Statement::seconds(int column) const {
 std::string Statement::text(int column) const {
   if (sqlite3_column_type(handle_.get(), column) != SQLITE_TEXT) refuse(column, "a text");
   const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(handle_.get(), column));
-  return std::string(data, size_t(sqlite3_column_bytes(handle_.get(), column)));
+  const int64_t size = sqlite3_column_bytes(handle_.get(), column);
+  if (size > kMostTexts - texts_) refuse(column, "a text that together with the others of its table stays below 64 MiB");
+  texts_ += size;
+  return std::string(data, size_t(size));
 }
 
 }  // namespace millpond::runfile

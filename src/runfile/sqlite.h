@@ -69,7 +69,7 @@ class Statement {
   double seconds(int column) const;   // within 1e9: thirty years
   /// Counts an amount that was read from a text of this row as bytes() counts its own.
   void count(int column, Bytes amount) const;
-  std::string text(int column) const;
+  std::string text(int column) const;  // all that this statement gave out together within 64 MiB
   bool null(int column) const { return sqlite3_column_type(handle_.get(), column) == SQLITE_NULL; }
 
  private:
@@ -96,7 +96,7 @@ class Statement {
   const Database& database_;
   std::unique_ptr<sqlite3_stmt, Finalize> handle_;
   int64_t row_ = 0;
-  mutable int64_t amounts_ = 0;  // of all rows so far
+  mutable int64_t amounts_ = 0, texts_ = 0;  // of all rows so far
 };
 
 }  // namespace millpond::runfile

@@ -18,9 +18,11 @@
 #include "millpond/error.h"
 #include "runfile/writer.h"
 #include "watch/gpu.h"
+#include "watch/notes.h"
 #include "watch/processes.h"
 #include "watch/room.h"
 #include "watch/shared_view.h"
+#include "watch/sources.h"
 #include "watch/symbols.h"
 #include "watch/tree.h"
 
@@ -146,6 +148,8 @@ class Collector {
     root_ = patient.pid();
     processes_seen_.emplace(*writer_, options_.arguments);
     processes_seen_->root(root_, elapsed());
+    std::error_code nowhere;
+    sources_.emplace(*writer_, options_.source, fs::current_path(nowhere).string());
     result.path = writer_->path();
     if (o.opened) o.opened(result.path);
     if (o.attach) {
@@ -350,28 +354,36 @@ class Collector {
   // ---- from inside ----
   /// True when there was one that was not known.
   bool find_processes(double t) {
-    bool found = false;
+    struct Found {
+      SharedView view;
+      std::string path;
+      Shared header;
+    };
+    std::list<Found> found;
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(room_.path(), error)) {
       const std::string path = entry.path().string();
       if (!path.ends_with(".probe")) continue;
       if (std::any_of(watched_.begin(), watched_.end(), [&](const Watched& w) { return w.path == path; })) continue;
       const bool ended = has_ended({std::atoi(entry.path().filename().c_str())});
-      const bool too_many = watched_.size() >= kMostProcesses;
+      const bool too_many = watched_.size() + found.size() >= kMostProcesses;
       if (too_many) ++beyond_;
       std::optional<SharedView> view = too_many ? std::nullopt : SharedView::open(path);
       if (!view) {
         if (ended) remove_file(path, 0);  // it never got ready, or there are too many
         continue;
       }
-      found = true;
       const Shared h = view->header();
+      found.push_back({std::move(*view), path, h});
+    }
+    found.sort([](const Found& a, const Found& b) { return a.header.start_ns < b.header.start_ns; });  // programs that follow each other in one process by exec
+    for (auto& [view, path, h] : found) {
       const RowId process = processes_seen_->inside({h.pid}, {h.parent}, std::min(t, seconds_at(h.start_ns)));
-      Watched& added = watched_.emplace_back(std::move(*view), path, process, h);
+      Watched& added = watched_.emplace_back(std::move(view), path, process, h);
       for (Watched& w : watched_)
         if (w.pid == added.pid && w.process.value != process.value) (w.start_ns < added.start_ns ? w : added).replaced = true;
     }
-    return found;
+    return !found.empty();
   }
 
   /// What an ended process left is read and given back at once: many short ones would fill shared memory otherwise.
@@ -393,13 +405,23 @@ class Collector {
       if (!r) return;
       switch (r->kind) {
         case kRecordMark: take(w, r->mark, seconds_at(r->t_ns)); break;
-        case kRecordNote:
-          note_bytes_ += r->note.size();
-          if (note_bytes_ > kMostNoteBytes || !writer_->add(runfile::NoteRow{seconds_at(r->t_ns), w.process, clean(r->note)})) ++lost_notes_;
-          break;
+        case kRecordNote: take_note(w, r->note, seconds_at(r->t_ns)); break;
         case kRecordModule: w.symbols.add(r->module); break;
       }
     }
+  }
+
+  void take_note(Watched& w, const std::string& text, double t) {
+    note_bytes_ += text.size();
+    std::optional<ReadNote> note = note_bytes_ > kMostNoteBytes ? std::nullopt : read_note(clean(text), {.source = options_.source, .arguments = options_.arguments});
+    if (!note) {
+      ++lost_notes_;
+      return;
+    }
+    if (note->source) sources_->take(std::move(*note->source));
+    for (const ToldLine& told : note->lines)
+      if (users_file(told.file, options_.start.agent_folder)) sources_->want(told.file, told.function, told.line, false, Sources::Why::kTold);
+    if (!note->text.empty() && !writer_->add(runfile::NoteRow{t, w.process, note->text})) ++lost_notes_;
   }
 
   void take(Watched& w, const RawMark& m, double t) {
@@ -505,6 +527,7 @@ class Collector {
     for (const RawFrame& f : w.view->frames(stack)) {
       if (f.python) {
         frames.push_back({clean(f.file), clean(f.function), f.line, false, users_file(f.file, options_.start.agent_folder)});
+        if (frames.back().user) sources_->want(f.file, f.function, f.line, false, Sources::Why::kSampled);
         continue;
       }
       const NativeName n = w.symbols.place(f.address);
@@ -573,6 +596,7 @@ class Collector {
       const NativeName n = w.symbols.name(place.first, place.second);
       if (n.function.empty() && n.source.empty()) continue;
       const bool user = !n.source.empty() && !library && !n.source.starts_with("/usr/include/");
+      if (user) sources_->want(n.source, n.function, n.line, true, Sources::Why::kSampled);
       writer_->rename(row, {clean(n.source.empty() ? n.module : n.source), clean(n.function), n.line, true, user});
     }
   }
@@ -594,6 +618,7 @@ class Collector {
     const auto put = [&](const char* key, const auto& value) { writer_->set_meta(key, format("{}", value)); };
     processes_seen_->finish(t, !result.left_running);
     if (processes_seen_->left_out()) put("processes.left_out", processes_seen_->left_out());
+    if (sources_->left_out()) put("sources.left_out", sources_->left_out());
     put("peak_rss", peak_.value);
     put("file_rss", files_.value);
     put("main_pid", main_pid().value);
@@ -647,6 +672,7 @@ class Collector {
   Room room_;
   std::optional<runfile::Writer> writer_;
   std::optional<Processes> processes_seen_;
+  std::optional<Sources> sources_;
   Pid root_;
   std::list<Watched> watched_;
   Bytes rss_, peak_;

@@ -38,6 +38,7 @@ struct Options {
   bool force = false;
   std::optional<Bytes> limit;
   bool arguments = true;             // command lines are stored; otherwise the names of programs alone
+  bool source = true;                // the user's functions that are seen are stored (watch/sources.h)
   std::optional<double> stop_after;  // seconds; the program goes on
   std::function<void(const Progress&)> tell;  // about once a second; may be empty
   std::function<void(const std::string& path)> opened;  // the run file is there; may be empty

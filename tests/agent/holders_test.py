@@ -55,6 +55,15 @@ class Holders(unittest.TestCase):
         self.assertTrue(result.notes("probe"))
         return result
 
+    def test_keys_of_dictionaries_are_data_unless_they_stand_in_the_source(self):
+        result = run("import time\nkept = {'wombats': []}\nfor i in range(12):\n    for k in range(3):\n        kept.setdefault('customer%d@example.com' % k, []).append(bytearray(300000))\n"
+                     "    kept['wombats'].append(bytearray(300000))\n    time.sleep(0.06)\n    print('epoch', i)\n")
+        said = repr(result.said)
+        self.assertNotIn("@example.com", said.replace("customer%d@example.com", ""))
+        self.assertIn("kept[...]", result.containers())
+        result = run("import time\nkept = {'wombats': []}\nfor i in range(12):\n    kept['wombats'].append(bytearray(300000))\n    time.sleep(0.06)\n    print('epoch', i)\n")
+        self.assertIn("kept['wombats']", result.containers())
+
     def test_a_list_of_an_object(self):
         text = program("class Runner:\n    def __init__(self):\n        self.saved = []\n    def step(self):\n        self.saved.append(blob())\n",
                        "runner = Runner()", "runner.step()")

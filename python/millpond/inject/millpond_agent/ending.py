@@ -28,7 +28,7 @@ def _seen(kind, value, traceback):
     """An exception that nobody caught is about to be printed; the traceback as it would be without us."""
     global _exception
     try:
-        _exception = "%s: %s" % (kind.__name__, str(value)[:500])
+        _exception = kind.__name__  # never its text: that may hold anything the program knows
         traceback = _without_us(traceback)
         value.__traceback__ = traceback
     except Exception:
@@ -76,7 +76,7 @@ def _end():
             link.note(
                 {
                     "note": "end",
-                    "periods": {"%s %s" % key if key[1] else key[0]: int(count) for key, count in periods.counts().items()},
+                    "periods": {"%s %s" % key if key[1] else key[0]: int(count) for key, count in periods.said_counts().items()},
                     "agent_seconds": round(state.seconds, 4),
                     "agent_bytes": holders.own_bytes(),
                     "exception": _exception,

@@ -128,6 +128,35 @@ def place(frame):
     return {"file": code.co_filename, "line": line, "function": function_name(frame), "text": text(code.co_filename, line)}
 
 
+_told = {}
+
+
+def told_key(key):
+    """A place in a container as it may be told: a number of a list, or a key of a dictionary that stands in the user's source. Other keys are data."""
+    if type(key) is int:
+        return str(key)
+    if type(key) is not str:
+        return "..."  # any of them
+    known = _told.get(key)
+    if known is None:
+        if len(_told) > 1000:
+            _told.clear()
+        known = _told[key] = repr(key)[:60] if _in_source(key) else "..."
+    return known
+
+
+def _in_source(key):
+    if not key or len(key) > 60:
+        return False
+    quoted = ("'%s'" % key, '"%s"' % key, "%s=" % key, "[%s]" % key)
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    for file in [file for file in files if type(file) is str and is_user_file(file)][:64]:
+        for line in linecache.getlines(file)[:20000]:
+            if key in line and any(form in line for form in quoted):
+                return True
+    return False
+
+
 def user_module(module):
     if getattr(module, "__name__", "") == "__main__":
         return True

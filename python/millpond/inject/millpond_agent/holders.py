@@ -9,7 +9,7 @@ import time
 from collections import deque
 from itertools import islice
 
-from . import calls, link, roots, sizes, strays
+from . import calls, frames, link, roots, sizes, strays
 from .tracks import Track
 
 kMost = 8
@@ -453,7 +453,7 @@ def _holder(way):
     step = way
     while step is not None and step.kind in ("item", "chain", "inside"):
         if step.kind != "inside":
-            parts.append("[%r]" % step.name if step.kind == "item" else ".%s" % step.name)
+            parts.append("[%s]" % frames.told_key(step.name) if step.kind == "item" else ".%s" % step.name)
         step = step.parent
     tail = "".join(reversed(parts))
     if step is None:

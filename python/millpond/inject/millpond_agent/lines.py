@@ -35,6 +35,12 @@ def is_round(pattern):
     return _round.search(pattern) is not None
 
 
+def round_word(pattern):
+    """The word that counts the rounds of a line, in lower case; empty: none. One of those of _round, so it says nothing that the program knows."""
+    found = _round.search(pattern)
+    return found.group(1).lower() if found else ""
+
+
 class _Pattern:
     __slots__ = ("text", "times", "rounds")
 

@@ -70,7 +70,7 @@ class Way:
         if kind == "default":
             return "default of argument %s of %s" % (name, owner)
         if kind == "item":
-            return "item %s" % name
+            return "item %s" % frames.told_key(name)
         if kind == "object":
             return "an object of %s" % owner
         if kind == "inside":
@@ -232,7 +232,7 @@ class Walk:
             if deep < kDepth:
                 pairs = islice(dict.items(thing), kItems if size <= kItems else kFirst)
                 for key, value in list(pairs):
-                    label = key if type(key) in (str, int) else type(key).__name__
+                    label = key if type(key) is str else str(key) if type(key) is int else type(key).__name__
                     self.meet(value, Way(way, "item", label, library=library))
         elif issubclass(kind, (set, frozenset)):
             base = set if issubclass(kind, set) else frozenset
