@@ -1,6 +1,7 @@
 #include "cli/doctor.h"
 
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +13,7 @@
 #include "cli/live.h"
 #include "cli/pages.h"
 #include "cli/self.h"
+#include "watch/way_in.h"
 
 namespace millpond::cli {
 
@@ -54,7 +56,8 @@ watch::Start start_of(const std::vector<std::string>& command) {
   return start;
 }
 
-watch::Result watch_program(const WatchOptions& o, const std::vector<std::string>& command) {
+namespace {
+watch::Options options_of(const WatchOptions& o, const std::vector<std::string>& command) {
   watch::Options w;
   w.start = start_of(command);
   w.start.probes = !o.no_probes, w.start.native = o.native, w.start.follow = !o.no_follow;
@@ -62,6 +65,45 @@ watch::Result watch_program(const WatchOptions& o, const std::vector<std::string
   w.out = o.out, w.force = o.force;
   if (!o.limit.empty()) w.limit = parse_bytes(o.limit);
   if (o.seconds > 0) w.stop_after = o.seconds;
+  return w;
+}
+}  // namespace
+
+int watch_from_inside(const WatchOptions& o) {
+  const auto say = [](const Json& object) {
+    const std::string line = object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    for (size_t at = 0; at < line.size();) {
+      const ssize_t n = send(STDIN_FILENO, line.data() + at, line.size() - at, MSG_NOSIGNAL);
+      if (n <= 0) return;
+      at += size_t(n);
+    }
+  };
+  try {
+    watch::Options w = options_of(o, {});
+    std::string file;
+    w.opened = [&](const std::string& path) { file = path; };
+    w.enter = [&](const std::string& folder) {
+      say({{"folder", folder}, {"file", file}});
+      return std::optional<std::string>();
+    };
+    w.until = STDIN_FILENO;
+    const watch::Result result = watch::watch(w);
+    say({{"file", result.path}, {"remarks", result.remarks}});
+    return kOk;
+  } catch (const std::exception& e) {
+    say({{"error", e.what()}});
+    return kUsageError;
+  }
+}
+
+watch::Result watch_program(const WatchOptions& o, const std::vector<std::string>& command) {
+  watch::Options w = options_of(o, command);
+  std::optional<watch::WayIn> way;
+  if (o.pid) {
+    way.emplace(Pid{o.pid}, watch::Visit{w.start.probe_library, w.start.agent_folder, w.start.probes, w.start.native, w.start.follow});
+    w.enter = [&](const std::string& folder) { return way->enter(folder); };
+    w.leave = [&] { return way->leave(); };
+  }
   // One line that is written over, only where a person looks: the program's own output goes past it untouched.
   const bool live = !o.quiet && isatty(STDERR_FILENO);
   if (live)

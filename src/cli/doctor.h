@@ -18,7 +18,7 @@ namespace millpond::cli {
 /// Options that every command which starts a program has: -o, --force, --limit, --native, --no-probes, ...
 struct WatchOptions {
   std::string out, limit;
-  bool force = false, no_probes = false, native = false, no_follow = false, quiet = false, live = false;
+  bool force = false, no_probes = false, native = false, no_follow = false, quiet = false, live = false, inside = false;
   int pid = 0;
   double seconds = 0;
   JsonTarget json;
@@ -30,6 +30,10 @@ std::vector<std::string> program_of(const CLI::App& sub, const Invocation& chose
 
 /// How a program is started with our probe and agent in it. Throws Error(kFile) when those are not where they were installed.
 watch::Start start_of(const std::vector<std::string>& command);
+
+/// For a process that watches itself (python/millpond/_inside.py), over the socket that is our standard input, one JSON object on each line: says
+/// {"folder", "file"} when everything is ready for its records, watches until the process says a word or closes, and then says {"file", "remarks"}; or {"error"}.
+int watch_from_inside(const WatchOptions& o);
 
 /// Runs the program under watch with a live line on a terminal. `command` is empty with --pid.
 watch::Result watch_program(const WatchOptions& o, const std::vector<std::string>& command);

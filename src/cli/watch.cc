@@ -37,7 +37,8 @@ void add_watch(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("watch", "Run a program and say why its memory grows");
   auto o = std::make_shared<WatchOptions>();
   add_watch_options(*sub, *o);
-  sub->add_option("--pid", o->pid, "A process that runs already, as far as it can be seen from outside");
+  sub->add_option("--pid", o->pid, "A process that runs already: the probe comes into it, and leaves it when the watching ends; from outside only where that cannot be");
+  sub->add_flag("--inside", o->inside, "For a process that watches itself, over a socket that is standard input")->group("");
   auto lines = std::make_shared<bool>(false);
   sub->add_flag("--live", o->live, "Serve the page while the program runs, at an address of this machine that is told on standard error");
   sub->add_flag("--lines", *lines, "Also the source, line by line: allocated, freed, still held, held more each period");
@@ -51,9 +52,10 @@ Examples:
   millpond watch --live -- python train.py         the page, while it runs
   millpond watch --pid 4711 --for 600
 
+With --pid the program runs on unharmed when the time of --for is over, or after Ctrl-C. The probe comes in by sys.remote_exec (Python 3.14 and newer) or by gdb.
 The program is not changed and its output passes through untouched. The exit code is the program's own.)");
   sub->callback([sub, o, lines, &chosen] {
-    chosen.run = [sub, o, lines, &chosen] { return run(*o, *lines, program_of(*sub, chosen, o->pid != 0)); };
+    chosen.run = [sub, o, lines, &chosen] { return o->inside && o->pid ? watch_from_inside(*o) : run(*o, *lines, program_of(*sub, chosen, o->pid != 0)); };
   });
 }
 

@@ -213,6 +213,8 @@ enum LeftFlags { kLeftTables = 1 /* another tool has changed tables over ours: t
 int millpond_probe_leave(void);
 /* 0: does not watch; 1: watches, preloaded; 2: watches, entered at run time. */
 int millpond_probe_watching(void);
+/* Starts a collector with `socket` as its standard input, as no child of this process. Its process id, or what was wrong, negative. */
+int millpond_probe_spawn(const char* program, char* const* arguments, char* const* environment, int socket);
 
 #ifdef __cplusplus
 }

@@ -26,6 +26,8 @@ std::string_view to_string(Unit unit) {
       return "second";
     case Unit::kRun:
       return "run";
+    case Unit::kRound:
+      return "round";
   }
   return "run";
 }

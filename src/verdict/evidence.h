@@ -13,9 +13,9 @@
 
 namespace millpond::verdict {
 
-enum class Unit { kBatch, kEpoch, kModel, kCall, kTrace, kCompile, kLine, kFit, kSecond, kRun };
+enum class Unit { kBatch, kEpoch, kModel, kCall, kTrace, kCompile, kLine, kFit, kSecond, kRun, kRound };
 constexpr int kCountedUnits = 8;  // up to kFit, as in probe/shared.h
-std::string_view to_string(Unit unit);  // "batch", "epoch", "model", "call", "shape", "compile", "line", "fit", "second", "run"
+std::string_view to_string(Unit unit);  // "batch", "epoch", "model", "call", "shape", "compile", "line", "fit", "second", "run", "round"
 
 /// Bytes by birth: equal parts of the time from the first period to a mark, oldest first.
 constexpr int kAgeParts = 8;

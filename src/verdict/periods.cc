@@ -24,6 +24,7 @@ Unit unit_of(std::string_view kind, const std::string& name) {
   if (kind == "call") return Unit::kCall;
   if (kind == "timer") return Unit::kSecond;
   if (kind == "loader") return Unit::kEpoch;
+  if (kind == "round") return contains(lower(name), "epoch") ? Unit::kEpoch : Unit::kRound;
   return contains(lower(name), "epoch") ? Unit::kEpoch : Unit::kLine;
 }
 
@@ -31,6 +32,7 @@ using Group = std::vector<const Mark*>;
 
 /// As the agent ranks them: what a person would call a round first.
 int rank(const std::string& kind, const std::string& name, size_t marks, size_t fits) {
+  if (kind == "round") return -1;  // the program says so itself
   if (kind == "epoch")
     return name != "fit" ? 1 : marks > 3 * fits ? 0 : 4;  // epochs of many short fits are less than the fits
   if (kind == "line") return is_round(name) ? 1 : 3;

@@ -1,5 +1,6 @@
 #include "watch/collector.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -7,6 +8,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <list>
 #include <map>
@@ -52,6 +54,16 @@ std::string clean(std::string_view s) {
     s.remove_prefix(c.size);
   }
   return out;
+}
+
+/// As it was started; "process 4711" where that cannot be read.
+std::string command_of(Pid pid) {
+  std::ifstream file(format("/proc/{}/cmdline", pid.value), std::ios::binary);
+  std::string words((std::istreambuf_iterator<char>(file)), {});
+  if (words.size() > 4096) words.resize(4096);
+  while (!words.empty() && words.back() == '\0') words.pop_back();
+  std::replace(words.begin(), words.end(), '\0', ' ');
+  return words.empty() ? format("process {}", pid.value) : words;
 }
 
 /// Of the user's own: neither installed packages nor the standard library nor code without a file.
@@ -125,22 +137,23 @@ class Collector {
       program = find_program(o.start.command[0]);
       if (!program.blind.empty()) result.remarks.push_back(program.blind), o.start.probe_library.clear(), o.start.agent_folder.clear();
       o.start.folder = folder_.path();
-    } else {
-      result.remarks.push_back(
-          format("process {} was running already: its resident memory and its children are seen, not where it allocates", o.attach->value));
     }
     Patient patient = o.attach ? Patient::attach(*o.attach) : Patient::start(o.start, program);
     root_ = patient.pid();
     open_file();
     result.path = writer_->path();
     if (o.opened) o.opened(result.path);
+    if (o.attach) {
+      const std::optional<std::string> why = o.enter ? o.enter(folder_.path()) : std::optional<std::string>(format("process {} was running already", o.attach->value));
+      if (why) result.remarks.push_back(*why + ": its resident memory and its children are seen, not where it allocates");
+    }
     opening_gpus_ = std::async(std::launch::async, Gpus::open);  // may take seconds, and the program's records do not wait
 
     size_t known = 0;
     double next_tree = 0, next_commit = kCommitEvery, next_tell = 0, next_scan = 0;
     bool running = true;
     while (running) {
-      running = !patient.wait(kTick);
+      running = !patient.wait(kTick, o.until);
       const double t = elapsed();
       if (running) look_at_memory(t);
       if (t >= next_scan || !running) find_processes(t), next_scan = t + (t < 5 ? 0.1 : 0.5);
@@ -152,10 +165,15 @@ class Collector {
       if (running) timer_marks(t);
       if (t >= next_commit) writer_->commit(), next_commit = t + kCommitEvery;
       if (options_.tell && t >= next_tell) options_.tell(progress(t)), next_tell = t + 1;
-      if (running && options_.stop_after && t >= *options_.stop_after) {
+      if (running && (patient.told_to_leave() || can_be_read(o.until) || (options_.stop_after && t >= *options_.stop_after))) {
         result.left_running = true;
         break;
       }
+    }
+    if (result.left_running && o.attach) {
+      if (const std::optional<std::string> why = o.leave ? o.leave() : std::nullopt) result.remarks.push_back(*why);
+      find_processes(elapsed());
+      for (Watched& w : watched_) drain(w, false);  // its last words
     }
     result.ending = patient.ending();
     if (main_pid() == root_) peak_ = std::max(peak_, result.ending.peak);  // what came and went between two looks
@@ -174,7 +192,7 @@ class Collector {
     meta["program"] = "millpond watch";
     std::string command;
     for (const std::string& word : options_.start.command) command += (command.empty() ? "" : " ") + word;
-    meta["command"] = clean(options_.attach ? format("process {}", options_.attach->value) : command);
+    meta["command"] = clean(options_.attach ? command_of(*options_.attach) : command);
     meta["started"] = runfile::time_now();
     const FreeMemory free = memory_free_now();
     meta["limit.name"] = free.limited_by;
@@ -189,6 +207,11 @@ class Collector {
         if (!options_.out.empty() || tries == 3) throw;
       }
     }
+  }
+
+  static bool can_be_read(int fd) {
+    pollfd source{fd, POLLIN, 0};
+    return fd >= 0 && poll(&source, 1, 0) > 0;
   }
 
   // ---- from outside ----
@@ -519,7 +542,7 @@ class Collector {
     std::string remarks;
     for (const std::string& r : result.remarks) remarks += (remarks.empty() ? "" : "\n") + r;
     if (!remarks.empty()) put("remarks", remarks);
-    writer_->finish(t, result.left_running ? "interrupted" : result.ending.exit_code == 0 ? "ended" : "failed");
+    writer_->finish(t, result.left_running && options_.until < 0 ? "interrupted" : result.ending.exit_code == 0 ? "ended" : "failed");
   }
 
   // ---- for the person who waits ----

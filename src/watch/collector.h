@@ -29,6 +29,11 @@ struct Progress {
 struct Options {
   Start start;
   std::optional<Pid> attach;         // instead of start
+  /// With attach: how the probe comes into the process once everything is ready for its records, and leaves it when the watching ends before the process does.
+  /// Each returns what is wrong, in a sentence without its full stop. Without them the process is seen from outside only.
+  std::function<std::optional<std::string>(const std::string& folder)> enter;
+  std::function<std::optional<std::string>()> leave;
+  int until = -1;                    // with attach: a descriptor; the watching ends when it can be read, because the process says so or nobody is there any more
   std::string out;                   // the run file; empty: a name of its own in this folder, never one that exists
   bool force = false;
   std::optional<Bytes> limit;

@@ -139,11 +139,16 @@ Patient Patient::attach(Pid pid) {
   p.pid_ = pid;
   p.child_ = false;
   p.pidfd_ = int(syscall(SYS_pidfd_open, pid.value, 0));
+  sigset_t ours;
+  sigemptyset(&ours);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ours, signal);
+  sigprocmask(SIG_BLOCK, &ours, &p.before_);
+  p.signals_ = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
   return p;
 }
 
 Patient::Patient(Patient&& o) noexcept
-    : pid_(o.pid_), pidfd_(std::exchange(o.pidfd_, -1)), signals_(std::exchange(o.signals_, -1)), before_(o.before_), child_(o.child_), ended_(o.ended_), ending_(o.ending_) {}
+    : pid_(o.pid_), pidfd_(std::exchange(o.pidfd_, -1)), signals_(std::exchange(o.signals_, -1)), before_(o.before_), child_(o.child_), ended_(o.ended_), told_to_leave_(o.told_to_leave_), ending_(o.ending_) {}
 Patient::~Patient() {
   if (pidfd_ >= 0) close(pidfd_);
   if (signals_ < 0) return;
@@ -151,16 +156,20 @@ Patient::~Patient() {
   sigprocmask(SIG_SETMASK, &before_, nullptr);
 }
 
-bool Patient::wait(double seconds) {
+bool Patient::wait(double seconds, int also) {
   if (ended_) return true;
-  pollfd sources[] = {{pidfd_, POLLIN, 0}, {signals_, POLLIN, 0}};  // a descriptor of -1 is passed over
-  poll(sources, 2, int(seconds * 1000 + 0.5));
+  pollfd sources[] = {{pidfd_, POLLIN, 0}, {signals_, POLLIN, 0}, {also, POLLIN, 0}};  // a descriptor of -1 is passed over
+  poll(sources, 3, int(seconds * 1000 + 0.5));
   signalfd_siginfo info{};
   while (signals_ >= 0 && ::read(signals_, &info, sizeof info) == sizeof info) {
+    if (!child_) {
+      told_to_leave_ = true;
+      continue;
+    }
     // What the terminal sends goes to its whole group: the program has it already.
     if (info.ssi_code != SI_KERNEL) kill(pid_.value, int(info.ssi_signo));
   }
-  if (!child_) return ended_ = kill(pid_.value, 0) != 0;
+  if (!child_) return ended_ = kill(pid_.value, 0) != 0 || (pidfd_ >= 0 && sources[0].revents & POLLIN);  // also when nobody has waited for it yet
   int status = 0;
   rusage used{}, own{};
   if (wait4(pid_.value, &status, WNOHANG, &used) != pid_.value) return false;

@@ -48,7 +48,9 @@ class Patient {
 
   Pid pid() const { return pid_; }
   /// Waits at most so long; true when it has ended. Signals that came for us meanwhile are passed on, as the program would have got them.
-  bool wait(double seconds);
+  bool wait(double seconds, int also = -1);  // or until `also` can be read
+  /// A signal came that asks us to end, and the program that was running before us is not to hear of it.
+  bool told_to_leave() const { return told_to_leave_; }
   const Ending& ending() const { return ending_; }
 
  private:
@@ -56,7 +58,7 @@ class Patient {
   Pid pid_;
   int pidfd_ = -1, signals_ = -1;
   sigset_t before_{};  // signals that were blocked before us
-  bool child_ = true, ended_ = false;
+  bool child_ = true, ended_ = false, told_to_leave_ = false;
   Ending ending_;
 };
 

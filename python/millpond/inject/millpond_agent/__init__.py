@@ -7,19 +7,25 @@ import os
 import sys
 
 _started = False
+kStay = (__name__ + ".once", __name__ + ".inside")  # when the others go
 
 
-def start():
-    """Once in a process. Does nothing unless somebody listens: the probe's library, or a log for tests."""
+def start(library=None, probes=None):
+    """Once in a process, until stop(). Does nothing unless somebody listens: the probe's library, or a log for tests. library: the path of a probe that has come
+    in while the program runs; probes: False for no gc and no trim, None as the environment says."""
     global _started
     if _started:
         return
     _started = True
     from . import link
 
-    if not link.connect():
+    if not link.connect(library):
         return
-    from . import ctypes_hooks, ending, imports, jax_hooks, keras_hooks, lines, loop_hooks, periods, pyplot_hooks, state, tensorflow_hooks, torch_hooks
+    if probes is not None:
+        from . import probes as probing
+
+        probing.enabled = probes
+    from . import ctypes_hooks, ending, imports, jax_hooks, keras_hooks, lines, loop_hooks, once, periods, pyplot_hooks, state, tensorflow_hooks, torch_hooks
 
     with state.own_work():
         if os.environ.get("MILLPOND_VARIANT"):
@@ -30,10 +36,11 @@ def start():
             imports.add(hooks.HOOKS)
         imports.install()
         lines.install()
-        ctypes_hooks.install()
+        if library is None:
+            ctypes_hooks.install()  # a function that was looked up would outlive our stay
         ending.install()
         link.tick(periods.tick, 0.5)
-        os.register_at_fork(after_in_child=state.forked)
+        once.in_children(state.forked)
         link.note(
             {
                 "note": "start",
@@ -44,6 +51,27 @@ def start():
                 "cwd": os.getcwd(),
             }
         )
+
+
+def stop():
+    """The agent leaves a program that runs on: says what it says at the end, and puts everything back that it changed. It can be started again, and knows nothing then."""
+    global _started
+    if not _started:
+        return
+    from . import ending, imports, link, once, state, wrapping
+
+    ending.remove()
+    state.on = False
+    with state.own_work():
+        imports.remove()
+        wrapping.undo()
+        once.forget()
+        link.disconnect()
+    for name in [name for name in sys.modules if name.startswith(__name__ + ".") and name not in kStay]:
+        module = sys.modules.pop(name)
+        if globals().get(name.rpartition(".")[2]) is module:
+            del globals()[name.rpartition(".")[2]]
+    _started = False
 
 
 def _script():

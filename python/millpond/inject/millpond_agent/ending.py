@@ -4,13 +4,20 @@ import atexit
 import sys
 
 from . import calls, lines, link, periods, state
+from .wrapping import put
 
 _exception = None
 
 
 def install():
     atexit.register(_end)
-    sys.excepthook = _chain(sys.excepthook)
+    put(sys, "excepthook", sys.excepthook, _chain(sys.excepthook))
+
+
+def remove():
+    """The program runs on without us: what is said at the end is said now."""
+    atexit.unregister(_end)
+    _end()
 
 
 def _chain(original):

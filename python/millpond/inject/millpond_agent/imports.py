@@ -23,6 +23,12 @@ def install():
     sys.meta_path.insert(0, _Finder)
 
 
+def remove():
+    _hooks.clear()
+    if _Finder in sys.meta_path:
+        sys.meta_path.remove(_Finder)
+
+
 def _run(name, module):
     for function in _hooks.pop(name, ()):
         try:

@@ -3,6 +3,7 @@
 import sys
 
 from . import calls, counters, frames, link, periods, state
+from .wrapping import at_stop
 
 kCompiled = "/jax/core/compile/backend_compile_duration"
 _compiles = 0
@@ -36,6 +37,9 @@ def _on_duration(event, duration, **kwargs):
 
 def _monitoring(module):
     module.register_event_duration_secs_listener(_on_duration)
+    forget = getattr(module, "unregister_event_duration_listener", None) or getattr(module, "_unregister_event_duration_listener_by_callback", None)
+    if forget is not None:
+        at_stop(lambda: forget(_on_duration))
 
 
 HOOKS = {"jax": _jax, "jax._src.monitoring": _monitoring}

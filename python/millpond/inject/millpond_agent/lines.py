@@ -8,7 +8,7 @@ import re
 import sys
 
 from . import frames, link, periods, state
-from .wrapping import hide, kHidden
+from .wrapping import at_stop, hide, kHidden, put
 
 kPatterns = 256  # more than that: a program that prints prose
 _number = re.compile(r"[-+]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|\b(?:nan|inf)\b")
@@ -105,7 +105,13 @@ def _wrap_write(stream):
             link.oops()
         return written
 
-    stream.write = hide(write)
+    stream.write = ours = hide(write)
+
+    def back():
+        if vars(stream).get("write") is ours:
+            del stream.write
+
+    at_stop(back)  # of this stream, whatever sys.stdout is then
 
 
 def _wrap_print():
@@ -205,4 +211,4 @@ def install_logging(logging):
             except Exception:
                 link.oops()
 
-    logging.Logger.callHandlers = hide(callHandlers)
+    put(logging.Logger, "callHandlers", original, hide(callHandlers))

@@ -7,6 +7,8 @@ import json
 import os
 import time
 
+from . import once
+
 BEGIN, END, PERIOD, SNAPSHOT = 1, 2, 4, 8
 BATCH, EPOCH, MODEL, CALL, TRACE, COMPILE, LINE, FIT = range(8)  # places in `units`
 APART = 2  # for pause
@@ -21,8 +23,8 @@ _log = None
 class _Native:
     """The probe's functions; None for those that this probe does not have."""
 
-    def __init__(self):
-        library = ctypes.CDLL(None)
+    def __init__(self, path=None):
+        library = ctypes.CDLL(path)
         self.mark = library.millpond_probe_mark
         self.mark.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int64, ctypes.c_uint32]
         self.mark.restype = None
@@ -39,19 +41,18 @@ class _Native:
         self.tick = library.millpond_probe_tick
         self.tick.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]
         self.tick.restype = None
-        self.called = None  # what the probe has a pointer to must live
-        holding_the_gil = ctypes.PyDLL(None)
+        holding_the_gil = ctypes.PyDLL(path)
         holding_the_gil.millpond_probe_python()
 
 
-def connect():
-    """Finds the probe. False: nobody listens."""
+def connect(path=None):
+    """Finds the probe: in front of the program, or where it was loaded from. False: nobody listens."""
     global _native, _log
     path = os.environ.get("MILLPOND_AGENT_LOG")
     if path:
         _log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     try:
-        _native = _Native()
+        _native = _Native(path)
         reconnect()
     except (AttributeError, OSError):
         _native = None
@@ -121,15 +122,22 @@ def tick(function, seconds):
         _native.tick(None, None, 0)
         return
 
-    def call(_):
+    def call():
         try:
             function()
         except Exception:
             oops()
-        return 0
 
-    _native.called = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(call)
-    _native.tick(ctypes.cast(ctypes.pythonapi.Py_AddPendingCall, ctypes.c_void_p), ctypes.cast(_native.called, ctypes.c_void_p), int(seconds * 1e9))
+    called = once.callback(call)
+    _native.tick(ctypes.cast(ctypes.pythonapi.Py_AddPendingCall, ctypes.c_void_p), ctypes.cast(called, ctypes.c_void_p), int(seconds * 1e9))
+
+
+def disconnect():
+    """The probe leaves: nothing is said any more. Whoever is about to count goes on counting, where it does no harm."""
+    global _log
+    if _log is not None:
+        os.close(_log)
+        _log = None
 
 
 def trim():

@@ -9,7 +9,7 @@ import time
 from . import counters, link, probes, state
 
 kMost = 512
-kCoarse = ("epoch", "line", "fit", "model", "loader", "loop")  # what a person would call a round; others come in thousands
+kCoarse = ("round", "epoch", "line", "fit", "model", "loader", "loop")  # what a person would call a round; others come in thousands
 kSeriesMost = 64
 kSettle = 0.75  # seconds without an import
 
@@ -73,6 +73,19 @@ def period(kind, name=""):
     series.count += 1
     if series.coarse or series.count % series.stride == 0:
         _reached(series)
+
+
+def round_ends(name, index=None):
+    """The program itself says that a round of a loop of its own is over (millpond._inside.Session.mark_round)."""
+    if not state.on or state.here.working:
+        return
+    series = get("round", name)
+    if series is None:
+        return
+    series.count = series.count + 1 if index is None else max(series.count + 1, int(index) + 1)
+    if "epoch" in name.lower():
+        link.units[link.EPOCH] += 1
+    _reached(series)
 
 
 class Countdown:
@@ -197,6 +210,8 @@ def _rank(series):
     from . import lines
 
     kind = series.kind
+    if kind == "round":
+        return -1
     if kind == "epoch":
         if series.name == "fit":
             fits = _series.get(("fit", ""))

@@ -4,7 +4,7 @@ import functools
 import sys
 
 from . import calls, counters, frames, link, periods, state
-from .wrapping import hide, replace, watch
+from .wrapping import at_stop, hide, replace, watch
 
 saved_hooks_used = False  # the program packs saved tensors itself: holders.py keeps away from them
 
@@ -56,7 +56,7 @@ def _stepped(*args, **kwargs):
 def _optimizer(module):
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is not None:
-        register(_stepped)
+        at_stop(register(_stepped).remove)
         return
 
     # torch 1: each optimiser wraps the step of its class when it is made, and so do we after it

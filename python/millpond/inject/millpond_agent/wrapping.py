@@ -8,6 +8,31 @@ from . import link, state
 
 kHidden = "<millpond_agent importlib._bootstrap>"
 _hidden = {}
+_undo = []  # what puts everything back, in the order in which it was changed
+
+
+def at_stop(function):
+    """function() is called when the agent leaves a program that runs on; the last one first."""
+    _undo.append(function)
+
+
+def put(owner, name, original, made):
+    """owner.name = made, until the agent leaves. What somebody has put over it since stays; ours below it does nothing then."""
+    setattr(owner, name, made)
+
+    def back():
+        if vars(owner).get(name) is made:
+            setattr(owner, name, original)
+
+    at_stop(back)
+
+
+def undo():
+    while _undo:
+        try:
+            _undo.pop()()
+        except Exception:
+            link.oops()
 
 
 def hide(function):
@@ -62,7 +87,7 @@ def replace(owner, name, make):
     if getattr(function, "__millpond__", False) or not callable(function):
         return
     made = make(function)
-    setattr(owner, name, kind(made) if kind in (staticmethod, classmethod) else made)
+    put(owner, name, original, kind(made) if kind in (staticmethod, classmethod) else made)
 
 
 def watch(owner, name, enter=None, leave=None):
