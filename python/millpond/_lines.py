@@ -63,7 +63,7 @@ class Lines:
             raise LinesError("millpond.profile: %s belongs to another version of Millpond; install it again" % library._name)
         self._library = library
         self._lock = threading.RLock()
-        self._codes = {}  # code -> number of lines; keeps them alive, because the library knows them by address
+        self._codes = {}  # address -> (code, number of lines): kept alive, because the library knows them by address. Two cells with the same text make equal codes
         self._started = False
         self._start_seconds = 0.0
         self._calls = 0  # outermost calls that run now, in all threads
@@ -136,11 +136,11 @@ class Lines:
     def add(self, code, count):
         """Lines of this code are counted from its next call on."""
         with self._lock:
-            if code in self._codes:
+            if id(code) in self._codes:
                 return
             if self._add(code, code.co_firstlineno, count):
                 raise LinesError("millpond.profile: 4096 functions are profiled already, no more can be")
-            self._codes[code] = count
+            self._codes[id(code)] = (code, count)
             if self._tool is not None:
                 events = sys.monitoring.events
                 sys.monitoring.set_local_events(self._tool, code, events.LINE | events.PY_START | events.PY_RESUME | events.PY_RETURN | events.PY_YIELD)
@@ -167,20 +167,21 @@ class Lines:
         return why_not
 
     def end(self, traced):
-        """It has ended. Returns {code: lines} of those that ran, and Totals."""
+        """It has ended. Returns [(code, lines)] of those that ran, and Totals."""
         return self.end_of(self._here(), traced)
 
     def end_of(self, here, traced):
         if traced and sys.version_info < (3, 12) and sys.gettrace() is None:  # else the program has set one of its own meanwhile
             self._untrace()
-        found = {}
+        found = []
         totals = Totals()
         self._totals(here, totals)
         with self._lock:
-            for code, count in self._codes.items():
-                lines = (Line * count)()
-                if self._take(here, code, lines, count):
-                    found[code] = lines
+            for code, count in self._codes.values():
+                if self._take(here, code, None, 0):
+                    lines = (Line * count)()
+                    self._take(here, code, lines, count)
+                    found.append((code, lines))
             self._release(here)
             self._calls -= 1
             if not self._calls and totals.nanoseconds > _kShort * 1e9 * self._start_seconds:

@@ -9,15 +9,20 @@
 The table is printed when the outermost profiled call of a thread returns, with all profiled functions that ran in it. `profile.last` is what was printed
 last, as an object. Works for methods, generators, coroutines and asynchronous generators; what a function calls counts in the line that calls it."""
 
+from __future__ import annotations
+
 import functools
 import inspect
 import linecache
 import sys
 import threading
+from typing import IO, Any, Callable, TypeVar, overload
 
 from . import _amounts, _lines
 
 __all__ = ["profile", "Profile", "FunctionProfile", "LineProfile"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class LineProfile:
@@ -25,19 +30,19 @@ class LineProfile:
 
     __slots__ = ("number", "text", "hits", "before", "after", "change", "peak", "allocated", "freed", "blocks")
 
-    def __init__(self, number, text, line, base):
+    def __init__(self, number: int, text: str, line: _lines.Line, base: int) -> None:
         self.number = number
         self.text = text
-        self.hits = line.hits
-        self.before = base + line.before
-        self.after = base + line.after
-        self.change = line.change
-        self.peak = base + line.peak
-        self.allocated = line.taken
-        self.freed = line.given
-        self.blocks = line.blocks
+        self.hits: int = line.hits
+        self.before: int = base + line.before
+        self.after: int = base + line.after
+        self.change: int = line.change
+        self.peak: int = base + line.peak
+        self.allocated: int = line.taken
+        self.freed: int = line.given
+        self.blocks: int = line.blocks
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "<line %d: %s, %d times, %s>" % (self.number, self.text.strip(), self.hits, _amounts.change_of(self.change))
 
 
@@ -46,20 +51,20 @@ class FunctionProfile:
 
     __slots__ = ("name", "file", "line", "lines")
 
-    def __init__(self, code, source, lines, base):
-        self.name = getattr(code, "co_qualname", None) or code.co_name
+    def __init__(self, code: Any, source: list[str], lines: Any, base: int) -> None:
+        self.name: str = getattr(code, "co_qualname", None) or code.co_name
         self.file = code.co_filename
         self.line = code.co_firstlineno
         self.lines = [LineProfile(code.co_firstlineno + at, source[at] if at < len(source) else "", line, base) for at, line in enumerate(lines)]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "<profile of %s, %s:%d>" % (self.name, self.file, self.line)
 
 
 class Profile:
     """What the outermost call of a thread did: functions, totals, the table as text or, in a notebook, as HTML."""
 
-    def __init__(self, found, totals, remarks):
+    def __init__(self, found: list[tuple[Any, Any]], totals: _lines.Totals, remarks: list[str]) -> None:
         self.resident_before = totals.resident_begin
         self.resident_after = totals.resident_end
         self.resident_peak = totals.resident_peak
@@ -75,12 +80,12 @@ class Profile:
         if totals.frees_unknown:
             self.remarks.append("Python's small objects (up to 512 bytes) are not counted: this interpreter's allocator is not pymalloc")
         base = max(totals.resident_begin, 0)
-        self.functions = [FunctionProfile(code, _source_of(code), lines, base) for code, lines in found.items()]
+        self.functions = [FunctionProfile(code, _source_of(code), lines, base) for code, lines in found]
         self.functions.sort(key=lambda function: (function.file, function.line))
 
     # text -----------------------------------------------------------------------------------------------------------
 
-    def __str__(self):
+    def __str__(self) -> str:
         out = []
         for function in self.functions:
             out.append("%s (%s:%d)" % (function.name, function.file, function.line))
@@ -96,17 +101,17 @@ class Profile:
         out.extend("note: " + remark for remark in self.remarks)
         return "\n".join(out)
 
-    def summary(self):
+    def summary(self) -> str:
         """Two sentences with the totals."""
         resident = ("Resident memory: %s before, %s after, at most %s were seen." % tuple(
             _amounts.text_of(size) for size in (self.resident_before, self.resident_after, self.resident_peak)) if self.resident_before >= 0 else "")
         return ("%s allocated in %s blocks, %s freed, %s kept, in %.3g s. %s" % (
             _amounts.text_of(self.allocated), format(self.blocks, ","), _amounts.text_of(self.freed), _amounts.text_of(self.kept), self.seconds, resident)).rstrip()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return str(self)
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         from . import _html
 
         return _html.profile(self)
@@ -198,8 +203,17 @@ class _Call:
             _end(self.lines, self)
 
 
-def profile(function=None, *, stream=None):
-    """Measures a function line by line, and prints a table to `stream` (sys.stderr) when the outermost profiled call returns."""
+@overload
+def profile(function: Function, *, stream: IO[str] | bool | None = None) -> Function: ...
+
+
+@overload
+def profile(function: None = None, *, stream: IO[str] | bool | None = None) -> Callable[[Function], Function]: ...
+
+
+def profile(function: Any = None, *, stream: Any = None) -> Any:
+    """Measures a function line by line, and prints a table to `stream` (sys.stderr; False: nowhere) when the outermost profiled call returns.
+    The table as an object is `profile.last`."""
     if function is None:
         return functools.partial(profile, stream=stream)
     if isinstance(function, (classmethod, staticmethod)):

@@ -342,6 +342,16 @@ class Profile(unittest.TestCase):
         self.near(rows()["take"].change, BLOCK)
         self.assertIsNone(sys.gettrace())
 
+    def test_a_function_that_is_defined_again_is_another_one(self):
+        kept = []
+        for times in (1, 2):
+            names = {}
+            exec("def work(kept):\n    kept.append(bytearray(%d))\n" % BLOCK, names)
+            work = profiled(names["work"])
+            for _ in range(times):
+                work(kept)
+                self.near(millpond.profile.last.functions[0].lines[1].change, BLOCK)
+
     def test_under_tracemalloc_the_same_is_counted(self):
         @profiled
         def work():
