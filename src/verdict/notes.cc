@@ -236,8 +236,8 @@ std::string lower(std::string text) {
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 bool user_file(std::string_view file) {
-  if (file.empty() || file[0] == '<') return false;
-  for (std::string_view part : {"site-packages", "dist-packages", "/lib/python", "/millpond/inject/"})
+  if (file.empty() || file[0] == '<') return file.starts_with("<ipython-input-");
+  for (std::string_view part : {"site-packages", "dist-packages", "/lib/python", "/millpond/inject/", "/python/millpond/"})
     if (contains(file, part)) return false;
   return true;
 }

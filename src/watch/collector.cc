@@ -60,8 +60,8 @@ std::string command_of(Pid pid, bool arguments) {
 
 /// Of the user's own: neither installed packages nor the standard library nor code without a file.
 bool users_file(const std::string& file, const std::string& agent) {
-  if (file.empty() || file[0] == '<') return false;
-  for (const char* part : {"/site-packages/", "/dist-packages/", "/lib/python3"})
+  if (file.empty() || file[0] == '<') return file.starts_with("<ipython-input-");
+  for (const char* part : {"/site-packages/", "/dist-packages/", "/lib/python3", "/python/millpond/"})
     if (file.find(part) != file.npos) return false;
   return agent.empty() || !file.starts_with(agent);
 }

@@ -27,7 +27,7 @@ def _files(first=None):
         file = getattr(module, "__file__", None) or (frames.kGiven if frames.given_program() is not None else None)
         if file and file not in found:
             found.append(file)
-    return found
+    return found + frames.cells()
 
 
 def statement(way, place):

@@ -6,9 +6,10 @@ import os
 import sys
 
 _here = os.path.dirname(os.path.abspath(__file__))
-_library_parts = ("/site-packages/", "/dist-packages/", "/millpond_agent/", "/lib-dynload/")
+_library_parts = ("/site-packages/", "/dist-packages/", "/millpond_agent/", "/lib-dynload/", "/python/millpond/")
 _library = os.path.dirname(os.__file__)  # sysconfig knows it too, and takes milliseconds to import
 _library_roots = tuple({os.path.join(folder, "") for folder in (_library, os.path.realpath(_library))})
+kCells = 200
 _frameworks = []
 _known = {}
 _keys = {}
@@ -31,11 +32,17 @@ def is_user_file(file):
 
 def _decide(file):
     if not file or file.startswith("<"):
-        return False
+        return bool(file) and file.startswith("<ipython-input-")
     if any(part in file for part in _library_parts):
         return False
     full = os.path.abspath(file)
     return not full.startswith(_library_roots) and not full.startswith(tuple(_frameworks))
+
+
+def cells():
+    """The user's sources that are no files: cells of a notebook, the newest first. IPython gives them to linecache, without a time to compare a file with."""
+    found = [name for name, entry in list(linecache.cache.items()) if len(entry) == 4 and entry[1] is None and is_user_file(name)]
+    return found[:-kCells - 1:-1]
 
 
 def is_user_frame(frame):

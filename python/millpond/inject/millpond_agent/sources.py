@@ -2,6 +2,7 @@
 called. Each file is read once and only what is asked about later is kept of it."""
 
 import ast
+import linecache
 
 from . import frames
 
@@ -32,17 +33,27 @@ class Source:
         self.functions = {}  # first line (decorators too) -> qualified name
         self.loops = []  # (first line, last line)
         self.breaks = []  # lines of functions: a loop around a def is not a loop around its body
-        if file == frames.kGiven:
-            text = frames.given_program() or ""
-        else:
-            with open(file, "rb") as handle:
-                text = handle.read(kFileMost + 1)
+        text = _text_of(file)
         if len(text) <= kFileMost:
             _Reader(self).visit(ast.parse(text))
 
     def in_loop(self, line):
         inner = max((begin for begin, end in self.breaks if begin <= line <= end), default=0)
         return any(begin <= line <= end and begin >= inner for begin, end in self.loops)
+
+
+def _text_of(file):
+    """A cell of a notebook has the name of a file that is not there; what ran is known to linecache."""
+    if file == frames.kGiven:
+        return frames.given_program() or ""
+    try:
+        with open(file, "rb") as handle:
+            return handle.read(kFileMost + 1)
+    except OSError:
+        lines = linecache.getlines(file)
+        if not lines:
+            raise
+        return "".join(lines)
 
 
 class _Reader(ast.NodeVisitor):
