@@ -10,7 +10,7 @@ if(SKBUILD)
 endif()
 set(wheel COMPONENT wheel EXCLUDE_FROM_ALL)
 install(TARGETS millpond_exe RUNTIME DESTINATION ${package} ${wheel})
-install(TARGETS mp_preload_count mp_preload_probe LIBRARY DESTINATION ${package} ${wheel})
+install(TARGETS mp_preload_count mp_preload_probe mp_preload_lines LIBRARY DESTINATION ${package} ${wheel})
 # Beside the program also in an editable installation, whose Python lies elsewhere.
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/python/millpond/inject" DESTINATION ${package} ${wheel} PATTERN __pycache__ EXCLUDE)
 install(FILES "${PROJECT_BINARY_DIR}/share/man/man1/millpond.1" DESTINATION "${data}/share/man/man1" ${wheel})
