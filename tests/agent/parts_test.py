@@ -32,6 +32,12 @@ class Patterns(unittest.TestCase):
             self.assertFalse(lines.is_round(lines.pattern_of(text) or ""), text)
 
 
+    def test_the_first_round_has_the_number_that_the_program_gives_it(self):
+        for text, first in (("epoch 0: loss 0.4", 0), ("Epoch 1/10", 1), ("[Epoch 7] loss 3", 7), ("epoch -1: untrained 2.3", 1), ("iteration: 250 of 1000", 250),
+                            ("step 4 lr 0.1", 1), ("fold 0 epoch 3", 0)):
+            self.assertEqual(lines._Pattern(lines.pattern_of(text), text).first, first, text)
+
+
 class Thinning(unittest.TestCase):
     def taken(self, kind, count, gap):
         """Indices of marks with a snapshot, of `count` marks that are `gap` seconds apart."""

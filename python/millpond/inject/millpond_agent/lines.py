@@ -16,6 +16,7 @@ kPatterns = 256  # more than that: a program that prints prose
 _number = re.compile(r"[-+]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|\b(?:nan|inf)\b")
 _round = re.compile(
     r"\b(epochs?|episodes?|folds?|rounds?|iterations?|iters?|iter|trials?|generations?|ep)\b[\s:=#\[(/]*(?:no\.?\s*)?#", re.IGNORECASE)
+_numbered = re.compile(_round.pattern[:-1] + r"(\d{1,9})\b", re.IGNORECASE)  # the same with the number that the program gives to the round
 _seen = {}  # text of a pattern -> _Pattern
 _epoch_line = None  # the pattern whose lines count as epochs, unless a framework counts them
 framework_epochs = False
@@ -42,22 +43,25 @@ def round_word(pattern):
 
 
 class _Pattern:
-    __slots__ = ("text", "times", "rounds")
+    __slots__ = ("text", "times", "rounds", "first")
 
-    def __init__(self, text):
+    def __init__(self, text, line):
         self.text = text
         self.times = 0
         self.rounds = is_round(text)
+        count = _numbered.search(line[-400:]) if self.rounds else None
+        self.first = int(count.group(count.lastindex)) if count else 1  # "epoch 0: ..." counts from 0
 
 
 def _get(text):
     """The pattern of a line; None where it has none, or when there are too many."""
+    line = text
     text = pattern_of(text)
     if text is None:
         return None
     pattern = _seen.get(text)
     if pattern is None and len(_seen) < kPatterns:
-        pattern = _seen[text] = _Pattern(text)
+        pattern = _seen[text] = _Pattern(text, line)
     return pattern
 
 
@@ -86,7 +90,7 @@ def _mark(pattern):
         if pattern is _epoch_line:
             kind = "epoch"
             link.units[link.EPOCH] += 1
-    periods.period(kind, pattern.text)
+    periods.period(kind, pattern.text, pattern.first + pattern.times - 1)
 
 
 def _count(pattern, lines):

@@ -21,7 +21,7 @@ _settled = 0.0
 
 
 class Series:
-    __slots__ = ("kind", "name", "said", "coarse", "count", "stride", "taken", "first", "marked", "snapped", "next_probe", "next_scan")
+    __slots__ = ("kind", "name", "said", "coarse", "count", "stride", "taken", "first", "marked", "snapped", "next_probe", "next_scan", "shift")
 
     def __init__(self, kind, name, now):
         self.kind = kind
@@ -34,6 +34,7 @@ class Series:
         self.first = now
         self.marked = self.snapped = -1e9
         self.next_probe = 4
+        self.shift = 0  # from our count to that of the program, which may begin with 0
         self.next_scan = 1 if kind == "timer" else 2  # a silent program may be a short one
 
     def wants_snapshot(self, now):
@@ -80,14 +81,16 @@ def get(kind, name=""):
     return series
 
 
-def period(kind, name=""):
-    """One more round of this kind is done."""
+def period(kind, name="", told=1):
+    """One more round of this kind is done. `told`: the number that the program itself gives to it; the first one counts."""
     if not state.on or state.here.working:
         return
     series = get(kind, name)
     if series is None:
         return
     series.count += 1
+    if series.count == 1:
+        series.shift = told - 1
     if series.coarse or series.count % series.stride == 0:
         _reached(series)
 
@@ -164,7 +167,7 @@ def _reached(series):
         return
     series.marked = now
     begin = time.thread_time()
-    link.mark(kind, name, series.count, flags)
+    link.mark(kind, name, series.count + series.shift, flags)
     if flags & link.SNAPSHOT:
         _snapshot_seconds += time.thread_time() - begin
     try:

@@ -228,14 +228,14 @@ def _install_gc():
     steps = [0]
 
     @functools.wraps(original)
-    def period(kind, name=""):
+    def period(kind, name="", told=1):
         if state.on and not state.here.working and _wanted("gc"):
             coarse = kind in periods.kCoarse
             steps[0] += not coarse
             if coarse or steps[0] % 50 == 0:
                 with state.own_work():
                     gc.collect()
-        original(kind, name)
+        original(kind, name, told)
 
     periods.period = period
 
