@@ -200,6 +200,7 @@ class Collector {
     const FreeMemory free = memory_free_now();
     meta["limit.name"] = free.limited_by;
     meta["limit.bytes"] = std::to_string(free.bytes.value + resident(root_).value_or(Bytes{}).value);
+    if (!options_.start.probes) meta["probes"] = "off";
     if (options_.limit) meta["limit.asked"] = std::to_string(options_.limit->value);
     // Two that start at once may want the same name: the next one is free.
     for (int tries = 1;; ++tries) {
@@ -256,7 +257,7 @@ class Collector {
     if (t >= next_totals_) {
       next_totals_ = t + (t < 10 ? 0.2 : 1);  // a short run ends soon after it has loaded its libraries
       const std::optional<MemoryTotals> now = totals_of_status();
-      if (now && now->resident.value > 0) swap_ = now->swap, files_ = now->file + now->shared;  // a zombie has none of it
+      if (now && now->resident.value > 0) swap_ = now->swap, files_ = now->file + now->shared, peak_ = std::max(peak_, now->peak);  // a zombie has none of it
     }
     if (t < next_point_) return;
     next_point_ = t + point_every_;
@@ -657,7 +658,7 @@ class Collector {
     growth_kind_ = kind;
   }
   Progress progress(double t) const {
-    Progress p{t, rss_, peak_, last_mark_, {}};
+    Progress p{t, rss_, peak_, last_mark_, {}, root_};
     if (const auto at = growth_.find(growth_kind_); at != growth_.end() && at->second.size() >= 5) {
       std::vector<double> steps;
       for (size_t i = 1; i < at->second.size(); ++i) steps.push_back(at->second[i] - at->second[i - 1]);

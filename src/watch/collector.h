@@ -24,6 +24,7 @@ struct Progress {
   Bytes rss, peak;
   std::string mark;   // "epoch 7"
   std::optional<double> bytes_per_period;  // growth of resident memory over the last periods
+  Pid program{};      // that was started or attached to
 };
 
 struct Options {

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -62,6 +63,18 @@ int start_child(const char* path, char* const* arguments, char* const* environme
   if (pid > 0 && ::read(report[0], &error, sizeof error) == sizeof error) waitpid(pid, nullptr, 0);
   close(report[0]);
   return error;
+}
+
+// Pages that its waited-for children faulted in (the field cminflt): none means no such child, as none runs without.
+bool waited_for_none(Pid pid) {
+  char part[1024];
+  std::FILE* file = std::fopen(format("/proc/{}/stat", pid.value).c_str(), "re");
+  if (!file) return false;
+  const std::string text(part, std::fread(part, 1, sizeof part, file));
+  std::fclose(file);
+  size_t at = text.rfind(')');  // the name before it may hold anything
+  for (int field = 2; field < 11 && at != text.npos; ++field) at = text.find(' ', at + 1);
+  return at != text.npos && text.compare(at, 3, " 0 ") == 0;
 }
 
 }  // namespace
@@ -197,6 +210,8 @@ bool Patient::wait(double seconds, int also) {
     if (!has_it) kill(pid_.value, signal);
   }
   if (!child_) return ended_ = kill(pid_.value, 0) != 0 || (pidfd_ >= 0 && sources[0].revents & POLLIN);  // also when nobody has waited for it yet
+  // A zombie still tells of its children. What they had at most is in ru_maxrss too, so it is the program's own only where it waited for none.
+  const bool alone = (pidfd_ < 0 || sources[0].revents & POLLIN) && waited_for_none(pid_);
   int status = 0;
   rusage used{}, own{};
   if (wait4(pid_.value, &status, WNOHANG | (stopping_ ? WUNTRACED : 0), &used) != pid_.value) return false;
@@ -210,7 +225,7 @@ bool Patient::wait(double seconds, int also) {
   ended_ = true;
   // Before its exec the child had our pages: what does not exceed our own peak says nothing.
   getrusage(RUSAGE_SELF, &own);
-  const Bytes peak{used.ru_maxrss > own.ru_maxrss ? int64_t{used.ru_maxrss} * 1024 : 0};
+  const Bytes peak{alone && used.ru_maxrss > own.ru_maxrss ? int64_t{used.ru_maxrss} * 1024 : 0};
   if (WIFSIGNALED(status)) ending_ = {128 + WTERMSIG(status), WTERMSIG(status), peak};
   else ending_ = {WEXITSTATUS(status), {}, peak};
   return true;
