@@ -10,6 +10,14 @@
 namespace millpond::events {
 namespace {
 
+struct Glyph {
+  char letter;
+  uint8_t rows[7];
+};
+constexpr Glyph kGlyphs[] = {
+#include "events/glyphs.inc"
+};
+
 std::string big_endian(uint32_t v) { return {char(v >> 24), char(v >> 16), char(v >> 8), char(v)}; }
 
 std::string chunk(std::string_view kind, std::string_view data) {
@@ -28,6 +36,16 @@ Picture::Picture(int width, int height, Colour ground) : width_(width), height_(
 void Picture::fill(int x, int y, int to_x, int to_y, Colour colour) {
   for (int row = std::max(0, y); row < std::min(height_, to_y); ++row)
     for (int column = std::max(0, x); column < std::min(width_, to_x); ++column) pixels_[size_t(row) * size_t(width_) + size_t(column)] = colour;
+}
+
+void Picture::text(int x, int y, std::string_view words, Colour colour, int scale) {
+  for (const char letter : words) {
+    const auto glyph = std::ranges::find(kGlyphs, letter, &Glyph::letter);
+    for (int row = 0; glyph != std::end(kGlyphs) && row < 7; ++row)
+      for (int column = 0; column < 5; ++column)
+        if (glyph->rows[row] >> (4 - column) & 1) fill(x + column * scale, y + row * scale, x + (column + 1) * scale, y + (row + 1) * scale, colour);
+    x += 6 * scale;
+  }
 }
 
 std::string Picture::png() const {
