@@ -32,4 +32,9 @@ std::string_view to_string(Unit unit) {
   return "run";
 }
 
+int64_t looks(const Evidence& e) {
+  const auto seen = [](const auto& moment) { return moment.rss && moment.rss->value > 0; };
+  return std::ranges::count_if(e.os, seen) + std::ranges::count_if(e.marks, seen);
+}
+
 }  // namespace millpond::verdict

@@ -123,6 +123,9 @@ struct Evidence {
   bool ended = true;        // false: killed, or still running
   std::optional<int> exit_code, signal;
   Bytes peak_rss, baseline_rss;  // baseline: when the first phase began
+  Bytes sampled_peak;            // the highest that was sampled; peak_rss is the kernel's high-water mark where that was told
+  std::optional<Bytes> tree_peak;  // of the process and its children together, shared pages once: the highest that was sampled
+  bool probes_off = false;       // gc.collect and malloc_trim were not to be called
   std::vector<Limit> limits;
   std::vector<Mark> marks;    // of the main process, in order
   std::vector<OsPoint> os;    // by time
@@ -137,5 +140,8 @@ struct Evidence {
   std::vector<SeenProcess> processes;  // all; without a row (0), the last: those together that have no series of their own
   int64_t process = 0;                 // the row of the one that marks, sites and notes are of; 0: none is named
 };
+
+/// How often the resident memory of the program was looked at.
+int64_t looks(const Evidence& evidence);
 
 }  // namespace millpond::verdict

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/format.h"
+#include "verdict/numbers.h"
 
 namespace millpond::verdict {
 namespace {
@@ -176,7 +177,7 @@ void witness(const Evidence& evidence, const Notes& notes, const Periods& period
   if (g.has_live) {
     if (solid(g.live, g) && g.live.total >= wanted)
       g.proofs.push_back(
-          format("allocators have {} more in use every {}", amount(g.live.slope.value), to_string(periods.unit)));
+          format("allocators have {} more in use {}", amount(g.live.slope.value), each(periods.unit)));
     else if (!g.weighed && g.live.total < 0.25 * g.total && (!g.has_sampled || g.sampled.total < 0.25 * g.total))
       g.vetoes.push_back(format("what is in use by allocators grew by {} while resident memory grew by {}",
                                 amount(std::max(0.0, g.live.total)), amount(g.total)));
@@ -222,8 +223,8 @@ void witness(const Evidence& evidence, const Notes& notes, const Periods& period
     g.vetoes.push_back("what is in use rose in a few steps, each about twice the one before: a buffer that doubles");
   }
   if (kept >= std::max(g.small, 0.4 * g.total))
-    g.proofs.push_back(format("a container that nothing empties gains {} every {}",
-                              amount(kept / std::max(1.0, length)), to_string(periods.unit)));
+    g.proofs.push_back(format("a container that nothing empties gains {} {}",
+                              amount(kept / std::max(1.0, length)), each(periods.unit)));
   for (const auto& [name, words] : kKeepers) {
     const Series s = counter(evidence, periods, name).since(periods.warm);
     if (s.size() < 4) continue;
@@ -344,8 +345,8 @@ Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& 
     g.total = g.tree.total;
     g.measure = "private memory of the process and its children";
     g.course = Course::kLeak;
-    g.proofs.push_back(format("memory private to the processes rose by {} every {} while the main process's own stayed",
-                              amount(g.tree.slope.value), to_string(periods.unit)));
+    g.proofs.push_back(format("memory private to the processes rose by {} {} while the main process's own stayed",
+                              amount(g.tree.slope.value), each(periods.unit)));
     return g;
   }
   g.garbage = falls_at_probes(evidence, periods);
@@ -382,8 +383,8 @@ Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& 
       g.measure = "what a container was seen to hold";
     }
     if (g.ahead().value > 1.3 * g.slope.value)
-      g.proofs.push_back(format("between probes resident memory rises by {} every {}: what is freed among the kept blocks is not used again",
-                                amount(g.ahead().value), to_string(periods.unit)));
+      g.proofs.push_back(format("between probes resident memory rises by {} {}: what is freed among the kept blocks is not used again",
+                                amount(g.ahead().value), each(periods.unit)));
   }
   return g;
 }

@@ -1,5 +1,7 @@
 #include <nlohmann/json.hpp>
 
+#include "verdict/sentence.h"
+#include "verdict/threads.h"
 #include "verdict/verdict.h"
 
 namespace millpond::verdict {
@@ -20,8 +22,10 @@ json to_json(const std::optional<Forecast>& f) {
             {"limit_bytes", f->bytes.value},
             {"seconds", f->seconds},
             {"seconds_range", to_json(f->seconds_range)},
-            {"unit_index", nullptr}};
-  if (f->unit_index) j["unit_index"] = *f->unit_index;
+            {"unit", to_string(f->unit)},
+            {"unit_index", nullptr},
+            {"units_left", nullptr}};
+  if (f->unit_index) j["unit_index"] = *f->unit_index, j["units_left"] = f->units_left;
   return j;
 }
 
@@ -34,10 +38,13 @@ json to_json(const std::optional<Change>& c) {
 }
 
 json to_json(const Finding& f) {
+  json links = json::array();
+  for (const std::string& thread : f.threads) links.push_back(thread_address(thread));
   return {{"verdict", to_string(f.kind)},
           {"cause", f.cause},
           {"title", f.title},
           {"unit", to_string(f.unit)},
+          {"each", each(f)},
           {"bytes_per_unit", f.bytes_per_unit},
           {"bytes_per_unit_range", to_json(f.bytes_per_unit_range)},
           {"units_seen", f.units_seen},
@@ -49,7 +56,9 @@ json to_json(const Finding& f) {
           {"fix", f.fix},
           {"fix_change", to_json(f.fix_change)},
           {"threads", f.threads},
+          {"thread_links", std::move(links)},
           {"forecast", to_json(f.forecast)},
+          {"forecast_words", forecast_words(f)},
           {"sets_verdict", f.sets_verdict},
           {"process", f.process ? json(f.process) : json()},
           {"space", f.space},
@@ -68,6 +77,7 @@ json to_json(const Verdict& v) {
             {"sentence", v.sentence},
             {"findings", std::move(findings)},
             {"advice", std::move(advice)}};
+  if (v.too_short) j["too_short"] = true;
   if (!v.would_settle.empty()) j["would_settle"] = v.would_settle;
   return j;
 }

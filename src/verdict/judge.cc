@@ -7,6 +7,7 @@
 #include "verdict/forecast.h"
 #include "verdict/outside.h"
 #include "verdict/sentence.h"
+#include "verdict/threads.h"
 
 namespace millpond::verdict {
 namespace {
@@ -48,7 +49,7 @@ Finding describe(const Case& c, const Named& n) {
   f.title = m.title.empty() ? n.cause->title : m.title;
   f.fix = m.fix.empty() ? n.cause->fix : m.fix;
   f.fix_change = m.change;
-  f.threads = n.cause->threads;
+  f.threads = fitting_threads(n.cause->threads, c.notes);
   // A holder whose line was not found has nothing to blame.
   if (m.blame && !(m.blame->file.empty() && m.blame->function.empty())) f.blame = m.blame;
   if (f.blame) f.blame = c.with_text(*f.blame);
@@ -83,7 +84,10 @@ void measure_leak(const Case& c, const Match& m, bool main, Finding& f) {
   double rate = f.unit == c.periods.unit ? 1 : c.periods.rate(f.unit);
   // A program that says nothing of its rounds: how often the line runs tells more than seconds.
   const bool calls = f.unit == Unit::kSecond && m.additions > 0;
-  if (calls) f.unit = Unit::kCall, rate = m.additions;
+  if (calls) {
+    f.unit = Unit::kCall, rate = m.additions;
+    f.each = f.blame && f.blame->line > 0 ? format("each time line {} runs", f.blame->line) : "each time something is added";
+  }
   f.bytes_per_unit = part * g.slope.value / rate;
   f.bytes_per_unit_range = {part * g.slope.range.low / rate, part * g.slope.range.high / rate};
   f.units_seen = c.periods.length() * rate;
@@ -102,15 +106,15 @@ void measure_leak(const Case& c, const Match& m, bool main, Finding& f) {
   f.confidence = std::min(f.confidence, certainty(g));
   if (!main) return;
   f.evidence.insert(f.evidence.begin(),
-                    format("{} rises by {} every {} ({} to {} at 90 %), over {} of them after warm-up", g.measure,
-                           amount(f.bytes_per_unit), to_string(f.unit), amount(f.bytes_per_unit_range.low),
-                           amount(f.bytes_per_unit_range.high), thousands(f.units_seen)));
+                    format("{} rises by {} {} ({} to {} at 90 %), seen over {} after warm-up", g.measure,
+                           amount(f.bytes_per_unit), each(f), amount(f.bytes_per_unit_range.low),
+                           amount(f.bytes_per_unit_range.high), seen_over(f)));
   if (const Rhythm found = own_rhythm(c); found.every > 0)
     f.evidence.push_back(format("memory has a rhythm of its own: its shape comes again every {:.2f} s (correlation {:.2f}), and each time {} stay",
                                 found.every, found.strength, amount(g.slope.value * found.every)));
   for (const std::string& proof : g.proofs) f.evidence.push_back(proof);
   for (const std::string& veto : g.vetoes) f.evidence.push_back("against it: " + veto);
-  f.forecast = forecast(c);
+  f.forecast = forecast(c, f.unit);
 }
 
 int severity(Kind kind) {
@@ -189,13 +193,14 @@ std::vector<Finding> levels(const Case& c, std::vector<Named> found) {
   return findings;
 }
 
+std::string more(int n, Unit unit) { return counted(n, noun_of(unit), " more"); }
+
 std::string settle(const Case& c) {
   if (!c.periods.enough())
-    return format("run at least {} more {}s", 10 - int(std::min<size_t>(9, c.periods.size())),
-                  c.periods.size() ? to_string(c.periods.unit) : "epoch");
-  if (c.evidence.probes.empty() && !c.growth.has_live)
+    return format("run at least {}", more(10 - int(std::min<size_t>(9, c.periods.size())), c.periods.size() ? c.periods.unit : Unit::kEpoch));
+  if (c.evidence.probes.empty() && !c.growth.has_live && c.evidence.probes_off)
     return "run without --no-probes, so that gc and trim can show what is still in use";
-  return format("run {} more {}s", std::max<size_t>(10, c.periods.size()), to_string(c.periods.unit));
+  return format("run {}", more(int(std::max<size_t>(10, c.periods.size())), c.periods.unit));
 }
 
 /// Too short, yet it rose: nothing may be said but that.
@@ -252,6 +257,12 @@ Verdict judge(const Evidence& evidence) {
       v.kind = Kind::kUnsure;
       v.would_settle = settle(c);
     }
+  }
+  constexpr int64_t kFewestLooks = 3;
+  if (v.findings.empty() && looks(evidence) < kFewestLooks) {
+    v.kind = Kind::kUnsure;
+    v.too_short = true;
+    v.would_settle = "let it run for a second or longer";
   }
   v.advice = advice(c);
   v.sentence = sentence(c, v);

@@ -106,6 +106,7 @@ Evidence read_evidence(const runfile::Reader& file, std::optional<RowId> asked) 
   if (const auto limit = number("limit.asked")) e.limits.push_back({"--limit", amount(*limit)});
   e.sampling_interval = number("sampling.interval").value_or(0);
   e.dropped = int64_t(number("dropped").value_or(0));
+  e.probes_off = text("probes") == "off";
 
   const std::vector<runfile::MarkRow> marks = file.marks();
   const std::vector<runfile::Process> processes = file.processes();
@@ -173,8 +174,10 @@ Evidence read_evidence(const runfile::Reader& file, std::optional<RowId> asked) 
     e.os.push_back({row.t, row.rss, row.swap, {}, {}, 1});
     if (row.peak_rss) e.peak_rss = std::max(e.peak_rss, *row.peak_rss);
   }
-  for (const runfile::TreeRow& row : file.tree_series())
+  for (const runfile::TreeRow& row : file.tree_series()) {
+    if (row.pss && row.processes > 1) e.tree_peak = std::max(e.tree_peak.value_or(Bytes{}), *row.pss);
     e.os.push_back({row.t, {}, {}, row.private_dirty, row.pss, int(std::clamp<int64_t>(row.processes, 0, 1 << 20))});
+  }
   std::stable_sort(e.os.begin(), e.os.end(), [](const OsPoint& a, const OsPoint& b) { return a.t < b.t; });
   for (runfile::GpuRow& row : file.gpus()) e.gpus.push_back({row.device, std::move(row.name), row.total, row.used_peak, row.by_tree_peak, {}});
   for (const runfile::GpuPointRow& row : file.gpu_series())
@@ -196,8 +199,11 @@ Evidence read_evidence(const runfile::Reader& file, std::optional<RowId> asked) 
   for (const OsPoint& p : e.os)
     if (p.rss) {
       if (e.baseline_rss.value == 0) e.baseline_rss = *p.rss;
-      e.peak_rss = std::max(e.peak_rss, *p.rss);
+      e.sampled_peak = std::max(e.sampled_peak, *p.rss);
     }
+  for (const Mark& m : e.marks) e.sampled_peak = std::max(e.sampled_peak, m.rss.value_or(Bytes{}));
+  e.peak_rss = std::max(e.peak_rss, e.sampled_peak);
+  if (e.tree_peak < e.peak_rss) e.tree_peak.reset();  // it is summed up now and then only: that moment was not seen
   return e;
 }
 

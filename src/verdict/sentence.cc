@@ -21,22 +21,19 @@ std::string lower_first(std::string text) {
   return text;
 }
 
-std::string leak(const Case& c, const Finding& f) {
-  std::string text = format("Memory grows by {} every {}", amount(f.bytes_per_unit), to_string(f.unit));
-  if (f.blame && f.cause != "P1" && f.cause != "N1" && !f.holder.empty())
-    text += format(": at {} {}", tell(*f.blame), lower_first(f.title));
-  else if (f.blame)
-    text += format(": {}: {}", tell(*f.blame), lower_first(f.title));
-  else
-    text += format(": {}", lower_first(f.title));
-  text += ".";
-  if (f.forecast) {
-    text += format(" At this rate the limit of {} ({}) is reached", f.forecast->bytes, f.forecast->limit);
-    if (f.forecast->unit_index)
-      text += format(" in {} {}", to_string(c.periods.unit), thousands(*f.forecast->unit_index));
-    text += format(", in about {}.", duration(f.forecast->seconds));
-  }
+std::string leak(const Finding& f) {
+  std::string text = format("Memory grows by {} {}: ", amount(f.bytes_per_unit), each(f));
+  const bool nameless = f.cause == "P1" || f.cause == "N1" || f.holder.empty();
+  if (f.blame) text += format("at `{}`{} ", at(*f.blame), nameless ? ":" : "");
+  text += lower_first(f.title) + ".";
+  if (const std::string more = forecast_words(f); !more.empty()) text += " " + more;
   return text;
+}
+
+/// Where memory ends, as a limit is called by people.
+std::string limit_words(const Forecast& f) {
+  const std::string name = f.limit == "machine" ? "what this machine has free" : f.limit;
+  return format("the limit of {} ({})", f.bytes, name);
 }
 
 std::string flat(const Case& c) {
@@ -44,34 +41,43 @@ std::string flat(const Case& c) {
   if (rss.size() < 2)
     return "Memory does not grow, as far as was seen: nothing in this run recurs, so its rounds could not be compared.";
   return format("Memory is flat: {} after the first {}, {} after the last ({} seen).", amount(rss.y.front()),
-                to_string(c.periods.unit), amount(rss.y.back()), rss.size());
+                noun_of(c.periods.unit), amount(rss.y.back()), thousands(double(rss.size())));
 }
 
 }  // namespace
 
-std::string duration(double s) {
-  if (s < 120) return format("{:.0f} s", s);
-  if (s < 2 * 3600) return format("{:.0f} min", s / 60);
-  if (s < 48 * 3600) return format("{:.0f} h", s / 3600);
-  return format("{} days", thousands(s / 86400));
-}
+std::string each(const Finding& f) { return f.each.empty() ? each(f.unit) : f.each; }
 
-std::string thousands(double number) {
-  std::string digits = format("{:.0f}", std::floor(number));
-  for (int i = int(digits.size()) - 3; i > 0; i -= 3) digits.insert(size_t(i), 1, ',');
-  return digits;
+std::string seen_over(const Finding& f) { return counted(std::round(f.units_seen), f.each.starts_with("each time") ? "time" : noun_of(f.unit)); }
+
+std::string forecast_words(const Finding& finding) {
+  if (!finding.forecast) return "";
+  const Forecast& f = *finding.forecast;
+  std::string when;
+  if (f.unit_index) {
+    // The round in which it happens: one that ends just as the limit is reached is that round.
+    const double round = std::ceil(*f.unit_index - 1e-6);
+    const bool named = f.unit == Unit::kEpoch || f.unit == Unit::kBatch || f.unit == Unit::kFit || f.unit == Unit::kCall;
+    when = named ? format(" in {} {},", to_string(f.unit), thousands(round)) : format(" after {},", counted(std::max(1.0, std::round(f.units_left)), noun_of(f.unit), " more"));
+  }
+  const std::string likely = duration(f.seconds), soon = duration(f.seconds_range.low), late = duration(f.seconds_range.high);
+  const std::string range = soon == late ? "" : format(" ({} to {})", soon, late);
+  return format("At this rate {} is reached{} in about {}{}.", limit_words(f), when, likely, range);
 }
 
 std::string sentence(const Case& c, const Verdict& v) {
   const Finding* f = v.findings.empty() ? nullptr : &v.findings.front();
+  if (v.too_short)
+    return format("Too short to judge: the program ran for {}, and its memory was {}.", duration(c.evidence.seconds),
+                  looks(c.evidence) == 0 ? "never looked at" : looks(c.evidence) == 1 ? "looked at once" : format("looked at {} times", looks(c.evidence)));
   if (v.kind == Kind::kUnsure)
     return c.periods.enough()
                ? format("Memory rose by {} after warm-up, and nothing shows yet whether that is a leak: {}.",
                         amount(c.growth.total), v.would_settle)
-               : format("The run was too short to tell: only {} rounds were seen; {}.", c.periods.size(),
-                        v.would_settle);
+               : format("The run was too short to tell: {} seen; {}.",
+                        c.periods.size() == 0 ? "no round was" : c.periods.size() == 1 ? "only one round was" : format("only {} rounds were", c.periods.size()), v.would_settle);
   if (v.kind == Kind::kFlat || !f) return flat(c);
-  if (v.kind == Kind::kLeak) return leak(c, *f);
+  if (v.kind == Kind::kLeak) return leak(*f);
   const std::string where = f->blame ? format(" ({})", at(*f->blame)) : "";
   switch (v.kind) {
     case Kind::kRetention:

@@ -30,7 +30,9 @@ struct Forecast {
   Bytes bytes;        // of the limit
   double seconds = 0; // from the end of the run
   Interval seconds_range;
-  std::optional<double> unit_index;  // "epoch 1310"
+  Unit unit = Unit::kRun;            // of the rate
+  std::optional<double> unit_index;  // "epoch 1310", counted as the program counts
+  double units_left = 0;             // of `unit`; 0 where there is no index
 };
 
 /// Whole lines of a file as they were and as they should be, without the last newline.
@@ -51,6 +53,7 @@ struct Finding {
   std::string cause;  // "C14" of the catalogue, or an id of ours; empty: not known
   std::string title;  // one sentence in plain words
   Unit unit = Unit::kRun;
+  std::string each;   // "every epoch", "each time line 5 runs"; empty: by the unit
   double bytes_per_unit = 0;
   Interval bytes_per_unit_range;
   double units_seen = 0;
@@ -61,7 +64,7 @@ struct Finding {
   std::vector<std::string> evidence;  // sentences with numbers
   std::string fix;        // words, and code where possible
   std::optional<Change> fix_change;   // the same to carry out; absent: only words can be given
-  std::vector<std::string> threads;   // public threads: "tensorflow#24726"
+  std::vector<std::string> threads;   // public threads that fit, at most two: "tensorflow#24726"
   std::optional<Forecast> forecast;
   bool sets_verdict = true;  // false: too small
   int64_t process = 0;              // row of the run file; 0: not known
@@ -82,6 +85,7 @@ struct Verdict {
   std::vector<Finding> findings;  // the one that sets the verdict first
   std::vector<Advice> advice;
   std::string would_settle;       // for kUnsure
+  bool too_short = false;         // it ended before its memory was looked at: no verdict, which is told as kUnsure
 };
 
 Verdict judge(const Evidence& evidence);

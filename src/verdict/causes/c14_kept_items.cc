@@ -3,6 +3,7 @@
 #include "verdict/causes/fixes.h"
 #include "verdict/causes/torch_hook.h"
 #include "verdict/causes/words.h"
+#include "verdict/numbers.h"
 
 namespace millpond::verdict {
 namespace {
@@ -53,9 +54,10 @@ std::optional<Match> detect(const Case& c) {
   if (share > 0.5 && best->per_period > 0) count_additions(c, *best, m);
   m.holder = tell(*best);
   m.title =
-      format("{} keeps every {} that is added to it", tell(*best), best->item_type.empty() ? "item" : best->item_type);
-  m.evidence.push_back(format("{} has {:.0f} items, {:.3g} more {}, {} in all {}", tell(*best), best->length,
-                              best->per_period, every(c), amount(best->bytes_per_period), every(c)));
+      format("{} keeps every {} added to it", named(*best), best->item_type.empty() ? "item" : best->item_type);
+  m.title[0] = char(std::toupper(static_cast<unsigned char>(m.title[0])));
+  m.evidence.push_back(format("{} has {}, {} more {}, {} in all {}", named(*best), counted(best->length, "item"),
+                              number(best->per_period), every(c), amount(best->bytes_per_period), every(c)));
   if (!best->chain.empty()) m.evidence.push_back(format("it is reached by: {}", fmt::join(best->chain, ", ")));
   take(m, keep_less(c, *best));
   return m;

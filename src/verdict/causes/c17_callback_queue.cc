@@ -1,6 +1,7 @@
 #include "base/format.h"
 #include "verdict/causes/cause.h"
 #include "verdict/causes/words.h"
+#include "verdict/numbers.h"
 
 namespace millpond::verdict {
 namespace {
@@ -10,7 +11,7 @@ std::optional<Match> detect(const Case& c) {
   for (const GrowingType& t : c.notes.types) {
     if (!t.type.ends_with("Future") || t.per_period < 5 || t.count < 100) continue;
     Match m{.share = 0.5, .weight = 0.7, .confidence = 0.6};
-    m.evidence.push_back(format("{:.0f} futures are pending, {:.0f} more {}", t.count, t.per_period, every(c)));
+    m.evidence.push_back(format("{} are pending, {} more {}", counted(t.count, "future"), number(t.per_period), every(c)));
     return m;
   }
   return {};

@@ -2,6 +2,7 @@
 #include "verdict/causes/cause.h"
 #include "verdict/causes/fixes.h"
 #include "verdict/causes/words.h"
+#include "verdict/numbers.h"
 
 namespace millpond::verdict {
 namespace {
@@ -24,7 +25,7 @@ std::optional<Match> detect(const Case& c) {
   m.blame = k->place;
   m.holder = tell(*k);
   m.evidence.push_back(
-      format("{} gains {:.3g} tensors {}; each keeps the graph that made it", tell(*k), k->per_period, every(c)));
+      format("{} gains {} {}; each keeps the graph that made it", named(*k), counted(k->per_period, "tensor"), every(c)));
   if (graphs >= 3)
     m.evidence.push_back(
         format("{:.0f} more tensors with a graph behind them are alive than when warm-up was over", graphs));

@@ -3,6 +3,7 @@
 #include "verdict/causes/fixes.h"
 #include "verdict/causes/torch_hook.h"
 #include "verdict/causes/words.h"
+#include "verdict/numbers.h"
 
 namespace millpond::verdict {
 namespace {
@@ -15,7 +16,7 @@ std::optional<Match> detect(const Case& c) {
     if (m.share < 0.3) continue;
     m.blame = k.place;
     m.holder = tell(k);
-    m.evidence.push_back(format("{} is filled by a hook: {:.3g} more {}, {} in all", tell(k), k.per_period, every(c),
+    m.evidence.push_back(format("{} is filled by a hook: {} more {}, {} in all", named(k), number(k.per_period), every(c),
                                 amount(k.bytes_per_period)));
     Fix fix = keep_less(c, k);
     fix.text += " When the hook has done its work, call `remove` of the handle that registering it gave.";

@@ -1,6 +1,7 @@
 #include "base/format.h"
 #include "verdict/causes/cause.h"
 #include "verdict/causes/words.h"
+#include "verdict/numbers.h"
 
 namespace millpond::verdict {
 namespace {
@@ -12,8 +13,8 @@ std::optional<Match> detect(const Case& c) {
     if (!t.type.ends_with("Backward") || t.per_period < 1) continue;
     Match m{.share = 0.8 * (1 - c.data_share()), .weight = 0.9, .confidence = 0.7};
     m.blame = c.growing_place();
-    m.evidence.push_back(format("{:.0f} nodes of type {} are alive, {:.3g} more {}, and gc does not free them", t.count,
-                                t.type, t.per_period, every(c)));
+    m.evidence.push_back(format("{} of type {} are alive, {} more {}, and gc does not free them", counted(t.count, "node"),
+                                t.type, number(t.per_period), every(c)));
     return m;
   }
   return {};

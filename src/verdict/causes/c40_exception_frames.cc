@@ -4,6 +4,7 @@
 #include "verdict/causes/cause.h"
 #include "verdict/causes/fixes.h"
 #include "verdict/causes/words.h"
+#include "verdict/numbers.h"
 
 namespace millpond::verdict {
 namespace {
@@ -24,8 +25,8 @@ std::optional<Match> detect(const Case& c) {
       }
     if (!m.blame) m.blame = c.growing_place();
     m.evidence.push_back(
-        format("{:.0f} objects of type {} are alive, {:.3g} more {}: each keeps the local variables of its functions",
-               t.count, t.type, t.per_period, every(c)));
+        format("{} of type {} are alive, {} more {}: each keeps the local variables of its functions",
+               counted(t.count, "object"), t.type, number(t.per_period), every(c)));
     return m;
   }
   return {};

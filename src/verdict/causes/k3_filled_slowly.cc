@@ -45,8 +45,8 @@ std::optional<Match> detect(const Case& c) {
   const bool slowly = biggest_step(live.y).size < 0.6 * filled;  // one step is a reserve
   if (!stopped || !slowly) return {};
   Match m{.kind = Kind::kCache, .share = 1, .weight = 0.6, .bytes = filled, .confidence = 0.6};
-  m.evidence.push_back(format("what allocators have in use rose by {} over several {}s and then stopped",
-                              amount(filled), to_string(c.periods.unit)));
+  m.evidence.push_back(format("what allocators have in use rose by {} over several rounds and then stopped",
+                              amount(filled)));
   return m;
 }
 

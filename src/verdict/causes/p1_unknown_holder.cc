@@ -1,6 +1,7 @@
 #include "base/format.h"
 #include "verdict/causes/cause.h"
 #include "verdict/causes/words.h"
+#include "verdict/numbers.h"
 
 namespace millpond::verdict {
 namespace {
@@ -18,7 +19,7 @@ std::optional<Match> detect(const Case& c) {
   // A container that is too small to explain the growth may still hold what does.
   for (const Container& k : c.notes.containers)
     if (k.still && !k.bounded && k.is_user && k.per_period > 0) {
-      m.evidence.push_back(format("{} grows by {:.3g} items {}", tell(k), k.per_period, every(c)));
+      m.evidence.push_back(format("{} grows by {} {}", named(k), counted(k.per_period, "item"), every(c)));
       break;
     }
   return m;

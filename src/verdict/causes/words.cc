@@ -1,9 +1,11 @@
 #include "verdict/causes/words.h"
 
+#include <algorithm>
 #include <array>
 #include <regex>
 
 #include "base/format.h"
+#include "verdict/numbers.h"
 
 namespace millpond::verdict {
 
@@ -47,7 +49,14 @@ std::string code(const std::string& text) {
   return touches ? format("{0} {1} {0}", fence, line) : fence + line + fence;
 }
 
-std::string every(const Case& c) { return format("every {}", to_string(c.periods.unit)); }
+std::string named(const Container& c) {
+  std::string name = c.holder.empty() ? (c.chain.size() > 1 ? c.chain[1] : "") : c.holder;
+  std::ranges::replace(name, '`', '\'');  // a name ends where the next one stands
+  const std::string kind = c.type.empty() ? "container" : c.type;
+  return name.empty() ? format("a {}", kind) : format("the {} `{}`", kind, name);
+}
+
+std::string every(const Case& c) { return each(c.periods.unit); }
 
 std::string often(double times) { return times < 1.5 ? "once" : format("{:.0f} times", times); }
 
