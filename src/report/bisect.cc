@@ -17,6 +17,22 @@ std::string rate(const GrowthSeen& g) {
   return format("{} per {}", to_bytes(shown_bytes), g.unit);
 }
 
+std::string line_of(const Bisection& b) { return b.line.empty() ? "" : format(" The line is {}.", shown(b.line, 200)); }
+
+/// What was not tried, once, by reason: "callbacks, eager (no Keras in this program); cpu (no GPU here)".
+std::string left_out(const Bisection& b) {
+  std::vector<std::pair<std::string, std::string>> reasons;
+  for (const VariantRun& v : b.variants) {
+    if (v.not_run.empty()) continue;
+    const auto same = std::ranges::find(reasons, v.not_run, &std::pair<std::string, std::string>::first);
+    if (same == reasons.end()) reasons.emplace_back(v.not_run, v.name);
+    else same->second += ", " + v.name;
+  }
+  std::string text;
+  for (const auto& [why, names] : reasons) text += format("{}{} ({})", text.empty() ? "Left out: " : "; ", names, why);
+  return text.empty() ? "" : text + ".";
+}
+
 }  // namespace
 
 GrowthSeen growth_seen(const verdict::Evidence& e) {
@@ -65,18 +81,18 @@ std::string bisect_sentence(const Bisection& b) {
     if (v.not_run.empty() && v.no_answer.empty()) tried += (tried.empty() ? "" : ", ") + v.name;
   }
   if (culprit)
-    return format("Memory grows by {}; {} it does not ({}): {} owns the growth.{}{}", rate(b.base.growth), culprit->done, rate(culprit->growth), culprit->owner,
-                  also.empty() ? "" : format(" The growth also stops with: {}.", also), culprit->next.empty() ? "" : " " + culprit->next);
-  if (tried.empty()) return format("Memory grows by {}, and no variant could be tried.", rate(b.base.growth));
-  return format("Memory grows by {} in every variant ({}): what grows is in the loop, the model or the library itself.{} `millpond watch` names the line.",
-                rate(b.base.growth), tried, lower.empty() ? "" : format(" Less with: {}.", lower));
+    return format("Memory grows by {}; {} it does not ({}): {} owns the growth.{}{}{}", rate(b.base.growth), culprit->done, rate(culprit->growth), culprit->owner,
+                  also.empty() ? "" : format(" The growth also stops with: {}.", also), line_of(b), culprit->next.empty() ? "" : " " + culprit->next);
+  if (tried.empty()) return format("Memory grows by {}, and no variant could be tried.{}", rate(b.base.growth), line_of(b));
+  return format("Memory grows by {} in every variant ({}): what grows is in the loop, the model or the library itself.{}{}", rate(b.base.growth), tried,
+                lower.empty() ? "" : format(" Less with: {}.", lower), b.line.empty() ? " `millpond watch` says more." : line_of(b));
 }
 
 std::string bisect_text(const Bisection& b, const TextStyle& style) {
   Table table({"<variant", "growth", "rounds", "<verdict", "<what was done"});
   const auto row = [&](const VariantRun& v) {
     const std::string name = v.name.empty() ? "as it is" : v.name;
-    if (!v.not_run.empty()) return table.add({name, "-", "-", "left out", v.not_run});
+    if (!v.not_run.empty()) return;
     if (!v.no_answer.empty()) return table.add({name, "-", v.growth.periods ? std::to_string(v.growth.periods) : "-", "no answer", shown(v.no_answer, 200)});
     std::string verdict(to_string(v.kind));
     if (!v.name.empty()) {
@@ -87,7 +103,8 @@ std::string bisect_text(const Bisection& b, const TextStyle& style) {
   };
   row(b.base);
   for (const VariantRun& v : b.variants) row(v);
-  return table.text(style.width, 2) + "\n" + wrapped(bisect_sentence(b), style.width, 0, 0);
+  const std::string untried = left_out(b);
+  return table.text(style.width, 2) + (untried.empty() ? "" : "  " + wrapped(untried, style.width, 2, 2)) + "\n" + wrapped(bisect_sentence(b), style.width, 0, 0);
 }
 
 Json bisect_json(const Bisection& b) {
@@ -113,7 +130,7 @@ Json bisect_json(const Bisection& b) {
   Json variants = Json::array();
   for (const VariantRun& v : b.variants) variants.push_back(one(v));
   const VariantRun* culprit = grows(b.base) ? b.culprit() : nullptr;
-  return {{"sentence", bisect_sentence(b)}, {"grows", grows(b.base)}, {"removed_by", culprit ? Json(culprit->name) : Json()}, {"base", one(b.base)}, {"variants", variants}};
+  return {{"sentence", bisect_sentence(b)}, {"grows", grows(b.base)}, {"removed_by", culprit ? Json(culprit->name) : Json()}, {"line", b.line.empty() ? Json() : Json(b.line)}, {"base", one(b.base)}, {"variants", variants}};
 }
 
 }  // namespace millpond::report

@@ -43,6 +43,7 @@ bool grows(const VariantRun& run);
 struct Bisection {
   VariantRun base;
   std::vector<VariantRun> variants;
+  std::string line;  // that the program as it is was blamed for: "train.py:41 in f"; empty: none
   /// The first variant that takes the growth away, or null.
   const VariantRun* culprit() const;
 };

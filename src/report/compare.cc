@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
+#include <tuple>
 
 #include "base/format.h"
 #include "report/moment.h"
 #include "report/text.h"
+#include "verdict/numbers.h"
 
 namespace millpond::report {
 namespace {
@@ -26,7 +29,7 @@ const Finding* growth_of(const Run& r) {
 }
 
 std::string rate_text(const Finding* f) {
-  return f ? format("{} per {}", to_bytes(f->bytes_per_unit), to_string(f->unit)) : "none";
+  return f ? f->each.empty() ? format("{} per {}", to_bytes(f->bytes_per_unit), verdict::noun_of(f->unit)) : format("{} {}", to_bytes(f->bytes_per_unit), f->each) : "none";
 }
 
 std::string peak_sentence(Bytes before, Bytes after) {
@@ -54,56 +57,85 @@ std::string lines_of(const PlaceDifference& d) {
   return format("{}:{}", file, std::max(d.before, d.after));
 }
 
-using Key = std::pair<std::string, int>;
+/// A place that holds memory at the peak of one run.
 struct Held {
-  std::string function;
+  std::string file, function, text;  // text of the line, where it is known
+  int line = 0;                      // 0: not the user's; its lines say nothing to anybody
   double bytes = 0;
 };
-std::map<Key, Held> held_at_peak(const Evidence& e) {
-  std::map<Key, Held> held;
+std::vector<Held> held_at_peak(const Evidence& e, const SourceLine& source) {
   const std::optional<Moment> peak = peak_moment(e);
-  if (!peak) return held;
+  if (!peak) return {};
+  std::map<std::tuple<std::string, std::string, int>, Held> held;
   for (const PlaceBytes& row : places_at(e, *peak->mark).rows) {
     if (row.bytes.value <= 0) continue;
-    // Places that are not the user's go by function: their lines say nothing to anybody.
-    Held& h = held[{row.user ? row.place.file : row.place.file + "|" + row.place.function, row.user ? row.place.line : 0}];
-    h.function = row.place.function;
+    const int line = row.user ? row.place.line : 0;
+    Held& h = held[{row.place.file, row.user ? "" : row.place.function, line}];
+    h.file = row.place.file, h.function = row.place.function, h.line = line;
     h.bytes += double(row.bytes.value);
+    if (row.user && source && h.text.empty()) h.text = source(row.place.file, line);
   }
-  return held;
+  std::vector<Held> list;
+  for (auto& [key, h] : held) {
+    const size_t from = std::min(h.text.find_first_not_of(" \t"), h.text.size());
+    h.text.erase(0, from);
+    list.push_back(std::move(h));
+  }
+  return list;
+}
+
+/// A file as it is called wherever it lies: installed packages by their own folders, all others by their name.
+std::string name_of_file(const std::string& file) {
+  for (const std::string_view folder : {"/site-packages/", "/dist-packages/"})
+    if (const size_t at = file.rfind(folder); at != file.npos) return file.substr(at + folder.size());
+  return file.substr(file.rfind('/') + 1);
+}
+
+/// Takes pairs with the same key out of both lists, in the order that `before` gives to those of one key.
+template <class Key, class Before>
+void pair_by(std::vector<Held>& a, std::vector<Held>& b, Key key, Before before, std::vector<PlaceDifference>& list) {
+  using Group = std::pair<std::vector<const Held*>, std::vector<const Held*>>;
+  std::map<std::remove_cvref_t<decltype(*key(Held{}))>, Group> groups;
+  for (const Held& h : a)
+    if (const auto k = key(h)) groups[*k].first.push_back(&h);
+  for (const Held& h : b)
+    if (const auto k = key(h)) groups[*k].second.push_back(&h);
+  std::vector<const Held*> paired;
+  for (auto& [k, group] : groups) {
+    for (std::vector<const Held*>* side : {&group.first, &group.second})
+      std::ranges::stable_sort(*side, [&](const Held* x, const Held* y) { return before(*x, *y); });
+    for (size_t i = 0; i < std::min(group.first.size(), group.second.size()); ++i) {
+      const Held &x = *group.first[i], &y = *group.second[i];
+      list.push_back({y.file, y.function, x.line, y.line, x.bytes, y.bytes});
+      paired.push_back(&x), paired.push_back(&y);
+    }
+  }
+  std::ranges::sort(paired);
+  for (std::vector<Held>* side : {&a, &b}) {
+    std::vector<Held> rest;
+    for (Held& h : *side)
+      if (!std::ranges::binary_search(paired, &h)) rest.push_back(std::move(h));
+    *side = std::move(rest);
+  }
 }
 
 }  // namespace
 
-std::vector<PlaceDifference> differences(const Evidence& before, const Evidence& after) {
-  std::map<Key, Held> a = held_at_peak(before), b = held_at_peak(after);
+std::vector<PlaceDifference> differences(const Evidence& before, const Evidence& after, const SourceLine& source_before, const SourceLine& source_after) {
+  std::vector<Held> a = held_at_peak(before, source_before), b = held_at_peak(after, source_after);
   std::vector<PlaceDifference> list;
-  const auto file_of = [](const Key& k) { return k.first.substr(0, k.second > 0 ? k.first.npos : k.first.rfind('|')); };
-  for (auto at = a.begin(); at != a.end();) {
-    const auto same = b.find(at->first);
-    if (same == b.end()) {
-      ++at;
-      continue;
-    }
-    list.push_back({file_of(at->first), at->second.function, at->first.second, at->first.second, at->second.bytes, same->second.bytes});
-    b.erase(same);
-    at = a.erase(at);
-  }
+  using Words = std::tuple<std::string, std::string, std::string>;
+  using Found = std::optional<Words>;
+  const auto by_line = [](const Held& x, const Held& y) { return x.line < y.line; };
+  const auto by_size = [](const Held& x, const Held& y) { return x.bytes > y.bytes; };
+  // The text of a line is the line, wherever its file lies now and whatever its number has become. Where the text is not known, the number stands for it.
+  pair_by(a, b, [](const Held& h) { return h.text.empty() ? Found() : Found({h.file, h.function, h.text}); }, by_line, list);
+  pair_by(a, b, [](const Held& h) { return h.text.empty() ? Found() : Found({name_of_file(h.file), h.function, h.text}); }, by_line, list);
+  pair_by(a, b, [](const Held& h) { return h.text.empty() ? Found({h.file, h.function, std::to_string(h.line)}) : Found(); }, by_line, list);
   // What is left of a function on both sides, largest with largest.
-  using Left = std::vector<std::pair<Key, Held>>;
-  std::map<std::pair<std::string, std::string>, std::pair<Left, Left>> left;
-  for (const auto& [key, held] : a) left[{file_of(key), held.function}].first.emplace_back(key, held);
-  for (const auto& [key, held] : b) left[{file_of(key), held.function}].second.emplace_back(key, held);
-  for (auto& [place, sides] : left) {
-    for (Left* side : {&sides.first, &sides.second})
-      std::ranges::stable_sort(*side, std::ranges::greater{}, [](const auto& e) { return e.second.bytes; });
-    for (size_t i = 0; i < std::max(sides.first.size(), sides.second.size()); ++i) {
-      PlaceDifference d{place.first, place.second, 0, 0, 0, 0};
-      if (i < sides.first.size()) d.before = sides.first[i].first.second, d.bytes_before = sides.first[i].second.bytes;
-      if (i < sides.second.size()) d.after = sides.second[i].first.second, d.bytes_after = sides.second[i].second.bytes;
-      list.push_back(d);
-    }
-  }
+  pair_by(a, b, [](const Held& h) { return Found({name_of_file(h.file), h.function, ""}); }, by_size, list);
+  for (const Held& h : a) list.push_back({h.file, h.function, h.line, 0, h.bytes, 0});
+  for (const Held& h : b) list.push_back({h.file, h.function, 0, h.line, 0, h.bytes});
   std::ranges::stable_sort(list, std::ranges::greater{}, [](const PlaceDifference& d) { return std::fabs(d.difference()); });
   return list;
 }
@@ -143,7 +175,7 @@ std::string compare_text(const Run& a, const Run& b, const TextStyle& style, int
   table.add({"seconds", format("{:.1f}", a.evidence->seconds), format("{:.1f}", b.evidence->seconds), change(a.evidence->seconds, b.evidence->seconds)});
   out += table.text(style.width);
 
-  const std::vector<PlaceDifference> list = differences(*a.evidence, *b.evidence);
+  const std::vector<PlaceDifference> list = differences(*a.evidence, *b.evidence, a.source, b.source);
   Table places({"before", "now", "difference", "<line", "<function"});
   const double least = 0.002 * double(std::max(a.evidence->peak_rss, b.evidence->peak_rss).value);
   for (const PlaceDifference& d : list) {
@@ -162,7 +194,7 @@ Json compare_json(const Run& a, const Run& b, int limit) {
     return j;
   };
   Json places = Json::array();
-  for (const PlaceDifference& d : differences(*a.evidence, *b.evidence)) {
+  for (const PlaceDifference& d : differences(*a.evidence, *b.evidence, a.source, b.source)) {
     if (limit-- <= 0) break;
     places.push_back({{"file", d.file}, {"function", d.function}, {"line_before", d.before > 0 ? Json(d.before) : Json()},
                       {"line_after", d.after > 0 ? Json(d.after) : Json()}, {"bytes_before", d.bytes_before}, {"bytes_after", d.bytes_after}});

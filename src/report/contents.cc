@@ -89,8 +89,8 @@ void answer_early(RunContents& run) {
   if (rounds >= kEnoughRounds) return;
   run.verdict = {};
   run.verdict.kind = verdict::Kind::kUnsure;
-  run.verdict.sentence = format("Too early to tell: the program has run for {}, and {} of its loop {} been seen.", verdict::duration(run.seconds()),
-                                rounds == 0 ? "no round" : rounds == 1 ? "one round" : format("{} rounds", rounds), rounds > 1 ? "have" : "has");
+  run.verdict.sentence = format("Watching… {}: too early to tell.", rounds == 0 ? format("{} so far, and no round of its loop yet", verdict::duration(run.seconds()))
+                                                                             : format("{} and {} of its loop so far", verdict::duration(run.seconds()), verdict::counted(double(rounds), "round")));
 }
 
 Bytes end_rss(const verdict::Evidence& e) {

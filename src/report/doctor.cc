@@ -6,6 +6,8 @@
 
 #include "base/format.h"
 #include "report/text.h"
+#include "verdict/sentence.h"
+#include "verdict/threads.h"
 
 namespace millpond::report {
 namespace {
@@ -34,13 +36,6 @@ double number(const runfile::Meta& meta, const char* key) {
   return runfile::number(meta, key).value_or(0);
 }
 
-std::string duration(double s) {
-  if (s < 120) return format("{:.0f} s", s);
-  if (s < 7200) return format("{:.0f} min", s / 60);
-  if (s < 172800) return format("{:.1f} h", s / 3600);
-  return format("{:.1f} days", s / 86400);
-}
-
 std::string place_text(const verdict::Place& p) {
   std::string text = format("{}:{}", shown(p.file, 200), p.line);
   if (!p.function.empty()) text += format(" in {}", shown(p.function, 120));
@@ -55,10 +50,12 @@ class Page {
     const std::string text = shown(value);
     text_ += style_.color ? format("{}{}\033[0m\n", color, text) : text + "\n";
   }
-  void line(const char* label, const std::string& value) {
+  /// With `most`, what does not fit in so many lines is left out and said to be.
+  void line(const char* label, const std::string& value, size_t most = 0) {
     if (value.empty()) return;
     const std::string head = format("  {:<9} ", label);
-    text_ += (style_.color ? format("\033[2m{}\033[0m", head) : head) + wrapped(shown_lines(value), style_.width, 12, 12);
+    const std::string text = clipped(head + wrapped(shown_lines(value), style_.width, 12, 12), most, style_.width);
+    text_ += style_.color ? format("\033[2m{}\033[0m{}", head, text.substr(head.size())) : text;
   }
   void plain(const std::string& text) { text_ += text; }
   std::string take() { return std::move(text_); }
@@ -68,24 +65,24 @@ class Page {
   std::string text_;
 };
 
-void gpu_lines(Page& page, const Evidence& e) {
-  constexpr int kMost = 8;
+void gpu_lines(Page& page, const Evidence& e, int most, bool notes) {
   int shown_devices = 0, left = 0;
   bool untold = false;
   for (const verdict::Gpu& gpu : e.gpus) {
     std::vector<double> bytes;
     for (const auto& [t, value] : gpu.told()) bytes.push_back(value);
     if (bytes.empty() || gpu.by_tree_peak == Bytes{}) continue;  // one that the program does not use
-    if (++shown_devices > kMost) {
+    if (++shown_devices > most) {
       ++left;
       continue;
     }
     page.line(format("gpu {}", gpu.device).c_str(),
-              format("{}: {} {} at most of {}; first {}, last {}  {}", gpu.name, gpu.whole() ? "all programs" : "program", gpu.whole() ? gpu.used_peak : *gpu.by_tree_peak, gpu.total,
+              format("{}: {} {} at most of {}; first {}, last {}  {}", shown(gpu.name, 40), gpu.whole() ? "all programs" : "program", gpu.whole() ? gpu.used_peak : *gpu.by_tree_peak, gpu.total,
                      to_bytes(bytes.front()), to_bytes(bytes.back()), sparkline(bytes, 12)));
     untold = untold || gpu.whole();
   }
-  if (left) page.line("", format("and {} GPUs more", left));
+  if (!notes) return;
+  if (left) page.line("", format("and {} more", verdict::counted(left, "GPU")));
   if (untold) page.line("", "how much of it is this program's the driver does not tell here");
   if (shown_devices) page.line("", "totals from the driver: what grows on a GPU is not told by line");
 }
@@ -131,8 +128,14 @@ double Explained::share() const { return resident.value ? double(all().value) / 
 std::optional<Explained> explained(const Evidence& e, const runfile::Meta& meta) {
   for (auto m = e.marks.rbegin(); m != e.marks.rend(); ++m) {
     if (m->sites.empty() || !m->rss || m->kind == "end") continue;  // at its end a program has given much back
-    Explained x{*m->rss, {}, {}, m->heap_free.value_or(Bytes{}), to_bytes(number(meta, "file_rss"))};
-    for (const verdict::SiteState& s : m->sites) x.with_line += s.bytes;
+    Explained x{*m->rss, {}, {}, m->heap_free.value_or(Bytes{}), to_bytes(number(meta, "file_rss")), 0};
+    double variance = 0;
+    for (const verdict::SiteState& s : m->sites) {
+      x.with_line += s.bytes;
+      const double error = sampling_error(s.bytes, s.blocks, e.sampling_interval);
+      variance += error * error;
+    }
+    x.with_line_error = std::sqrt(variance);
     const Bytes told = m->heap_in_use.value_or(Bytes{}) + m->heap_mapped.value_or(Bytes{}) + m->python_arenas.value_or(Bytes{});
     x.in_use = std::max(told, x.with_line);
     return x;
@@ -150,28 +153,111 @@ std::string sparkline(const std::vector<double>& values, int width) {
     columns.push_back(*std::max_element(values.begin() + long(from), values.begin() + long(to)));
   }
   const auto [least, most] = std::minmax_element(columns.begin(), columns.end());
+  // The whole height is at least a quarter of the highest value: the noise of a flat run stays noise, and what is level lies in the middle.
+  constexpr double kLeastHeight = 0.25;
+  const double middle = (*least + *most) / 2, height = std::max(*most - *least, kLeastHeight * std::fabs(*most));
   std::string text;
-  // what moves by less than a hundredth is drawn flat
-  const double base = *least, span = *most - *least;
-  for (double v : columns) text += span <= 0.01 * std::fabs(*most) ? kBars[3] : kBars[std::clamp(int((v - base) / span * 7.999), 0, 7)];
+  for (double v : columns) text += kBars[height > 0 ? std::clamp(int(((v - middle) / height + 0.5) * 7.999), 0, 7) : 3];
   return text;
 }
 
-std::string doctor_text(const Evidence& e, const Verdict& v, const runfile::Meta& meta, const TextStyle& style) {
-  Page page(style);
+namespace {
+
+std::string title_of(const Verdict& v) {
+  if (v.too_short) return "millpond: TOO SHORT TO JUDGE";
   std::string kind(to_string(v.kind));
   std::transform(kind.begin(), kind.end(), kind.begin(), [](char c) { return char(std::toupper(c)); });
-  page.title(format("millpond: {}", kind), color_of(v.kind));
-  page.plain("  " + wrapped(shown_lines(v.sentence), style.width, 2, 2));
+  return format("millpond: {}", kind);
+}
+
+const verdict::Mark* last_round(const Evidence& e) {
+  const auto round = std::find_if(e.marks.rbegin(), e.marks.rend(), [](const verdict::Mark& m) { return m.period && m.rss && m.kind != "timer"; });
+  return round == e.marks.rend() ? nullptr : &*round;
+}
+
+/// Resident memory over the run, and its peak: the kernel's high-water mark, beside the highest that was sampled where the two differ.
+std::string memory_text(const Evidence& e) {
   std::vector<double> series;
   for (const verdict::OsPoint& p : e.os)
     if (p.rss && p.rss->value > 0) series.push_back(double(p.rss->value));
-  if (!series.empty())
-    page.line("memory", format("{}  {} at the start, peak {}, {} at the end ({})", sparkline(series, 24), to_bytes(series.front()), e.peak_rss,
-                               to_bytes(series.back()), duration(e.seconds)));
+  if (series.empty()) return "";
+  constexpr double kWorthNaming = 1.01;
+  const bool higher = e.sampled_peak.value > 0 && double(e.peak_rss.value) > kWorthNaming * double(e.sampled_peak.value);
+  // At its very end a program has been taken down: its last round tells more.
+  const verdict::Mark* round = last_round(e);
+  return format("{}  {} to {} {}, peak {}{}, {}", sparkline(series, 24), to_bytes(series.front()), round ? *round->rss : to_bytes(series.back()),
+                !round ? "at the end" : round->kind == "epoch" ? "in the last epoch" : "in the last round", e.peak_rss,
+                higher ? format(" (highest that was sampled: {})", e.sampled_peak) : "", verdict::duration(e.seconds)) +
+         (e.tree_peak ? format("\nwith its children {} at most, of what was sampled", *e.tree_peak) : "");
+}
+
+/// "C14: the list keeps ...", or the kind where the cause has no name.
+std::string finding_title(const Finding& f) {
+  return format("{}{}{}", to_string(f.kind), f.cause.empty() ? "" : " " + f.cause, f.title.empty() ? "" : ": " + f.title);
+}
+
+/// What the forecast says is in a row of its own, so the sentence need not say it too.
+std::string without_forecast(const Verdict& v) {
+  const std::string last = v.findings.empty() ? "" : verdict::forecast_words(v.findings.front());
+  std::string text = v.sentence;
+  if (!last.empty() && text.ends_with(" " + last)) text.resize(text.size() - last.size() - 1);
+  return text;
+}
+
+/// What the screen has room for beside the file's name, which whoever prints this puts below it, and an empty line above.
+constexpr long kScreen = 22;
+
+/// How many lines each part may take; the rest is there with -v.
+struct Room {
+  size_t sentence, fix, forecast, others, remarks, gpus;
+};
+constexpr Room kRooms[] = {{4, 5, 2, 2, 2, 2}, {4, 5, 2, 1, 1, 1}, {3, 4, 2, 0, 1, 0}, {3, 3, 1, 0, 1, 0}};
+
+std::string answer_text(const Evidence& e, const Verdict& v, const runfile::Meta& meta, const TextStyle& style, const Room& room) {
+  Page page(style);
+  page.title(title_of(v), color_of(v.kind));
+  page.plain(clipped("  " + wrapped(shown_lines(without_forecast(v)), style.width, 2, 2), room.sentence, style.width));
+  page.line("memory", memory_text(e), 3);
+  page.line("program", ending(e), 2);
+  gpu_lines(page, e, int(room.gpus), room.gpus > 1);
+  if (!v.would_settle.empty() && v.sentence.find(v.would_settle) == v.sentence.npos) page.line("to settle", v.would_settle, 1);
+  const auto first = std::ranges::find_if(v.findings, &Finding::sets_verdict);
+  if (first != v.findings.end()) {
+    const Finding& f = *first;
+    page.plain("\n");
+    if (f.blame) {
+      const std::string place = format("{}:{}{}", short_path(f.blame->file, 44), f.blame->line, f.blame->function.empty() ? "" : " in " + shown(f.blame->function, 28));
+      page.line("line", place + (f.blame->snippet.empty() ? "" : "\n    " + shown(f.blame->snippet, size_t(std::max(20, style.width - 17)))), 2);
+    }
+    page.line("fix", f.fix, room.fix);
+    page.line("forecast", verdict::forecast_words(f), room.forecast);
+    std::string others;
+    for (const Finding& other : v.findings)
+      if (&other != &f && other.sets_verdict) others += (others.empty() ? "" : "; ") + finding_title(other);
+    if (room.others) page.line("also", others, room.others);
+  }
+  if (meta.count("remarks")) page.line("not seen", meta.at("remarks"), room.remarks);
+  return page.take();
+}
+
+}  // namespace
+
+std::string doctor_text(const Evidence& e, const Verdict& v, const runfile::Meta& meta, const TextStyle& style) {
+  if (!style.verbose) {
+    std::string text;
+    for (const Room& room : kRooms) {
+      text = answer_text(e, v, meta, style, room);
+      if (std::ranges::count(text, '\n') <= kScreen) break;
+    }
+    return text;
+  }
+  Page page(style);
+  page.title(title_of(v), color_of(v.kind));
+  page.plain("  " + wrapped(shown_lines(without_forecast(v)), style.width, 2, 2));
+  page.line("memory", memory_text(e));
   page.line("program", ending(e));
-  gpu_lines(page, e);
-  if (!v.would_settle.empty()) page.line("to settle", v.would_settle);
+  gpu_lines(page, e, 8, true);
+  if (!v.would_settle.empty() && v.sentence.find(v.would_settle) == v.sentence.npos) page.line("to settle", v.would_settle);
   bool small = false;
   for (const Finding& f : v.findings) {
     if (!f.sets_verdict) {
@@ -179,21 +265,19 @@ std::string doctor_text(const Evidence& e, const Verdict& v, const runfile::Meta
       continue;
     }
     page.plain("\n");
-    page.title(format("  {}{}{}", to_string(f.kind), f.cause.empty() ? "" : " " + f.cause, f.title.empty() ? "" : ": " + f.title), color_of(f.kind));
+    page.title("  " + finding_title(f), color_of(f.kind));
     if (f.bytes_per_unit > 0)
-      page.line("rate", format("{} per {} ({} to {}), seen over {:.0f}, {} in all", to_bytes(f.bytes_per_unit), to_string(f.unit),
-                               to_bytes(std::max(0.0, f.bytes_per_unit_range.low)), to_bytes(f.bytes_per_unit_range.high), f.units_seen, f.total));
+      page.line("rate", format("{} {} ({} to {}), seen over {}, {} in all", to_bytes(f.bytes_per_unit), verdict::each(f),
+                               to_bytes(std::max(0.0, f.bytes_per_unit_range.low)), to_bytes(f.bytes_per_unit_range.high), verdict::seen_over(f), f.total));
     if (f.blame) page.line("line", place_text(*f.blame) + (f.blame->snippet.empty() ? "" : "\n    " + shown(f.blame->snippet, 200)));
     page.line("held by", f.holder);
     for (size_t i = 0; i < f.evidence.size(); ++i) page.line(i == 0 ? "because" : "", f.evidence[i]);
     page.line("fix", f.fix);
-    if (f.forecast)
-      page.line("forecast", format("{} of {} in {} ({} to {}){}", f.forecast->bytes, f.forecast->limit, duration(f.forecast->seconds),
-                                   duration(f.forecast->seconds_range.low), duration(f.forecast->seconds_range.high),
-                                   f.forecast->unit_index ? format(", {} {:.0f}", to_string(f.unit), *f.forecast->unit_index) : ""));
-    std::string threads;
-    for (const std::string& t : f.threads) threads += (threads.empty() ? "" : ", ") + t;
-    page.line("others", threads);
+    page.line("forecast", verdict::forecast_words(f));
+    for (size_t i = 0; i < f.threads.size(); ++i) {
+      const std::string address = verdict::thread_address(f.threads[i]);
+      page.line(i == 0 ? "others" : "", address.empty() ? f.threads[i] : address);
+    }
     page.line("sure", format("{:.0f} %", f.confidence * 100));
   }
   if (small) {
@@ -206,13 +290,13 @@ std::string doctor_text(const Evidence& e, const Verdict& v, const runfile::Meta
   page.plain("\n");
   if (const std::optional<Explained> x = explained(e, meta))
     page.line("explained", format("{} of {} ({:.1f} %): in use {} ({} of it with its line), free in the allocator {}, files {}", x->all(), x->resident,
-                                  x->share() * 100, x->in_use, std::min(x->in_use, x->with_line), x->free, x->files));
+                                  x->share() * 100, x->in_use, with_error(std::min(x->in_use, x->with_line), x->with_line_error), x->free, x->files));
   const double cost = number(meta, "overhead.probe_cpu_s") + e.agent_seconds;
   const bool sampled = meta.contains("sampling.samples");  // not by the engine: it knows
   if (sampled)
-    page.line("measured", format("{:.0f} samples, one for about {}; probe and agent {:.2f} s ({:.1f} % of the time), collector {:.2f} s beside it{}",
-                               number(meta, "sampling.samples"), to_bytes(e.sampling_interval), cost, e.seconds > 0 ? 100 * cost / e.seconds : 0,
-                               number(meta, "overhead.collector_cpu_s"), e.dropped ? format("; {} records lost", e.dropped) : ""));
+    page.line("measured", format("{}, one for about {}; probe and agent {:.2f} s ({:.1f} % of the time), collector {:.2f} s beside it{}",
+                               verdict::counted(number(meta, "sampling.samples"), "sample"), to_bytes(e.sampling_interval), cost, e.seconds > 0 ? 100 * cost / e.seconds : 0,
+                               number(meta, "overhead.collector_cpu_s"), e.dropped ? format("; {} lost", verdict::counted(double(e.dropped), "record")) : ""));
   if (meta.count("remarks")) page.line("not seen", meta.at("remarks"));
   return page.take();
 }
@@ -226,9 +310,17 @@ nlohmann::ordered_json doctor_json(const Evidence& e, const Verdict& v, const ru
   j["program"] = {{"command", e.command}, {"exit_code", e.exit_code ? Json(*e.exit_code) : Json()}, {"signal", e.signal ? Json(*e.signal) : Json()}};
   j["seconds"] = e.seconds;
   j["peak_rss"] = e.peak_rss.value;
+  j["sampled_peak"] = e.sampled_peak.value;
+  j["tree_peak"] = e.tree_peak ? Json(e.tree_peak->value) : Json();
   j["baseline_rss"] = e.baseline_rss.value;
+  const verdict::Mark* round = last_round(e);
+  j["last_round_rss"] = round ? Json(round->rss->value) : Json();  // before the program was taken down
   const std::optional<Explained> x = explained(e, meta);
   j["explained_share"] = x ? Json(x->share()) : Json();
+  // The parts as they were measured, none of them cut: what they have too much together they count twice.
+  if (x)
+    j["explained"] = {{"resident", x->resident.value}, {"in_use", x->in_use.value}, {"with_line", x->with_line.value}, {"with_line_error", x->with_line_error},
+                      {"free", x->free.value}, {"files", x->files.value}, {"overlap", std::max<int64_t>(0, (x->in_use + x->free + x->files).value - x->resident.value)}};
   const double probe = number(meta, "overhead.probe_cpu_s"), agent = e.agent_seconds;
   j["overhead"] = {{"probe_cpu_s", probe},
                    {"agent_s", agent},
@@ -256,6 +348,12 @@ nlohmann::ordered_json doctor_json(const Evidence& e, const Verdict& v, const ru
                          {"seen", p.seen}, {"spaces", std::move(spaces)}});
   }
   j["processes"] = std::move(processes);
+  // Notches in the curve that are ours: gc.collect and malloc_trim, called in the program.
+  Json trims = Json::array();
+  for (const verdict::Probe& p : e.probes)
+    trims.push_back({{"t", p.t}, {"period", p.period}, {"before", p.rss.value}, {"after_gc", p.after_gc.value}, {"after_trim", p.after_trim.value}});
+  j["trims"] = std::move(trims);
+  if (v.too_short) j["too_short"] = true;
   if (!v.would_settle.empty()) j["would_settle"] = v.would_settle;
   if (meta.count("remarks")) j["not_seen"] = meta.at("remarks");
   return j;

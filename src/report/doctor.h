@@ -12,9 +12,10 @@ namespace millpond::report {
 struct TextStyle {
   bool color = false;
   int width = 100;
+  bool verbose = false;  // evidence, rates, other findings, advice, what was measured and how
 };
 
-/// One screen: the answer, the evidence, the fix, the forecast, what was measured and how.
+/// The answer, its line, the fix and the forecast, within 22 lines of 100 columns; with `verbose` also the evidence and what was measured and how.
 std::string doctor_text(const verdict::Evidence& evidence, const verdict::Verdict& verdict, const runfile::Meta& meta, const TextStyle& style);
 
 /// The object of `watch --json`, `check --json` and `report --json` (docs/doctor.md lists its fields).
@@ -28,6 +29,7 @@ std::string sparkline(const std::vector<double>& values, int width);
 /// stand for it.
 struct Explained {
   Bytes resident, in_use, with_line, free, files;
+  double with_line_error = 0;  // 95 %: it is sampled
   Bytes all() const;  // not more than is resident
   double share() const;
 };

@@ -11,6 +11,7 @@
 #include "events/wire.h"
 #include "report/accounts.h"
 #include "report/text.h"
+#include "verdict/case.h"
 
 namespace millpond::report {
 namespace {
@@ -71,16 +72,56 @@ double started(const RunContents& run) {
   return rest && !*rest ? double(timegm(&parts)) : 0;
 }
 
+namespace {
+
+/// Steps of TensorBoard: rounds of the program where it has some, otherwise milliseconds.
+class Steps {
+ public:
+  explicit Steps(const verdict::Evidence& e) {
+    const verdict::Periods periods = verdict::Case(e).periods;  // those the verdict was made by
+    if (periods.size() < 2 || periods.unit == verdict::Unit::kSecond) return;
+    bool rising = true;
+    for (size_t i = 1; i < periods.size(); ++i) rising = rising && periods.marks[i]->index > periods.marks[i - 1]->index;
+    for (size_t i = 0; i < periods.size(); ++i) rounds_.emplace_back(periods.marks[i]->t, rising ? periods.marks[i]->index : int64_t(i) + 1);
+  }
+  bool by_round() const { return !rounds_.empty(); }
+  /// The round in which a moment lies; what comes after the last one belongs to it.
+  int64_t at(double t) const {
+    if (rounds_.empty()) return int64_t(std::llround(t * 1000));
+    const auto round = std::ranges::lower_bound(rounds_, t - 1e-9, {}, &std::pair<double, int64_t>::first);
+    return round == rounds_.end() ? rounds_.back().second : round->second;
+  }
+
+ private:
+  std::vector<std::pair<double, int64_t>> rounds_;
+};
+
+}  // namespace
+
 std::string tensorboard_events(const RunContents& run) {
   const double start = started(run);
   events::EventFile file(start);
-  const auto step = [](double t) { return int64_t(std::llround(t * 1000)); };
+  const Steps steps(run.evidence);
+  // Of several moments in one round the last one stands for it.
+  const auto put = [&](const std::string& tag, size_t count, auto time, auto value) {
+    for (size_t i = 0; i < count; ++i)
+      if (i + 1 == count || steps.at(time(i + 1)) != steps.at(time(i))) file.scalar(tag, steps.at(time(i)), start + time(i), value(i));
+  };
+  std::vector<std::pair<double, double>> resident;
   for (const runfile::OsRow& r : run.os)
-    if (r.rss && r.rss->value > 0) file.scalar("memory/resident", step(r.t), start + r.t, double(r.rss->value));
+    if (r.rss && r.rss->value > 0) resident.emplace_back(r.t, double(r.rss->value));
+  if (steps.by_round()) {
+    for (const auto& [t, bytes] : resident) file.scalar("milliseconds/resident", int64_t(std::llround(t * 1000)), start + t, bytes);
+    resident.clear();
+    const verdict::Periods periods = verdict::Case(run.evidence).periods;
+    for (const verdict::Mark* m : periods.marks)
+      if (m->rss) resident.emplace_back(m->t, double(m->rss->value));
+  }
+  put("memory/resident", resident.size(), [&](size_t i) { return resident[i].first; }, [&](size_t i) { return resident[i].second; });
   const AccountTable table = grouped(accounts_over_time(run), kMostGroups);
-  for (size_t i = 0; i < table.t.size(); ++i)
-    for (const Account& a : table.accounts) file.scalar("accounts/" + shown(a.name, kLongestName), step(table.t[i]), start + table.t[i], double(a.bytes[i]));
-  // By round: the same place of each, so that runs of other speed lie on one another.
+  for (const Account& a : table.accounts)
+    put("accounts/" + shown(a.name, kLongestName), table.t.size(), [&](size_t i) { return table.t[i]; }, [&](size_t i) { return double(a.bytes[i]); });
+  // Every kind of round by its own count, so that runs of other speed lie on one another.
   std::map<std::string, int64_t> last;
   for (const verdict::Mark& m : run.evidence.marks) {
     if (!m.period || !m.rss || m.kind == "timer") continue;
@@ -98,12 +139,47 @@ std::string tensorboard_events(const RunContents& run) {
   return file.take();
 }
 
+namespace {
+
+/// Round numbers from 0 to `most`, at most `wanted` and one: powers of two for bytes, otherwise 1, 2 and 5 times powers of ten.
+std::vector<double> ticks(double most, int wanted, bool bytes) {
+  double step = 1;
+  if (bytes)
+    while (step * wanted < most) step *= 2;
+  else
+    for (int i = 0; step * wanted < most; ++i) step *= i % 3 == 1 ? 2.5 : 2;  // 1, 2, 5, 10, ...
+  std::vector<double> all;
+  for (double at = 0; at <= most; at += step) all.push_back(at);
+  return all;
+}
+
+}  // namespace
+
 events::Picture plan_picture(const PlannedProgram& p, int width, int height) {
-  events::Picture picture(width, height, {0xf6, 0xf7, 0xf5});
+  constexpr events::Colour kGround{0xf6, 0xf7, 0xf5}, kInk{0x17, 0x21, 0x1e}, kFaint{0xdd, 0xe1, 0xdc};
+  events::Picture picture(width, height, kGround);
+  // Room for the labels of both axes, unless the picture is too small for any.
+  const bool axes = width >= 400 && height >= 200;
+  const int left_edge = axes ? 112 : 0, top_edge = axes ? 28 : 0, low_edge = height - (axes ? 40 : 0);
   const double calls = double(std::max<int64_t>(1, p.program.calls));
   const double high = 1.03 * double(std::max<int64_t>(1, std::max(p.program.planned.value, p.program.lower_bound.value)));
-  const auto x = [&](double call) { return int(std::clamp(call / calls, 0.0, 1.0) * width); };
-  const auto y = [&](double address) { return int((1 - std::clamp(address / high, 0.0, 1.0)) * height); };
+  const auto x = [&](double call) { return left_edge + int(std::clamp(call / calls, 0.0, 1.0) * (width - left_edge)); };
+  const auto y = [&](double address) { return top_edge + int((1 - std::clamp(address / high, 0.0, 1.0)) * (low_edge - top_edge)); };
+  if (axes) {
+    for (const double at : ticks(high, 6, true)) {
+      const std::string label = to_string(to_bytes(at));
+      picture.fill(left_edge, y(at), width, y(at) + 1, kFaint);
+      picture.text(left_edge - 8 - events::Picture::text_width(label), std::clamp(y(at) - 7, 0, low_edge - 14), label, kInk);
+    }
+    for (const double at : ticks(calls, 8, false)) {
+      const std::string label = format("{:.0f}", at);
+      const int centre = x(at);
+      picture.fill(centre, low_edge, centre + 1, low_edge + 5, kInk);
+      picture.text(std::min(centre - events::Picture::text_width(label) / 2, width - events::Picture::text_width(label)), low_edge + 8, label, kInk);
+    }
+    picture.text(4, 6, "bytes", kInk);
+    picture.text(4, low_edge + 22, "call", kInk);
+  }
   std::map<std::string, int64_t> sizes;
   for (const runfile::PlanBuffer& b : p.buffers) sizes[group_of(b.account)] += b.size.value;
   std::vector<std::pair<int64_t, std::string>> order;
@@ -121,7 +197,21 @@ events::Picture plan_picture(const PlannedProgram& p, int width, int height) {
     picture.fill(left, top, right - (right - left > 3), bottom - (bottom - top > 3), kPalette[colour[group_of(b.account)]]);
   }
   const int bound = y(double(p.program.lower_bound.value));
-  for (int at = 0; at < width; at += 12) picture.fill(at, bound, at + 7, bound + 1, {0x17, 0x21, 0x1e});
+  for (int at = left_edge; at < width; at += 12) picture.fill(at, bound, at + 7, bound + 1, kInk);
+  if (axes) {
+    picture.fill(left_edge - 1, top_edge, left_edge, low_edge, kInk);
+    picture.fill(left_edge - 1, low_edge, width, low_edge + 1, kInk);
+    // Which colour is whose, the largest first, as far as there is room.
+    int at = left_edge;
+    for (const auto& [size, group] : order) {
+      const std::string label = shown(group, 16);
+      const int wide = 26 + events::Picture::text_width(label);
+      if (at + wide > width) break;
+      picture.fill(at, 6, at + 14, 20, kPalette[colour[group]]);
+      picture.text(at + 18, 6, label, kInk);
+      at += wide;
+    }
+  }
   return picture;
 }
 

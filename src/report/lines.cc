@@ -59,7 +59,7 @@ std::string lines_text(const Evidence& e, const SourceLine& source, const TextSt
     Table table(head);
     for (; i < lines.rows.size() && lines.rows[i].place.file == file; ++i) {
       const PlaceBytes& row = lines.rows[i];
-      std::vector<std::string> cells{std::to_string(row.place.line), to_string(row.allocated), to_string(row.freed), to_string(row.bytes)};
+      std::vector<std::string> cells{std::to_string(row.place.line), to_string(row.allocated), to_string(row.freed), with_error(row.bytes, row.error)};
       if (!lines.unit.empty()) cells.push_back(std::fabs(row.per_period.value_or(0)) < 1 ? "-" : signed_bytes(*row.per_period));
       const std::string text = source ? source(file, row.place.line) : "";
       cells.push_back(text.empty() ? format("(in {})", shown(row.place.function, 60)) : shown(text, 120));
@@ -80,6 +80,7 @@ Json lines_json(const Evidence& e, const SourceLine& source, int limit) {
                     {"allocated", row.allocated.value},
                     {"freed", row.freed.value},
                     {"held", row.bytes.value},
+                    {"held_error", row.error},
                     {"bytes_per_period", row.per_period ? Json(*row.per_period) : Json()},
                     {"source", source ? source(row.place.file, row.place.line) : ""}});
   return list;

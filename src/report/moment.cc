@@ -43,6 +43,14 @@ std::string choices(const Evidence& e) {
   return text;
 }
 
+/// Before the first or after the last that the program reached. Of those between not all are kept.
+bool beyond(const Evidence& e, const std::string& kind, int64_t index) {
+  int64_t least = INT64_MAX, most = INT64_MIN;
+  for (const Mark& m : e.marks)
+    if (m.kind == kind) least = std::min(least, m.index), most = std::max(most, m.index);
+  return index < least || index > most;
+}
+
 template <class Distance>
 const Mark* nearest(const Evidence& e, Distance distance) {
   const Mark* best = nullptr;
@@ -102,7 +110,7 @@ Moment find_moment(const Evidence& e, const std::string& at) {
     const Mark* m = nearest(e, [&](const Mark& k) {
       return k.kind == kind ? std::optional(std::fabs(double(k.index) - double(index))) : std::nullopt;
     });
-    if (!m) throw refused();
+    if (!m || beyond(e, kind, index)) throw refused();
     return told(m->index == index ? "then" : "nearest that was kept", *m);
   }
   const double seconds = std::strtod(at.c_str(), &rest);
@@ -134,6 +142,7 @@ Places places_at(const Evidence& e, const Mark& mark) {
     PlaceBytes& row = all.rows[place_of[size_t(s.site)]];
     row.bytes += s.bytes;
     row.blocks += s.blocks;
+    row.error = std::hypot(row.error, sampling_error(s.bytes, s.blocks, e.sampling_interval));
     all.sum += s.bytes;
     if (Bytes& most = largest[place_of[size_t(s.site)]]; s.bytes > most) {
       most = s.bytes;

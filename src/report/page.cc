@@ -524,7 +524,7 @@ PageJson page_document(const RunContents& before, const SourceLine& source_befor
   Json runs = Json::array();
   runs.push_back(page_run(before, source_before));
   runs.push_back(page_run(after, source_after));
-  const Run a{before.name, &before.evidence, &before.verdict}, b{after.name, &after.evidence, &after.verdict};
+  const Run a{before.name, &before.evidence, &before.verdict, source_before}, b{after.name, &after.evidence, &after.verdict, source_after};
   return document(std::move(runs), compare_json(a, b, int(kMostPlaces)), false);
 }
 

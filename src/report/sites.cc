@@ -126,14 +126,14 @@ std::string table_text(const Evidence& e, const Moment& moment, const TextStyle&
       rest += row.bytes, ++left;
       continue;
     }
-    std::vector<std::string> cells{to_string(row.bytes), per_cent(row.share), format("{:.0f}", row.blocks)};
+    std::vector<std::string> cells{with_error(row.bytes, row.error), per_cent(row.share), format("{:.0f}", row.blocks)};
     if (growth) cells.push_back(std::fabs(row.per_period.value_or(0)) < 1 ? "-" : signed_bytes(*row.per_period));
     cells.push_back(line_of(row.place.file, row.place.line, 44));
     cells.push_back(shown(row.place.function, 40) + (row.through.empty() ? "" : format(" > {}", shown(row.through, 40))));
     table.add(std::move(cells));
   }
   out += table.text(style.width);
-  if (left) out += format("  {} more places hold {} (--limit shows more)\n", left, rest);
+  if (left) out += format("  {} more places hold {} (--rows shows more)\n", left, rest);
   return out;
 }
 
@@ -148,6 +148,7 @@ Json table_json(const Evidence& e, const Moment& moment, int limit) {
                     {"user", row.user},
                     {"through", row.through},
                     {"bytes", row.bytes.value},
+                    {"bytes_error", row.error},
                     {"blocks", row.blocks},
                     {"share", row.share},
                     {"bytes_per_period", row.per_period ? Json(*row.per_period) : Json()}});

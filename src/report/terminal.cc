@@ -108,6 +108,9 @@ std::string plan_text(const RunContents& run) {
 
 std::string terminal_text(const RunContents& run, const TextStyle& style) {
   std::string out = doctor_text(run.evidence, run.verdict, run.meta, style);
+  if (!style.verbose && !run.engine) return out;
+  constexpr size_t kMostPlans = 6;
+  if (!style.verbose) return out + "\n" + rows_text("accounts", account_rows(run), style) + clipped(plan_text(run), kMostPlans, style.width);
   const std::string accounts = rows_text("accounts", account_rows(run), style), lines = rows_text("lines", line_rows(run.evidence), style), plan = plan_text(run);
   if (!out.ends_with("\n\n")) out += "\n";
   return out + accounts + lines + plan;

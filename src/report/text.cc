@@ -74,6 +74,40 @@ std::string signed_bytes(double bytes) {
   return (b.value > 0 ? "+" : "") + to_string(b);
 }
 
+double sampling_error(Bytes bytes, double blocks, double interval) {
+  if (interval <= 0 || blocks <= 0 || bytes.value <= 0) return 0;
+  const double size = double(bytes.value) / blocks, taken = -std::expm1(-size / interval);
+  if (size >= interval) return 0;
+  // Each block counts size / taken with probability `taken`: a sum over all of them varies by size^2 (1 - taken) / taken for each.
+  constexpr double kDeviations = 1.96;
+  return kDeviations * size * std::sqrt(blocks * (1 - taken) / taken);
+}
+
+std::string with_error(Bytes bytes, double error) {
+  constexpr double kWorthNaming = 0.005;
+  if (error < kWorthNaming * double(bytes.value)) return to_string(bytes);
+  return to_string(bytes) + " ± " + to_string(to_bytes(error));
+}
+
+std::string clipped(const std::string& lines, size_t most, int width) {
+  size_t at = 0;
+  for (size_t n = 0; n < most; ++n) {
+    at = lines.find('\n', at);
+    if (at == lines.npos || at + 1 == lines.size()) return lines;
+    ++at;
+  }
+  if (most == 0) return lines;
+  // The mark takes the place of words that would leave it no room.
+  std::string head = lines.substr(0, at - 1);
+  const size_t line = head.rfind('\n') + 1;
+  while (columns(std::string_view(head).substr(line)) + 4 > size_t(width)) {
+    const size_t space = head.rfind(' ');
+    if (space == head.npos || space < line || head.find_first_not_of(' ', line) > space) break;  // a single word
+    head.resize(head.find_last_not_of(' ', space) + 1);
+  }
+  return head + " ...\n";
+}
+
 std::string wrapped(const std::string& text, int width, int indent, int first_indent) {
   std::string out;
   size_t at = 0;

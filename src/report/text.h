@@ -24,6 +24,15 @@ std::string short_path(std::string_view path, size_t most);
 /// "+8.2 MiB", "-1.1 KiB", "0 B".
 std::string signed_bytes(double bytes);
 
+/// How far a sampled sum may be from the truth (95 %), where a block is taken with probability 1 - exp(-size / interval) and stands for its share: 0 for
+/// blocks so large that all are taken, and without sampling.
+double sampling_error(Bytes bytes, double blocks, double interval);
+/// "44.5 MiB ± 1.2 MiB"; without an error worth naming the amount alone.
+std::string with_error(Bytes bytes, double error);
+
+/// The first `most` lines; where more were there, the last one ends with "...", within `width`. 0: all.
+std::string clipped(const std::string& lines, size_t most, int width = 100);
+
 /// Words broken into lines of `width`, each after `indent` spaces; the first begins at column `first_indent`. Breaks in the text stay, and so does the
 /// indent of its own that a line has: code keeps its shape.
 std::string wrapped(const std::string& text, int width, int indent, int first_indent);

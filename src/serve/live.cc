@@ -35,7 +35,7 @@ std::string shell() {
   const auto put = [&](std::string_view mark, std::string_view text) {
     if (const size_t at = page.find(mark); at != page.npos) page.replace(at, mark.size(), text);
   };
-  put("<!--millpond:text-->", "Waiting for the first look at the program.");
+  put("<!--millpond:text-->", "Watching… the program has not been looked at yet.");
   put("millpond:title", "Millpond, live");
   return page;
 }

@@ -57,11 +57,22 @@ class Elsewhere(unittest.TestCase):
         self.assertIn("plan/train", " ".join(tags["images"] + tags["tensors"]))
         watched = EventAccumulator(os.path.join(self.at, "logs/leak"), size_guidance={"scalars": 0, "tensors": 0}).Reload()
         rss = self.query("leak", "SELECT rss FROM os_series WHERE rss > 0 ORDER BY t")
-        points = watched.Scalars("memory/resident")
+        points = watched.Scalars("milliseconds/resident")
         self.assertEqual(len(points), len(rss))
         for point, (value,) in zip(points, rss):
             self.assertAlmostEqual(point.value / value, 1, places=6)
         self.assertEqual([p.step for p in points], sorted(p.step for p in points))
+        # steps are the program's own epochs, from 0 as it prints them
+        rounds = self.query("leak", "SELECT \"index\", rss FROM marks WHERE kind = 'epoch' AND period ORDER BY t")
+        self.assertEqual(rounds[0][0], 0)
+        points = watched.Scalars("memory/resident")
+        self.assertEqual([p.step for p in points], [index for index, _ in rounds])
+        for point, (_, value) in zip(points, rounds):
+            self.assertAlmostEqual(point.value / value, 1, places=6)
+        for account in (tag for tag in watched.Tags()["scalars"] if tag.startswith("accounts/")):
+            steps = [p.step for p in watched.Scalars(account)]
+            self.assertEqual(steps, sorted(set(steps)), account)
+            self.assertLessEqual(steps[-1], rounds[-1][0])
         text = tensor_util.make_ndarray(watched.Tensors("verdict")[0].tensor_proto).item().decode()
         self.assertTrue(text.startswith("**leak** Memory grows by"), text)
 

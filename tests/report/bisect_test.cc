@@ -24,16 +24,22 @@ TEST_CASE("bisect: the first variant that takes the growth away owns it") {
   VariantRun out = ran("cpu", 0, verdict::Kind::kFlat);
   out.not_run = "no GPU here";
   b.variants.push_back(out);
+  out.name = "pipeline";
+  b.variants.push_back(out);
+  out.name = "validation", out.not_run = "no Keras in this program";
+  b.variants.push_back(out);
+  b.line = "project/train.py:12 in Keeper.add";
   CHECK(bisect_text(b, {}) ==
         "  variant                growth  rounds  verdict      what was done\n"
         "  as it is   8.00 MiB per epoch       8  leak         nothing\n"
         "  callbacks   102 KiB per epoch       8  growth gone  without callbacks\n"
         "  gc         7.90 MiB per epoch       8  leak         without gc\n"
         "  eager      4.00 MiB per epoch       8  lower        without eager\n"
-        "  cpu                         -       -  left out     no GPU here\n"
+        "  Left out: cpu, pipeline (no GPU here); validation (no Keras in this program).\n"
         "\n"
         "Memory grows by 8.00 MiB per epoch; without callbacks it does not (102 KiB per epoch): the callbacks\n"
-        "owns the growth.\n");
+        "owns the growth. The line is project/train.py:12 in Keeper.add.\n");
+  CHECK(bisect_json(b)["line"] == "project/train.py:12 in Keeper.add");
   CHECK(bisect_json(b)["removed_by"] == "callbacks");
   CHECK(bisect_json(b)["variants"][2]["effect"] == "lowers");
   CHECK(bisect_json(b)["variants"][3]["not_run"] == "no GPU here");

@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
+#include "base/format.h"
 #include "report/compare.h"
 #include "report/made_up.h"
 
@@ -46,6 +49,31 @@ TEST_CASE("compare: a line that moved within its function is the same place") {
   CHECK(moved->before == 5);
   CHECK(moved->after == 9);
   CHECK(moved->difference() == 0);
+}
+TEST_CASE("compare: a place is the same one in another folder and at another line, by its function and the text of its line") {
+  const verdict::Evidence before = made_up(8);
+  verdict::Evidence after = made_up(8);
+  for (verdict::Site& site : after.sites)
+    for (verdict::Frame& f : site.frames)
+      if (f.user) f.file = "/home/other/checkout/train.py", f.line += 30;
+  const auto text = [](int shift) { return [shift](const std::string&, int line) { return line - shift == 12 ? std::string("    self.kept.append(x)") : format("line {}", line - shift); }; };
+  const std::vector<PlaceDifference> list = differences(before, after, text(0), text(30));
+  CHECK(list.size() == 3);
+  for (const PlaceDifference& d : list) CHECK_MESSAGE(d.difference() == 0, d.file);
+  const auto kept = std::ranges::find(list, 12, &PlaceDifference::before);
+  REQUIRE(kept != list.end());
+  CHECK(kept->after == 42);
+}
+TEST_CASE("compare: of two lines of one function the text tells which is which, not the size") {
+  verdict::Evidence before = made_up(8), after = made_up(8);
+  for (verdict::Evidence* e : {&before, &after}) {
+    e->sites[1].frames = {user("work", 5)}, e->sites[2].frames = {user("work", 6)};
+  }
+  std::swap(after.sites[1].frames[0].line, after.sites[2].frames[0].line);  // two lines of the file changed places
+  const auto text = [](int first) { return [first](const std::string&, int line) { return line == first ? "model = build()" : line == 11 - first ? "cache = {}" : "other"; }; };
+  const std::vector<PlaceDifference> list = differences(before, after, text(5), text(6));
+  for (const PlaceDifference& d : list) CHECK(d.difference() == 0);
+  CHECK(std::ranges::any_of(list, [](const PlaceDifference& d) { return d.before == 5 && d.after == 6; }));
 }
 TEST_CASE("compare: as JSON") {
   const verdict::Evidence before = made_up(8), after = made_up(0);

@@ -8,9 +8,9 @@ using namespace millpond::report;
 using verdict::Kind;
 
 TEST_CASE("doctor: one screen with the answer, the line, and what was measured") {
-  const std::string text = doctor_text(made_up(8), verdict_of(Kind::kLeak, 8.0 * kMiB), {}, {});
+  const std::string text = doctor_text(made_up(8), verdict_of(Kind::kLeak, 8.0 * kMiB), {}, {.verbose = true});
   CHECK(text.starts_with("millpond: LEAK\n  Told by a test.\n"));
-  CHECK(text.find("  rate      8.00 MiB per epoch (7.20 MiB to 8.80 MiB), seen over 8, 64.0 MiB in all\n") != text.npos);
+  CHECK(text.find("  rate      8.00 MiB every epoch (7.20 MiB to 8.80 MiB), seen over 8 epochs, 64.0 MiB in all\n") != text.npos);
   CHECK(text.find("  line      project/a/train.py:12 in Keeper.on_epoch_end\n                self.kept.append(x)\n") != text.npos);
   CHECK(text.find('\033') == text.npos);
 }
@@ -25,7 +25,7 @@ TEST_CASE("doctor: words of strangers cannot reach the terminal") {
   f.blame = verdict::Place{"\033[31m.py", "f\n\033g", "x\033y", 3};
   v.advice.push_back({"what", "try \033c", f.blame});
   v.would_settle = "longer\033";
-  const std::string text = doctor_text(made_up(8), v, {{"remarks", "not \033 seen"}}, {});
+  const std::string text = doctor_text(made_up(8), v, {{"remarks", "not \033 seen"}}, {}) + doctor_text(made_up(8), v, {{"remarks", "not \033 seen"}}, {.verbose = true});
   CHECK(text.find('\033') == text.npos);
   for (const char c : text) CHECK((static_cast<unsigned char>(c) >= 0x20 || c == '\n'));
   CHECK(text.find("  fix       do\n              this?\n") != text.npos);

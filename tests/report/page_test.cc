@@ -227,16 +227,35 @@ TEST_CASE("plan picture: buffers are drawn where they lie") {
   const std::string a = plan_picture(engine().programs[0], 60, 40).png(), b = plan_picture(PlannedProgram{}, 60, 40).png();
   CHECK(a != b);
 }
+TEST_CASE("plan picture: both axes have numbers, and a colour is named by its group") {
+  // What differs from a picture without buffers lies in the chart and in the row of names above it: the room of the labels is the axes' alone.
+  PlannedProgram none = engine().programs[0];
+  none.buffers.clear();
+  const events::Picture with = plan_picture(engine().programs[0], 960, 480), without = plan_picture(none, 960, 480);
+  const auto ink = [](const events::Picture& p, int x, int y, int to_x, int to_y) {
+    int dark = 0;
+    for (int row = y; row < to_y; ++row)
+      for (int column = x; column < to_x; ++column) dark += p.at(column, row).red < 0x40;
+    return dark;
+  };
+  CHECK(ink(with, 0, 28, 104, 440) > 100);              // bytes, beside the chart
+  CHECK(ink(with, 112, 446, 960, 480) > 40);            // calls, below it
+  CHECK(ink(with, 0, 0, 100, 24) > 20);                 // what the first axis counts
+  CHECK(ink(with, 0, 460, 100, 480) > 20);              // and the second
+  CHECK(ink(with, 130, 0, 960, 24) > 20);               // names of colours
+  CHECK(ink(without, 130, 0, 960, 24) == 0);
+}
 
 TEST_CASE("terminal: accounts and lines with what they did over time, plain in a pipe") {
-  const std::string text = terminal_text(watched(), {});
+  const std::string text = terminal_text(watched(), {.verbose = true});
   CHECK(text.starts_with("millpond: LEAK\n"));
+  CHECK(terminal_text(watched(), {}) == doctor_text(watched().evidence, watched().verdict, watched().meta, {}));
   CHECK(text.find("  accounts  malloc, in use") != text.npos);
   CHECK(text.find("  lines     train.py:5 make_model") != text.npos);
   CHECK(text.find("train.py:12") != text.npos);
   CHECK(text.find("▁") != text.npos);
   CHECK(text.find('\033') == text.npos);
-  CHECK(terminal_text(watched(), {true, 100}).find("\033[36m") != std::string::npos);
+  CHECK(terminal_text(watched(), {true, 100, true}).find("\033[36m") != std::string::npos);
 }
 TEST_CASE("terminal: the plan of an engine's run, with its peak") {
   const std::string text = terminal_text(engine(), {});

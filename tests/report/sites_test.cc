@@ -25,10 +25,10 @@ TEST_CASE("table: the lines that hold the memory at the peak, with share and gro
   const verdict::Evidence e = made_up();
   CHECK(table_text(e, *peak_moment(e), {}, 20) ==
         "Alive at the peak, epoch 10 (280 MiB resident): 210 MiB in sampled blocks\n"
-        "     bytes   share  blocks  each epoch  line                       function\n"
-        "   100 MiB  47.6 %      20           -  project/a/train.py:5       make_model > add_weight\n"
-        "  80.0 MiB  38.1 %      80   +8.00 MiB  project/a/train.py:12      <listcomp>\n"
-        "  30.0 MiB  14.3 %     300           -  /usr/lib/libtensorflow.so  Allocate\n");
+        "                bytes   share  blocks  each epoch  line                       function\n"
+        "              100 MiB  47.6 %      20           -  project/a/train.py:5       make_mode...add_weight\n"
+        "             80.0 MiB  38.1 %      80   +8.00 MiB  project/a/train.py:12      <listcomp>\n"
+        "  30.0 MiB ± 7.21 MiB  14.3 %     300           -  /usr/lib/libtensorflow.so  Allocate\n");
 }
 TEST_CASE("table: at an epoch, with a limit") {
   const verdict::Evidence e = made_up();
@@ -36,16 +36,20 @@ TEST_CASE("table: at an epoch, with a limit") {
         "Alive then, epoch 3 (224 MiB resident): 154 MiB in sampled blocks\n"
         "    bytes   share  blocks  each epoch  line                  function\n"
         "  100 MiB  64.9 %      20           -  project/a/train.py:5  make_model > add_weight\n"
-        "  2 more places hold 54.0 MiB (--limit shows more)\n");
+        "  2 more places hold 54.0 MiB (--rows shows more)\n");
   CHECK(table_json(e, find_moment(e, "epoch:3"), 1)["places"].size() == 1);
   CHECK(table_json(e, find_moment(e, "epoch:3"), 9)["places"][1]["bytes"] == 30 * kMiB);
 }
 TEST_CASE("--at: the nearest that was kept, seconds, and a refusal that names what there is") {
   const verdict::Evidence e = made_up();
-  CHECK(find_moment(e, "epoch:99").mark->index == 10);
-  CHECK(find_moment(e, "epoch:99").text == "nearest that was kept, epoch 10 (280 MiB resident)");
+  verdict::Evidence thinned = made_up();
+  thinned.marks[6].sites.clear();
+  CHECK(find_moment(thinned, "epoch:7").mark->index == 6);
+  CHECK(find_moment(thinned, "epoch:7").text == "nearest that was kept, epoch 6 (248 MiB resident)");
   CHECK(find_moment(e, "4.2s").mark->index == 4);
   CHECK(find_moment(e, "end").mark->index == 10);
+  CHECK(refusal(e, "epoch:900") == "--at: there is no epoch:900 in this run; there are: peak, end, epoch:1 to epoch:10");
+  CHECK(refusal(e, "epoch:0") != "");
   CHECK(refusal(e, "batch:7") == "--at: there is no batch:7 in this run; there are: peak, end, epoch:1 to epoch:10");
   CHECK(refusal(e, "epoch:seven") != "");
   CHECK(refusal(e, "now") != "");
