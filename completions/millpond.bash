@@ -2,22 +2,23 @@
 _millpond() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options=
   COMPREPLY=()
-  if [ "$COMP_CWORD" = 1 ]; then COMPREPLY=($(compgen -W "train plan evaluate predict watch check bisect report completion --help --version" -- "$word")); return; fi
+  if [ "$COMP_CWORD" = 1 ]; then COMPREPLY=($(compgen -W "train plan evaluate predict watch check bisect report info completion --help --version" -- "$word")); return; fi
   case ${COMP_WORDS[1]} in
     train) options="--help --data --data-budget --explain-data --synthetic --epochs --steps-per-epoch --batch --optimizer --loss --threads --seed --save --run --live --count-allocations --json " ;;
     plan) options="--help --batch --optimizer --loss --threads --by-layer --print-passes --no-passes --json " ;;
     evaluate) options="--help --weights --data --data-budget --batch --loss --threads --json " ;;
     predict) options="--help --weights --data --out --data-budget --batch --threads --json " ;;
-    watch) options="--help --out --force --limit --no-probes --native --no-follow-fork --quiet --for --json --pid --live --lines " ;;
-    check) options="--help --out --force --limit --no-probes --native --no-follow-fork --quiet --for --json --max-growth --max-peak --suppress --baseline --write-baseline --tolerance --junit --github " ;;
+    watch) options="--help --out --force --limit --no-probes --native --no-follow-fork --quiet --verbose --for --json --pid --live --lines " ;;
+    check) options="--help --out --force --limit --no-probes --native --no-follow-fork --quiet --verbose --for --json --max-growth --max-peak --suppress --baseline --write-baseline --tolerance --allow-unsure --junit --sarif --github " ;;
     bisect) options="--help --seconds --only --out --verbose --json " ;;
-    report) options="--help --out --csv --tensorboard --perfetto --table --tree --lines --at --limit --collapsed --speedscope --pprof --growth --color --json " ;;
+    report) options="--help --out --csv --tensorboard --perfetto --table --tree --lines --at --rows --verbose --collapsed --speedscope --pprof --growth --color --json " ;;
+    info) options="--help --json " ;;
     completion) options="--help " ;;
   esac
   case $before in
     --optimizer) COMPREPLY=($(compgen -W "sgd adam adamw" -- "$word")) ;;
     --loss) COMPREPLY=($(compgen -W "mse mae binary_crossentropy categorical_crossentropy sparse_categorical_crossentropy" -- "$word")) ;;
-    --data|--weights|--save|--run|--json|--out|--collapsed|--speedscope|--pprof|--suppress|--baseline|--junit) COMPREPLY=($(compgen -f -- "$word")) ;;
+    --data|--weights|--save|--run|--json|--out|--collapsed|--speedscope|--pprof|--suppress|--baseline|--junit|--sarif) COMPREPLY=($(compgen -f -- "$word")) ;;
     *) case $word in
          -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
          *) if [ "$COMP_CWORD" = 2 ] && [ "${COMP_WORDS[1]}" = completion ]; then COMPREPLY=($(compgen -W "bash zsh fish" -- "$word"))

@@ -1,5 +1,5 @@
 # fish: millpond completion fish > ~/.config/fish/completions/millpond.fish
-complete -c millpond -f -n __fish_use_subcommand -a 'train plan evaluate predict watch check bisect report completion '
+complete -c millpond -f -n __fish_use_subcommand -a 'train plan evaluate predict watch check bisect report info completion '
 complete -c millpond -n '__fish_seen_subcommand_from train' -a 'tiny mlp_small mlp_large mlp_784 cnn_224 resnet50 gpt2 '
 complete -c millpond -n '__fish_seen_subcommand_from train' -l help
 complete -c millpond -n '__fish_seen_subcommand_from train' -l data
@@ -54,6 +54,7 @@ complete -c millpond -n '__fish_seen_subcommand_from watch' -l no-probes
 complete -c millpond -n '__fish_seen_subcommand_from watch' -l native
 complete -c millpond -n '__fish_seen_subcommand_from watch' -l no-follow-fork
 complete -c millpond -n '__fish_seen_subcommand_from watch' -l quiet
+complete -c millpond -n '__fish_seen_subcommand_from watch' -l verbose
 complete -c millpond -n '__fish_seen_subcommand_from watch' -l for
 complete -c millpond -n '__fish_seen_subcommand_from watch' -l json
 complete -c millpond -n '__fish_seen_subcommand_from watch' -l pid
@@ -67,6 +68,7 @@ complete -c millpond -n '__fish_seen_subcommand_from check' -l no-probes
 complete -c millpond -n '__fish_seen_subcommand_from check' -l native
 complete -c millpond -n '__fish_seen_subcommand_from check' -l no-follow-fork
 complete -c millpond -n '__fish_seen_subcommand_from check' -l quiet
+complete -c millpond -n '__fish_seen_subcommand_from check' -l verbose
 complete -c millpond -n '__fish_seen_subcommand_from check' -l for
 complete -c millpond -n '__fish_seen_subcommand_from check' -l json
 complete -c millpond -n '__fish_seen_subcommand_from check' -l max-growth
@@ -75,7 +77,9 @@ complete -c millpond -n '__fish_seen_subcommand_from check' -l suppress
 complete -c millpond -n '__fish_seen_subcommand_from check' -l baseline
 complete -c millpond -n '__fish_seen_subcommand_from check' -l write-baseline
 complete -c millpond -n '__fish_seen_subcommand_from check' -l tolerance
+complete -c millpond -n '__fish_seen_subcommand_from check' -l allow-unsure
 complete -c millpond -n '__fish_seen_subcommand_from check' -l junit
+complete -c millpond -n '__fish_seen_subcommand_from check' -l sarif
 complete -c millpond -n '__fish_seen_subcommand_from check' -l github
 complete -c millpond -n '__fish_seen_subcommand_from bisect' -l help
 complete -c millpond -n '__fish_seen_subcommand_from bisect' -l seconds
@@ -92,11 +96,15 @@ complete -c millpond -n '__fish_seen_subcommand_from report' -l table
 complete -c millpond -n '__fish_seen_subcommand_from report' -l tree
 complete -c millpond -n '__fish_seen_subcommand_from report' -l lines
 complete -c millpond -n '__fish_seen_subcommand_from report' -l at
-complete -c millpond -n '__fish_seen_subcommand_from report' -l limit
+complete -c millpond -n '__fish_seen_subcommand_from report' -l rows
+complete -c millpond -n '__fish_seen_subcommand_from report' -l verbose
 complete -c millpond -n '__fish_seen_subcommand_from report' -l collapsed
 complete -c millpond -n '__fish_seen_subcommand_from report' -l speedscope
 complete -c millpond -n '__fish_seen_subcommand_from report' -l pprof
 complete -c millpond -n '__fish_seen_subcommand_from report' -l growth
 complete -c millpond -n '__fish_seen_subcommand_from report' -l color
 complete -c millpond -n '__fish_seen_subcommand_from report' -l json
+complete -c millpond -n '__fish_seen_subcommand_from info' -a 'tiny mlp_small mlp_large mlp_784 cnn_224 resnet50 gpt2 '
+complete -c millpond -n '__fish_seen_subcommand_from info' -l help
+complete -c millpond -n '__fish_seen_subcommand_from info' -l json
 complete -c millpond -f -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'

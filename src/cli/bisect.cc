@@ -19,6 +19,7 @@
 #include "cli/command.h"
 #include "cli/doctor.h"
 #include "cli/folder_copy.h"
+#include "cli/news.h"
 #include "report/bisect.h"
 #include "report/text.h"
 #include "verdict/case.h"
@@ -182,14 +183,11 @@ Ran run_once(const Arguments& a, Workplace& place, const std::vector<std::string
   watch::Result result;
   {
     const Muted muted(folder.path + "/" + name + ".log", a.verbose);
-    const bool live = isatty(muted.terminal()) && !a.verbose;
-    if (live)
-      w.tell = [&](const watch::Progress& p) {
-        dprintf(muted.terminal(), "\r\033[Kmillpond bisect: %s: %.0f s of %.0f, %s %s\r", name.c_str(), p.seconds, seconds, to_string(p.rss).c_str(),
-                report::shown(p.mark, 40).c_str());
-      };
+    News news(muted.terminal());
+    w.tell = [&](const watch::Progress& p) {
+      news.tell(p.program, format("millpond bisect: {}: {:.0f} s of {:.0f}, {} {}", name, p.seconds, seconds, p.rss, report::shown(p.mark, 40)));
+    };
     result = watch::watch(w);
-    if (live) dprintf(muted.terminal(), "\r\033[K");
   }
   if (result.left_running) end_children();
   return {judge_file(result.path), result.left_running, result.ending};
@@ -277,6 +275,10 @@ int run(const Arguments& a, const std::vector<std::string>& command) {
   if (!b.base.growth.enough && !base.cut && base.ending.exit_code != 0 && !stopped)
     throw Error(Code::kUnsupported, format("bisect: {}", b.base.no_answer))
         .hint("run it alone first").with("its last words", last_lines(folder.path + "/base.log"));
+  if (!base.judged.verdict.findings.empty() && base.judged.verdict.kind == verdict::Kind::kLeak)
+    if (const std::optional<verdict::Place>& blame = base.judged.verdict.findings.front().blame)
+      // By its name: the program may have run in a copy of its folder.
+      b.line = format("{}:{}{}", fs::path(blame->file).filename().string(), blame->line, blame->function.empty() || blame->function == "<module>" ? "" : " in " + blame->function);
   const verdict::Notes seen = verdict::read_notes(base.judged.evidence);
   const double seconds = a.seconds > 0 ? a.seconds : seconds_for(base.judged.evidence);
   if (report::grows(b.base) && !stopped) {
@@ -284,10 +286,7 @@ int run(const Arguments& a, const std::vector<std::string>& command) {
       report::VariantRun& result = b.variants.emplace_back();
       result.name = v.name, result.done = v.done, result.owner = v.owner, result.next = v.next;
       result.not_run = stopped ? "stopped before it" : pointless(v.name, seen);
-      if (!result.not_run.empty()) {
-        say(format("{} is left out: {}", v.name, result.not_run));
-        continue;
-      }
+      if (!result.not_run.empty()) continue;  // told once, below the table
       say(format("{}, at most {:.0f} s", v.done, seconds));
       std::vector<std::pair<std::string, std::string>> environment = v.environment;
       environment.emplace_back("MILLPOND_VARIANT", v.name);

@@ -1,23 +1,25 @@
 // millpond check -- PROGRAM ...: watch with an exit code, for continuous integration.
-// 0: no leak and every limit kept; 1: a leak, or a limit exceeded; 2: the command line is wrong; 3: the program itself failed.
+// 0: no leak and every limit kept; 1: a leak, or a limit exceeded; 2: the command line is wrong; 3: the program itself failed; 4: it could not be told.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 
 #include "base/format.h"
 #include "cli/command.h"
 #include "cli/doctor.h"
+#include "report/sarif.h"
 
 namespace millpond::cli {
 namespace {
 
-constexpr int kProgramFailed = 3;
+namespace fs = std::filesystem;
 
 struct Arguments {
   WatchOptions watch;
-  std::string max_growth, max_peak, suppressions, baseline, junit;
-  bool github = false, write_baseline = false;
+  std::string max_growth, max_peak, suppressions, baseline, junit, sarif;
+  bool github = false, write_baseline = false, allow_unsure = false;
   double tolerance = 10;
 };
 
@@ -71,6 +73,13 @@ struct Broken {
   const verdict::Finding* finding = nullptr;  // of the verdict
 };
 
+/// A file as tools of continuous integration know it: by its way from the folder in which the check was started.
+std::string from_here(const std::string& file) {
+  std::error_code error;
+  const fs::path here = fs::current_path(error), way = fs::path(file).lexically_relative(here);
+  return error || !file.starts_with('/') || way.empty() || *way.begin() == ".." ? file : way.string();
+}
+
 std::string xml(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -94,6 +103,25 @@ void write_junit(const std::string& path, const Judged& j, const std::vector<Bro
     file << format("  <testcase name=\"{}\" classname=\"{}\">\n    <failure message=\"{}\"/>\n  </testcase>\n", xml(b.name), xml(j.evidence.command), xml(b.text));
   file << "</testsuite>\n";
   if (!file.flush()) throw Error(Code::kFile, format("--junit: {} cannot be written", path)).hint("check the path");
+}
+
+void write_sarif(const std::string& path, const Judged& j, const std::vector<Broken>& broken, const std::vector<std::string>& command, int code) {
+  std::vector<report::SarifResult> results;
+  // What has no line of its own is shown at the program.
+  std::string program;
+  std::error_code error;
+  for (const std::string& word : command)
+    if (program.empty() && word.ends_with(".py") && fs::is_regular_file(word, error)) program = from_here(word);
+  for (const Broken& b : broken) {
+    report::SarifResult r{b.name, b.text, b.name == "unsure" ? "warning" : "error", program, "", "", "", program.empty() ? 0 : 1};
+    if (const verdict::Finding* f = b.finding) {
+      if (!f->cause.empty()) r.rule = f->cause;
+      r.help = f->fix;
+      if (f->blame) r.file = from_here(f->blame->file), r.line = f->blame->line, r.function = f->blame->function, r.snippet = f->blame->snippet;
+    }
+    results.push_back(std::move(r));
+  }
+  JsonTarget{path}.write(report::sarif(results, code != kProgramFailed, j.evidence.exit_code));
 }
 
 // A value in an annotation of GitHub: its own escapes.
@@ -152,27 +180,35 @@ int run(const Arguments& a, const std::vector<std::string>& command) {
   const watch::Result result = watch_program(a.watch, command);
   const Judged j = judge_file(result.path);
   const bool failed = result.ending.exit_code != 0;
-  const std::vector<Broken> broken = broken_limits(a, j, before);
-  const int code = !broken.empty() ? kFailed : failed ? kProgramFailed : kOk;
+  std::vector<Broken> broken = broken_limits(a, j, before);
+  const bool unsure = j.verdict.kind == verdict::Kind::kUnsure && !a.allow_unsure;
+  const int code = !broken.empty() ? kFailed : failed ? kProgramFailed : unsure ? kUnsure : kOk;
+  if (code == kUnsure) broken.push_back({"unsure", format("it cannot be told whether memory leaks: {}", j.verdict.sentence), nullptr});
 
   Json object = report::doctor_json(j.evidence, j.verdict, j.meta);
   Json limits = Json::array();
   for (const Broken& b : broken) limits.push_back({{"name", b.name}, {"text", b.text}});
   object["check"] = {{"exit_code", code}, {"limits", {{"max_growth", a.max_growth}, {"max_peak", a.max_peak}, {"baseline", a.baseline}}}, {"broken", limits}};
   object["file"] = result.path;
-  if (!a.watch.json.on_stdout()) std::fputs(report::doctor_text(j.evidence, j.verdict, j.meta, text_style(STDERR_FILENO)).c_str(), stderr);
+  if (!a.watch.json.on_stdout()) std::fputs(report::doctor_text(j.evidence, j.verdict, j.meta, text_style(STDERR_FILENO, a.watch.verbose)).c_str(), stderr);
   for (const Broken& b : broken) {
     if (!a.watch.json.on_stdout()) std::fprintf(stderr, "millpond check: %s\n", b.text.c_str());
     if (!a.github) continue;
     std::string where;
-    if (b.finding && b.finding->blame) where = format(" file={},line={}", annotation(b.finding->blame->file, true), b.finding->blame->line);
-    std::fprintf(stderr, "::error%s::%s\n", where.c_str(), annotation(b.text, false).c_str());
+    if (b.finding && b.finding->blame) where = format(" file={},line={}", annotation(from_here(b.finding->blame->file), true), b.finding->blame->line);
+    std::fprintf(stderr, "::%s%s::%s\n", code == kUnsure ? "warning" : "error", where.c_str(), annotation(b.text, false).c_str());
   }
-  if (!a.watch.json.on_stdout())
+  if (!a.watch.json.on_stdout()) {
+    std::fputs(file_line(result.path, a.watch.verbose).c_str(), stderr);
     std::fprintf(stderr, "millpond check: %s\n",
-                 code == kOk ? "passed" : code == kFailed ? "failed" : format("the program ended with {}", result.ending.exit_code).c_str());
+                 code == kOk       ? "passed"
+                 : code == kFailed ? "failed"
+                 : code == kUnsure ? "unsure (--allow-unsure lets this pass)"
+                                   : format("the program ended with {}", result.ending.exit_code).c_str());
+  }
   a.watch.json.write(object);
   if (!a.junit.empty()) write_junit(a.junit, j, broken);
+  if (!a.sarif.empty()) write_sarif(a.sarif, j, broken, command, code);
   if (a.write_baseline) JsonTarget{a.baseline}.write({{"peak_rss", j.evidence.peak_rss.value}, {"verdict", object["verdict"]}, {"command", j.evidence.command}});
   return code;
 }
@@ -189,7 +225,9 @@ void add_check(CLI::App& app, Invocation& chosen) {
   CLI::Option* baseline = sub->add_option("--baseline", a->baseline, "Compare the peak with an earlier run's, kept in this file");
   sub->add_flag("--write-baseline", a->write_baseline, "Write that file from this run")->needs(baseline);
   sub->add_option("--tolerance", a->tolerance, "Per cent above the baseline that are allowed (10)");
+  sub->add_flag("--allow-unsure", a->allow_unsure, "Pass also where it cannot be told whether memory leaks; without it the exit code is 4 then");
   sub->add_option("--junit", a->junit, "Write the result as JUnit XML");
+  sub->add_option("--sarif", a->sarif, "Write the result as SARIF 2.1.0, for code scanning");
   sub->add_flag("--github", a->github, "Print annotations for GitHub");
   sub->prefix_command();
   sub->footer(R"(
@@ -198,8 +236,10 @@ Examples:
   millpond check --max-growth 1MB/epoch --max-peak 2GiB -- python train.py
   millpond check --baseline memory.json --write-baseline -- python train.py
   millpond check --baseline memory.json --junit memory.xml --github -- pytest tests
+  millpond check --sarif memory.sarif -- python train.py --epochs 12
 
-Exit codes: 0 no leak and every limit kept, 1 a leak or a limit exceeded, 2 wrong usage, 3 the program itself failed.)");
+Exit codes: 0 no leak and every limit kept, 1 a leak or a limit exceeded, 2 wrong usage, 3 the program itself failed, 4 it cannot be told (--allow-unsure makes
+this 0).)");
   sub->callback([sub, a, &chosen] {
     chosen.run = [sub, a, &chosen] { return run(*a, program_of(*sub, chosen, false)); };
   });

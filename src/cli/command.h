@@ -28,10 +28,11 @@ void add_check(CLI::App& app, Invocation& chosen);
 void add_bisect(CLI::App& app, Invocation& chosen);
 void add_report(CLI::App& app, Invocation& chosen);
 void add_fix(CLI::App& app, Invocation& chosen);
+void add_info(CLI::App& app, Invocation& chosen);
 void add_live(CLI::App& app, Invocation& chosen);
 void add_completion(CLI::App& app, Invocation& chosen);
 void add_manual(CLI::App& app, Invocation& chosen);
 
-enum Exit { kOk = 0, kFailed = 1, kUsageError = 2, kInterruptedByUser = 130 };
+enum Exit { kOk = 0, kFailed = 1, kUsageError = 2, kProgramFailed = 3, kUnsure = 4, kInterruptedByUser = 130 };
 
 }  // namespace millpond::cli

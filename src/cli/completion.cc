@@ -22,7 +22,8 @@ Words words_of(const CLI::App& app) {
     w.commands += sub->get_name() + " ";
     std::string options;
     for (const CLI::Option* o : sub->get_options())
-      for (const std::string& name : o->get_lnames()) options += "--" + name + " ";
+      if (!o->get_group().empty())  // not an older name
+        for (const std::string& name : o->get_lnames()) options += "--" + name + " ";
     w.options.emplace_back(sub->get_name(), options);
   }
   for (const Builtin& b : builtins()) w.models += std::string(b.name) + " ";
@@ -42,7 +43,7 @@ _millpond() {{
   case $before in
     --optimizer) COMPREPLY=($(compgen -W "sgd adam adamw" -- "$word")) ;;
     --loss) COMPREPLY=($(compgen -W "mse mae binary_crossentropy categorical_crossentropy sparse_categorical_crossentropy" -- "$word")) ;;
-    --data|--weights|--save|--run|--json|--out|--collapsed|--speedscope|--pprof|--suppress|--baseline|--junit) COMPREPLY=($(compgen -f -- "$word")) ;;
+    --data|--weights|--save|--run|--json|--out|--collapsed|--speedscope|--pprof|--suppress|--baseline|--junit|--sarif) COMPREPLY=($(compgen -f -- "$word")) ;;
     *) case $word in
          -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
          *) if [ "$COMP_CWORD" = 2 ] && [ "${{COMP_WORDS[1]}}" = completion ]; then COMPREPLY=($(compgen -W "bash zsh fish" -- "$word"))
@@ -71,7 +72,7 @@ _millpond() {{
   case $words[CURRENT-1] in
     --optimizer) compadd -- sgd adam adamw; return ;;
     --loss) compadd -- mse mae binary_crossentropy categorical_crossentropy sparse_categorical_crossentropy; return ;;
-    --data|--weights|--save|--run|--json|--out|--collapsed|--speedscope|--pprof|--suppress|--baseline|--junit) _files; return ;;
+    --data|--weights|--save|--run|--json|--out|--collapsed|--speedscope|--pprof|--suppress|--baseline|--junit|--sarif) _files; return ;;
   esac
   if [[ $words[CURRENT] == -* ]]; then compadd -- $options
   elif (( CURRENT == 3 )) && [[ $words[2] == completion ]]; then compadd -- bash zsh fish

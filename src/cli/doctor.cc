@@ -10,9 +10,13 @@
 #include <cstdlib>
 
 #include "base/format.h"
+#include "cli/nearest.h"
 #include "cli/live.h"
+#include "cli/news.h"
 #include "cli/pages.h"
 #include "cli/self.h"
+#include "report/text.h"
+#include "verdict/numbers.h"
 #include "watch/way_in.h"
 
 namespace millpond::cli {
@@ -26,21 +30,25 @@ void add_watch_options(CLI::App& sub, WatchOptions& o) {
   sub.add_flag("--no-follow-fork", o.no_follow, "Leave forked children alone");
   sub.add_flag("--no-source", o.no_source, "Store no line of the program's source in the run file");
   sub.add_flag("--no-arguments", o.no_arguments, "Store no arguments of the program and its children, their names alone");
-  sub.add_flag("--quiet", o.quiet, "No live line");
+  sub.add_flag("--quiet", o.quiet, "No news while it runs, neither as a line nor in the window's title");
+  sub.add_flag("-v,--verbose", o.verbose, "Also the evidence, rates, smaller findings, advice, what was measured and how");
   sub.add_option("--for", o.seconds, "Stop watching after so many seconds and leave the program running");
   sub.add_option("--json", o.json.where, "Write all that was found as one JSON object to FILE, or - for standard output");
 }
 
 std::vector<std::string> program_of(const CLI::App& sub, const Invocation& chosen, bool allowed) {
   std::vector<std::string> command = sub.remaining();
+  // What the parser did not know and left for the program to run: a word that begins with a dash is an option of ours that was mistyped.
+  if (!command.empty() && command[0].size() > 1 && command[0][0] == '-') throw unknown_option(sub, command[0]);
   command.insert(command.end(), chosen.program.begin(), chosen.program.end());
   if (command.empty() && !allowed)
     throw Error(Code::kUsage, format("{}: no program is named", sub.get_name())).hint(format("millpond {} -- python train.py", sub.get_name()));
   return command;
 }
 
-report::TextStyle text_style(int fd) {
+report::TextStyle text_style(int fd, bool verbose) {
   report::TextStyle s;
+  s.verbose = verbose;
   const char* plain = std::getenv("NO_COLOR");
   s.color = isatty(fd) && !(plain && *plain);
   winsize size{};
@@ -107,22 +115,24 @@ watch::Result watch_program(const WatchOptions& o, const std::vector<std::string
     w.enter = [&](const std::string& folder) { return way->enter(folder); };
     w.leave = [&] { return way->leave(); };
   }
-  // One line that is written over, only where a person looks: the program's own output goes past it untouched.
-  const bool live = !o.quiet && isatty(STDERR_FILENO);
-  if (live)
-    w.tell = [](const watch::Progress& p) {
-      std::string text = format("millpond: {:.0f} s  {}", p.seconds, p.rss);
-      if (!p.mark.empty()) text += "  " + p.mark;
-      if (p.bytes_per_period && std::fabs(*p.bytes_per_period) > 10000)
-        text += format("  {}{} each", *p.bytes_per_period > 0 ? "+" : "-", Bytes{int64_t(std::fabs(*p.bytes_per_period))});
-      std::fprintf(stderr, "\r\033[K%.*s\r", 100, text.c_str());
-    };
+  News news(o.quiet ? -1 : STDERR_FILENO);
+  w.tell = [&](const watch::Progress& p) {
+    std::string text = format("millpond: {}  {}", verdict::duration(std::floor(p.seconds)), p.rss);
+    if (!p.mark.empty()) text += "  " + p.mark;
+    if (p.bytes_per_period && std::fabs(*p.bytes_per_period) > 10000)
+      text += format("  {}{} each", *p.bytes_per_period > 0 ? "+" : "-", Bytes{int64_t(std::fabs(*p.bytes_per_period))});
+    news.tell(p.program, text);
+  };
   std::optional<Live> page;
   if (o.live) w.opened = [&](const std::string& path) { page.emplace(path); };
   const watch::Result result = watch::watch(w);
-  if (live) std::fputs("\r\033[K", stderr);
   if (page) page->finish();
   return result;
+}
+
+std::string file_line(const std::string& path, bool verbose, bool live) {
+  const std::string name = report::short_path(path, 40);
+  return format("  {:<9} {} (`millpond report {}`{}{})\n", "file", name, name, verbose ? "" : " -v says more", live ? ", -o page.html keeps the page" : "");
 }
 
 Judged judge_file(const std::string& path) {

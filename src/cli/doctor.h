@@ -18,7 +18,7 @@ namespace millpond::cli {
 /// Options that every command which starts a program has: -o, --force, --limit, --native, --no-probes, ...
 struct WatchOptions {
   std::string out, limit;
-  bool force = false, no_probes = false, native = false, no_follow = false, quiet = false, live = false, inside = false;
+  bool force = false, no_probes = false, native = false, no_follow = false, quiet = false, live = false, inside = false, verbose = false;
   bool no_source = false, no_arguments = false;
   int pid = 0;
   double seconds = 0;
@@ -36,7 +36,7 @@ watch::Start start_of(const std::vector<std::string>& command);
 /// {"folder", "file"} when everything is ready for its records, watches until the process says a word or closes, and then says {"file", "remarks"}; or {"error"}.
 int watch_from_inside(const WatchOptions& o);
 
-/// Runs the program under watch with a live line on a terminal. `command` is empty with --pid.
+/// Runs the program under watch, with news of it where that harms nothing (cli/news.h). `command` is empty with --pid.
 watch::Result watch_program(const WatchOptions& o, const std::vector<std::string>& command);
 
 struct Judged {
@@ -48,6 +48,9 @@ struct Judged {
 Judged judge_file(const std::string& path);
 
 /// Colours where a terminal reads and NO_COLOR is not set.
-report::TextStyle text_style(int fd);
+report::TextStyle text_style(int fd, bool verbose = false);
+
+/// Where the run file is, and how to see more of it: the last line of an answer.
+std::string file_line(const std::string& path, bool verbose, bool live = false);
 
 }  // namespace millpond::cli

@@ -25,13 +25,14 @@ struct Arguments {
   std::string share;
   std::string at = "peak", collapsed, speedscope, pprof;
   bool table = false, tree = false, lines = false, growth = false;
-  int limit = 20;
+  int rows = 20;
+  bool verbose = false;
   JsonTarget json;
   PageTargets pages;
   std::string color = "auto";
 
   report::TextStyle style() const {
-    report::TextStyle s = text_style(STDOUT_FILENO);
+    report::TextStyle s = text_style(STDOUT_FILENO, verbose);
     if (color != "auto") s.color = color == "always";
     return s;
   }
@@ -64,19 +65,19 @@ int run_one(const Arguments& a) {
   const auto part = [&](const std::string& more) { text += (text.empty() ? "" : "\n") + more; };
   if (a.table) {
     const report::Moment moment = report::find_moment(e, a.at);
-    part(report::table_text(e, moment, style, a.limit));
-    object["table"] = report::table_json(e, moment, a.limit);
+    part(report::table_text(e, moment, style, a.rows));
+    object["table"] = report::table_json(e, moment, a.rows);
   }
   if (a.tree) {
     const report::Moment moment = report::find_moment(e, a.at);
-    part(report::tree_text(e, moment, style, 2 * a.limit));
-    object["tree"] = report::tree_json(e, moment, 2 * a.limit);
+    part(report::tree_text(e, moment, style, 2 * a.rows));
+    object["tree"] = report::tree_json(e, moment, 2 * a.rows);
   }
   if (a.lines) {
-    part(report::lines_text(e, source, style, 2 * a.limit));
-    object["lines"] = report::lines_json(e, source, 2 * a.limit);
+    part(report::lines_text(e, source, style, 2 * a.rows));
+    object["lines"] = report::lines_json(e, source, 2 * a.rows);
   }
-  if (text.empty() && !a.exports()) text = report::terminal_text(run, style);
+  if (text.empty() && !a.exports()) text = report::terminal_text(run, style) + (a.verbose ? "" : file_line(a.files[0], a.verbose));
   if (!a.stdout_taken()) std::fputs(text.c_str(), stdout);
   if (a.exports()) export_stacks(a, e);
   a.json.write(object);
@@ -87,9 +88,10 @@ int run_two(const Arguments& a) {
   if (a.table || a.tree || a.lines || a.exports())
     throw Error(Code::kUsage, "report: two run files are compared; table, tree, lines and exports are of one").hint("name one file");
   const Judged before = judge_file(a.files[0]), after = judge_file(a.files[1]);
-  const report::Run x{a.files[0], &before.evidence, &before.verdict}, y{a.files[1], &after.evidence, &after.verdict};
-  if (!a.stdout_taken()) std::fputs(report::compare_text(x, y, a.style(), a.limit).c_str(), stdout);
-  a.json.write(report::compare_json(x, y, a.limit));
+  const report::Run x{a.files[0], &before.evidence, &before.verdict, report::stored_source(before.sources)};
+  const report::Run y{a.files[1], &after.evidence, &after.verdict, report::stored_source(after.sources)};
+  if (!a.stdout_taken()) std::fputs(report::compare_text(x, y, a.style(), a.rows).c_str(), stdout);
+  a.json.write(report::compare_json(x, y, a.rows));
   return kOk;
 }
 
@@ -130,7 +132,9 @@ void add_report(CLI::App& app, Invocation& chosen) {
   sub->add_flag("--tree", a->tree, "The calls that hold it, from the outermost inwards");
   sub->add_flag("--lines", a->lines, "The source, line by line: allocated, freed, still held, held more each period");
   sub->add_option("--at", a->at, "When, for table, tree and exports: peak, end, epoch:7, 12.5s");
-  sub->add_option("--limit", a->limit, "Rows to show (20; twice as many of trees and lines)")->check(CLI::Range(1, 100000));
+  sub->add_option("--rows", a->rows, "Rows to show (20; twice as many of trees and lines)")->check(CLI::Range(1, 100000));
+  sub->add_option("--limit", a->rows)->check(CLI::Range(1, 100000))->group("");  // its name of before; everywhere else a limit is one of memory
+  sub->add_flag("-v,--verbose", a->verbose, "Also the evidence, rates, smaller findings, accounts and lines over time, what was measured and how");
   sub->add_option("--collapsed", a->collapsed, "Stacks for flamegraph.pl to FILE, or - for standard output");
   sub->add_option("--speedscope", a->speedscope, "A profile for speedscope.app to FILE, or -");
   sub->add_option("--pprof", a->pprof, "A profile for pprof to FILE, or -");
@@ -139,7 +143,8 @@ void add_report(CLI::App& app, Invocation& chosen) {
   sub->add_option("--json", a->json.where, "One JSON object to FILE, or - for standard output");
   sub->footer(R"(
 Examples:
-  millpond report run.pond                            the answer again
+  millpond report run.pond                            the answer again, on one screen
+  millpond report run.pond -v                         all that was found out
   millpond report run.pond -o report.html             the page, to look at and to send
   millpond report before.pond after.pond -o diff.html the page that says what changed
   millpond report run.pond --tensorboard logs --perfetto run.perfetto --csv run.csv

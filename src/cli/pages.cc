@@ -23,9 +23,9 @@ std::string page_of(const std::vector<report::RunContents>& runs) {
   const auto source = [](const report::RunContents& run) { return report::stored_source(run.sources, report::Indent::kKept); };
   if (runs.size() == 1) {
     const report::RunContents& run = runs[0];
-    return report::page_html(report::page_document(run, source(run)), report::doctor_text(run.evidence, run.verdict, run.meta, {}));
+    return report::page_html(report::page_document(run, source(run)), report::doctor_text(run.evidence, run.verdict, run.meta, {.verbose = true}));
   }
-  const report::Run a{runs[0].name, &runs[0].evidence, &runs[0].verdict}, b{runs[1].name, &runs[1].evidence, &runs[1].verdict};
+  const report::Run a{runs[0].name, &runs[0].evidence, &runs[0].verdict, source(runs[0])}, b{runs[1].name, &runs[1].evidence, &runs[1].verdict, source(runs[1])};
   return report::page_html(report::page_document(runs[0], source(runs[0]), runs[1], source(runs[1])), report::compare_text(a, b, {}, 20));
 }
 

@@ -1,10 +1,12 @@
 // The program but for `main`: all commands in one parser, and what an error looks like.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <new>
 
 #include "base/format.h"
 #include "cli/command.h"
+#include "cli/nearest.h"
 #include "cli/report.h"
 
 namespace millpond::cli {
@@ -21,6 +23,7 @@ Examples:
   millpond check --max-growth 1MB/epoch -- python train.py
   millpond bisect -- python train.py            which part of it owns the growth?
   millpond report run.pond                      the same again, from the file that watch wrote
+  millpond info                                 what can be seen on this machine, and what is missing
 
 MODEL is a built-in (tiny, mlp_small, mlp_large, mlp_784, cnn_224, resnet50, gpt2) or a file with the JSON of
 Keras's model.to_json(). `millpond COMMAND --help` has the options and examples of each command.)";
@@ -30,6 +33,12 @@ Error usage_error(const CLI::ParseError& e, const CLI::App& app) {
   std::string command = "millpond";
   for (const CLI::App* sub : app.get_subcommands()) command += " " + sub->get_name();
   std::string text = e.what();
+  // A word that no option takes: the parser has put it among others, so look for what looks like one.
+  if (dynamic_cast<const CLI::ExtrasError*>(&e)) {
+    const CLI::App* sub = app.get_subcommands().empty() ? &app : app.get_subcommands().back();
+    for (const std::string& word : sub->remaining())
+      if (word.size() > 1 && word[0] == '-') return unknown_option(*sub, word);
+  }
   while (!text.empty() && (text.back() == '\n' || text.back() == '.')) text.pop_back();
   if (const size_t line = text.find('\n'); line != text.npos) text.resize(line);
   return Error(Code::kUsage, text).hint(format("`{} --help` has the options", command));
@@ -60,10 +69,13 @@ int run(int argc, char** argv) {
   add_bisect(app, chosen);
   add_report(app, chosen);
   add_fix(app, chosen);
+  add_info(app, chosen);
   add_live(app, chosen);
   add_completion(app, chosen);
   add_manual(app, chosen);
   try {
+    const auto is_named = [&](const CLI::App* sub) { return sub->get_name() == argv[1]; };
+    if (argc > 1 && argv[1][0] != '-' && std::ranges::none_of(app.get_subcommands({}), is_named)) throw unknown_command(app, {argv + 1, argv + argc});
     app.parse(argc, argv);
     return chosen.run();
   } catch (const CLI::Success& e) {  // --help, --version

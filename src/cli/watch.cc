@@ -33,9 +33,9 @@ int run(const WatchOptions& o, bool lines, const std::vector<std::string>& comma
   // With --json - the object alone is on standard output; the program's own output came before it.
   if (!o.json.on_stdout()) {
     std::fputs("\n", stderr);
-    std::fputs(report::doctor_text(j.evidence, j.verdict, j.meta, text_style(STDERR_FILENO)).c_str(), stderr);
+    std::fputs(report::doctor_text(j.evidence, j.verdict, j.meta, text_style(STDERR_FILENO, o.verbose)).c_str(), stderr);
     if (lines) std::fprintf(stderr, "\n%s\n", report::lines_text(j.evidence, source, text_style(STDERR_FILENO), kLines).c_str());
-    std::fprintf(stderr, "  %-9s %s (millpond report %s)\n", "file", result.path.c_str(), result.path.c_str());
+    std::fputs(file_line(result.path, o.verbose, o.live).c_str(), stderr);
   }
   o.json.write(object);
   return result.ending.exit_code;
@@ -59,6 +59,7 @@ Examples:
   millpond watch -o before.pond --limit 8GiB -- python train.py
   millpond watch --json result.json -- torchrun train.py
   millpond watch --lines -- python train.py
+  millpond watch -v -- python train.py             the evidence too, and what was measured
   millpond watch --live -- python train.py         the page, while it runs
   millpond watch --pid 4711 --for 600
 

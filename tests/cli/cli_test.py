@@ -12,7 +12,7 @@ from program import PROGRAM, SANITIZED, keras_json, layer, millpond, millpond_js
 
 SOURCE = os.environ.get("MILLPOND_SOURCE_DIR", ".")
 BUILTINS = {"tiny": 49, "mlp_small": 6529, "mlp_large": 234497, "mlp_784": 669706, "cnn_224": 3943626, "resnet50": 25636712, "gpt2": 123849984}
-COMMANDS = ("train", "plan", "evaluate", "predict", "watch", "check", "bisect", "report", "fix", "completion")
+COMMANDS = ("train", "plan", "evaluate", "predict", "watch", "check", "bisect", "report", "fix", "info", "completion")
 
 
 class Help(unittest.TestCase):
@@ -59,7 +59,7 @@ class Help(unittest.TestCase):
 
     def test_every_command_and_option_in_readme_and_docs_exists(self):
         known = {command: millpond(command, "--help")[0] for command in COMMANDS}
-        for page in ("README.md", "docs/command.md", "docs/memory.md", "docs/architecture.md"):
+        for page in ("README.md", "docs/command.md", "docs/memory.md", "docs/architecture.md", "docs/ci.md", "docs/doctor.md", "docs/report.md"):
             with open(os.path.join(SOURCE, page)) as file:
                 text = file.read()
             for command, rest in re.findall(r"\bmillpond (\w+) ([^\n`#]*)", text):

@@ -425,7 +425,7 @@ class Bisect(Doctor):
         self.write("program.py", CYCLES)
         done = self.bisect(CYCLES, "--only", "callbacks,gc", "--seconds", 4, "-o", "runs", "--json", "r.json")
         self.assertIn("cyclic garbage", done.stdout)
-        self.assertIn("callbacks is left out: no Keras", done.stderr)
+        self.assertIn("Left out: callbacks (no Keras in this program).", done.stdout)
         with open(self.path("r.json")) as file:
             found = json.load(file)
         self.assertEqual(found["removed_by"], "gc", found)
