@@ -90,7 +90,7 @@ def _mark(pattern):
         if pattern is _epoch_line:
             kind = "epoch"
             link.units[link.EPOCH] += 1
-    periods.period(kind, pattern.text, pattern.first + pattern.times - 1)
+    periods.period(kind, pattern.text, pattern.first + pattern.times - 1 if rounds else 1)
 
 
 def _count(pattern, lines):
