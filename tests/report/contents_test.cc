@@ -57,7 +57,7 @@ TEST_CASE("contents: of a run that has hardly begun nothing is said, of one that
   RunContents begun = engine_run({200, 200}, nullptr);
   answer_early(begun);
   CHECK(begun.verdict.kind == Kind::kUnsure);
-  CHECK(begun.verdict.sentence == "Too early to tell: the program has run for 2 s, and 2 rounds of its loop have been seen.");
+  CHECK(begun.verdict.sentence == "Watching: the program has run for 2 s, and 2 rounds of its loop have been seen.");
   RunContents over = engine_run({200, 200});
   answer_early(over);
   CHECK(over.verdict.kind == Kind::kFlat);
