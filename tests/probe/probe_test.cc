@@ -346,7 +346,7 @@ TEST_CASE("probe: blocks are counted by size, those that were freed at once apar
     if (stack.hash == 0 || stack.total_bytes != 400 * kMiB) continue;
     found = true;
     CHECK((stack.flags & kStackShared) != 0);
-    CHECK(uint64_t{stack.soon_kib} << 10 == two_and_three.soon_bytes);
+    CHECK((uint64_t{stack.soon_kib} << 10) == two_and_three.soon_bytes);
   }
   CHECK(found);
   for (const Live& entry : file.live())
