@@ -29,6 +29,18 @@ size_t first = 0;                                 // about: few words before it 
 uint64_t alive = 0;
 static_assert(kLiveSlots <= 0x10000);
 
+// Of a block that is gone now: to its place and to the blocks of its size.
+void count_freed(const Live& entry, bool moved) {
+  if (entry.stack >= kStacks) return;
+  Stack& stack = file::stacks()[entry.stack];
+  SizeTotals& totals = file::shared->sizes[size_class(entry.size)];
+  file::add(stack.freed_bytes, entry.bytes);
+  file::add(totals.freed_bytes, entry.bytes);
+  if (moved || file::since_start_ms(sys::now_ns()) - entry.born_ms > kSoonMs) return;
+  file::add(totals.soon_bytes, entry.bytes);
+  __atomic_fetch_add(&stack.soon_kib, uint32_t((entry.bytes + 512) >> 10), __ATOMIC_RELAXED);
+}
+
 size_t home_of(const void* p) { return hash(p) >> 48; }
 
 void count_up(uint8_t& counter) {
@@ -160,7 +172,7 @@ bool remove(const void* p, Live* out) {
       *out = slot;
       out->address = uint64_t(p);
     }
-    if (slot.stack < kStacks) file::add(file::stacks()[slot.stack].freed_bytes, slot.bytes);
+    count_freed(slot, out != nullptr);
     __atomic_store_n(&at, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&slot.address, 0, __ATOMIC_RELEASE);
     release(uint32_t(number - 1));
@@ -176,7 +188,10 @@ void put_back(const Live& entry) {
   Use use;
   if (!use) return;
   if (place(entry)) {
-    if (entry.stack < kStacks) file::add(file::stacks()[entry.stack].freed_bytes, uint64_t{0} - entry.bytes);
+    if (entry.stack < kStacks) {
+      file::add(file::stacks()[entry.stack].freed_bytes, uint64_t{0} - entry.bytes);
+      file::add(file::shared->sizes[size_class(entry.size)].freed_bytes, uint64_t{0} - entry.bytes);
+    }
     file::add(file::shared->frees, uint64_t{0} - 1);
   } else {
     file::add(file::shared->lost_live);

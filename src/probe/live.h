@@ -44,6 +44,10 @@ bool remove(const void* p, Live* out = nullptr);
 void put_back(const Live& entry);
 
 uint64_t count();
+inline uint32_t size_class(uint64_t size) {
+  const uint32_t log2 = 63 - uint32_t(__builtin_clzll(size | 1));
+  return log2 < 5 ? 0 : log2 - 4 < kSizeClasses ? log2 - 4 : kSizeClasses - 1;
+}
 void forget();  // in a child
 
 }  // namespace live

@@ -139,8 +139,13 @@ bool record(void* block, uint64_t size, Weight weight, LiveKind kind, const void
   Stack& entry = file::stacks()[stack];
   const bool added = live::add(block, size, weight, stack, file::since_start_ms(begin), kind);
   if (added) {
+    const uint64_t blocks = rounded(double(weight.blocks));
+    SizeTotals& totals = file::shared->sizes[live::size_class(size)];
     file::add(entry.total_bytes, weight.bytes);
-    file::add(entry.total_blocks, rounded(double(weight.blocks)));
+    file::add(entry.total_blocks, blocks);
+    file::add(totals.bytes, weight.bytes);
+    file::add(totals.blocks, blocks);
+    if (entry.thread != me.id) __atomic_fetch_or(&entry.flags, uint16_t{kStackShared}, __ATOMIC_RELAXED);
     file::add(file::shared->samples);
   }
   const uint64_t end = sys::now_ns();

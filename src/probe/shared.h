@@ -44,6 +44,8 @@ enum {
   kRingBytes = 1 << 20,
   kMaxDepth = 96,     /* frames of a stack; deeper ones lose their outermost */
   kAgeBins = 8,
+  kSizeClasses = 32,  /* of blocks: [0] below 32 bytes, [i] from 2^(i+4), twice as large each, [31] from 32 GiB */
+  kSoonMs = 10,       /* a block that lived no longer was temporary */
   kUnits = 16
 };
 
@@ -77,12 +79,16 @@ struct Stack {         /* 48 bytes */
   uint64_t hash;       /* 0: free place */
   uint32_t first;      /* of its frames */
   uint16_t frames;
-  uint16_t flags;      /* 1: cut, deeper than kMaxDepth; 2: no Python frame */
+  uint16_t flags;      /* 1: cut, deeper than kMaxDepth; 2: no Python frame; kStackShared */
   uint64_t total_bytes, total_blocks; /* weights of all samples so far: what was ever allocated here */
   uint64_t freed_bytes;               /* of that, given back */
   uint32_t thread;     /* that was seen here first */
-  uint32_t unused;
+  uint32_t soon_kib;   /* of freed_bytes, what lived at most kSoonMs; a block that realloc moved is not among it */
 };
+enum { kStackShared = 4 }; /* more than one thread was seen here */
+
+/* All blocks of one size class so far, weighted as samples are. */
+struct SizeTotals { uint64_t blocks, bytes, freed_bytes, soon_bytes; };
 
 /* Python: kFramePython | code << 32 | line. Native: the return address, as it lies in the process. */
 typedef uint64_t Frame;
@@ -168,6 +174,7 @@ struct Shared {
   uint64_t refused;                     /* parts of this file that found no room */
   uint64_t allocator;                   /* AllocatorFlags */
   uint64_t unused[13];
+  struct SizeTotals sizes[kSizeClasses];
 };
 
 enum AllocatorFlags {

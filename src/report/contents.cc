@@ -35,7 +35,60 @@ void answer_engine(RunContents& run) {
   v.sentence = format("Memory is flat: {} after the first epoch, {} after the last ({} seen){}.", first, last, verdict::thousands(double(epochs.size())), plan.empty() ? "" : ", with " + plan);
 }
 
+/// Processes besides the main one that hold most: what is alive in them is shown too.
+void read_children(RunContents& run, const runfile::Reader& file) {
+  std::vector<std::pair<Bytes, runfile::RowId>> order;
+  const auto main = std::ranges::find(run.evidence.processes, run.evidence.process, &verdict::SeenProcess::row);
+  if (run.evidence.process == 0 || main == run.evidence.processes.end()) return;
+  // Not those that only started it, a shell or the shim that chooses a Python: each one asked for reads the file again.
+  const auto beside = [&](const verdict::SeenProcess& p) {
+    const auto host = p.spaces.find(runfile::kHost);
+    return host != p.spaces.end() && !host->second.empty() && host->second.back().t >= main->start;
+  };
+  for (const verdict::SeenProcess& p : run.evidence.processes)
+    if (p.row != 0 && p.row != run.evidence.process && p.seen == "inside" && beside(p)) order.emplace_back(peak_of(p), runfile::RowId{p.row});
+  std::ranges::stable_sort(order, std::ranges::greater{}, &std::pair<Bytes, runfile::RowId>::first);
+  if (order.size() > kMostChildren) order.resize(kMostChildren);
+  for (const auto& [peak, row] : order) run.children.push_back(verdict::read_evidence(file, row));
+}
+
+/// Where in the words of a command a person's own begin: behind the interpreter and its options. "-m NAME" is NAME, and of "-c TEXT" the interpreter stays.
+std::string called(const std::string& command) {
+  std::vector<std::string> words;
+  for (size_t at = 0; at <= command.size();) {
+    const size_t space = std::min(command.find(' ', at), command.size());
+    words.push_back(command.substr(at, space - at));
+    at = space + 1;
+  }
+  const auto base = [](const std::string& path) { return path.substr(path.rfind('/') + 1); };
+  const auto from = [&](size_t i, std::string first) {
+    for (++i; i < words.size(); ++i) first += " " + words[i];
+    return first;
+  };
+  const std::string program = base(words[0]);
+  if (!program.starts_with("python") || program.find_first_not_of("0123456789.", 6) != program.npos) return from(0, program);
+  for (size_t i = 1; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word == "-m") return i + 1 < words.size() ? from(i + 1, words[i + 1]) : command;
+    if (word == "-c") return from(i, "python -c");
+    if (word == "-X" || word == "-W") ++i;
+    else if (!word.starts_with('-')) return from(i, base(word));
+  }
+  return program;
+}
+
 }  // namespace
+
+Bytes peak_of(const verdict::SeenProcess& process) {
+  // Resident memory as the system tells it is host and shared together, at the same moments.
+  std::map<double, Bytes> at;
+  for (const char* space : {"host", "shared"})
+    if (const auto found = process.spaces.find(space); found != process.spaces.end())
+      for (const verdict::SeenProcess::Point& p : found->second) at[p.t] += p.resident.value_or(Bytes{});
+  Bytes peak;
+  for (const auto& [t, bytes] : at) peak = std::max(peak, bytes);
+  return peak;
+}
 
 std::string RunContents::text(const char* key) const {
   const auto at = meta.find(key);
@@ -47,7 +100,7 @@ double RunContents::number(const char* key) const {
 }
 
 std::string RunContents::title() const {
-  if (!evidence.command.empty()) return evidence.command;
+  if (!evidence.command.empty()) return called(evidence.command);
   if (const std::string model = text("model"); !model.empty()) return "training " + model;
   return name;
 }
@@ -68,6 +121,9 @@ RunContents read_contents(const runfile::Reader& file, std::string name) {
   run.os = file.os_series();
   run.tree = file.tree_series();
   run.sources = file.sources();
+  run.threads = file.threads();
+  for (const runfile::SiteDetailRow& d : file.site_details()) run.details[d.site.value] = d;
+  run.sizes = file.sizes();
   for (runfile::Program& p : file.programs()) {
     const runfile::RowId id = p.id;
     run.programs.push_back({std::move(p), file.plan_buffers(id), file.plan_calls(id)});
@@ -80,6 +136,7 @@ RunContents read_contents(const runfile::Reader& file, std::string name) {
   const SourceLine source = stored_source(run.sources);
   for (verdict::Finding& f : run.verdict.findings)
     if (f.blame && f.blame->snippet.empty()) f.blame->snippet = source(f.blame->file, f.blame->line);
+  read_children(run, file);
   return run;
 }
 
@@ -87,6 +144,7 @@ void answer_early(RunContents& run) {
   if (run.meta.contains("status") || run.verdict.kind == verdict::Kind::kLeak) return;
   const int64_t rounds = std::ranges::count_if(run.evidence.marks, [](const verdict::Mark& m) { return m.period && m.kind != "timer"; });
   if (rounds >= kEnoughRounds) return;
+  run.early = true;
   run.verdict = {};
   run.verdict.kind = verdict::Kind::kUnsure;
   run.verdict.sentence = format("Watching… {}: too early to tell.", rounds == 0 ? format("{} so far, and no round of its loop yet", verdict::duration(run.seconds()))

@@ -17,6 +17,7 @@
 #include "report/moment.h"
 #include "verdict/notes.h"
 #include "verdict/periods.h"
+#include "verdict/sites.h"
 
 namespace millpond::report {
 namespace {
@@ -25,6 +26,7 @@ using Json = PageJson;
 using Optional = std::optional<int64_t>;
 
 constexpr size_t kMostPoints = 6000, kMostMarks = 4000, kMostSnapshots = 160, kMostSites = 1500, kMostPrograms = 12, kMostBuffers = 8000;
+constexpr size_t kMostProcesses = 64, kMostThreads = 500, kMostLines = 2000, kMostSources = 400;
 constexpr size_t kMostCounters = 40, kMostCounterPoints = 200, kMostFindings = 40, kMostText = 4000, kMostPlaces = 200;
 constexpr int kSourceAround = 4;
 
@@ -109,6 +111,28 @@ Json tree(const RunContents& run) {
     rss.add(r.rss), dirty.add(r.private_dirty), pss.add(r.pss);
   }
   return {{"t", t.take()}, {"processes", processes.take()}, {"rss", rss.take()}, {"private_dirty", dirty.take()}, {"pss", pss.take()}};
+}
+
+/// Moments of a process, its spaces on this machine together: resident memory as the system tells it.
+struct ProcessPoints {
+  Column t, resident, private_bytes;
+};
+ProcessPoints points_of(const verdict::SeenProcess& p, size_t most) {
+  std::map<int64_t, std::pair<Optional, Optional>> at;
+  for (const char* space : {"host", "shared"}) {
+    const auto found = p.spaces.find(space);
+    if (found == p.spaces.end()) continue;
+    for (const verdict::SeenProcess::Point& point : found->second) {
+      auto& [resident, own] = at[std::llround(std::clamp(point.t, 0.0, 1e12) * 1000)];
+      if (point.resident) resident = resident.value_or(0) + point.resident->value;
+      if (point.private_dirty) own = own.value_or(0) + point.private_dirty->value;
+    }
+  }
+  std::vector<std::pair<int64_t, std::pair<Optional, Optional>>> rows(at.begin(), at.end());
+  ProcessPoints points;
+  for (const size_t i : peaks_of(rows.size(), most, [&](size_t k) { return rows[k].second.first.value_or(0); }))
+    points.t.add(rows[i].first), points.resident.add(rows[i].second.first), points.private_bytes.add(rows[i].second.second);
+  return points;
 }
 
 Json gpus(const verdict::Evidence& e) {
@@ -263,7 +287,7 @@ Json findings(const RunContents& run, const verdict::Notes& notes, const SourceL
                     {"rate_range", {f.bytes_per_unit_range.low, f.bytes_per_unit_range.high}},
                     {"units_seen", f.units_seen},
                     {"total", f.total.value},
-                    {"confidence", f.confidence},
+                    {"confidence", f.confidence > 0 ? Json(f.confidence) : Json()},
                     {"blame", place(f.blame, source)},
                     {"holder", cut(f.holder)},
                     {"chain", std::move(chain)},
@@ -277,7 +301,59 @@ Json findings(const RunContents& run, const verdict::Notes& notes, const SourceL
   return list;
 }
 
-Json sites(const verdict::Evidence& e, Strings& strings, const SourceLine& source) {
+/// Threads by what they are: a number of its own tells nothing, and Python's names of threads do not reach the system.
+class ThreadNames {
+ public:
+  explicit ThreadNames(const RunContents& run) : run_(run) {
+    std::map<int64_t, int64_t> pids;
+    for (const verdict::SeenProcess& p : run.evidence.processes) pids[p.row] = p.pid;
+    std::map<int64_t, std::pair<int64_t, std::string>> busiest;  // by thread: bytes, and the user's function that its stacks begin with
+    const auto look = [&](const verdict::Evidence& e) {
+      for (const verdict::Site& site : e.sites) {
+        const auto detail = run.details.find(site.row);
+        if (detail == run.details.end() || detail->second.thread == runfile::RowId{}) continue;
+        const auto outer = std::find_if(site.frames.rbegin(), site.frames.rend(), [](const verdict::Frame& f) { return f.user; });
+        auto& [bytes, name] = busiest[detail->second.thread.value];
+        if (outer != site.frames.rend() && site.total.value > bytes) bytes = site.total.value, name = outer->function;
+      }
+    };
+    look(run.evidence);
+    for (const verdict::Evidence& e : run.children) look(e);
+    std::map<int64_t, int> number;  // by process
+    for (const runfile::ThreadRow& t : run.threads) {
+      if (list_.size() >= kMostThreads) break;
+      place_[t.id.value] = int64_t(list_.size());
+      const bool main = pids.contains(t.process.value) && pids[t.process.value] == t.tid;
+      const int n = ++number[t.process.value];
+      const std::string& function = busiest[t.id.value].second;
+      list_.push_back(main ? "main thread" : cut(format("{}, thread {}", !function.empty() ? function : t.name.empty() ? "thread" : t.name, n), 120));
+    }
+  }
+  /// -1: several threads were seen there, or nothing is known.
+  int64_t of(const verdict::Site& site) const {
+    const auto detail = run_.details.find(site.row);
+    if (detail == run_.details.end()) return -1;
+    const auto at = place_.find(detail->second.thread.value);
+    return at == place_.end() ? -1 : at->second;
+  }
+  Json take() { return std::move(list_); }
+
+ private:
+  const RunContents& run_;
+  std::map<int64_t, int64_t> place_;
+  Json list_ = Json::array();
+};
+
+int64_t temporary_of(const RunContents& run, const verdict::Site& site) {
+  const auto at = run.details.find(site.row);
+  return at == run.details.end() ? 0 : at->second.temporary.value;
+}
+
+struct SiteLimits {
+  size_t snapshots = kMostSnapshots, sites = kMostSites, churning = 150;
+};
+
+Json sites(const RunContents& run, const verdict::Evidence& e, Strings& strings, const ThreadNames& threads, const SourceLine& source, const SiteLimits& limits) {
   std::vector<const verdict::Mark*> with;
   std::vector<size_t> always;
   size_t peak = 0;
@@ -289,7 +365,7 @@ Json sites(const verdict::Evidence& e, Strings& strings, const SourceLine& sourc
   if (with.empty()) return nullptr;
   always.push_back(peak);
   std::vector<const verdict::Mark*> kept;
-  for (const size_t i : spread(with.size(), kMostSnapshots, always)) kept.push_back(with[i]);
+  for (const size_t i : spread(with.size(), limits.snapshots, always)) kept.push_back(with[i]);
 
   std::unordered_map<int, std::vector<int64_t>> held;
   std::unordered_map<int, int64_t> most;
@@ -308,9 +384,21 @@ Json sites(const verdict::Evidence& e, Strings& strings, const SourceLine& sourc
   for (const auto& [site, bytes] : most) order.push_back(site);
   std::ranges::sort(order, [&](int a, int b) { return std::pair(-most[a], a) < std::pair(-most[b], b); });
   std::vector<int64_t> other(kept.size(), 0);
-  for (size_t i = kMostSites; i < order.size(); ++i)
+  for (size_t i = limits.sites; i < order.size(); ++i)
     for (size_t k = 0; k < kept.size(); ++k) other[k] += held[order[i]][k];
-  if (order.size() > kMostSites) order.resize(kMostSites);
+  if (order.size() > limits.sites) order.resize(limits.sites);
+  // What allocates much and keeps nothing is alive at no moment: it is asked for by what it allocates.
+  std::vector<int> churning;
+  const std::set<int> already(order.begin(), order.end());
+  for (size_t i = 0; i < e.sites.size(); ++i)
+    if (e.sites[i].total.value > 0 && !already.contains(int(i))) churning.push_back(int(i));
+  std::ranges::stable_sort(churning, std::ranges::greater{}, [&](int i) { return e.sites[size_t(i)].total.value; });
+  if (churning.size() > limits.churning) churning.resize(limits.churning);
+  for (const int site : churning) {
+    if (already.contains(site)) continue;
+    held[site].resize(kept.size(), 0);
+    order.push_back(site);
+  }
 
   std::map<std::tuple<std::string, std::string, int, bool, bool>, int64_t> frame_of;
   Column file, function, line, flags;
@@ -324,7 +412,7 @@ Json sites(const verdict::Evidence& e, Strings& strings, const SourceLine& sourc
     }
     return at->second;
   };
-  Json stacks = Json::array(), columns = Json::array(), last = Json::array();
+  Json stacks = Json::array(), columns = Json::array(), last = Json::array(), allocated = Json::array(), freed = Json::array(), temporary = Json::array(), thread = Json::array();
   for (const int site : order) {
     Json stack = Json::array();
     for (const verdict::Frame& f : e.sites[size_t(site)].frames) stack.push_back(frame(f));
@@ -333,6 +421,9 @@ Json sites(const verdict::Evidence& e, Strings& strings, const SourceLine& sourc
     for (const int64_t b : held[site]) bytes.add(b);
     columns.push_back(bytes.take());
     last.push_back(std::llround(blocks[site]));
+    const verdict::Site& one = e.sites[size_t(site)];
+    allocated.push_back(one.total.value), freed.push_back(one.freed.value);
+    temporary.push_back(temporary_of(run, one)), thread.push_back(threads.of(one));
   }
   Column t, kind, index, rss, sum, rest;
   for (size_t k = 0; k < kept.size(); ++k) {
@@ -346,7 +437,107 @@ Json sites(const verdict::Evidence& e, Strings& strings, const SourceLine& sourc
           {"stacks", std::move(stacks)},
           {"snapshots", {{"t", t.take()}, {"kind", kind.take()}, {"index", index.take()}, {"rss", rss.take()}, {"sum", sum.take()}, {"other", rest.take()}}},
           {"bytes", std::move(columns)},
-          {"blocks", std::move(last)}};
+          {"blocks", std::move(last)},
+          {"allocated", std::move(allocated)},
+          {"freed", std::move(freed)},
+          {"temporary", run.details.empty() ? Json() : std::move(temporary)},
+          {"thread", run.details.empty() ? Json() : std::move(thread)}};
+}
+
+Json processes(const RunContents& run, Strings& strings, const ThreadNames& threads, const SourceLine& source) {
+  Json list = Json::array();
+  std::vector<const verdict::SeenProcess*> order;
+  for (const verdict::SeenProcess& p : run.evidence.processes) order.push_back(&p);
+  const auto main = [&](const verdict::SeenProcess* p) { return p->row != 0 && p->row == run.evidence.process; };
+  std::ranges::stable_sort(order, [&](const auto* a, const auto* b) { return std::pair(main(a), peak_of(*a)) > std::pair(main(b), peak_of(*b)); });
+  if (order.size() > kMostProcesses) order.resize(kMostProcesses);
+  for (const verdict::SeenProcess* p : order) {
+    ProcessPoints points = points_of(*p, std::max<size_t>(60, kMostPoints / order.size()));
+    const auto child = std::ranges::find(run.children, p->row, &verdict::Evidence::process);
+    list.push_back({{"pid", p->pid},
+                    {"parent", p->parent},
+                    {"name", cut(p->name, 200)},
+                    {"command", cut(p->command, 400)},
+                    {"start", std::llround(std::clamp(p->start, 0.0, 1e12) * 1000)},
+                    {"end", p->end ? Json(std::llround(std::clamp(*p->end, 0.0, 1e12) * 1000)) : Json()},
+                    {"seen", p->seen},
+                    {"main", main(p)},
+                    {"peak", peak_of(*p).value},
+                    {"t", points.t.take()},
+                    {"resident", points.resident.take()},
+                    {"private", points.private_bytes.take()},
+                    {"sites", child == run.children.end() || p->row == 0 ? Json() : sites(run, *child, strings, threads, source, {.snapshots = 8, .sites = 200, .churning = 20})}});
+  }
+  return list;
+}
+
+/// The user's lines: what was allocated under each, and what of it was alive at the last round (a program that ends gives much back).
+Json lines(const RunContents& run, Strings& strings) {
+  const verdict::Evidence& e = run.evidence;
+  const verdict::Mark* last = nullptr;
+  for (const verdict::Mark& m : e.marks)
+    if (m.period && !m.sites.empty()) last = &m;
+  if (!last)
+    if (const std::optional<Moment> end = end_moment(e)) last = end->mark;
+  if (!last) return nullptr;
+  std::map<std::pair<std::string, int>, int64_t> temporary;
+  for (const verdict::Site& site : e.sites)
+    if (const verdict::Frame* f = own_frame(site)) temporary[{f->file, f->line}] += temporary_of(run, site);
+  std::vector<PlaceBytes> rows = places_at(e, *last).rows;
+  std::erase_if(rows, [](const PlaceBytes& row) { return !row.user || (row.allocated.value == 0 && row.bytes.value == 0); });
+  if (rows.size() > kMostLines) rows.resize(kMostLines);
+  if (rows.empty()) return nullptr;
+  Column file, line, allocated, freed, kept, soon;
+  for (const PlaceBytes& row : rows) {
+    // Of a run that goes on the totals are not known yet: what is alive was allocated.
+    const int64_t all = std::max(row.allocated.value, row.bytes.value);
+    file.add(strings(row.place.file)), line.add(row.place.line), allocated.add(all), freed.add(all - row.bytes.value), kept.add(row.bytes.value);
+    soon.add(std::min(temporary[{row.place.file, row.place.line}], all - row.bytes.value));
+  }
+  return {{"file", file.take()}, {"line", line.take()}, {"allocated", allocated.take()}, {"freed", freed.take()}, {"kept", kept.take()}, {"temporary", soon.take()},
+          {"t", std::llround(last->t * 1000)}};
+}
+
+Json sources(const RunContents& run, Strings& strings) {
+  Json list = Json::array();
+  for (const runfile::SourceRow& s : run.sources) {
+    if (list.size() >= kMostSources) break;
+    Json text = Json::array();
+    for (size_t at = 0; at < s.text.size() && text.size() < kMostLines;) {
+      const size_t end = std::min(s.text.find('\n', at), s.text.size());
+      text.push_back(cut(s.text.substr(at, end - at), 400));
+      at = end + 1;
+    }
+    list.push_back({{"file", strings(s.file)}, {"function", strings(s.function)}, {"first", s.first}, {"lines", std::move(text)}});
+  }
+  return list;
+}
+
+/// All processes together.
+Json sizes(const RunContents& run) {
+  struct Sum {
+    double blocks = 0;
+    int64_t bytes = 0, freed = 0, temporary = 0;
+  };
+  std::map<int64_t, Sum> sums;
+  for (const runfile::SizeRow& row : run.sizes) {
+    Sum& sum = sums[row.from.value];
+    sum.blocks += row.blocks, sum.bytes += row.bytes.value, sum.freed += row.freed.value, sum.temporary += row.temporary.value;
+  }
+  if (sums.empty() || sums.size() > 64) return nullptr;
+  Json from = Json::array(), blocks = Json::array(), bytes = Json::array(), freed = Json::array(), temporary = Json::array();
+  const auto add = [&](int64_t at, const Sum& sum) {
+    from.push_back(at), blocks.push_back(std::llround(std::clamp(sum.blocks, 0.0, 1e15))), bytes.push_back(sum.bytes), freed.push_back(sum.freed), temporary.push_back(sum.temporary);
+  };
+  // Classes that met no block stand between the others, so that the histogram has no gap; they double from 32 bytes on.
+  int64_t next = -1;
+  for (const auto& [at, sum] : sums) {
+    for (; next > 0 && next < at && next < int64_t{1} << 40; next *= 2) add(next, {});
+    add(at, sum);
+    next = at == 0 ? 32 : at * 2;
+  }
+  if (next > 0) add(next, {});
+  return {{"from", std::move(from)}, {"blocks", std::move(blocks)}, {"bytes", std::move(bytes)}, {"freed", std::move(freed)}, {"temporary", std::move(temporary)}};
 }
 
 Json programs(const RunContents& run, Strings& strings) {
@@ -399,16 +590,16 @@ Json measured(const RunContents& run) {
   if (run.engine) {
     for (auto r = run.os.rbegin(); r != run.os.rend(); ++r)
       if (r->rss && r->explained) {
-        explained_json = {{"resident", r->rss->value}, {"explained", std::min(r->explained->value, r->rss->value)}, {"blocks", nullptr}, {"with_line", nullptr}, {"free", nullptr}, {"files", nullptr}};
+        explained_json = {{"t", std::llround(r->t * 1000)}, {"resident", r->rss->value}, {"explained", r->explained->value}, {"in_use", nullptr}, {"with_line", nullptr}, {"free", nullptr}, {"files", nullptr}};
         break;
       }
   } else if (const std::optional<Explained> x = explained(e, run.meta)) {
-    explained_json = {{"resident", x->resident.value},
-                      {"explained", x->all().value},
-                      {"blocks", x->in_use.value},
-                      {"with_line", x->with_line.value},
-                      {"free", x->free.value},
-                      {"files", x->files.value}};
+    double t = 0;
+    for (const verdict::Mark& m : e.marks)
+      if (m.rss && *m.rss == x->resident && !m.sites.empty()) t = m.t;
+    // Parts as they were told, not cut to what is resident: the page says how much they overlap.
+    explained_json = {{"t", std::llround(t * 1000)},          {"resident", x->resident.value}, {"explained", nullptr},         {"in_use", x->in_use.value},
+                      {"with_line", x->with_line.value}, {"free", x->free.value},         {"files", x->files.value}};
   }
   return {{"samples", int64_t(run.number("sampling.samples"))},
           {"interval", int64_t(e.sampling_interval)},
@@ -437,7 +628,7 @@ Json counters(const verdict::Evidence& e) {
 }
 
 Json document(Json runs, Json compare, bool live) {
-  return {{"format", 1}, {"version", MILLPOND_VERSION}, {"live", live}, {"runs", std::move(runs)}, {"compare", std::move(compare)}};
+  return {{"format", 2}, {"version", MILLPOND_VERSION}, {"live", live}, {"runs", std::move(runs)}, {"compare", std::move(compare)}};
 }
 
 std::string base64(const std::string& bytes) {
@@ -479,6 +670,7 @@ PageJson page_run(const RunContents& run, const SourceLine& source) {
   const verdict::Evidence& e = run.evidence;
   const verdict::Notes notes = verdict::read_notes(e);
   Strings strings;
+  ThreadNames threads(run);
   Json probes = Json::array(), limits = Json::array(), advice = Json::array();
   for (const size_t i : spread(e.probes.size(), 200)) {
     const verdict::Probe& p = e.probes[i];
@@ -494,6 +686,7 @@ PageJson page_run(const RunContents& run, const SourceLine& source) {
             {"verdict", to_string(run.verdict.kind)},
             {"sentence", cut(run.verdict.sentence)},
             {"would_settle", cut(run.verdict.would_settle)},
+            {"early", run.early},
             {"facts", facts(run)},
             {"resident", resident(run)},
             {"tree", tree(run)},
@@ -506,10 +699,15 @@ PageJson page_run(const RunContents& run, const SourceLine& source) {
             {"limits", std::move(limits)},
             {"findings", findings(run, notes, source)},
             {"advice", std::move(advice)},
-            {"sites", sites(e, strings, source)},
+            {"sites", sites(run, e, strings, threads, source, {})},
+            {"processes", processes(run, strings, threads, source)},
+            {"sources", sources(run, strings)},
+            {"lines", lines(run, strings)},
+            {"sizes", sizes(run)},
             {"programs", programs(run, strings)},
             {"measured", measured(run)},
             {"counters", counters(e)}};
+  j["threads"] = threads.take();
   j["strings"] = strings.take();
   return j;
 }
@@ -542,7 +740,7 @@ std::string page_html(const PageJson& document, const std::string& plain_text) {
   std::string page(page_template());
   const Json& runs = document.at("runs");
   std::string title = "Millpond";
-  if (!runs.empty()) title = format("{}: {}", runs.back().at("verdict").get<std::string>(), cut(runs.back().at("title").get<std::string>(), 120));
+  if (!runs.empty()) title = format("{}: {}", cut(runs.back().at("title").get<std::string>(), 120), runs.back().at("verdict").get<std::string>());
   // Once through JSON and back: what is no UTF-8 is replaced, as in the document.
   const auto clean = [](const std::string& text) { return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>(); };
   put(page, "<!--millpond:text-->", escaped(clean(plain_text)));

@@ -1,11 +1,12 @@
 // page: a run as one JSON document, all that the report page shows; and the page itself with the document in it. Pure: values in, bytes out.
 //
-// The shape (web/src/types.ts says the same to the compiler of the page; both say `format` 1):
+// The shape (web/src/types.ts says the same to the compiler of the page; both say `format` 2):
 //
 //   { format, version, live, runs: [RUN, ...], compare: null | { sentence, before, after, places } }
 //
 //   RUN {
 //     name, source "watch"|"engine", title, verdict, sentence, would_settle
+//     early      true: it goes on and nothing is said yet
 //     facts      { key: text or number }: command, model, started, seconds, ended, exit_code, signal, peak, baseline, end, planned, host.*
 //     strings    [ text ]: every name is told once; places below are indices into it
 //     resident   { t, rss, swap }                               columns: the operating system, by time
@@ -21,7 +22,13 @@
 //                    forecast, sets_verdict, cohorts: { bytes [8], of "line"|"all" } | null } ]
 //     advice     [ { what, text, place } ]
 //     sites      { frames: { file, function, line, flags }, stacks: [ [frame, ...] innermost first ], snapshots: { t, kind, index, rss, sum, other },
-//                  bytes: [ column over snapshots ], blocks: [ at the last snapshot ] }; null: no snapshot was taken
+//                  bytes: [ column over snapshots ], blocks: [ at the last snapshot ], allocated, freed: [ in the whole run ],
+//                  temporary: [ of freed, what lived for a moment ], thread: [ into threads, -1: several ] }; null: no snapshot was taken
+//     threads    [ name ]
+//     processes  [ { pid, parent, name, command, start, end, seen, main, peak, t, resident, private, sites } ]  the main one first; columns
+//     sources    [ { file, function, first, lines: [ text ] } ]  of the user's own, as the run file holds them
+//     lines      { file, line, allocated, freed, kept, temporary, t }  columns: the user's lines; kept: alive at t
+//     sizes      { from, blocks, bytes, freed, temporary }  blocks by size, all processes together: from[i] to from[i + 1]; null: not recorded
 //     programs   [ { name, calls, planned, lower_bound, plan_seconds, method, buffers: { name, account, layer, offset, size, first, last },
 //                    ops: { op, layer, workspace }, left_out } ]
 //     measured   { how sure all this is: samples, interval, dropped, explained, overhead, remarks }
@@ -31,6 +38,7 @@
 // A column is an array of integers, each the difference to the one before (null: not measured, and the next counts from the last that was). Times
 // are whole milliseconds. Bytes are exact: the same integers as in the run file. Bounds: 6,000 points of resident memory (of more, the least and the
 // most of each stretch stay), 1,500 moments, 4,000 accounts and 400,000 of both together, 4,000 marks and phases, 160 snapshots of at most 1,500 stacks (the rest in `other`),
+// 64 processes, of 8 of them 8 snapshots of 200 stacks, 2,000 lines, 400 sources,
 // 12 programs of 8,000 buffers. A page of the largest run is below 2 MB.
 #pragma once
 #include <nlohmann/json.hpp>

@@ -19,7 +19,7 @@
 namespace millpond::runfile {
 namespace {
 
-enum Doctor { kProcesses = 8, kFrames, kSites, kMarks, kSiteStates, kTreeSeries, kNotes, kGpus, kGpuSeries, kSpaces, kProcessSeries, kSources };
+enum Doctor { kProcesses = 8, kFrames, kSites, kMarks, kSiteStates, kTreeSeries, kNotes, kGpus, kGpuSeries, kSpaces, kProcessSeries, kSources, kThreads, kSiteDetails, kSizes };
 constexpr Seen kAllSeen[] = {Seen::kInside, Seen::kOutside, Seen::kNot};
 constexpr size_t kLongestSpace = 64;
 
@@ -191,7 +191,7 @@ struct Reader::State {
     return Statement(db, format("SELECT {} FROM {} {}", columns(kTables[table]), kTables[table].name, more));
   }
   const char* columns(const Table& t) const { return version == 1 ? t.before : t.columns; }
-  bool has(const Table& t) const { return version > 1 || (t.before && t.since <= minor); }
+  bool has(const Table& t) const { return version > 1 ? t.since_second <= minor : t.before && t.since <= minor; }
   bool has(Doctor table) const { return has(kTables[table]); }
 
   void read_spaces() {
@@ -461,6 +461,28 @@ std::vector<SiteStateRow> Reader::site_states() const {
     }
     list.push_back(std::move(row));
   }
+  return list;
+}
+
+std::vector<ThreadRow> Reader::threads() const {
+  std::vector<ThreadRow> list;
+  if (!state_->has(kThreads)) return list;
+  for (Statement s = state_->select(kThreads, "ORDER BY id"); s.step();) list.push_back({{s.integer(0)}, {s.integer(1)}, s.integer(2), s.text(3)});
+  return list;
+}
+
+std::vector<SiteDetailRow> Reader::site_details() const {
+  std::vector<SiteDetailRow> list;
+  if (!state_->has(kSiteDetails)) return list;
+  for (Statement s = state_->select(kSiteDetails, "ORDER BY site"); s.step();) list.push_back({{s.integer(0)}, id_or_none(s, 1), s.bytes(2)});
+  return list;
+}
+
+std::vector<SizeRow> Reader::sizes() const {
+  std::vector<SizeRow> list;
+  if (!state_->has(kSizes)) return list;
+  for (Statement s = state_->select(kSizes, "ORDER BY rowid"); s.step();)
+    list.push_back({{s.integer(0)}, s.bytes(1), s.real(2), s.bytes(3), s.bytes(4), s.bytes(5)});
   return list;
 }
 

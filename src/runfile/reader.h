@@ -51,6 +51,10 @@ class Reader {
   std::vector<GpuPointRow> gpu_series() const;
   // Empty in files of version 1.
   std::vector<ProcessPointRow> process_series() const;  // by time of writing: each process and space has a series of its own
+  // Empty in files of version 2.0 too.
+  std::vector<ThreadRow> threads() const;
+  std::vector<SiteDetailRow> site_details() const;  // by site
+  std::vector<SizeRow> sizes() const;
   std::vector<SourceRow> sources() const;               // all that is shown of a source is here: no reader opens the files that a run file names
 
   /// Of the file: 1 or 2. Rows of version 1 come out as version 2 has them: no process, the space "host", every process seen from inside.

@@ -14,7 +14,7 @@ namespace millpond::runfile {
 /// Raised when the meaning of something changes; a reader refuses what is newer than itself. A table or a column that
 /// is only added raises kMinorVersion instead: older readers do not see it and lose nothing else.
 constexpr int kSchemaVersion = 2;
-constexpr int kMinorVersion = 0;
+constexpr int kMinorVersion = 1;
 constexpr int64_t kMostText = 1 << 16;  // bytes of one value
 constexpr int32_t kApplicationId = 0x504f4e44;  // "POND", in the header of the file
 
@@ -136,6 +136,24 @@ struct SiteRow {
   Bytes total;
   double total_blocks = 0;
   Bytes freed;
+};
+/// A thread that was seen to allocate.
+struct ThreadRow {
+  RowId id, process;
+  int64_t tid = 0;    // that of the main thread is the process's pid
+  std::string name;   // as the system has it; empty: it was gone before it could be asked
+};
+/// More of a site, known when the run is over.
+struct SiteDetailRow {
+  RowId site, thread;  // thread: none: several were seen here
+  Bytes temporary;     // of what was freed: what lived for a moment only (probe/shared.h: kSoonMs)
+};
+/// Blocks of a process from `from` bytes up to the next row: estimates over the whole run.
+struct SizeRow {
+  RowId process;
+  Bytes from;
+  double blocks = 0;
+  Bytes bytes, freed, temporary;
 };
 /// A moment of the program: the end of an epoch, a line it printed, a timer.
 struct MarkRow {

@@ -1,5 +1,6 @@
 // schema: the tables of a run file, version 2, as SQL. Process and memory space are keys of every series: `process` is NULL where the program that writes
 // the file speaks of itself (the engine), and `space` is a row of `spaces`, of which the first is "host".
+// `threads`, `site_details` and `sizes` came with minor version 1 of it.
 #pragma once
 
 namespace millpond::runfile {
@@ -45,6 +46,10 @@ CREATE TABLE notes (t REAL NOT NULL, process INTEGER REFERENCES processes(id), t
 CREATE TABLE gpus (device INTEGER PRIMARY KEY, name TEXT NOT NULL, total INTEGER NOT NULL, used_peak INTEGER NOT NULL, by_tree_peak INTEGER);
 CREATE TABLE gpu_series (t REAL NOT NULL, process INTEGER REFERENCES processes(id), space INTEGER NOT NULL REFERENCES spaces(id),
                          device INTEGER NOT NULL REFERENCES gpus(device), used INTEGER NOT NULL, by_tree INTEGER);
+CREATE TABLE threads (id INTEGER PRIMARY KEY, process INTEGER NOT NULL REFERENCES processes(id), tid INTEGER NOT NULL, name TEXT NOT NULL);
+CREATE TABLE site_details (site INTEGER PRIMARY KEY REFERENCES sites(id), thread INTEGER REFERENCES threads(id), temporary_bytes INTEGER NOT NULL);
+CREATE TABLE sizes (process INTEGER NOT NULL REFERENCES processes(id), "from" INTEGER NOT NULL, blocks REAL NOT NULL, bytes INTEGER NOT NULL,
+                    freed_bytes INTEGER NOT NULL, temporary_bytes INTEGER NOT NULL);
 CREATE TABLE sources (id INTEGER PRIMARY KEY, file TEXT NOT NULL, function TEXT NOT NULL, first INTEGER NOT NULL, text TEXT NOT NULL);
 )sql";
 

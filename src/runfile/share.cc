@@ -152,7 +152,7 @@ void share(const Reader& file, const std::string& to, Private p) {
     if (before && minor >= 2) db.run("INSERT INTO spaces (name) SELECT 'gpu:' || device FROM old.gpus");
     for (const Table& t : kTables) {
       const char* const columns = before ? t.before : t.columns;
-      if (!columns || (before && t.since > minor)) continue;
+      if (!columns || (before ? t.since : t.since_second) > minor) continue;
       std::string wanted;
       std::string_view rest = columns;
       while (!rest.empty()) {

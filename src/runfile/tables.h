@@ -10,6 +10,7 @@ struct Table {
   const char *name, *columns;
   const char* before = columns;  // of version 1; null: it had no such table
   int since = 0;                 // minor version of version 1
+  int since_second = 0;          // minor version of version 2
   int64_t most = 2'000'000;      // rows: many times what Millpond writes, and what a reader has memory for
 };
 inline constexpr const char* kNotThere = nullptr;
@@ -49,6 +50,9 @@ inline constexpr Table kTables[] = {
     {.name = "spaces", .columns = "id, name", .before = kNotThere, .most = 1024},
     {.name = "process_series", .columns = "t, process, space, resident, private, in_use", .before = kNotThere, .most = 1'000'000},
     {.name = "sources", .columns = "id, file, function, first, text", .before = kNotThere, .most = 10'000},
+    {.name = "threads", .columns = "id, process, tid, name", .before = kNotThere, .since_second = 1, .most = 200'000},
+    {.name = "site_details", .columns = "site, thread, temporary_bytes", .before = kNotThere, .since_second = 1, .most = 500'000},
+    {.name = "sizes", .columns = "process, \"from\", blocks, bytes, freed_bytes, temporary_bytes", .before = kNotThere, .since_second = 1, .most = 100'000},
 };
 
 }  // namespace millpond::runfile

@@ -91,6 +91,9 @@ struct Writer::State {
   Statement frame{db, "INSERT INTO frames (file, function, line, native, user) VALUES (?, ?, ?, ?, ?)"};
   Statement site{db, "INSERT INTO sites (process, frames, total_bytes, total_blocks, freed_bytes) VALUES (?, ?, 0, 0.0, 0)"};
   Statement totals{db, "UPDATE sites SET total_bytes = ?, total_blocks = ?, freed_bytes = ? WHERE id = ?"};
+  Statement thread{db, "INSERT INTO threads (process, tid, name) VALUES (?, ?, ?)"};
+  Statement details{db, "INSERT INTO site_details VALUES (?, ?, ?)"};
+  Statement sizes{db, "INSERT INTO sizes VALUES (?, ?, ?, ?, ?, ?)"};
   Statement mark{db,
                  "INSERT INTO marks (process, t, kind, name, \"index\", period, rss, heap_in_use, heap_free, heap_mapped, python_arenas, "
                  "private_dirty, pss, processes, units) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
@@ -261,6 +264,22 @@ void Writer::rename(const FrameRow& from, const FrameRow& to) {
 void Writer::set_totals(RowId site, Bytes total, double blocks, Bytes freed) {
   state_->write();
   state_->totals.bind(total, blocks, freed, site.value).execute();
+}
+
+RowId Writer::add(const ThreadRow& t) {
+  state_->write();
+  state_->thread.bind(t.process.value, t.tid, t.name).execute();
+  return {state_->db.last_id()};
+}
+
+void Writer::add(const SiteDetailRow& d) {
+  state_->write();
+  state_->details.bind(d.site.value, or_null(d.thread), d.temporary).execute();
+}
+
+void Writer::add(const SizeRow& s) {
+  state_->write();
+  state_->sizes.bind(s.process.value, s.from, s.blocks, s.bytes, s.freed, s.temporary).execute();
 }
 
 RowId Writer::add(const MarkRow& m, std::span<const SiteStateRow> states) {

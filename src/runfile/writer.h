@@ -46,6 +46,9 @@ class Writer {
   /// A frame that got its name later.
   void rename(const FrameRow& from, const FrameRow& to);
   void set_totals(RowId site, Bytes total, double blocks, Bytes freed);
+  RowId add(const ThreadRow& thread);
+  void add(const SiteDetailRow& details);  // once for a site
+  void add(const SizeRow& sizes);
   RowId add(const MarkRow& mark, std::span<const SiteStateRow> states);
   /// Forgets a mark and its states: how a long run stays small.
   void remove_mark(RowId mark);

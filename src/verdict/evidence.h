@@ -34,6 +34,7 @@ struct Site {
   Bytes total;           // ever allocated here, estimated
   double total_blocks = 0;
   Bytes freed;
+  int64_t row = 0;       // of the run file
 };
 
 /// What is alive of a site at a mark.

@@ -122,7 +122,7 @@ Evidence read_evidence(const runfile::Reader& file, std::optional<RowId> asked) 
   const bool given = e.command.find(" -c ") != std::string::npos;
   for (const runfile::SiteRow& row : file.sites()) {
     if (row.process != process) continue;
-    Site site{.frames = {}, .total = row.total, .total_blocks = row.total_blocks, .freed = row.freed};
+    Site site{.frames = {}, .total = row.total, .total_blocks = row.total_blocks, .freed = row.freed, .row = row.id.value};
     for (const RowId id : row.frames) {
       if (id.value < 1 || id.value > int64_t(frames.size())) continue;
       const runfile::FrameRow& f = frames[size_t(id.value - 1)];

@@ -35,7 +35,8 @@ using runfile::RowId;
 constexpr double kTick = 0.05, kTreeEvery = 1, kTreeEveryFirst = 0.25, kTimerEvery = 0.25, kCommitEvery = 2;
 constexpr size_t kMostMarks = 512, kMostSites = 300, kMostStates = 200000, kMostPhases = 20000;
 constexpr int64_t kMostPoints = 4000;
-constexpr size_t kMostProcesses = 256;
+constexpr size_t kMostProcesses = 256, kMostThreads = 1024, kMostChurning = 200;
+constexpr uint64_t kLeastChurned = 8 << 20;
 constexpr size_t kMostNoteBytes = 16 << 20;  // an agent of ours says less than a megabyte in ten hours; a program may call what the agent calls
 
 uint64_t now_ns() {
@@ -107,6 +108,11 @@ struct Watched {
   uint64_t start_ns;
   bool replaced = false;  // by exec: a shell, or the shim that chooses a Python, became the program; what lay in its memory is gone
   std::map<uint32_t, RowId> sites;
+  struct Thread {
+    std::string name;
+    RowId row;
+  };
+  std::map<uint32_t, Thread> threads;  // by number
   Symbols symbols;
   std::map<std::pair<std::string, uint64_t>, runfile::FrameRow> native;  // (module, offset) as written
   std::map<std::string, Kept> kept;
@@ -537,6 +543,9 @@ class Collector {
       frames.push_back(row);
     }
     if (frames.empty()) return {};
+    // A thread is asked for its name while it is there.
+    if (const std::optional<Stack> s = w.view->stack(stack); s && s->thread && w.threads.size() < kMostThreads)
+      if (const auto [at, fresh] = w.threads.try_emplace(s->thread, Watched::Thread{}); fresh) at->second.name = clean(thread_name(w.pid, s->thread));
     return w.sites[stack] = writer_->add(w.process, frames);
   }
 
@@ -581,9 +590,16 @@ class Collector {
     for (const auto& [kind, phase] : w.open_phases) writer_->end_phase(phase, t);
     if (const uint64_t ended = w.view->header().ended_ns) processes_seen_->ended(w.process, seconds_at(ended));
     w.open_phases.clear();
+    // What was never alive at a mark can still be most of what was allocated.
+    for (const auto& [stack, totals] : w.view->largest_stacks(kMostChurning))
+      if (totals.total_bytes >= kLeastChurned) site_of(w, stack);
     for (const auto& [stack, site] : w.sites)
-      if (const std::optional<Stack> s = w.view->stack(stack); s && !(s->total_bytes >> 57) && !(s->freed_bytes >> 57) && !(s->total_blocks >> 57))
+      if (const std::optional<Stack> s = w.view->stack(stack); s && !(s->total_bytes >> 57) && !(s->freed_bytes >> 57) && !(s->total_blocks >> 57)) {
         writer_->set_totals(site, Bytes{int64_t(s->total_bytes)}, double(s->total_blocks), Bytes{int64_t(s->freed_bytes)});
+        const uint64_t temporary = std::min(uint64_t{s->soon_kib} << 10, s->freed_bytes);
+        writer_->add(runfile::SiteDetailRow{site, s->flags & kStackShared ? RowId{} : thread_of(w, s->thread), Bytes{int64_t(temporary)}});
+      }
+    write_sizes(w);
     w.last = w.view->header();
     w.view.reset();
     remove_file(w.path, w.last.pool_bytes);
@@ -599,6 +615,26 @@ class Collector {
       const bool user = !n.source.empty() && !library && !n.source.starts_with("/usr/include/");
       if (user) sources_->want(n.source, n.function, n.line, true, Sources::Why::kSampled);
       writer_->rename(row, {clean(n.source.empty() ? n.module : n.source), clean(n.function), n.line, true, user});
+    }
+  }
+
+  RowId thread_of(Watched& w, uint32_t tid) {
+    if (tid == 0) return {};
+    auto at = w.threads.find(tid);
+    if (at == w.threads.end()) at = w.threads.emplace(tid, Watched::Thread{}).first;
+    if (at->second.row == RowId{}) at->second.row = writer_->add(runfile::ThreadRow{{}, w.process, tid, at->second.name});
+    return at->second.row;
+  }
+
+  void write_sizes(const Watched& w) {
+    if (w.replaced) return;  // what another program in its place allocates has rows of its own
+    const Shared h = w.view->header();
+    for (int i = 0; i < kSizeClasses; ++i) {
+      const SizeTotals& s = h.sizes[i];
+      if (s.bytes == 0 || s.bytes >> 57 || s.blocks >> 57) continue;
+      const uint64_t freed = std::min(s.freed_bytes, s.bytes);
+      writer_->add(runfile::SizeRow{w.process, Bytes{i == 0 ? 0 : int64_t{1} << (i + 4)}, double(s.blocks), Bytes{int64_t(s.bytes)}, Bytes{int64_t(freed)},
+                                    Bytes{int64_t(std::min(s.soon_bytes, freed))}});
     }
   }
 

@@ -54,6 +54,17 @@ std::optional<Stack> SharedView::stack(uint32_t id) const {
   return s;
 }
 
+std::vector<std::pair<uint32_t, Stack>> SharedView::largest_stacks(size_t most) const {
+  std::vector<Stack> table(kStacks);
+  std::vector<std::pair<uint32_t, Stack>> list;
+  if (!read(table.data(), table.size() * sizeof(Stack), kStacksAt)) return list;
+  for (uint32_t id = 0; id < kStacks; ++id)
+    if (table[id].hash != 0) list.emplace_back(id, table[id]);
+  std::ranges::stable_sort(list, std::ranges::greater{}, [](const auto& s) { return s.second.total_bytes; });
+  if (list.size() > most) list.resize(most);
+  return list;
+}
+
 std::vector<RawFrame> SharedView::frames(uint32_t id) const {
   const std::optional<Stack> s = stack(id);
   if (!s || s->frames > kMaxDepth || s->first > uint32_t(kFrames) - s->frames) return {};

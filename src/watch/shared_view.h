@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "probe/shared.h"
@@ -66,6 +67,8 @@ class SharedView {
   std::vector<RawFrame> frames(uint32_t stack) const;
   /// Totals of a stack.
   std::optional<Stack> stack(uint32_t id) const;
+  /// All stacks with their ids, those with most bytes first, at most so many.
+  std::vector<std::pair<uint32_t, Stack>> largest_stacks(size_t most) const;
   /// What is alive now, by stack, largest first: for moments at which the program itself says nothing.
   std::vector<RawSite> live(uint64_t now_ns) const;
 

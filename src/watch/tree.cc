@@ -42,6 +42,12 @@ bool has_ended(Pid pid) {
   return !p || p->zombie;
 }
 
+std::string thread_name(Pid pid, uint32_t tid) {
+  std::string name = content(format("/proc/{}/task/{}/comm", pid.value, tid), 64);
+  if (!name.empty() && name.back() == '\n') name.pop_back();
+  return name;
+}
+
 std::string process_name(Pid pid) {
   const std::optional<TreeProcess> p = process_facts(pid);
   return p ? p->name : std::string();

@@ -39,6 +39,7 @@ TreeMemory memory_of(const std::vector<Pid>& tree, bool detailed);
 /// Whether there is no such process any more, or only what its parent has not waited for.
 bool has_ended(Pid pid);
 
+std::string thread_name(Pid pid, uint32_t tid);  // empty when it is gone
 std::string process_name(Pid pid);  // "python3"; empty when it is gone
 std::string command_line(Pid pid);  // "python3 train.py", at most 400 characters of it; empty when it is gone
 

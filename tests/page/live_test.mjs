@@ -59,6 +59,13 @@ it("watch --live: the page grows with the run, survives a reload, and ends with 
   await page.waitForSelector("main[data-ready]");
   assert.ok((await seconds()) >= first);
   await page.screenshot({path: join(shots, "live.png")});
+  // the server goes with the command: the page can be kept as a file, which needs neither
+  const [saved] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", {name: "Save this page as one file"}).click()]);
+  await saved.saveAs(join(work, "live-saved.html"));
+  const kept = await open(browser, join(work, "live-saved.html"));
+  assert.deepEqual(kept.faults, []);
+  assert.match(await kept.locator("#time .at").innerText(), /resident/);
+  await kept.context().close();
   const metrics = await get(`${url}metrics`);
   assert.equal(metrics.status, 200);
   assert.match(metrics.type, /openmetrics-text/);
@@ -71,12 +78,28 @@ it("watch --live: the page grows with the run, survives a reload, and ends with 
   assert.equal((await get(`${url}..%2f..%2fetc/passwd`)).status, 404);
   await page.waitForFunction(() => document.querySelector(".live-dot").textContent === "the run is over", null, {timeout: 30000});
   assert.match(await page.locator(".answer .badge").innerText(), /Leak/);
+  assert.match(await page.locator(".notice").innerText(), /The run is over[\s\S]*millpond report live\.pond -o report\.html/);
   assert.equal((await ended)[0], 0);
   assert.deepEqual(page.faults.filter(f => !f.includes("503")), []); // before the first look there is nothing to show yet
   assert.equal(verdict("live").verdict, "leak");
   assert.ok(query("live", "SELECT count(*) FROM marks")[0][0] > 10);
   await assert.rejects(get(url), "the server is gone");
   await page.context().close();
+});
+
+it("watch --live: in its first seconds it says that it watches, not that it is unsure, and nothing is 0", async () => {
+  run("rm", ["-f", "live-early.pond"]);
+  const child = start(["watch", "--quiet", "--live", "-o", "live-early.pond", "--", "python3", "-c", "import time; time.sleep(8)"]);
+  const ended = once(child, "exit");
+  const url = await address(child);
+  child.stdout.resume();
+  const page = await open(browser, url);
+  assert.match(await page.locator(".answer .badge").innerText(), /Watching/);
+  const said = await page.locator(".answer").innerText();
+  assert.match(said, /Watching: the program has run for/);
+  assert.ok(!/Unsure|it may be a leak|\b0 B\b/.test(said), said);
+  await page.context().close();
+  assert.equal((await ended)[0], 0);
 });
 
 it("train --live: the same, and readers that do not read hold up nothing", async () => {

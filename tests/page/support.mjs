@@ -3,6 +3,7 @@ import {execFileSync, spawn} from "node:child_process";
 import {existsSync, mkdirSync, readFileSync, rmSync} from "node:fs";
 import {dirname, join, resolve} from "node:path";
 import {fileURLToPath} from "node:url";
+import {inflateSync} from "node:zlib";
 
 export const here = dirname(fileURLToPath(import.meta.url));
 export const source = resolve(process.env.MILLPOND_SOURCE_DIR ?? join(here, "../.."));
@@ -16,7 +17,7 @@ export function run(command, args, options = {}) {
   return execFileSync(command, args, {cwd: work, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], maxBuffer: 1 << 28, ...options});
 }
 
-/** {name: run file}: a leak, a flat run, a cache, and two of the engine. Made once for each run of the tests. */
+/** {name: run file}: a leak, a flat run, a cache, one with children and threads, and two of the engine. Made once for each run of the tests. */
 export function makeRuns() {
   rmSync(work, {recursive: true, force: true});
   mkdirSync(shots, {recursive: true});
@@ -24,9 +25,10 @@ export function makeRuns() {
   watch("leak", join(source, "examples/leaky_training.py"));
   watch("flat", join(here, "programs/flat.py"));
   watch("cache", join(here, "programs/cache.py"));
+  watch("family", join(here, "programs/family.py"));
   run(millpond, ["train", "cnn_224", "--synthetic", "--epochs", "4", "--steps-per-epoch", "2", "--run", "cnn.pond"]);
   run(millpond, ["train", "resnet50", "--synthetic", "--epochs", "2", "--steps-per-epoch", "1", "--run", "resnet.pond"]);
-  return ["leak", "flat", "cache", "cnn", "resnet"];
+  return ["leak", "flat", "cache", "family", "cnn", "resnet"];
 }
 
 export function makePage(name, ...files) {
@@ -53,8 +55,8 @@ export async function launch() {
 }
 
 /** A page from disk, ready. What it says on its console or asks of the network is in `faults`. */
-export async function open(browser, file, {theme = "light", width = 1200, height = 900, scale = 1} = {}) {
-  const context = await browser.newContext({viewport: {width, height}, colorScheme: theme, deviceScaleFactor: scale, reducedMotion: "reduce"});
+export async function open(browser, file, {theme = "light", width = 1200, height = 900, scale = 1, hash = "", ...more} = {}) {
+  const context = await browser.newContext({viewport: {width, height}, colorScheme: theme, deviceScaleFactor: scale, reducedMotion: "reduce", acceptDownloads: true, ...more});
   const page = await context.newPage();
   page.faults = [];
   page.on("console", m => ["error", "warning"].includes(m.type()) && page.faults.push(`console: ${m.text()}`));
@@ -64,7 +66,7 @@ export async function open(browser, file, {theme = "light", width = 1200, height
     page.faults.push(`dialog: ${d.message()}`);
     d.dismiss();
   });
-  await page.goto(file.startsWith("http") ? file : `file://${file}`);
+  await page.goto((file.startsWith("http") ? file : `file://${file}`) + hash);
   await page.waitForSelector("main[data-ready]");
   await page.waitForTimeout(80);
   return page;
@@ -72,13 +74,17 @@ export async function open(browser, file, {theme = "light", width = 1200, height
 
 const axeSource = readFileSync(join(source, "web/node_modules/axe-core/axe.min.js"), "utf8");
 
-/** Faults that axe calls serious or critical, one sentence each. */
+/** All that axe finds, whatever it calls it, one sentence each. */
 export async function axe(page) {
   await page.evaluate(axeSource);
   const found = await page.evaluate(() => window.axe.run(document, {resultTypes: ["violations"]}));
-  return found.violations
-    .filter(v => ["serious", "critical"].includes(v.impact))
-    .flatMap(v => v.nodes.map(n => `${v.id}: ${n.target.join(" ")}: ${n.any.concat(n.all).map(x => x.message).join("; ")}`));
+  return found.violations.flatMap(v => v.nodes.map(n => `${v.id} (${v.impact}): ${n.target.join(" ")}: ${n.any.concat(n.all, n.none).map(x => x.message).join("; ")}`));
+}
+
+/** The document in a page, as the page itself reads it. */
+export function documentOf(file) {
+  const packed = readFileSync(file, "utf8").match(/<script id="data"[^>]*>([^<]+)<\/script>/)[1];
+  return JSON.parse(inflateSync(Buffer.from(packed, "base64")).toString());
 }
 
 export function start(args) {

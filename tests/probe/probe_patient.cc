@@ -405,6 +405,29 @@ void harmless(const char*) {
   say("note %d\n", note);
 }
 
+// Two MiB that come and go at once, 3 MiB that stay a while, 5 MiB that stay; the first by two threads.
+void* come_and_go(void* times) {
+  for (int i = 0; i < *static_cast<int*>(times); ++i) {
+    keep = malloc(2 * kMiB);
+    free(keep);
+  }
+  return nullptr;
+}
+void temporary(const char*) {
+  int times = 100;
+  pthread_t thread;
+  for (int i = 0; i < 2; ++i) {
+    pthread_create(&thread, nullptr, come_and_go, &times);
+    pthread_join(thread, nullptr);
+  }
+  void* while_[4];
+  for (void*& p : while_) p = malloc(3 * kMiB);
+  usleep(50'000);
+  for (void* p : while_) free(p);
+  keep = malloc(5 * kMiB);
+  say("done\n");
+}
+
 struct Scenario {
   const char* name;
   void (*run)(const char* argument);
@@ -412,7 +435,7 @@ struct Scenario {
 const Scenario all[] = {{"estimate", estimate}, {"reallocs", reallocs}, {"kinds", kinds},     {"mappings", mappings},
                         {"threads", threads},   {"forks", forks},       {"spawns", spawns},   {"replaced", replaced},
                         {"killed", killed},     {"libraries", libraries}, {"marks", marks},   {"full_ring", full_ring},
-                        {"apart", apart},
+                        {"apart", apart},       {"temporary", temporary},
                         {"nothing", nothing},   {"harmless", harmless}};
 
 }  // namespace

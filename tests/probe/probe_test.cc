@@ -10,6 +10,7 @@
 #include <map>
 
 #include "probe/chance.h"
+#include "probe/live.h"
 #include "probe_file.h"
 
 namespace {
@@ -322,6 +323,34 @@ TEST_CASE("probe: a mark carries counters, and its snapshot adds up to what is a
   }
   CHECK(marks == 2);
   CHECK(notes == 1);
+}
+
+TEST_CASE("probe: blocks are counted by size, those that were freed at once apart, and whether one thread made them or several") {
+  const Folder folder;
+  Patient patient(folder, {"temporary"});
+  const ProbeFile file(patient.file(folder));
+  const auto class_of = [&](uint64_t mib) { return file.header().sizes[millpond::probe::live::size_class(mib << 20)]; };
+  const uint64_t kMiB = 1 << 20;
+  const SizeTotals kept = class_of(5);  // 4 to 8 MiB, where nothing else is
+  CHECK(kept.bytes == 5 * kMiB);
+  CHECK(kept.freed_bytes == 0);
+  const SizeTotals two_and_three = class_of(2);
+  CHECK(two_and_three.blocks == 204);
+  CHECK(two_and_three.bytes == (400 + 12) * kMiB);
+  CHECK(two_and_three.freed_bytes == (400 + 12) * kMiB);
+  CHECK(two_and_three.soon_bytes <= 400 * kMiB);  // what stayed for 50 ms is no part of it
+  CHECK(two_and_three.soon_bytes >= 200 * kMiB);
+  bool found = false;
+  for (uint32_t i = 0; i < kStacks; ++i) {
+    const Stack stack = file.stack(i);
+    if (stack.hash == 0 || stack.total_bytes != 400 * kMiB) continue;
+    found = true;
+    CHECK((stack.flags & kStackShared) != 0);
+    CHECK((uint64_t{stack.soon_kib} << 10) == two_and_three.soon_bytes);
+  }
+  CHECK(found);
+  for (const Live& entry : file.live())
+    if (entry.size == 5 * kMiB) CHECK((file.stack(entry.stack).flags & kStackShared) == 0);
 }
 
 TEST_CASE("probe: what the agent keeps lies apart: a large block below it is given back, and its blocks are malloc's as others") {

@@ -108,6 +108,88 @@ TEST_CASE("page: what is mapped and not touched is reserved, not resident") {
   REQUIRE(reserved != t.accounts.end());
   CHECK(reserved->bytes[0] == (150 + 8 + 1000 + 10 - 208) * kMiB);
 }
+TEST_CASE("page: what is mapped and not touched is taken from large blocks first, so that bands are resident bytes") {
+  RunContents run = watched();
+  for (verdict::Mark& m : run.evidence.marks) m.heap_mapped = Bytes{1000 * kMiB};
+  const AccountTable t = accounts_over_time(run);
+  for (size_t i = 0; i < t.t.size(); ++i) {
+    int64_t sum = 0;
+    for (const Account& a : t.accounts) sum += a.kind == AccountKind::kReserved ? 0 : a.bytes[i];
+    CHECK(sum == *t.resident[i]);
+  }
+  const auto use = std::ranges::find(t.accounts, "malloc, in use", &Account::name);
+  REQUIRE(use != t.accounts.end());
+  CHECK(use->bytes[0] == run.evidence.marks[0].heap_in_use->value);
+}
+TEST_CASE("page: a program that marks nothing has accounts by time, of what was sampled") {
+  RunContents run = watched();
+  for (verdict::Mark& m : run.evidence.marks) m.kind = "timer", m.heap_in_use = m.heap_free = m.heap_mapped = m.python_arenas = std::nullopt;
+  const AccountTable t = accounts_over_time(run);
+  REQUIRE(t.t.size() == 10);
+  int64_t sum = 0;
+  for (const Account& a : t.accounts) sum += a.kind == AccountKind::kReserved ? 0 : a.bytes.back();
+  CHECK(sum == *t.resident.back());
+  CHECK(std::ranges::find(t.accounts, "your code, sampled blocks", &Account::name) != t.accounts.end());
+}
+TEST_CASE("page: what explains resident memory is told as it was measured, not cut to what is resident") {
+  RunContents run = watched();
+  run.meta["file_rss"] = std::to_string(500 * kMiB);
+  for (verdict::Mark& m : run.evidence.marks) m.heap_mapped = Bytes{1000 * kMiB};
+  const PageJson x = page_run(run, {})["measured"]["explained"];
+  const auto part = [&](const char* key) { return x[key].get<int64_t>(); };
+  CHECK(part("files") == 500 * kMiB);
+  CHECK(part("in_use") + part("free") + part("files") > part("resident"));
+  CHECK(x["explained"].is_null());
+}
+TEST_CASE("page: processes come with the main one first, host and shared memory of each together") {
+  RunContents run = watched();
+  run.evidence.process = 2;
+  const auto point = [](double t, int64_t bytes) { return verdict::SeenProcess::Point{t, Bytes{bytes}, {}, {}}; };
+  run.evidence.processes = {{1, 11, 1, "sh", "sh -c x", 0, 1.0, "outside", {{"host", {point(0.5, 90)}}}},
+                            {2, 12, 11, "python3", "", 0, {}, "inside", {{"host", {point(1, 10), point(2, 30)}}, {"shared", {point(1, 5), point(2, 5)}}}}};
+  const PageJson p = page_run(run, {})["processes"];
+  REQUIRE(p.size() == 2);
+  CHECK(p[0]["pid"] == 12);
+  CHECK(p[0]["main"] == true);
+  CHECK(column(p[0]["resident"]) == std::vector<int64_t>{15, 35});
+  CHECK(p[0]["peak"] == 35);
+  CHECK(p[0]["end"].is_null());
+  CHECK(p[1]["end"] == 1000);
+}
+TEST_CASE("page: threads are named by what they run, blocks by size have no gap, and lines of the user's add up") {
+  RunContents run = watched();
+  run.evidence.process = 1;
+  run.evidence.processes = {{1, 70, 1, "python3", "", 0, {}, "inside", {}}};
+  for (size_t i = 0; i < run.evidence.sites.size(); ++i) {
+    verdict::Site& site = run.evidence.sites[i];
+    site.row = int64_t(i + 1), site.total = Bytes{200 * kMiB}, site.freed = Bytes{100 * kMiB};
+    run.details[site.row] = {{site.row}, {i == 0 ? 2 : 1}, Bytes{kMiB}};
+  }
+  run.threads = {{{1}, {1}, 70, "python3"}, {{2}, {1}, 71, "python3"}};
+  run.sizes = {{{1}, Bytes{0}, 2, Bytes{40}, Bytes{10}, Bytes{5}}, {{1}, Bytes{128}, 1, Bytes{200}, Bytes{0}, Bytes{0}}, {{2}, Bytes{128}, 1, Bytes{150}, Bytes{150}, Bytes{150}}};
+  const PageJson j = page_run(run, {});
+  REQUIRE(j["threads"].size() == 2);
+  CHECK(j["threads"][0] == "main thread");
+  CHECK(j["threads"][1].get<std::string>().ends_with(", thread 2"));
+  CHECK(std::ranges::count(j["sites"]["thread"], PageJson(1)) == 1);
+  CHECK(j["sizes"]["from"] == PageJson({0, 32, 64, 128, 256}));
+  CHECK(j["sizes"]["bytes"] == PageJson({40, 0, 0, 350, 0}));
+  const std::vector<int64_t> allocated = column(j["lines"]["allocated"]), freed = column(j["lines"]["freed"]), kept = column(j["lines"]["kept"]);
+  for (size_t i = 0; i < allocated.size(); ++i) CHECK(allocated[i] == freed[i] + kept[i]);
+}
+TEST_CASE("page: a run is called by its script, not by the path of an interpreter") {
+  const auto title = [](const char* command) {
+    RunContents run = watched();
+    run.evidence.command = command;
+    return run.title();
+  };
+  CHECK(title("/usr/bin/python3 -u -X dev /home/ann/train.py --epochs 3") == "train.py --epochs 3");
+  CHECK(title("python3.12 -m pytest -q") == "pytest -q");
+  CHECK(title("python3 -c print(1)") == "python -c print(1)");
+  CHECK(title("/opt/bin/trainer --fast") == "trainer --fast");
+  CHECK(title("python3") == "python3");
+  CHECK(page_html(page_document(watched(), {}), "").find("<title>train.py") != std::string::npos);
+}
 TEST_CASE("page: accounts of the engine hold their value until the next row") {
   const AccountTable t = accounts_over_time(engine());
   REQUIRE(t.accounts.size() == 3);

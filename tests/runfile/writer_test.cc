@@ -25,7 +25,7 @@ TEST_CASE("run file: what was written is what is read") {
   CHECK(meta.at("program") == "millpond train");
   CHECK(meta.at("seconds") == "4.250");
   CHECK(meta.at("status") == "ended");
-  CHECK(meta.at("schema_minor") == "0");
+  CHECK(meta.at("schema_minor") == "1");
   CHECK(r.accounts() ==
         std::vector<std::string>{"activations/dense", "metrics/loss", "weights/dense", "pipeline/prefetch"});
 
@@ -98,6 +98,38 @@ TEST_CASE("run file: what the doctor saw is what is read, and a forgotten mark t
   CHECK(points[0].by_tree == 12_MiB);
   CHECK(points[1].device == 1);
   CHECK_FALSE(points[1].by_tree.has_value());
+}
+
+TEST_CASE("run file: threads, what lived for a moment and blocks by size are what was written; a file of version 2.0 has none of them") {
+  const Folder folder;
+  const std::string path = folder / "run.pond";
+  {
+    Writer w(path, {});
+    const RowId process = w.add(Process{{}, 7, 1, "python3", 0});
+    const RowId one = w.add(process, std::vector<FrameRow>{{"train.py", "f", 1, false, true}}), two = w.add(process, std::vector<FrameRow>{{"train.py", "g", 2, false, true}});
+    const RowId thread = w.add(ThreadRow{{}, process, 9, "loader"});
+    w.add(SiteDetailRow{one, thread, 3_MiB});
+    w.add(SiteDetailRow{two, {}, Bytes{}});
+    w.add(SizeRow{process, Bytes{32}, 1.5, 4_MiB, 3_MiB, 2_MiB});
+    w.commit();
+    const Reader r(path);
+    REQUIRE(r.threads().size() == 1);
+    CHECK(r.threads()[0].name == "loader");
+    CHECK(r.threads()[0].tid == 9);
+    REQUIRE(r.site_details().size() == 2);
+    CHECK(r.site_details()[0].thread == thread);
+    CHECK(r.site_details()[0].temporary == 3_MiB);
+    CHECK(r.site_details()[1].thread == RowId{});
+    REQUIRE(r.sizes().size() == 1);
+    CHECK(r.sizes()[0].from == Bytes{32});
+    CHECK(r.sizes()[0].blocks == 1.5);
+    CHECK(r.sizes()[0].temporary == 2_MiB);
+  }
+  Database(path, Database::Mode::kWrite).run("DROP TABLE threads; DROP TABLE site_details; DROP TABLE sizes; UPDATE meta SET value = '0' WHERE key = 'schema_minor'");
+  const Reader older(path);
+  CHECK(older.threads().empty());
+  CHECK(older.site_details().empty());
+  CHECK(older.sizes().empty());
 }
 
 TEST_CASE("run file: thinning the points of GPUs leaves every device its half") {

@@ -1,7 +1,10 @@
 import {codeChange, kVerdicts, leading} from "./answer";
 import type {Run} from "./decode";
-import {baseName, bytes, duration, plural, shown, signedBytes, thousands} from "./format";
+import {baseName, bytes, duration, plural, scriptFirst, shown, signedBytes, thousands} from "./format";
 import type {FindingData, Kind} from "./types";
+import {copyText} from "./export";
+import {treePeak} from "./series";
+import {Action} from "./Tools";
 import {Words} from "./Words";
 
 export function Badge({kind}: {kind: Kind}) {
@@ -15,14 +18,16 @@ export function Badge({kind}: {kind: Kind}) {
 }
 
 /** The fix: as a change of code where it is one, and in words. */
-export function Fix({finding}: {finding: FindingData}) {
+export function Fix({finding, level}: {finding: FindingData; level: 2 | 4}) {
+  const Heading = `h${level}` as const;
   const change = codeChange(finding.fix);
   const place = finding.blame;
   return (
     <div class="fix">
-      <h3 class="label">Fix</h3>
+      <Heading class="label">Fix</Heading>
       {change && (
         <div class="change">
+          <span class="in-corner"><Action name="Copy" label="Copy the fix" run={() => copyText(change.add || change.remove)} /></span>
           {place && <div class="head">{shown(place.file)}, line {place.line}</div>}
           {change.remove && <div class="row minus"><span class="hidden">take out: </span><span aria-hidden="true">- </span>{shown(change.remove)}</div>}
           {change.add && <div class="row plus"><span class="hidden">write: </span><span aria-hidden="true">+ </span>{shown(change.add)}</div>}
@@ -58,19 +63,22 @@ export function Answer({run, live}: {run: Run; live: boolean}) {
   // As it ends a program gives much back: what it held after its last round tells more.
   const last = run.periods && run.periods.unit !== "second" ? run.periods.rss.findLast(v => v > 0) : undefined;
   const end = last ?? facts.end;
+  const tree = treePeak(run);
+  const early = live && data.early;
   return (
-    <section class={`card answer tone-${verdict.tone}`} aria-label="The answer" id="answer">
-      <Badge kind={data.verdict} />
-      <span class="means">{verdict.means}</span>
+    <section class={`card answer tone-${early ? "info" : verdict.tone}`} aria-label="The answer" id="answer">
+      {early ? <span class="badge tone-info"><span class="sign" aria-hidden="true">◌</span>Watching …</span> : <Badge kind={data.verdict} />}
+      <span class="means">{early ? "nothing is said before its loop has gone round a few times" : verdict.means}</span>
       <h1><Words text={data.sentence} /></h1>
       {data.would_settle && !data.sentence.includes(data.would_settle) && <p class="settle">What would settle it: <Words text={data.would_settle} /></p>}
-      {finding?.fix && <Fix finding={finding} />}
+      {finding?.fix && <Fix finding={finding} level={2} />}
       <dl class="numbers">
-        <Number name="Peak" value={bytes(facts.peak)} more={facts.planned ? `of it planned: ${bytes(facts.planned)}` : undefined} />
+        {facts.peak > 0 && <Number name={tree ? "Peak of the main process" : "Peak"} value={bytes(facts.peak)} more={facts.planned ? `of it planned: ${bytes(facts.planned)}` : undefined} />}
+        {tree && <Number name={`Peak of all ${tree.processes} together`} value={bytes(tree.rss)} more={tree.pss > 0 ? `${bytes(tree.pss)} with shared pages once` : "shared pages count in each"} />}
         {finding && finding.rate > 0 && finding.kind === "leak" && (
           <Number name={`Grows, every ${finding.unit}`} value={signedBytes(finding.rate)} more={`seen over ${plural(Math.round(finding.units_seen), finding.unit)}`} />
         )}
-        <Number name={last === undefined ? "At the end" : `After the last ${run.periods!.unit}`} value={bytes(end)} more={facts.baseline > 0 ? `${signedBytes(end - facts.baseline)} since the start` : undefined} />
+        {end > 0 && <Number name={last === undefined ? "At the end" : `After the last ${run.periods!.unit}`} value={bytes(end)} more={facts.baseline > 0 ? `${signedBytes(end - facts.baseline)} since the start` : undefined} />}
         {finding?.forecast && (
           <Number
             name={`Limit of ${bytes(finding.forecast.bytes)}`}
@@ -79,12 +87,12 @@ export function Answer({run, live}: {run: Run; live: boolean}) {
           />
         )}
         <Number name="Ran for" value={duration(facts.seconds)} more={ending(run, live)} />
-        {finding && <Number name="How sure" value={`${Math.round(finding.confidence * 100)} %`} more={finding.cause ? `cause ${finding.cause}` : undefined} />}
+        {finding && finding.confidence !== null && <Number name="How sure" value={`${Math.round(finding.confidence * 100)} %`} more={finding.cause ? `cause ${finding.cause}` : undefined} />}
       </dl>
     </section>
   );
 }
 
 export function runName(run: Run): string {
-  return run.data.facts.command || run.data.title || baseName(run.data.name);
+  return scriptFirst(run.data.facts.command) || run.data.title || baseName(run.data.name);
 }

@@ -4,11 +4,21 @@ import {Badge} from "./Answer";
 import {kVerdicts} from "./answer";
 import {colours} from "./colours";
 import type {Run} from "./decode";
-import {bytes, clock, duration, shortPath, shown} from "./format";
+import {bytes, clock, duration, plural, shortPath, shown} from "./format";
+import {Table, type Col} from "./Table";
 import {Delta} from "./Timeline";
 import {byteTicks, timeTicks} from "./ticks";
 import type {CompareData} from "./types";
 import {Words} from "./Words";
+
+type Place = CompareData["places"][number];
+const lineOf = (p: Place) => (p.line_before && p.line_after && p.line_before !== p.line_after ? `${p.line_before} → ${p.line_after}` : String(p.line_after ?? p.line_before ?? ""));
+const kColumns: Col<Place>[] = [
+  {key: "change", title: "Change", n: true, value: p => p.bytes_after - p.bytes_before, cell: p => <Delta value={p.bytes_after - p.bytes_before} />},
+  {key: "before", title: "Before", n: true, wide: true, value: p => p.bytes_before, cell: p => bytes(p.bytes_before)},
+  {key: "after", title: "After", n: true, wide: true, value: p => p.bytes_after, cell: p => bytes(p.bytes_after)},
+  {key: "place", title: "Place", value: p => `${p.file}${lineOf(p) && `:${lineOf(p)}`} ${p.function}`, cell: p => <span class="place">{shown(shortPath(p.file, 56))}{lineOf(p) && `:${lineOf(p)}`} <span class="muted">{shown(p.function, 100)}</span></span>},
+];
 
 /** Two runs side by side, and the sentence that says what changed. */
 export function Compare({compare, runs, theme}: {compare: CompareData; runs: Run[]; theme: string}) {
@@ -42,7 +52,7 @@ export function Compare({compare, runs, theme}: {compare: CompareData; runs: Run
         <div class="keys"><span><i class="swatch dash" style={{borderColor: "var(--ink-3)"}} />before</span><span><i class="swatch line" style={{borderColor: "var(--band-0)"}} />after</span></div>
         <div class="scroll" tabIndex={0} role="region" aria-label="Numbers of both runs">
           <table class="both">
-            <thead><tr><th /><th class="n">Before</th><th class="n">After</th><th class="n">Change</th></tr></thead>
+            <thead><tr><td /><th class="n">Before</th><th class="n">After</th><th class="n">Change</th></tr></thead>
             <tbody>
               <tr><td>Verdict</td><td class="n">{compare.before.verdict}</td><td class="n">{compare.after.verdict}</td><td /></tr>
               <tr><td>Growth</td><td class="n">{rate(compare.before)}</td><td class="n">{rate(compare.after)}</td><td /></tr>
@@ -55,21 +65,7 @@ export function Compare({compare, runs, theme}: {compare: CompareData; runs: Run
       {compare.places.length > 0 && (
         <section class="card long" aria-labelledby="places-title">
           <div class="section-head"><h2 id="places-title">Where it differs</h2><p>Alive at the peak of each, the largest difference first.</p></div>
-          <div class="scroll" tabIndex={0} role="region" aria-label="Places that differ">
-            <table class="places">
-              <thead><tr><th class="n">Change</th><th class="n wide">Before</th><th class="n wide">After</th><th>Place</th></tr></thead>
-              <tbody>
-                {compare.places.slice(0, 25).map((p, i) => (
-                  <tr key={i}>
-                    <td class="n"><Delta value={p.bytes_after - p.bytes_before} /></td>
-                    <td class="n wide">{bytes(p.bytes_before)}</td>
-                    <td class="n wide">{bytes(p.bytes_after)}</td>
-                    <td class="place">{shown(shortPath(p.file, 56))}{p.line_before || p.line_after ? `:${p.line_before && p.line_after && p.line_before !== p.line_after ? `${p.line_before} → ${p.line_after}` : p.line_after ?? p.line_before}` : ""} <span class="muted">{shown(p.function, 100)}</span></td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <Table id="differ" label="places that differ" className="places" columns={kColumns} rows={compare.places} keyOf={(_p, i) => i} most={25} more={left => plural(left.length, "more place")} />
         </section>
       )}
     </>
@@ -113,5 +109,28 @@ function Both({runs, theme}: {runs: Run[]; theme: string}) {
       u.destroy();
     };
   }, [data, theme]);
-  return <div class="chart" ref={host} role="img" aria-label={runs.map(r => `${shown(r.data.name, 60)}: peak ${bytes(r.data.facts.peak)}`).join("; ")} />;
+  return <>
+    <div class="chart on-screen" ref={host} role="img" aria-label={runs.map(r => `${shown(r.data.name, 60)}: peak ${bytes(r.data.facts.peak)}`).join("; ")} />
+    <div class="on-paper" aria-hidden="true"><BothSvg runs={runs} /></div>
+  </>;
+}
+
+/** The same for paper. */
+export function BothSvg({runs}: {runs: Run[]}) {
+  const [w, h, left, bottom] = [1040, 280, 72, 26];
+  const high = 1.08 * Math.max(1, ...runs.map(r => r.resident.rss.reduce((a, b) => Math.max(a, b), 0)));
+  const end = Math.max(1, ...runs.map(r => r.resident.t[r.resident.t.length - 1] ?? 0));
+  const x = (t: number) => left + (t / end) * (w - left - 10);
+  const y = (v: number) => 8 + (1 - v / high) * (h - bottom - 8);
+  const paint = [{stroke: "var(--ink-3)", "stroke-dasharray": "6 4"}, {stroke: "var(--band-0)"}];
+  return (
+    <svg viewBox={`0 0 ${w} ${h}`} role="img" aria-label="Resident memory of both" font-family="ui-sans-serif, system-ui, sans-serif" font-size="12">
+      {byteTicks(high).map(v => <g key={v}><line x1={left} x2={w} y1={y(v)} y2={y(v)} stroke="var(--line)" /><text x={left - 8} y={y(v) + 4} text-anchor="end" fill="var(--ink-3)">{v === 0 ? "0" : bytes(v)}</text></g>)}
+      {timeTicks(0, end, 8).map(t => <text key={t} x={x(t)} y={h - 8} text-anchor="middle" fill="var(--ink-3)">{clock(t)}</text>)}
+      {runs.map((r, i) => {
+        const every = Math.max(1, Math.floor(r.resident.t.length / 800));
+        return <polyline key={i} points={Array.from(r.resident.t, (t, k) => (k % every ? "" : `${x(t).toFixed(1)},${y(r.resident.rss[k]).toFixed(1)}`)).join(" ")} fill="none" stroke-width="2" {...paint[i]} />;
+      })}
+    </svg>
+  );
 }

@@ -10,7 +10,7 @@ export function Source({place}: {place: PlaceData}) {
   const lines = place.source && !place.source.changed ? place.source : place.snippet ? {from: place.line, lines: [place.snippet]} : null;
   return (
     <div class="source">
-      <div class="head">{shown(place.file)}:{place.line}{place.function && <> in <code>{shown(place.function, 200)}</code></>}</div>
+      <div class="head">{shown(place.file)}:{place.line}{place.function && place.function !== "<module>" && <> in <code>{shown(place.function, 200)}</code></>}</div>
       {lines && (
         <ol tabIndex={0} aria-label={`Source around line ${place.line}`}>
           {lines.lines.map((text, i) => (
@@ -21,7 +21,6 @@ export function Source({place}: {place: PlaceData}) {
           ))}
         </ol>
       )}
-      {place.source?.changed && <div class="head">The file has been edited since the run: only the line that ran is shown.</div>}
     </div>
   );
 }
@@ -44,7 +43,7 @@ function Card({run, finding}: {run: Run; finding: FindingData}) {
       <div class="head">
         <Badge kind={finding.kind} />
         <Rate finding={finding} />
-        <span class="muted">{Math.round(finding.confidence * 100)} % sure{finding.cause && `, cause ${shown(finding.cause, 40)}`}</span>
+        <span class="muted">{[finding.confidence !== null && `${Math.round(finding.confidence * 100)} % sure`, finding.cause && `cause ${shown(finding.cause, 40)}`].filter(Boolean).join(", ")}</span>
       </div>
       <h3 class="title"><Words text={finding.title} /></h3>
       <div class="columns">
@@ -93,7 +92,7 @@ function Card({run, finding}: {run: Run; finding: FindingData}) {
               </ul>
             </div>
           )}
-          {finding.fix && !first && <Fix finding={finding} />}
+          {finding.fix && !first && <Fix finding={finding} level={4} />}
         </div>
       </div>
       <div class="small-charts">

@@ -1,5 +1,5 @@
 import type {Run} from "./decode";
-import {bytes, percent} from "./format";
+import {bytes, percent, plural} from "./format";
 import type {FindingData} from "./types";
 
 const kWide = 260;
@@ -16,7 +16,8 @@ export function Slope({run, finding}: {run: Run; finding: FindingData}) {
   const x1 = points[points.length - 1].x;
   const low = Math.min(...points.map(q => q.y));
   const high = Math.max(...points.map(q => q.y));
-  const pad = Math.max((high - low) * 0.1, high * 0.01, 1);
+  // A flat run must look flat: a change of less than a tenth is drawn against a tenth, unless it is the growth that was found.
+  const pad = Math.max((high - low) * 0.1, 1, finding.kind === "leak" ? high * 0.01 : (high * 0.1 - (high - low)) / 2);
   const px = (x: number) => 6 + ((x - x0) / Math.max(1e-9, x1 - x0)) * (kWide - 12);
   const py = (v: number) => kTall - 18 - ((v - low + pad) / (high - low + 2 * pad)) * (kTall - 34);
   // rounds are named as the program counts them
@@ -29,7 +30,7 @@ export function Slope({run, finding}: {run: Run; finding: FindingData}) {
   const first = warm[0] ?? points[0];
   return (
     <figure>
-      <svg viewBox={`0 0 ${kWide} ${kTall}`} role="img" aria-label={`From ${bytes(points[0].y)} to ${bytes(points[points.length - 1].y)} over ${points.length} rounds`}>
+      <svg viewBox={`0 0 ${kWide} ${kTall}`} role="img" aria-label={`From ${bytes(points[0].y)} to ${bytes(points[points.length - 1].y)} over ${plural(points.length, "round")}`}>
         <rect x={px(x0)} y={10} width={Math.max(0, px(first.x) - px(x0))} height={kTall - 28} fill="var(--sunken)" />
         <line x1={6} x2={kWide - 6} y1={kTall - 18} y2={kTall - 18} stroke="var(--line-strong)" />
         {finding.kind === "leak" && last.x > first.x && (
@@ -102,14 +103,23 @@ export function Probes({run}: {run: Run}) {
   );
 }
 
-/** A line of memory without axes. */
-export function Spark({values, colour = "var(--band-0)"}: {values: ArrayLike<number>; colour?: string}) {
-  const n = values.length;
-  if (n < 2) return null;
-  const list = Array.from(values).filter(Number.isFinite);
+/** From where to where a small line is drawn: its own range, but never less than a fifth of its height, so that noise does not look like growth. */
+export function sparkRange(list: number[], given?: number): {low: number; high: number} {
+  if (given !== undefined) return {low: 0, high: Math.max(1, given)};
   const low = Math.min(...list);
   const high = Math.max(...list);
-  const flat = high - low <= 0.01 * Math.abs(high);
-  const points = list.map((v, i) => `${((i / (list.length - 1)) * 120).toFixed(1)},${(flat ? 12 : 22 - ((v - low) / (high - low)) * 20).toFixed(1)}`).join(" ");
+  const least = Math.max(Math.abs(high) * 0.2, 1e-9);
+  if (high - low >= least) return {low, high};
+  const middle = (low + high) / 2;
+  return {low: middle - least / 2, high: middle + least / 2};
+}
+
+/** A line of memory without axes. */
+export function Spark({values, colour = "var(--band-0)", high: given}: {values: ArrayLike<number>; colour?: string; high?: number}) {
+  const every = Math.max(1, Math.floor(values.length / 240));
+  const list = Array.from(values).filter((v, i) => Number.isFinite(v) && i % every === 0);
+  if (list.length < 2) return null;
+  const {low, high} = sparkRange(list, given);
+  const points = list.map((v, i) => `${((i / (list.length - 1)) * 120).toFixed(1)},${(22 - ((v - low) / (high - low)) * 20).toFixed(1)}`).join(" ");
   return <svg viewBox="0 0 120 24" width="120" height="24" aria-hidden="true"><polyline points={points} fill="none" stroke={colour} stroke-width="1.5" /></svg>;
 }

@@ -11,6 +11,7 @@ export interface Colours {
   accent: string;
   accentSoft: string;
   bad: string;
+  probe: string;
   resident: string;
   rest: string;
   retained: string;
@@ -23,7 +24,7 @@ export function colours(): Colours {
   const get = (name: string) => style.getPropertyValue(`--${name}`).trim();
   return {
     surface: get("surface"), sunken: get("sunken"), ink: get("ink"), ink3: get("ink-3"), line: get("line"), lineStrong: get("line-strong"), accent: get("accent"),
-    accentSoft: get("accent-soft"), bad: get("bad"), resident: get("resident"), rest: get("rest"), retained: get("retained"), sans: get("sans"),
+    accentSoft: get("accent-soft"), bad: get("bad"), probe: get("probe"), resident: get("resident"), rest: get("rest"), retained: get("retained"), sans: get("sans"),
     band: Array.from({length: 8}, (_, i) => get(`band-${i}`)),
   };
 }

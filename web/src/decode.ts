@@ -60,7 +60,48 @@ export interface Sites {
   /** by stack, then by snapshot */
   bytes: Float64Array[];
   blocks: number[];
+  allocated: number[];
+  freed: number[];
+  temporary: number[] | null;
+  thread: number[] | null;
   peak: number;
+}
+export interface Process {
+  pid: number;
+  parent: number;
+  name: string;
+  command: string;
+  start: number;
+  end: number;
+  seen: string;
+  main: boolean;
+  peak: number;
+  t: Float64Array;
+  resident: Float64Array;
+  private: Float64Array;
+  sites: Sites | null;
+}
+export interface CodeLine {
+  file: string;
+  line: number;
+  allocated: number;
+  freed: number;
+  kept: number;
+  temporary: number;
+}
+export interface Source {
+  file: string;
+  function: string;
+  first: number;
+  lines: string[];
+}
+export interface SizeClass {
+  from: number;
+  to: number;
+  blocks: number;
+  bytes: number;
+  freed: number;
+  temporary: number;
 }
 export interface Buffer {
   name: string;
@@ -85,12 +126,18 @@ export interface Program {
 export interface Run {
   data: RunData;
   resident: {t: Float64Array; rss: Float64Array};
-  tree: {t: Float64Array; processes: Float64Array; pss: Float64Array; dirty: Float64Array} | null;
+  tree: {t: Float64Array; processes: Float64Array; rss: Float64Array; pss: Float64Array} | null;
   accounts: {t: Float64Array; resident: Float64Array; list: Account[]};
   marks: Mark[];
   phases: Phase[];
   periods: {unit: string; warm: number; t: Float64Array; x: number[]; rss: Float64Array; live: Float64Array} | null;
   sites: Sites | null;
+  /** the main one first; without those that only started it (a shell, the shim that chooses a Python) and were gone before it began */
+  processes: Process[];
+  launchers: number;
+  sources: Source[];
+  lines: CodeLine[];
+  sizes: SizeClass[];
   programs: Program[];
   /** end of all that was seen, in milliseconds */
   end: number;
@@ -104,11 +151,13 @@ export function decodeRun(data: RunData): Run {
   const [mt, mk, mn, mi, mp, mr] = [column(m.t), names(m.kind), names(m.name), column(m.index), column(m.period), column(m.rss)];
   const p = data.phases;
   const [pk, pn, pi, ps, pe] = [names(p.kind), names(p.name), column(p.index), column(p.start), column(p.end)];
+  const [processes, launchers] = company(data.processes);
+  const began = processes[0]?.start ?? 0;
   const end = Math.max(data.facts.seconds * 1000, resident.t[resident.t.length - 1] ?? 0, mt[mt.length - 1] ?? 0, 1);
   return {
     data,
     resident,
-    tree: data.tree && {t: column(data.tree.t), processes: column(data.tree.processes), pss: column(data.tree.pss), dirty: column(data.tree.private_dirty)},
+    tree: processes.length > 1 ? decodeTree(data.tree, began) : null,
     accounts: {t: column(data.accounts.t), resident: column(data.accounts.resident), list: data.accounts.list.map(a => ({...a, bytes: column(a.bytes)}))},
     marks: mk.map((kind, i) => ({t: mt[i], kind, name: mn[i], index: mi[i], period: mp[i] === 1, rss: mr[i]})),
     phases: pk.map((kind, i) => ({kind, name: pn[i], index: pi[i], start: ps[i], end: Number.isNaN(pe[i]) ? end : pe[i]})),
@@ -116,6 +165,13 @@ export function decodeRun(data: RunData): Run {
       unit: data.periods.unit, warm: data.periods.warm, t: column(data.periods.t), x: data.periods.x, rss: column(data.periods.rss), live: column(data.periods.live),
     },
     sites: data.sites && decodeSites(data.sites, name),
+    launchers,
+    processes: processes.map(q => ({
+      ...q, end: q.end ?? end, t: column(q.t), resident: column(q.resident), private: column(q.private), sites: q.sites && decodeSites(q.sites, name),
+    })),
+    sources: data.sources.map(q => ({...q, file: name(q.file), function: name(q.function)})),
+    lines: decodeLines(data.lines, name),
+    sizes: decodeSizes(data.sizes),
     programs: data.programs.map(q => {
       const b = q.buffers;
       const [bn, ba, bl, bo, bs, bf, be] = [names(b.name), names(b.account), names(b.layer), column(b.offset), column(b.size), column(b.first), column(b.last)];
@@ -128,6 +184,34 @@ export function decodeRun(data: RunData): Run {
     }),
     end,
   };
+}
+
+function company(all: RunData["processes"]): [RunData["processes"], number] {
+  const main = all.find(p => p.main);
+  const last = (t: Column) => t.reduce<number>((sum, d) => sum + (d ?? 0), 0);
+  const kept = main ? all.filter(p => p.main || (p.t.length ? last(p.t) >= main.start : p.start >= main.start)) : all;
+  return [kept, all.length - kept.length];
+}
+
+function decodeTree(tree: RunData["tree"], began: number): Run["tree"] {
+  if (!tree) return null;
+  const t = column(tree.t);
+  const keep = (c: Column) => column(c).filter((_, i) => t[i] >= began);
+  return {t: t.filter(at => at >= began), processes: keep(tree.processes), rss: keep(tree.rss), pss: keep(tree.pss)};
+}
+
+function decodeLines(l: RunData["lines"], name: (id: number) => string): CodeLine[] {
+  if (!l) return [];
+  const [file, line, allocated, freed, kept, temporary] = [l.file, l.line, l.allocated, l.freed, l.kept, l.temporary].map(column);
+  return Array.from(file, (f, i) => ({file: name(f), line: line[i], allocated: allocated[i], freed: freed[i], kept: kept[i], temporary: temporary[i]}));
+}
+
+/** From the first size that was met to the last. */
+function decodeSizes(s: RunData["sizes"]): SizeClass[] {
+  if (!s) return [];
+  const all = s.from.map((from, i) => ({from, to: s.from[i + 1] ?? Infinity, blocks: s.blocks[i], bytes: s.bytes[i], freed: s.freed[i], temporary: s.temporary[i]}));
+  const used = all.map(k => k.bytes > 0);
+  return used.includes(true) ? all.slice(used.indexOf(true), used.lastIndexOf(true) + 1) : [];
 }
 
 function decodeSites(s: NonNullable<RunData["sites"]>, name: (id: number) => string): Sites {
@@ -144,7 +228,7 @@ function decodeSites(s: NonNullable<RunData["sites"]>, name: (id: number) => str
   snapshots.forEach((x, i) => {
     if (x.rss > snapshots[peak].rss) peak = i;
   });
-  return {frames, stacks: s.stacks.map(stack => stack.filter(id => frames[id])), snapshots, bytes: s.bytes.map(column), blocks: s.blocks, peak};
+  return {frames, stacks: s.stacks.map(stack => stack.filter(id => frames[id])), snapshots, bytes: s.bytes.map(column), blocks: s.blocks, allocated: s.allocated, freed: s.freed, temporary: s.temporary, thread: s.thread, peak};
 }
 
 export async function inflate(compressed: Uint8Array<ArrayBuffer>): Promise<string> {
@@ -160,6 +244,6 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
 
 export function parseDocument(text: string): PageData {
   const data = JSON.parse(text) as PageData;
-  if (data.format !== 1) throw new Error(`this page reads documents of format 1, not ${String(data.format)}`);
+  if (data.format !== 2) throw new Error(`this page reads documents of format 2, not ${String(data.format)}`);
   return data;
 }

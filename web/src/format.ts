@@ -88,3 +88,16 @@ export function shortPath(path: string, most = 48): string {
 export function plural(n: number, word: string): string {
   return `${thousands(n)} ${word}${n === 1 ? "" : /(?:tch|sh|s|x)$/.test(word) ? "es" : "s"}`;
 }
+
+/** Of "/usr/bin/python3 -u -X dev /home/ann/train.py --epochs 3" what a person calls it: "train.py --epochs 3". */
+export function scriptFirst(command: string): string {
+  const words = command.split(" ");
+  if (!/^python[\d.]*$/.test(baseName(words[0]))) return words[0].includes("/") ? [baseName(words[0]), ...words.slice(1)].join(" ") : command;
+  let i = 1;
+  while (i < words.length && words[i].startsWith("-")) {
+    if (words[i] === "-m") return words.slice(i + 1).join(" ") || command;
+    if (words[i] === "-c") return ["python", ...words.slice(i)].join(" ");
+    i += words[i] === "-X" || words[i] === "-W" ? 2 : 1;
+  }
+  return i < words.length ? [baseName(words[i]), ...words.slice(i + 1)].join(" ") : command;
+}

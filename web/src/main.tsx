@@ -1,17 +1,23 @@
 import {render} from "preact";
 import {useEffect, useMemo, useState} from "preact/hooks";
 import {Answer, runName} from "./Answer";
+import {Code} from "./Code";
 import {Compare} from "./Compare";
 import {decodeRun, fromBase64, inflate, parseDocument} from "./decode";
 import {Findings} from "./Findings";
+import {download} from "./export";
 import {duration, shown} from "./format";
 import {Holders} from "./Holders";
 import {follow, type Connection} from "./live";
 import {Measured} from "./Measured";
 import {PlanSection} from "./PlanMap";
+import {Processes} from "./Processes";
+import {Sizes} from "./Sizes";
 import "./style.css";
 import {Timeline, type Moments} from "./Timeline";
+import {Action} from "./Tools";
 import type {PageData} from "./types";
+import {getView, goTo, parseRange, printRange, useView} from "./view";
 
 type Theme = "light" | "dark";
 
@@ -57,54 +63,96 @@ function Brand() {
   );
 }
 
+/** To a section: the address keeps the view, so this is no plain anchor, but it is a link all the same. */
+function Go({to, children}: {to: string; children: string}) {
+  return <a href={`#${to}`} onClick={e => { e.preventDefault(); goTo(to); }}>{children}</a>;
+}
+
+/** The page of a run that is over, as one file: its server goes with the command. */
+async function savePage(sentence: string): Promise<boolean> {
+  const [shell, data] = await Promise.all([fetch(location.pathname, {cache: "no-store"}), fetch(`${location.pathname}data`, {cache: "no-store"})]);
+  if (!shell.ok || !data.ok) return false;
+  const raw = new Uint8Array(await data.arrayBuffer());
+  let text = "";
+  for (let i = 0; i < raw.length; i += 0x8000) text += String.fromCharCode(...raw.subarray(i, i + 0x8000));
+  const page = new DOMParser().parseFromString(await shell.text(), "text/html");
+  page.getElementById("data")!.textContent = btoa(text);
+  page.getElementById("plain")!.textContent = sentence;
+  page.title = document.title;
+  download("millpond-report.html", new Blob([`<!doctype html>\n${page.documentElement.outerHTML}`], {type: "text/html;charset=utf-8"}));
+  return true;
+}
+
 function App({first, live}: {first: PageData; live: boolean}) {
   const [data, setData] = useState(first);
   const [state, setState] = useState<Connection>("live");
   const [theme, toggle] = useTheme();
-  const [moments, setMoments] = useState<Moments | null>(null);
-  const [which, setWhich] = useState(0);
+  const [between, setBetween] = useView("ab");
+  const moments = useMemo((): Moments | null => {
+    const found = parseRange(between);
+    return found && {a: found[0], b: found[1]};
+  }, [between]);
+  const setMoments = (m: Moments | null) => setBetween(m && m.b > m.a ? printRange(m.a, m.b) : "");
+  const [which, setWhich] = useView("run");
   // The answer and the chart are painted first, the rest in the frame after.
   const [rest, setRest] = useState(false);
   useEffect(() => {
     const later = setTimeout(() => setRest(true), 0);
     return () => clearTimeout(later);
   }, []);
+  useEffect(() => {
+    if (rest && getView("s")) document.getElementById(getView("s"))?.scrollIntoView({block: "start"});
+  }, [rest]);
   useEffect(() => (live ? follow(location.pathname, setData, setState) : undefined), [live]);
   const runs = useMemo(() => data.runs.map(decodeRun), [data]);
-  const run = runs[Math.min(which, runs.length - 1)];
-  if (!run) return <main class="wrap"><p class="empty">Waiting for the first look at the program …</p></main>;
-  const two = data.compare && runs.length === 2;
+  const two = data.compare !== null && runs.length === 2;
+  const shownRun = two && which === "after" ? 1 : 0;
+  const run = runs[shownRun];
+  if (!run) return <main class="wrap"><p class="empty">Watching …</p></main>;
+  const name = shown(runName(run), 400);
   return (
     <>
-      <a class="skip" href="#answer">To the answer</a>
+      <a class="skip" href="#answer" onClick={e => { e.preventDefault(); goTo("answer"); }}>To the answer</a>
       <header class="top">
         <div class="wrap">
           <Brand />
-          <span class="what" title={shown(runName(run), 400)}>{shown(runName(run), 400)}</span>
-          {live && <span class={`live-dot ${state === "live" ? "" : "over"}`} role="status">{state === "live" ? `live, ${duration(run.data.facts.seconds)}` : state === "over" ? "the run is over" : "connection lost"}</span>}
+          <span class="what" title={shown(run.data.facts.command || name, 400)}>{name}</span>
+          {live && (
+            <span class={`live-dot ${state === "live" ? "" : "over"}`} role="status">{state === "live" ? `live, ${duration(run.data.facts.seconds)}` : state === "over" ? "the run is over" : "connection lost"}</span>
+          )}
+          {live && state === "live" && <Action name="Save" label="Save this page as one file" run={() => savePage(run.data.sentence)} />}
           <nav aria-label="Sections">
-            <a href="#time">Memory</a>
-            <a href="#findings">Findings</a>
-            {run.sites && <a href="#holders">Holders</a>}
-            {run.programs.length > 0 && <a href="#plan">Plan</a>}
-            <a href="#measured">Measured</a>
+            <Go to="time">Memory</Go>
+            <Go to="findings">Findings</Go>
+            {run.sites && <Go to="holders">Holders</Go>}
+            {run.lines.length > 0 && <Go to="code">Code</Go>}
+            {run.programs.length > 0 && <Go to="plan">Plan</Go>}
+            <Go to="measured">Measured</Go>
           </nav>
           <button class="plain-button" onClick={toggle} aria-label={theme === "dark" ? "Light theme" : "Dark theme"}>{theme === "dark" ? "Light" : "Dark"}</button>
         </div>
       </header>
       <main class="wrap" data-ready={rest ? "true" : undefined}>
-        {two ? <Compare compare={data.compare!} runs={runs} theme={theme} /> : <Answer run={run} live={live} />}
+        {live && state !== "live" && (
+          <p class="notice" role="status">
+            {state === "over" ? "The run is over, and its server goes with the command." : "The connection is lost."} This page stays while it is open. To have it later: <code>millpond report {shown(run.data.name, 120)} -o report.html</code>
+          </p>
+        )}
+        {two ? <Compare compare={data.compare!} runs={runs} theme={theme} /> : <Answer run={run} live={live && state !== "over"} />}
         {two && (
           <div class="segments" role="group" aria-label="Which run is shown below" style={{justifySelf: "start"}}>
-            {runs.map((r, i) => <button key={i} aria-pressed={which === i} onClick={() => { setWhich(i); setMoments(null); }}>{i ? "After" : "Before"}: {shown(r.data.name, 60)}</button>)}
+            {runs.map((r, i) => <button key={i} aria-pressed={shownRun === i} onClick={() => { setWhich(i ? "after" : ""); setMoments(null); }}>{i ? "After" : "Before"}: {shown(r.data.name, 60)}</button>)}
           </div>
         )}
-        <Timeline key={`t${which}`} run={run} theme={theme} moments={moments} setMoments={setMoments} />
+        <Timeline key={`t${shownRun}`} run={run} theme={theme} moments={moments} setMoments={setMoments} />
         {rest && (
           <>
+            <Processes run={run} />
             <Findings run={run} />
-            {run.programs.length > 0 && <PlanSection key={`p${which}`} run={run} theme={theme} />}
-            <Holders key={`h${which}`} run={run} moments={moments} />
+            {run.programs.length > 0 && <PlanSection key={`p${shownRun}`} run={run} theme={theme} />}
+            <Holders key={`h${shownRun}`} run={run} moments={moments} />
+            <Code key={`c${shownRun}`} run={run} />
+            <Sizes run={run} />
             <Measured run={run} />
           </>
         )}

@@ -1,5 +1,5 @@
 /** Memory over time, ready to be drawn: bands that are stacked, the resident line, and what changed between two moments. */
-import type {Account, Run, Sites} from "./decode";
+import type {Account, Process, Run, Sites} from "./decode";
 import {baseName} from "./format";
 import type {AccountKind} from "./types";
 
@@ -14,7 +14,11 @@ export interface Stack {
   bands: Band[];
   /** mapped and not touched: not resident, so it is not in the stack */
   reserved: Float64Array | null;
+  /** the line over the bands */
+  line: {t: Float64Array; bytes: Float64Array; name: string};
 }
+
+const residentLine = (run: Run): Stack["line"] => ({t: run.resident.t, bytes: run.resident.rss, name: run.processes.length > 1 ? "resident memory of the main process" : "resident memory"});
 
 const most = (values: Float64Array) => values.reduce((a, b) => Math.max(a, b), 0);
 
@@ -41,7 +45,7 @@ export function accountStack(run: Run, count = 8): Stack {
   }
   const rank: Record<AccountKind, number> = {rest: 0, use: 1, retained: 2, reserved: 3};
   kept.sort((a, b) => rank[a.kind] - rank[b.kind]);
-  return {t: run.accounts.t, bands: kept, reserved};
+  return {t: run.accounts.t, bands: kept, reserved, line: residentLine(run)};
 }
 
 export interface Place {
@@ -71,7 +75,7 @@ function findPlace(sites: Sites, stack: number[]): Place {
   const f = sites.frames[id];
   const user = own !== undefined;
   return user
-    ? {key: `${f.file}:${f.line}`, frame: id, label: `${baseName(f.file)}:${f.line} ${f.function}`, user}
+    ? {key: `${f.file}:${f.line}`, frame: id, label: `${baseName(f.file)}:${f.line}${f.function === "<module>" ? "" : ` ${f.function}`}`, user}
     : {key: `${f.file}|${f.function}`, frame: id, label: `${f.function || "?"} (${baseName(f.file)})`, user};
 }
 
@@ -94,7 +98,42 @@ export function lineStack(run: Run, count = 8): Stack | null {
   sites.snapshots.forEach((s, i) => (rest[i] += s.other));
   if (most(rest) > 0) kept.push({name: "all other lines", kind: "rest", bytes: rest});
   kept.sort((a, b) => Number(a.kind === "use") - Number(b.kind === "use"));
-  return {t: Float64Array.from(sites.snapshots, s => s.t), bands: kept, reserved: null};
+  return {t: Float64Array.from(sites.snapshots, s => s.t), bands: kept, reserved: null, line: residentLine(run)};
+}
+
+export const processName = (p: Process): string => `${p.name || "process"} ${p.pid}${p.main ? " (main)" : ""}`;
+
+/** Resident memory of every process, one upon the other: pages that several of them share count in each, as in the sum that the kernel gives. */
+export function processStack(run: Run, count = 8): Stack | null {
+  const seen = run.processes.filter(p => p.t.length > 0);
+  if (seen.length < 2 || !run.tree) return null;
+  const t = Float64Array.from(new Set(seen.flatMap(p => [...p.t]))).sort();
+  const rows = seen.map(p => {
+    const bytes = new Float64Array(t.length);
+    let k = -1;
+    t.forEach((at, i) => {
+      while (k + 1 < p.t.length && p.t[k + 1] <= at) ++k;
+      // All are looked at together: after the last look at it a process holds nothing, though it may wait as a zombie.
+      bytes[i] = k >= 0 && at <= p.t[p.t.length - 1] && Number.isFinite(p.resident[k]) ? p.resident[k] : 0;
+    });
+    return {name: processName(p), kind: "use" as const, bytes};
+  });
+  const bySize = rows.sort((a, b) => most(b.bytes) - most(a.bytes));
+  const kept = bySize.length > count ? bySize.slice(0, count - 1) : bySize;
+  if (kept.length < bySize.length) {
+    const rest = new Float64Array(t.length);
+    for (const band of bySize.slice(kept.length)) band.bytes.forEach((v, i) => (rest[i] += v));
+    kept.push({name: `${bySize.length - count + 1} smaller processes`, kind: "use", bytes: rest});
+  }
+  return {t, bands: kept, reserved: null, line: {t: run.tree.t, bytes: run.tree.rss, name: "all processes together"}};
+}
+
+/** The most that all processes held together, and when; null: it was alone. */
+export function treePeak(run: Run): {t: number; rss: number; pss: number; processes: number} | null {
+  const tree = run.tree;
+  if (!tree || most(tree.processes) < 2) return null;
+  const i = tree.rss.reduce((best, v, k) => (v > tree.rss[best] || Number.isNaN(tree.rss[best]) ? k : best), 0);
+  return {t: tree.t[i], rss: tree.rss[i], pss: most(tree.pss.filter(Number.isFinite)), processes: tree.processes[i]};
 }
 
 /** Of the values at rising places t, the one nearest to `at`; -1 of none. */
@@ -118,8 +157,9 @@ export interface ChartData {
 }
 
 /** One row of places for all lines: what the chart library draws. */
-export function chartData(run: Run, stack: Stack): ChartData {
-  const x = Float64Array.from(new Set([...run.resident.t, ...stack.t])).sort();
+export function chartData(stack: Stack): ChartData {
+  const line = stack.line;
+  const x = Float64Array.from(new Set([...line.t, ...stack.t])).sort();
   const at = new Map<number, number>();
   x.forEach((t, i) => at.set(t, i));
   const empty = () => new Array<number | null>(x.length).fill(null);
@@ -134,13 +174,13 @@ export function chartData(run: Run, stack: Stack): ChartData {
     }
   }
   const rss = empty();
-  run.resident.t.forEach((t, i) => (rss[at.get(t)!] = run.resident.rss[i]));
+  line.t.forEach((t, i) => (rss[at.get(t)!] = Number.isFinite(line.bytes[i]) ? line.bytes[i] : null));
   rows.push(rss);
   if (stack.reserved) {
     const reserved = empty();
     stack.t.forEach((t, i) => {
       const sum = stack.bands.reduce((all, band) => all + band.bytes[i], 0);
-      if (stack.reserved![i] > 0) reserved[at.get(t)!] = sum;
+      if (stack.reserved![i] > 0) reserved[at.get(t)!] = sum + stack.reserved![i];
     });
     rows.push(reserved);
   }
@@ -162,9 +202,10 @@ export function changes(stack: Stack, a: number, b: number): Change[] {
     .sort((x, y) => Math.abs(y.after - y.before) - Math.abs(x.after - x.before));
 }
 
-export function residentAt(run: Run, t: number): number {
-  const i = nearest(run.resident.t, t);
-  return i < 0 ? NaN : run.resident.rss[i];
+/** The line over the bands at a moment. */
+export function lineAt(line: Stack["line"], t: number): number {
+  const i = nearest(line.t, t);
+  return i < 0 ? NaN : line.bytes[i];
 }
 
 /** "epoch 7": the last mark of the rhythm at or before a moment. */
@@ -178,12 +219,37 @@ export function momentName(run: Run, t: number): string {
   return name;
 }
 
-/** Epochs, fits, ... to draw as lines: of too many, every second, fourth, ... one. */
+/** Rounds to draw as lines and to name: at round numbers of them (every 1, 2, 5, 10, ... of the program's own count), as many as there is room for. */
 export function visibleMarks(run: Run, from: number, to: number, room: number): {t: number; label: string}[] {
   const kind = run.data.periods?.kind;
-  const all = run.marks.filter(m => m.period && m.kind === kind && m.t >= from && m.t <= to && m.kind !== "timer");
-  const step = 2 ** Math.max(0, Math.ceil(Math.log2(all.length / Math.max(1, room))));
-  return all.filter((_, i) => i % step === 0).map(m => ({t: m.t, label: `${m.kind === "line" ? "" : `${m.kind} `}${m.index}`}));
+  if (!kind || kind === "timer") return [];
+  const rows: {t: number; index: number}[][] = [[]];
+  for (const m of run.marks) {
+    if (!m.period || m.kind !== kind) continue;
+    const last = rows[rows.length - 1];
+    if (last.length && m.index <= last[last.length - 1].index) rows.push([m]); // another fit counts from the beginning again
+    else last.push(m);
+  }
+  const within = (row: {t: number; index: number}[]) => {
+    const low = row.findIndex(m => m.t >= from);
+    const high = row.findLastIndex(m => m.t <= to);
+    return low < 0 || high < low ? 0 : row[high].index - row[low].index + 1;
+  };
+  const rounds = rows.reduce((n, row) => n + within(row), 0);
+  const rough = rounds / Math.max(1, room);
+  const tens = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(rough, 1))));
+  const step = [1, 2, 5, 10].map(k => k * tens).find(k => k >= rough) ?? 10 * tens;
+  const list: {t: number; label: string}[] = [];
+  for (const row of rows)
+    for (let i = 0; i < row.length && list.length < 2000; ++i) {
+      // Of long runs not every round was kept: where one lies between two that were is known well enough for a line.
+      const [a, b] = [row[Math.max(0, i - 1)], row[i]];
+      for (let n = i ? Math.floor(a.index / step) * step + step : Math.ceil(b.index / step) * step; n <= b.index && list.length < 2000; n += step) {
+        const t = b.index === a.index ? b.t : a.t + ((b.t - a.t) * (n - a.index)) / (b.index - a.index);
+        if (t >= from && t <= to) list.push({t, label: `${kind === "line" ? "" : `${kind} `}${n}`});
+      }
+    }
+  return list;
 }
 
 /** Accounts by name, with what they hold at a moment: the table behind the chart. */

@@ -1,15 +1,21 @@
 /** Who holds the memory: stacks and their bytes as a tree of calls, as rectangles, and as a table. */
 import {hierarchy, partition} from "d3-hierarchy";
 import type {Frame, Run, Sites} from "./decode";
+import {baseName} from "./format";
 import {nearest, placeOf} from "./series";
 
-/** What is looked at: a snapshot, or the change from one to another. */
-export type Look = {at: number} | {from: number; to: number};
+/** What is looked at: what is alive at a snapshot, the change from one to another, or what was ever allocated, or only for a moment. */
+export type Look = {at: number} | {from: number; to: number} | {ever: "allocated" | "temporary"};
 export const isDifference = (look: Look): look is {from: number; to: number} => "from" in look;
+export const isTotal = (look: Look): look is {ever: "allocated" | "temporary"} => "ever" in look;
 
-/** Bytes by stack; for a change these may be below zero. */
-export function weights(sites: Sites, look: Look): Float64Array {
-  return Float64Array.from(sites.bytes, b => (isDifference(look) ? b[look.to] - b[look.from] : b[look.at]));
+/** Bytes by stack; for a change these may be below zero. `thread`: only of that one; -1: of stacks that several threads share. */
+export function weights(sites: Sites, look: Look, thread: number | null = null): Float64Array {
+  const of = (s: number) => {
+    if (isTotal(look)) return (look.ever === "temporary" ? sites.temporary?.[s] : sites.allocated[s]) ?? 0;
+    return isDifference(look) ? sites.bytes[s][look.to] - sites.bytes[s][look.from] : sites.bytes[s][look.at];
+  };
+  return Float64Array.from(sites.bytes, (_, s) => (thread !== null && sites.thread?.[s] !== thread ? 0 : of(s)));
 }
 
 export function snapshotAt(run: Run, t: number): number {
@@ -25,49 +31,78 @@ export interface Call {
   net: number;
   children: Call[];
   own: number;
+  /** frames of libraries below it that are not shown: the most of any of its stacks */
+  folded: number;
+}
+
+/** "keras" of ".../site-packages/keras/src/models/functional.py"; "" of what is not in a package. */
+export function packageOf(file: string): string {
+  const found = /\/(?:site|dist)-packages\/([^/]+)/.exec(file);
+  if (found) return found[1].replace(/\.(?:py|so).*$/, "");
+  return /\/lib\/python3[^/]*\//.test(file) ? "python" : "";
+}
+
+export interface Step {
+  id: number;
+  folded: number;
 }
 
 /**
  * Frames from the outermost in. Of a row of library frames only the first is kept, and the one that allocates: a stack of Keras has fifty.
  * The terminal's tree does the same.
  */
-export function condensed(sites: Sites, stack: number[]): number[] {
+export function condensed(sites: Sites, stack: number[]): Step[] {
   const named = stack.filter(id => sites.frames[id].named).reverse();
   const list = named.length ? named : stack.slice(0, 1);
+  const out: Step[] = [];
   let library = false;
-  return list.filter((id, i) => {
+  list.forEach((id, i) => {
     const user = sites.frames[id].user;
-    const keep = user || !library || i + 1 === list.length;
+    if (user || !library || i + 1 === list.length) out.push({id, folded: 0});
+    else ++out[out.length - 1].folded;
     library = !user;
-    return keep;
   });
+  return out;
 }
 
 export function callTree(sites: Sites, weight: Float64Array, all: boolean): Call {
   let id = 0;
-  const root: Call = {id: id++, frame: null, weight: 0, net: 0, children: [], own: 0};
-  const below = new Map<Call, Map<number, Call>>();
+  const root: Call = {id: id++, frame: null, weight: 0, net: 0, children: [], own: 0, folded: 0};
+  const below = new Map<Call, Map<string | number, Call>>();
   sites.stacks.forEach((stack, s) => {
     const bytes = weight[s];
     if (!bytes) return;
     let at = root;
     root.weight += Math.abs(bytes);
     root.net += bytes;
-    for (const frame of all ? [...stack].reverse() : condensed(sites, stack)) {
-      let next = below.get(at)?.get(frame);
+    for (const step of all ? [...stack].reverse().map(k => ({id: k, folded: 0})) : condensed(sites, stack)) {
+      const frame = sites.frames[step.id];
+      // In a library the function tells enough; which of its lines called on tells nothing to a reader.
+      const key = all || frame.user ? step.id : `${frame.file}|${frame.function}`;
+      let next = below.get(at)?.get(key);
       if (!next) {
-        next = {id: id++, frame: sites.frames[frame], weight: 0, net: 0, children: [], own: 0};
+        next = {id: id++, frame, weight: 0, net: 0, children: [], own: 0, folded: 0};
         at.children.push(next);
         if (!below.has(at)) below.set(at, new Map());
-        below.get(at)!.set(frame, next);
+        below.get(at)!.set(key, next);
       }
       next.weight += Math.abs(bytes);
       next.net += bytes;
+      next.folded = Math.max(next.folded, step.folded);
       at = next;
     }
     at.own += Math.abs(bytes);
   });
   return root;
+}
+
+/** As a person knows it: "fit" of the user's own, "keras · fit" of a library, the file where there is no function. */
+export function callName(frame: Frame): string {
+  const file = baseName(frame.file);
+  if (frame.user || frame.native) return frame.function === "<module>" ? `<module> ${file}` : frame.function || "?";
+  const home = packageOf(frame.file);
+  const name = frame.function === "<module>" ? `<module> ${file}` : frame.function || "?";
+  return home ? `${home} · ${name}` : name;
 }
 
 export interface Rect {
@@ -99,25 +134,34 @@ export interface Row {
   frame: Frame | null;
   label: string;
   user: boolean;
+  /** alive at the moment that is looked at, at the end of a change, or in all */
   bytes: number;
   /** at the other end of a change */
   before: number;
-  blocks: number;
+  allocated: number;
+  temporary: number;
   stacks: number;
+  /** whose: -1: several; -2: not recorded */
+  thread: number;
 }
 
-export function table(sites: Sites, look: Look): Row[] {
+export function table(sites: Sites, look: Look, thread: number | null = null): Row[] {
   const rows = new Map<string, Row>();
-  const to = isDifference(look) ? look.to : look.at;
+  const now = weights(sites, isDifference(look) ? {at: look.to} : look, thread);
+  const then = isDifference(look) ? weights(sites, {at: look.from}, thread) : null;
   sites.stacks.forEach((stack, s) => {
+    if (thread !== null && sites.thread?.[s] !== thread) return;
     const place = placeOf(sites, stack);
+    const of = sites.thread?.[s] ?? -2;
     let row = rows.get(place.key);
     if (!row)
-      rows.set(place.key, (row = {key: place.key, frame: sites.frames[place.frame] ?? null, label: place.label, user: place.user, bytes: 0, before: 0, blocks: 0, stacks: 0}));
-    row.bytes += sites.bytes[s][to];
-    if (isDifference(look)) row.before += sites.bytes[s][look.from];
-    row.blocks += sites.blocks[s] ?? 0;
+      rows.set(place.key, (row = {key: place.key, frame: sites.frames[place.frame] ?? null, label: place.label, user: place.user, bytes: 0, before: 0, allocated: 0, temporary: 0, stacks: 0, thread: of}));
+    row.bytes += now[s];
+    row.before += then?.[s] ?? 0;
+    row.allocated += sites.allocated[s] ?? 0;
+    row.temporary += sites.temporary?.[s] ?? 0;
     row.stacks += 1;
+    if (row.thread !== of) row.thread = -1;
   });
   const value = (r: Row) => (isDifference(look) ? Math.abs(r.bytes - r.before) : r.bytes);
   return [...rows.values()].filter(r => value(r) > 0).sort((a, b) => value(b) - value(a));

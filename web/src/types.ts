@@ -11,7 +11,7 @@ export type Kind = "leak" | "fragmentation" | "retention" | "cache" | "reserve" 
 export type AccountKind = "use" | "retained" | "reserved" | "rest";
 
 export interface PageData {
-  format: 1;
+  format: 2;
   version: string;
   live: boolean;
   runs: RunData[];
@@ -25,6 +25,8 @@ export interface RunData {
   verdict: Kind;
   sentence: string;
   would_settle: string;
+  /** it goes on and has hardly begun: nothing is said yet */
+  early: boolean;
   facts: Facts;
   strings: string[];
   resident: {t: Column; rss: Column; swap: Column};
@@ -39,6 +41,14 @@ export interface RunData {
   findings: FindingData[];
   advice: {what: string; text: string; place: PlaceData | null}[];
   sites: SitesData | null;
+  /** the program and its children, the one whose story is told first; one that was alone has no points */
+  processes: ProcessData[];
+  /** of the user's own, as it was when the run was recorded */
+  sources: {file: number; function: number; first: number; lines: string[]}[];
+  lines: {file: Names; line: Column; allocated: Column; freed: Column; kept: Column; temporary: Column; t: number} | null;
+  threads: string[];
+  /** all blocks ever sampled, by size: [from[i], from[i + 1]) */
+  sizes: {from: number[]; blocks: number[]; bytes: number[]; freed: number[]; temporary: number[]} | null;
   programs: ProgramData[];
   measured: MeasuredData;
   counters: {name: string; t: Column; value: number[]}[];
@@ -83,7 +93,7 @@ export interface PlaceData {
   line: number;
   function: string;
   snippet: string;
-  /** The lines around it as they are now; `changed`: the file is not the one that ran. */
+  /** The lines around it, as they were stored when the run was recorded; `changed`: the file was edited while it ran. */
   source: {changed: true} | {changed: false; from: number; lines: string[]} | null;
 }
 
@@ -104,7 +114,7 @@ export interface FindingData {
   rate_range: [number, number];
   units_seen: number;
   total: number;
-  confidence: number;
+  confidence: number | null;
   blame: PlaceData | null;
   holder: string;
   chain: string[];
@@ -124,6 +134,30 @@ export interface SitesData {
   snapshots: {t: Column; kind: Names; index: Column; rss: Column; sum: Column; other: Column};
   bytes: Column[];
   blocks: number[];
+  /** in the whole run, by stack; estimates as all samples are */
+  allocated: number[];
+  freed: number[];
+  /** of `freed`, what lived 10 ms at most; null: not recorded */
+  temporary: number[] | null;
+  /** index into `threads`; -1: several; null: not recorded */
+  thread: number[] | null;
+}
+
+export interface ProcessData {
+  pid: number;
+  parent: number;
+  name: string;
+  command: string;
+  start: number;
+  end: number | null;
+  seen: "inside" | "outside" | "not";
+  main: boolean;
+  peak: number;
+  t: Column;
+  resident: Column;
+  private: Column;
+  /** what is alive in it, where it is not the main one */
+  sites: SitesData | null;
 }
 
 export interface ProgramData {
@@ -142,7 +176,8 @@ export interface MeasuredData {
   samples: number;
   interval: number;
   dropped: number;
-  explained: {resident: number; explained: number; blocks: number | null; with_line: number | null; free: number | null; files: number | null} | null;
+  /** Of the resident memory at a moment. What allocators and kernel name may be more than is resident: mapped and not touched, or counted twice. */
+  explained: {t: number; resident: number; explained: number | null; in_use: number | null; with_line: number | null; free: number | null; files: number | null} | null;
   probe_seconds: number;
   agent_seconds: number;
   collector_seconds: number;

@@ -1,5 +1,5 @@
 import {describe, expect, it} from "vitest";
-import {bytes, clock, duration, exact, plural, shortPath, shown, signedBytes, thousands} from "../src/format";
+import {bytes, clock, duration, exact, plural, scriptFirst, shortPath, shown, signedBytes, thousands} from "../src/format";
 import {byteTicks, timeTicks} from "../src/ticks";
 
 describe("bytes read as in the terminal", () => {
@@ -34,4 +34,11 @@ describe("times and numbers", () => {
   it("puts ticks on round binary numbers", () => expect(byteTicks(100 * 1024 ** 2)).toEqual([0, 20, 40, 60, 80, 100].map(n => n * 1024 ** 2)));
   it("puts ticks on whole seconds", () => expect(timeTicks(0, 10000, 5)).toEqual([0, 2000, 4000, 6000, 8000, 10000]));
   it("has ticks of nothing", () => expect(byteTicks(0)).toEqual([0]));
+});
+
+describe("a command", () => {
+  it.each([
+    ["/usr/bin/python3 -u -X dev /home/ann/train.py --epochs 3", "train.py --epochs 3"], ["python3.11 -m pytest -q", "pytest -q"], ["python -c print(1)", "python -c print(1)"],
+    ["/opt/bin/trainer --fast", "trainer --fast"], ["train", "train"], ["", ""],
+  ])("%s is called %s", (command, name) => expect(scriptFirst(command)).toBe(name));
 });

@@ -3,8 +3,15 @@ import {codeChange, pieces, threadLink} from "../src/answer";
 import {column, decodeRun, fromBase64, inflate, parseDocument} from "../src/decode";
 import {forecastAt, forecastBand} from "../src/forecast";
 import {aliveAt, bufferAt, layerOf, layers, liveBytes, peakCall} from "../src/plan";
-import {accountStack, changes, chartData, lineStack, momentName, nearest, residentAt, visibleMarks} from "../src/series";
-import {callTree, condensed, matches, rectangles, table, weights} from "../src/tree";
+import {accountStack, changes, chartData, lineStack, momentName, lineAt, nearest, processStack, treePeak, visibleMarks} from "../src/series";
+import {callName, callTree, condensed, matches, rectangles, table, weights} from "../src/tree";
+import {filesOf, listing} from "../src/Code";
+import {csvCell, csvText} from "../src/export";
+import {named} from "../src/Measured";
+import {className} from "../src/Sizes";
+import {sparkRange} from "../src/SmallCharts";
+import {parseSort, sorted} from "../src/Table";
+import {parseRange, parseView, printRange, printView} from "../src/view";
 import {page, run} from "./made_up";
 
 describe("the document", () => {
@@ -14,7 +21,7 @@ describe("the document", () => {
     const inPage = btoa(String.fromCharCode(...new Uint8Array(packed)));
     expect(parseDocument(await inflate(fromBase64(inPage)))).toEqual(page(run()));
   });
-  it("of another format is refused", () => expect(() => parseDocument('{"format": 2}')).toThrow("format 1"));
+  it("of another format is refused", () => expect(() => parseDocument('{"format": 1}')).toThrow("format 2"));
   it("has columns of differences, and what was not measured is no number", () => {
     expect([...column([5, 1, null, -2])]).toEqual([5, 6, NaN, 4]);
     expect(column([]).length).toBe(0);
@@ -43,7 +50,7 @@ describe("memory over time", () => {
     expect(s.bands.reduce((sum, b) => sum + b.bytes[0], 0)).toBe(210);
   });
   it("draws sums from the top band down, then resident memory", () => {
-    const d = chartData(r, accountStack(r));
+    const d = chartData(accountStack(r));
     expect(d.x).toEqual([0, 1000, 2000, 3000]);
     expect(d.rows[0]).toEqual([null, 200, 300, 400]);
     expect(d.rows[2]).toEqual([null, 50, 50, 50]);
@@ -54,12 +61,35 @@ describe("memory over time", () => {
   });
   it("says what changed between two moments, the largest first", () => {
     expect(changes(accountStack(r), 1000, 3000)[0]).toEqual({name: "Python objects", before: 100, after: 300});
-    expect(residentAt(r, 1900)).toBe(300);
+    expect(lineAt(accountStack(r).line, 1900)).toBe(300);
   });
   it("names moments by the rounds of the loop", () => expect([momentName(r, 500), momentName(r, 2500)]).toEqual(["", "epoch 2"]));
   it("leaves out marks for which there is no room", () => {
     expect(visibleMarks(r, 0, 4000, 10).length).toBe(3);
-    expect(visibleMarks(r, 0, 4000, 2).map(m => m.label)).toEqual(["epoch 1", "epoch 3"]);
+    expect(visibleMarks(r, 0, 4000, 2).map(m => m.label)).toEqual(["epoch 2"]);
+  });
+  it("names rounds at round numbers, also where not every one was kept, and begins again with every fit", () => {
+    const kept = [0, 8, 16, 24, 32, 40, 0, 8, 16];
+    const long = decodeRun(run({
+      marks: {t: kept.map(() => 1000), kind: kept.map((_, i) => (i ? 0 : 1)), name: kept.map(() => 0), index: kept.map((v, i) => v - (kept[i - 1] ?? 0)), period: kept.map((_, i) => (i ? 0 : 1)), rss: kept.map(() => null)},
+    }));
+    expect(visibleMarks(long, 0, 10000, 7)).toEqual([
+      {t: 1000, label: "epoch 0"}, {t: 2250, label: "epoch 10"}, {t: 3500, label: "epoch 20"}, {t: 4750, label: "epoch 30"}, {t: 6000, label: "epoch 40"}, {t: 7000, label: "epoch 0"}, {t: 8250, label: "epoch 10"},
+    ]);
+  });
+  it("stacks processes so that they add up to what the kernel says of all", () => {
+    const one = (pid: number, main: boolean, t: number[], resident: number[], end: number | null) => ({pid, parent: 1, name: "python3", command: "", start: t[0], end, seen: "inside" as const, main, peak: 0, t, resident, private: t.map(() => null), sites: null});
+    const both = decodeRun(run({
+      processes: [one(7, true, [0, 1000, 1000], [100, 0, 0], null), one(8, false, [1000, 1000], [30, 10], 2000)],
+      tree: {t: [0, 1000, 1000], processes: [1, 1, 0], rss: [100, 30, 10], private_dirty: [null, null, null], pss: [null, null, null]},
+    }));
+    const s = processStack(both)!;
+    const sums = Array.from(s.t, (_, i) => s.bands.reduce((all, band) => all + band.bytes[i], 0));
+    expect(sums).toEqual([100, 130, 140]);
+    expect([...s.line.bytes]).toEqual(sums);
+    expect(s.bands.map(b => b.name)).toEqual(["python3 7 (main)", "python3 8"]);
+    expect(treePeak(both)).toEqual({t: 2000, rss: 140, pss: 0, processes: 2});
+    expect([processStack(r), treePeak(r)]).toEqual([null, null]);
   });
   it("stacks lines of code, the rest included", () => {
     const s = lineStack(r)!;
@@ -73,7 +103,7 @@ describe("memory over time", () => {
       resident: {t: ones, rss: ones, swap: ones.map(() => null)}, marks: {t: ones, kind: ones.map((_, i) => (i ? 0 : 1)), name: ones.map(() => 0), index: ones.map(() => 1), period: ones.map((_, i) => (i ? 0 : 1)), rss: ones},
     }));
     expect(visibleMarks(big, 0, 1e9, 40).length).toBeLessThanOrEqual(40);
-    expect(chartData(big, accountStack(big)).x.length).toBe(n);
+    expect(chartData(accountStack(big)).x.length).toBe(n);
   });
 });
 
@@ -81,14 +111,30 @@ describe("who holds the memory", () => {
   const r = decodeRun(run());
   const s = r.sites!;
   it("keeps of a row of library frames the first and the one that allocates", () => {
-    expect(condensed(s, [0, 2, 1])).toEqual([1, 2, 0]);
-    expect(condensed(s, [3])).toEqual([3]);
+    expect(condensed(s, [0, 2, 1]).map(k => k.id)).toEqual([1, 2, 0]);
+    expect(condensed(s, [3])).toEqual([{id: 3, folded: 0}]);
+    expect(condensed(s, [0, 2, 2, 2, 1])).toEqual([{id: 1, folded: 0}, {id: 2, folded: 2}, {id: 0, folded: 0}]);
   });
   it("sums calls from the outermost down", () => {
     const tree = callTree(s, weights(s, {at: 1}), true);
     expect(tree.weight).toBe(120);
     const main = tree.children.find(c => c.frame!.function === "main")!;
     expect([main.weight, main.children[0].weight]).toEqual([100, 100]);
+  });
+  it("calls functions what a person calls them", () => {
+    const frame = {id: 0, line: 1, native: false, user: false, named: true, text: "", words: ""};
+    expect(callName({...frame, file: "/x/lib/python3.11/site-packages/keras/src/trainer.py", function: "fit"})).toBe("keras · fit");
+    expect(callName({...frame, file: "/usr/lib/python3.11/threading.py", function: "run"})).toBe("python · run");
+    expect(callName({...frame, user: true, file: "/home/ann/train.py", function: "<module>"})).toBe("<module> train.py");
+    expect(callName({...frame, user: true, file: "/home/ann/train.py", function: "fit"})).toBe("fit");
+  });
+  it("weighs one thread alone, all that was ever allocated, and what lived for a moment", () => {
+    expect([...weights(s, {at: 1}, 1)]).toEqual([0, 40, 0]);
+    expect([...weights(s, {at: 1}, -1)]).toEqual([0, 0, 20]);
+    expect([...weights(s, {ever: "allocated"})]).toEqual([100, 400, 20]);
+    expect([...weights(s, {ever: "temporary"}, 0)]).toEqual([0, 0, 0]);
+    expect(table(s, {at: 1}, 1).map(q => [q.bytes, q.allocated, q.temporary, q.thread])).toEqual([[40, 400, 300, 1]]);
+    expect(table(s, {ever: "temporary"}).reduce((sum, q) => sum + q.bytes, 0)).toBe(310);
   });
   it("has signs in a difference", () => {
     const tree = callTree(s, weights(s, {from: 1, to: 2}), true);
@@ -167,4 +213,73 @@ describe("the forecast", () => {
     expect(forecastAt(band, 14000).low).toBeLessThan(forecastAt(band, 14000).high);
   });
   it("is not drawn where there is none", () => expect(forecastBand(decodeRun(run()))).toBe(null));
+});
+
+describe("the view in the address", () => {
+  it("is read back as it was written", () => {
+    const view = new Map([["q", "a b&c=d#e"], ["z", "10-20"], ["sort.places", "-bytes"]]);
+    expect(parseView(`#${printView(view)}`)).toEqual(new Map([...view].sort()));
+  });
+  it("of a stranger is bounded, and a plain section is one too", () => {
+    expect(parseView("#time")).toEqual(new Map([["s", "time"]]));
+    expect(parseView("#<script>").size).toBe(0);
+    expect(parseView(`#q=${"x".repeat(400)}&__proto__=1&A=2&ok=1`)).toEqual(new Map([["ok", "1"]]));
+    expect(parseView("#" + Array.from({length: 200}, (_, i) => `k${"abcdefghij"[i % 10]}${"abcdefghijklmnopqrst"[Math.floor(i / 10)]}=1`).join("&")).size).toBe(40);
+  });
+  it("has stretches of time", () => {
+    expect(parseRange(printRange(12.4, 99.6))).toEqual([12, 100]);
+    for (const bad of ["", "1", "9-3", "-1-3", "1e9-2e9", "a-b"]) expect(parseRange(bad)).toBe(null);
+  });
+});
+
+describe("what leaves the page", () => {
+  it("is CSV that no spreadsheet takes for a formula", () => {
+    expect(csvText(["a", "b"], [["=cmd()", 1], ['say "x", y', null], ["plain", NaN]])).toBe('a,b\r\n\'=cmd(),1\r\n"say ""x"", y",\r\nplain,\r\n');
+    expect([csvCell("-1"), csvCell(-1), csvCell("@x")]).toEqual(["'-1", "-1", "'@x"]);
+  });
+});
+
+describe("a table", () => {
+  const columns = [{key: "name", title: "Name", value: (r: {n: string; v: number | null}) => r.n}, {key: "v", title: "V", n: true, value: (r: {n: string; v: number | null}) => r.v}];
+  const rows = [{n: "b10", v: 1}, {n: "b9", v: null}, {n: "a", v: 1}, {n: "c", v: 7}];
+  it("is sorted by any column, both ways, and equals keep their order", () => {
+    expect(sorted(rows, columns, parseSort("-v", columns)).map(r => r.n)).toEqual(["c", "b10", "a", "b9"]);
+    expect(sorted(rows, columns, parseSort("name", columns)).map(r => r.n)).toEqual(["a", "b9", "b10", "c"]);
+  });
+  it("stays as it came where the address names no column of it", () => expect(sorted(rows, columns, parseSort("-nothing", columns))).toEqual(rows));
+});
+
+describe("what has a name of resident memory", () => {
+  const x = {t: 0, explained: null, with_line: 0};
+  it("is not cut where it is more than is resident: the overlap is told", () => {
+    const found = named({...x, resident: 267, in_use: 221, free: 84, files: 23});
+    expect([found.sum, found.over, found.without]).toEqual([328, 61, 0]);
+  });
+  it("leaves what has no name", () => expect(named({...x, resident: 100, in_use: 60, free: 10, files: 10}).without).toBe(20));
+});
+
+describe("a small line", () => {
+  it("of a flat run is flat: noise is not drawn as growth", () => {
+    const {low, high} = sparkRange([1000, 1004, 1001]);
+    expect(4 / (high - low)).toBeLessThan(0.05);
+  });
+  it("of growth fills its height", () => expect(sparkRange([100, 200])).toEqual({low: 100, high: 200}));
+});
+
+describe("your code", () => {
+  const r = decodeRun(run({
+    sources: [{file: 3, function: 4, first: 11, lines: ["def keep(x):", "    kept.append(x)"]}],
+    lines: {file: [3, 0], line: [12, 28], allocated: [100, -40], freed: [40, 0], kept: [60, -40], temporary: [0, 0], t: 3000},
+  }));
+  it("is listed with what each line allocated, freed and kept, and gaps between pieces", () => {
+    expect(listing(r, "train.py").map(l => l && [l.line, l.text, l.amounts?.kept ?? null])).toEqual([[11, "def keep(x):", null], [12, "    kept.append(x)", 60], null, [40, null, 20]]);
+    expect(filesOf(r)).toEqual([{file: "train.py", allocated: 160, freed: 80, kept: 80}]);
+  });
+});
+
+describe("blocks by size", () => {
+  it("begin and end where there are any, and have names", () => {
+    const r = decodeRun(run({sizes: {from: [0, 32, 64, 128, 256], blocks: [0, 1, 0, 2, 0], bytes: [0, 40, 0, 400, 0], freed: [0, 0, 0, 300, 0], temporary: [0, 0, 0, 100, 0]}}));
+    expect(r.sizes.map(c => className(c))).toEqual(["32 B to 64 B", "64 B to 128 B", "128 B to 256 B"]);
+  });
 });

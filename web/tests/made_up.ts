@@ -3,7 +3,7 @@ import type {PageData, RunData} from "../src/types";
 
 export function run(change: Partial<RunData> = {}): RunData {
   return {
-    name: "run.pond", source: "watch", title: "python train.py", verdict: "leak", sentence: "Memory grows.", would_settle: "",
+    name: "run.pond", source: "watch", title: "python train.py", verdict: "leak", sentence: "Memory grows.", would_settle: "", early: false,
     facts: {command: "python train.py", seconds: 4, ended: true, status: "ended", exit_code: 0, signal: null, peak: 400, baseline: 100, end: 400},
     strings: ["", "epoch", "fit", "train.py", "keep", "lib.py", "call", "/usr/lib/x.so", "alloc", "main", "end"],
     resident: {t: [0, 1000, 1000, 1000], rss: [100, 100, 100, 100], swap: [null, null, null, null]},
@@ -28,8 +28,9 @@ export function run(change: Partial<RunData> = {}): RunData {
       stacks: [[0, 2, 1], [3, 2, 1], [3]],
       snapshots: {t: [1000, 1000, 1000], kind: [1, 0, 9], index: [1, 1, 1], rss: [200, 100, 100], sum: [70, 50, -60], other: [5, 0, 0]},
       bytes: [[10, 50, 0], [40, 0, -35], [20, 0, -20]],
-      blocks: [3, 1, 0],
+      blocks: [3, 1, 0], allocated: [100, 400, 20], freed: [40, 395, 20], temporary: [0, 300, 10], thread: [0, 1, -1],
     },
+    processes: [], sources: [], lines: null, threads: ["main thread", "load, thread 2"], sizes: null,
     programs: [], counters: [], gpu: [],
     measured: {samples: 10, interval: 65536, dropped: 0, explained: null, probe_seconds: 0, agent_seconds: 0, collector_seconds: 0, probe_bytes: 0, remarks: ""},
     ...change,
@@ -37,5 +38,5 @@ export function run(change: Partial<RunData> = {}): RunData {
 }
 
 export function page(...runs: RunData[]): PageData {
-  return {format: 1, version: "0", live: false, runs, compare: null};
+  return {format: 2, version: "0", live: false, runs, compare: null};
 }

@@ -1,0 +1,359 @@
+"""Every number of a page against the run file it was made of: the page's document and the database are read here by another reader than ours, each on its own,
+and what they say is compared field by field, with what it means. Amounts that belong together must add up."""
+import base64
+import collections
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+import zlib
+
+SOURCE = os.path.abspath(os.environ.get("MILLPOND_SOURCE_DIR", "."))
+MILLPOND = os.path.abspath(os.environ.get("MILLPOND", os.path.join(SOURCE, "build/bin/millpond")))
+HERE = os.path.join(SOURCE, "tests/page/programs")
+WATCHED = {
+    "leak": [sys.executable, os.path.join(SOURCE, "examples/leaky_training.py")],
+    "family": [sys.executable, os.path.join(HERE, "family.py")],
+    "silent": [sys.executable, os.path.join(HERE, "silent.py")],
+}
+
+
+def column(differences):
+    """A column of the document as it was: sums of the differences; None was not measured."""
+    out, last = [], 0
+    for d in differences:
+        if d is None:
+            out.append(None)
+        else:
+            last += d
+            out.append(last)
+    return out
+
+
+def ms(seconds):
+    return int(seconds * 1000 + 0.5)
+
+
+class Run:
+    def __init__(self, folder, name):
+        self.name = name
+        self.page = os.path.join(folder, f"{name}.html")
+        subprocess.run([MILLPOND, "report", f"{name}.pond", "-o", self.page], cwd=folder, check=True, capture_output=True)
+        with open(self.page) as file:
+            html = file.read()
+        packed = re.search(r'<script id="data"[^>]*>([^<]+)</script>', html).group(1)
+        document = json.loads(zlib.decompress(base64.b64decode(packed)))
+        assert document["format"] == 2 and len(document["runs"]) == 1
+        self.d = document["runs"][0]
+        self.db = sqlite3.connect(os.path.join(folder, f"{name}.pond"))
+        self.meta = dict(self.q("SELECT key, value FROM meta"))
+        self.json = json.loads(subprocess.run([MILLPOND, "report", f"{name}.pond", "--json", "-"], cwd=folder, check=True, capture_output=True, text=True).stdout)
+
+    def q(self, sql, *values):
+        return self.db.execute(sql, values).fetchall()
+
+    def names(self, ids):
+        return [self.d["strings"][i] for i in column(ids)]
+
+    def main(self):
+        """The process whose story is told: the one with most marks of its own."""
+        return self.q("SELECT process FROM marks WHERE period GROUP BY process ORDER BY sum(CASE kind WHEN 'timer' THEN 1 ELSE 1000 END) DESC, process LIMIT 1")[0][0]
+
+    def frames(self):
+        return {i: rest for i, *rest in self.q("SELECT id, file, function, line, native, user FROM frames")}
+
+
+def of(*names):
+    """The test for each of these runs; of none named, for all."""
+
+    def wrap(test):
+        def run(self):
+            for name in names or self.runs:
+                with self.subTest(run=name):
+                    test(self, self.runs[name])
+
+        run.__name__ = test.__name__
+        return run
+
+    return wrap
+
+
+class Numbers(unittest.TestCase):
+    maxDiff = 2000
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        at = cls.folder.name
+        for name, command in WATCHED.items():
+            subprocess.run([MILLPOND, "watch", "--quiet", "-o", f"{name}.pond", "--", *command], cwd=at, check=True, capture_output=True)
+        subprocess.run([MILLPOND, "train", "cnn_224", "--synthetic", "--epochs", "3", "--steps-per-epoch", "1", "--run", "engine.pond"], cwd=at, check=True, capture_output=True)
+        cls.runs = {name: Run(at, name) for name in [*WATCHED, "engine"]}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @of()
+    def test_answer_and_findings_are_those_of_the_json(self, r):
+        self.assertEqual(r.d["verdict"], r.json["verdict"])
+        self.assertEqual(r.d["sentence"], r.json["sentence"])
+        self.assertEqual(len(r.d["findings"]), len(r.json["findings"]))
+        for shown, told in zip(r.d["findings"], r.json["findings"]):
+            for ours, theirs in {"cause": "cause", "rate": "bytes_per_unit", "total": "total_bytes", "unit": "unit", "units_seen": "units_seen", "confidence": "confidence", "fix": "fix"}.items():
+                self.assertEqual(shown[ours], told[theirs], ours)
+            if told["forecast"]:
+                self.assertEqual(shown["forecast"]["bytes"], told["forecast"]["limit_bytes"])
+                self.assertEqual(shown["forecast"]["seconds"], told["forecast"]["seconds"])
+
+    @of()
+    def test_peak_start_end_and_time(self, r):
+        f = r.d["facts"]
+        sampled = [rss for (rss,) in r.q("SELECT rss FROM os_series WHERE rss > 0 ORDER BY t, rowid")]
+        peaks = [p for (p,) in r.q("SELECT peak_rss FROM os_series WHERE peak_rss > 0")]
+        self.assertEqual(f["peak"], max([int(float(r.meta.get("peak_rss", 0))), *sampled, *peaks]))
+        self.assertEqual(f["peak"], r.json["peak_rss"])
+        self.assertEqual(f["end"], sampled[-1])
+        self.assertEqual(f["baseline"], r.json["baseline_rss"])
+        self.assertAlmostEqual(f["seconds"], max(float(r.meta["seconds"]), r.q("SELECT max(t) FROM os_series")[0][0]), places=2)
+        if "planned_bytes" in r.meta:
+            self.assertEqual(f["planned"], int(r.meta["planned_bytes"]))
+
+    @of()
+    def test_resident_memory_point_by_point(self, r):
+        rows = r.q("SELECT t, rss, swap FROM os_series WHERE rss > 0 ORDER BY rowid")
+        self.assertEqual(column(r.d["resident"]["t"]), [ms(t) for t, _, _ in rows])
+        self.assertEqual(column(r.d["resident"]["rss"]), [rss for _, rss, _ in rows])
+        self.assertEqual(column(r.d["resident"]["swap"]), [swap for _, _, swap in rows])
+
+    @of(*WATCHED)
+    def test_marks(self, r):
+        rows = r.q('SELECT t, kind, "index", period, rss FROM marks WHERE process = ? ORDER BY t, id', r.main())
+        m = r.d["marks"]
+        self.assertEqual(list(zip(column(m["t"]), r.names(m["kind"]), column(m["index"]), column(m["period"]), column(m["rss"]))), [(ms(t), *rest) for t, *rest in rows])
+
+    @of("leak", "family")
+    def test_accounts_of_a_watched_run_add_up_to_resident_memory_and_name_what_the_allocators_said(self, r):
+        rows = r.q("SELECT t, rss, heap_in_use, heap_mapped, python_arenas, heap_free FROM marks WHERE process = ? AND rss > 0 AND heap_in_use IS NOT NULL ORDER BY t, id", r.main())
+        a = r.d["accounts"]
+        self.assertEqual(column(a["t"]), [ms(row[0]) for row in rows])
+        self.assertEqual(column(a["resident"]), [row[1] for row in rows])
+        bands = {entry["name"]: column(entry["bytes"]) for entry in a["list"]}
+        kinds = {entry["name"]: entry["kind"] for entry in a["list"]}
+        for i, (_, rss, use, mapped, arenas, free) in enumerate(rows):
+            resident = sum(values[i] for name, values in bands.items() if kinds[name] != "reserved")
+            self.assertEqual(resident, rss, "the bands are resident bytes, all of them")
+            named = sum(v or 0 for v in (use, mapped, arenas, free))
+            over = sum(values[i] for name, values in bands.items() if kinds[name] == "reserved")
+            self.assertEqual(over, max(0, named - rss), "what is named and not resident stands beside them")
+            allocators = sum(values[i] for name, values in bands.items() if kinds[name] in ("use", "retained"))
+            self.assertEqual(allocators + over, named)
+            if over == 0:
+                for name, value in {"malloc, in use": use, "malloc, large blocks": mapped, "Python objects": arenas, "malloc, free but kept": free}.items():
+                    self.assertEqual(bands.get(name, [0] * len(rows))[i], value or 0, name)
+
+    def test_accounts_of_a_program_that_marks_nothing_are_there_by_time(self):
+        r = self.runs["silent"]
+        a = r.d["accounts"]
+        rows = r.q("SELECT t, rss, (SELECT sum(bytes) FROM site_states WHERE mark = marks.id) FROM marks WHERE process = ? AND rss > 0 AND EXISTS (SELECT 1 FROM site_states WHERE mark = marks.id) ORDER BY t, id", r.main())
+        self.assertGreater(len(rows), 4)
+        self.assertEqual(column(a["t"]), [ms(row[0]) for row in rows])
+        bands = {entry["name"]: column(entry["bytes"]) for entry in a["list"]}
+        for i, (_, rss, sampled) in enumerate(rows):
+            parts = {name: values[i] for name, values in bands.items()}
+            over = parts.pop("mapped, not touched", 0)
+            self.assertEqual(sum(parts.values()), rss)
+            self.assertEqual(sum(v for name, v in parts.items() if "sampled blocks" in name and not name.startswith("not")) + over, sampled)
+        self.assertGreater(max(bands["your code, sampled blocks"]), 16 << 20)
+
+    def test_accounts_of_the_engine(self):
+        r = self.runs["engine"]
+        rows = r.q("SELECT t, name, bytes FROM series JOIN accounts ON accounts.id = account WHERE kind = 'current' ORDER BY t, series.rowid")
+        moments = [t for (t,) in r.q("SELECT t FROM os_series ORDER BY rowid")]
+        bands = {entry["name"]: column(entry["bytes"]) for entry in r.d["accounts"]["list"]}
+        held, k = collections.defaultdict(int), 0
+        for i, t in enumerate(moments):
+            while k < len(rows) and rows[k][0] <= t:
+                held[rows[k][1]] = rows[k][2]
+                k += 1
+            for name, values in bands.items():
+                self.assertEqual(values[i], held[name], f"{name} at {t}")
+        self.assertEqual(sum(1 for v in held.values() if v), sum(1 for v in bands.values() if v[-1]))
+
+    def places(self, r, process):
+        """(stack of frames) -> site, as the database has it."""
+        frames = r.frames()
+        out = {}
+        for site, ids, total, freed in r.q("SELECT id, frames, total_bytes, freed_bytes FROM sites WHERE process = ?", process):
+            out[site] = ([tuple(frames[int(i)]) for i in ids.split()], total, freed)
+        return out
+
+    def check_sites(self, r, shown, process):
+        frames = list(zip(r.names(shown["frames"]["file"]), r.names(shown["frames"]["function"]), column(shown["frames"]["line"]), column(shown["frames"]["flags"])))
+        told = self.places(r, process)
+        by_stack = collections.defaultdict(list)
+        for site, (stack, _, _) in told.items():
+            by_stack[tuple((f[0], f[1], f[2]) for f in stack)].append(site)
+        details = {site: (thread, soon) for site, thread, soon in r.q("SELECT site, thread, temporary_bytes FROM site_details")}
+        moments = column(shown["snapshots"]["t"])
+        rows = {ms(t): (mark, rss) for mark, t, rss in r.q("SELECT id, t, rss FROM marks WHERE process = ? AND EXISTS (SELECT 1 FROM site_states WHERE mark = marks.id)", process)}
+        self.assertEqual(len(shown["stacks"]), len(shown["bytes"]))
+        matched = []
+        for k, stack in enumerate(shown["stacks"]):
+            sites = by_stack[tuple(frames[i][:3] for i in stack)]
+            site = next(s for s in sites if s not in matched and told[s][1] == shown["allocated"][k])
+            matched.append(site)
+            self.assertEqual(shown["freed"][k], told[site][2])
+            self.assertEqual(shown["temporary"][k], details[site][1])
+            self.assertLessEqual(shown["temporary"][k], shown["freed"][k], "what lived for a moment was freed")
+            self.assertLessEqual(shown["freed"][k], shown["allocated"][k], "what was freed was allocated")
+            self.assertEqual(shown["thread"][k] >= 0, details[site][0] is not None)
+        for i, t in enumerate(moments):
+            mark, rss = rows[t]
+            alive = dict(r.q("SELECT site, sum(bytes) FROM site_states WHERE mark = ? GROUP BY site", mark))
+            self.assertEqual(column(shown["snapshots"]["rss"])[i], rss)
+            self.assertEqual(column(shown["snapshots"]["sum"])[i], sum(alive.values()))
+            listed = 0
+            for k, site in enumerate(matched):
+                value = column(shown["bytes"][k])[i]
+                self.assertEqual(value, alive.get(site, 0))
+                listed += value
+            self.assertEqual(listed + column(shown["snapshots"]["other"])[i], sum(alive.values()), "places add up to all that was sampled")
+
+    @of(*WATCHED)
+    def test_who_holds_the_memory(self, r):
+        self.check_sites(r, r.d["sites"], r.main())
+        for p in r.d["processes"]:
+            if p["sites"]:
+                (row,) = r.q("SELECT id FROM processes WHERE pid = ? AND abs(t_start * 1000 - ?) < 1", p["pid"], p["start"])[0]
+                self.check_sites(r, p["sites"], row)
+
+    @of(*WATCHED)
+    def test_your_lines(self, r):
+        told = self.places(r, r.main())
+        details = dict(r.q("SELECT site, temporary_bytes FROM site_details"))
+        last = r.q("SELECT id, t FROM marks WHERE process = ? AND period AND EXISTS (SELECT 1 FROM site_states WHERE mark = marks.id) ORDER BY t DESC, id DESC LIMIT 1", r.main())
+        mark, t = last[0]
+        alive = dict(r.q("SELECT site, sum(bytes) FROM site_states WHERE mark = ? GROUP BY site", mark))
+        sums = collections.defaultdict(lambda: [0, 0, 0])
+        for site, (stack, total, _) in told.items():
+            own = next((f for f in stack if f[4] and "__autograph_generated_file" not in f[0]), None)
+            if own:
+                entry = sums[own[0], own[2]]
+                entry[0] += total
+                entry[1] += alive.get(site, 0)
+                entry[2] += details.get(site, 0)
+        lines = r.d["lines"]
+        self.assertEqual(lines["t"], ms(t))
+        seen = 0
+        for file, line, allocated, freed, kept, soon in zip(r.names(lines["file"]), *(column(lines[k]) for k in ("line", "allocated", "freed", "kept", "temporary"))):
+            want = sums[file, line]
+            self.assertEqual(kept, want[1], f"{file}:{line}")
+            self.assertEqual(allocated, max(want[0], want[1]))
+            self.assertEqual(allocated, freed + kept, "allocated is freed and kept")
+            self.assertEqual(soon, min(want[2], freed))
+            seen += 1
+        self.assertEqual(seen, sum(1 for v in sums.values() if v[0] or v[1]))
+
+    @of(*WATCHED)
+    def test_source_is_what_the_run_holds(self, r):
+        rows = [(file, function, first, text.split("\n")[:-1] if text.endswith("\n") else text.split("\n")) for file, function, first, text in r.q("SELECT file, function, first, text FROM sources ORDER BY id")]
+        self.assertEqual([(r.d["strings"][s["file"]], r.d["strings"][s["function"]], s["first"], s["lines"]) for s in r.d["sources"]], rows)
+
+    def test_the_source_of_a_leak_is_stored(self):
+        self.assertTrue(self.runs["leak"].d["sources"])
+
+    @of(*WATCHED)
+    def test_processes_and_their_sum(self, r):
+        ids = {p["pid"]: row for row, pid in r.q("SELECT id, pid FROM processes") for p in r.d["processes"] if p["pid"] == pid}
+        self.assertEqual(sorted(p["pid"] for p in r.d["processes"] if p["pid"]), sorted(pid for (pid,) in r.q("SELECT pid FROM processes")))
+        self.assertEqual([p["main"] for p in r.d["processes"]], [True] + [False] * (len(r.d["processes"]) - 1))
+        sums = collections.defaultdict(int)
+        for p in r.d["processes"]:
+            rows = r.q("SELECT t, sum(resident) FROM process_series JOIN spaces ON spaces.id = space WHERE process = ? AND name IN ('host', 'shared') GROUP BY t ORDER BY t", ids[p["pid"]])
+            self.assertEqual(list(zip(column(p["t"]), column(p["resident"]))), [(ms(t), v) for t, v in rows])
+            self.assertEqual(p["peak"], max([v for _, v in rows], default=0))
+            for t, v in rows:
+                sums[ms(t)] += v
+        if r.d["tree"]:
+            tree = dict(zip(column(r.d["tree"]["t"]), column(r.d["tree"]["rss"])))
+            self.assertEqual(tree, {ms(t): v for t, v in r.q("SELECT t, rss FROM tree_series")})
+            for t, v in tree.items():
+                if t in sums:
+                    self.assertEqual(sums[t], v, "the processes add up to all of them together")
+
+    def test_children_are_among_the_processes(self):
+        self.assertEqual(len(self.runs["family"].d["processes"]), 3)
+        self.assertEqual(max(column(self.runs["family"].d["tree"]["processes"])), 3)
+
+    def test_threads(self):
+        r = self.runs["family"]
+        self.assertEqual(len(r.d["threads"]), r.q("SELECT count(*) FROM threads")[0][0])
+        self.assertIn("main thread", r.d["threads"])
+        churning = next(i for i, name in enumerate(r.d["threads"]) if name.startswith("churn"))
+        of_thread = [k for k, t in enumerate(r.d["sites"]["thread"]) if t == churning]
+        soon = sum(r.d["sites"]["temporary"][k] for k in of_thread)
+        self.assertGreater(soon, 0.5 * sum(r.d["sites"]["allocated"][k] for k in of_thread), "what that thread takes it gives back at once")
+        self.assertGreater(soon, 0.8 * sum(r.d["sites"]["temporary"]))
+
+    @of(*WATCHED)
+    def test_sizes(self, r):
+        shown = {at: row for at, *row in zip(*(r.d["sizes"][k] for k in ("from", "blocks", "bytes", "freed", "temporary"))) if row[1]}
+        told = {at: [round(blocks), *rest] for at, blocks, *rest in r.q('SELECT "from", sum(blocks), sum(bytes), sum(freed_bytes), sum(temporary_bytes) FROM sizes GROUP BY 1')}
+        self.assertEqual(shown, told)
+        self.assertEqual(r.d["sizes"]["from"], sorted(r.d["sizes"]["from"]))
+
+    def test_large_blocks_that_come_and_go_are_in_their_class(self):
+        big = dict(zip(self.runs["family"].d["sizes"]["from"], self.runs["family"].d["sizes"]["temporary"]))
+        self.assertEqual(max(big, key=big.get), 2 << 20, "blocks of 3 MiB are from 2 to 4 MiB")
+
+    @of()
+    def test_what_was_measured(self, r):
+        m = r.d["measured"]
+        self.assertEqual(m["samples"], int(r.meta.get("sampling.samples", 0)))
+        self.assertEqual(m["interval"], int(float(r.meta.get("sampling.interval", 0))))
+        self.assertEqual(m["dropped"], int(r.meta.get("dropped", 0)))
+        self.assertAlmostEqual(m["probe_seconds"], float(r.meta.get("overhead.probe_cpu_s", 0)))
+        x = m["explained"]
+        if r.name == "engine":
+            self.assertEqual((x["resident"], x["explained"]), r.q("SELECT rss, explained FROM os_series WHERE rss IS NOT NULL AND explained IS NOT NULL ORDER BY rowid DESC LIMIT 1")[0])
+            return
+        mark, rss, use, mapped, arenas, free = r.q("SELECT id, rss, heap_in_use, heap_mapped, python_arenas, heap_free FROM marks WHERE process = ? AND rss IS NOT NULL AND kind != 'end' "
+                                                   "AND EXISTS (SELECT 1 FROM site_states WHERE mark = marks.id) ORDER BY t DESC, id DESC LIMIT 1", r.main())[0]
+        sampled = r.q("SELECT sum(bytes) FROM site_states WHERE mark = ?", mark)[0][0]
+        self.assertEqual(x["resident"], rss)
+        self.assertEqual(x["with_line"], sampled)
+        self.assertEqual(x["in_use"], max(sum(v or 0 for v in (use, mapped, arenas)), sampled))
+        self.assertEqual(x["free"], free or 0)
+        self.assertEqual(x["files"], int(r.meta["file_rss"]))
+        self.assertEqual([l["bytes"] for l in r.d["limits"]], [int(r.meta[k]) for k in ("limit.bytes", "limit.asked") if k in r.meta])
+
+    def test_the_plan_buffer_by_buffer(self):
+        r = self.runs["engine"]
+        rows = r.q("SELECT id, name, calls, planned_bytes, lower_bound_bytes FROM programs ORDER BY id")
+        self.assertEqual([(p["name"], p["calls"], p["planned"], p["lower_bound"]) for p in r.d["programs"]], [row[1:] for row in rows])
+        for (program, *_), p in zip(rows, r.d["programs"]):
+            b = p["buffers"]
+            shown = list(zip(r.names(b["name"]), r.names(b["account"]), r.names(b["layer"]), *(column(b[k]) for k in ("offset", "size", "first", "last"))))
+            self.assertEqual(shown, r.q('SELECT b.name, a.name, layer, "offset", size, first, last FROM plan_buffers b JOIN accounts a ON a.id = account WHERE program = ? ORDER BY b.rowid', program))
+
+    @of("leak", "family")
+    def test_title_and_header_begin_with_the_script(self, r):
+        with open(r.page) as file:
+            title = re.search("<title>([^<]*)</title>", file.read()).group(1)
+        script = os.path.basename(WATCHED[r.name][1])
+        self.assertTrue(r.d["title"].startswith(script), r.d["title"])
+        self.assertTrue(title.startswith(script), title)
+
+    @of(*WATCHED)
+    def test_our_agent_is_none_of_the_programs_lines(self, r):
+        own = {file for file, flags in zip(r.names(r.d["sites"]["frames"]["file"]), column(r.d["sites"]["frames"]["flags"])) if flags & 2}
+        ours = [f for f in own if "millpond" in f and "/inject/" in f or "sitecustomize" in f or f.startswith("<millpond")]
+        self.assertEqual(ours, [])
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
