@@ -118,7 +118,7 @@ assert tables.words(names) == before
             done = subprocess.run([MILLPOND, "watch", "-o", "outer.pond", "--", sys.executable, "program.py"], cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             self.assertEqual((done.returncode, done.stdout.decode()), (0, "True None None\nafter 45\n"), done.stderr.decode())
             self.assertEqual(sorted(os.listdir(folder)), ["outer.pond", "program.py"])
-            rounds = subprocess.run([sys.executable, "-c", "import sqlite3; print(sqlite3.connect('file:outer.pond?mode=ro', uri=True).execute(\"select count(*) from mark where kind = 'round'\").fetchone()[0])"],
+            rounds = subprocess.run([sys.executable, "-c", "import sqlite3; print(sqlite3.connect('file:outer.pond?mode=ro', uri=True).execute(\"select count(*) from marks where kind = 'round'\").fetchone()[0])"],
                                     cwd=folder, stdout=subprocess.PIPE)
             self.assertEqual(rounds.stdout.strip(), b"8")
 
