@@ -319,6 +319,25 @@ int restore_module(dl_phdr_info* info, size_t, void* restoring_) {
   return 0;
 }
 
+// After modules went: a word that went with its module is forgotten, before another module lies there. The lowest bit of its address marks a word that stays.
+int mark_words(dl_phdr_info* info, size_t, void*) {
+  Module m;
+  if (!read(*info, m)) return 0;
+  for (size_t i = 0; i < changed_count; ++i) {
+    Word at = Word(done->words[i].at);
+    if (!(at & 1) && m.holds(at, PF_W) && leads_to_a_hook(__atomic_load_n(done->words[i].at, __ATOMIC_ACQUIRE))) done->words[i].at = reinterpret_cast<Word*>(at | 1);
+  }
+  return 0;
+}
+void forget_gone_words() {
+  dl_iterate_phdr(mark_words, nullptr);
+  size_t kept = 0;
+  for (size_t i = 0; i < changed_count; ++i)
+    if (const Word at = Word(done->words[i].at); at & 1) done->words[kept++] = {reinterpret_cast<Word*>(at & ~Word{1}), done->words[i].before};
+  changed_count = kept;
+  seen_count = 0;
+}
+
 struct Counts {
   uint64_t adds = 0, subs = 0;
 };
@@ -358,7 +377,7 @@ size_t change(const Function* list, size_t count) {
   function_count = count;
   Counts now;
   dl_iterate_phdr(read_counts, &now);
-  if (now.subs != subs_then) seen_count = 0;  // another module may lie where one was
+  if (now.subs != subs_then) forget_gone_words();
   Changing c;
   c.map.read();
   const size_t before = changed_count;
@@ -374,6 +393,9 @@ size_t change(const Function* list, size_t count) {
 size_t restore() {
   Locked locked(changing);
   if (!done) return 0;
+  Counts now;
+  dl_iterate_phdr(read_counts, &now);
+  if (now.subs != subs_then) forget_gone_words();
   Restoring r;
   r.map.read();
   dl_iterate_phdr(restore_module, &r);
