@@ -22,7 +22,7 @@ Words words_of(const CLI::App& app) {
     w.commands += sub->get_name() + " ";
     std::string options;
     for (const CLI::Option* o : sub->get_options())
-      if (!o->get_group().empty())  // not an older name
+      if (!o->get_group().empty())  // not an older name, and not one that only our own code says
         for (const std::string& name : o->get_lnames()) options += "--" + name + " ";
     w.options.emplace_back(sub->get_name(), options);
   }

@@ -86,7 +86,10 @@ int come_in(const char* folder, uint32_t flags) {
   setup::follow = flags & kEnterFollow;
   for (uint64_t& unit : own_units) unit = 0;
   setup::forget();
-  if (!file::open_in(folder)) return kEnterNoFile;
+  if (!file::open_in(folder)) {
+    file::close();
+    return kEnterNoFile;
+  }
   setup::look_around();
   setup::begin();
   if (!file::is_open()) {

@@ -78,6 +78,8 @@ bool ask_agent(int site, void* const* values, ptrdiff_t count, void* names) {
   const Api& a = *api();
   const int error = errno;
   bool good = true;
+  void* const asked = ask;  // the agent may leave while it is asked
+  a.add_reference(asked);
   void* arguments = a.new_tuple(3);
   void* given = arguments ? a.new_tuple(count) : nullptr;
   if (given) {
@@ -91,13 +93,14 @@ bool ask_agent(int site, void* const* values, ptrdiff_t count, void* names) {
     a.set_item(arguments, 1, given);
     a.set_item(arguments, 2, names);
     Aside aside;
-    void* answer = a.call(ask, arguments, nullptr);
+    void* answer = a.call(asked, arguments, nullptr);
     good = answer != nullptr;
     if (good) a.drop_reference(answer);
   } else {
     a.forget_error();
   }
   if (arguments) a.drop_reference(arguments);
+  a.drop_reference(asked);
   errno = error;
   return good;
 }
@@ -138,22 +141,26 @@ void* write_and_count(void* self, void* text) {
 // An exception that nobody caught: the agent notes its kind, and takes frames of its own out of the traceback.
 void* print_exception(void* self, void* const* values, ptrdiff_t count) {
   const Api& a = *api();
-  void* arguments = clean && count == 3 ? a.new_tuple(3) : nullptr;
+  void* const cleaning = clean;
+  if (cleaning) a.add_reference(cleaning);
+  void* arguments = cleaning && count == 3 ? a.new_tuple(3) : nullptr;
   if (arguments) {
     for (ptrdiff_t i = 0; i < 3; ++i) {
       a.add_reference(values[i]);
       a.set_item(arguments, i, values[i]);
     }
     Aside aside;
-    void* traceback = a.call(clean, arguments, nullptr);
+    void* traceback = a.call(cleaning, arguments, nullptr);
     a.drop_reference(arguments);
     if (traceback) {
       void* const cleaned[] = {values[0], values[1], traceback};
       void* result = reinterpret_cast<Fast>(except_hook.original)(self, cleaned, count);
       a.drop_reference(traceback);
+      a.drop_reference(cleaning);
       return result;
     }
   }
+  if (cleaning) a.drop_reference(cleaning);
   a.forget_error();
   return reinterpret_cast<Fast>(except_hook.original)(self, values, count);
 }
@@ -173,6 +180,7 @@ bool is_writable(const void* place) {
 }
 
 void put(Hook& hook, Definition* definition, const char* name, int flags, void* ours) {
+  if (hook.definition) return;  // from an earlier stay: somebody's is over it
   if (!definition || strcmp(definition->name, name) != 0 || definition->flags != flags || !is_writable(&definition->function)) return;
   hook.definition = definition;
   hook.original = definition->function;
@@ -180,7 +188,9 @@ void put(Hook& hook, Definition* definition, const char* name, int flags, void* 
 }
 void take_away(Hook& hook, void* ours) {
   // Somebody may have come after us; then ours stays in his way, and does nothing any more.
-  if (hook.definition && hook.definition->function == ours) __atomic_store_n(&hook.definition->function, hook.original, __ATOMIC_RELEASE);
+  if (!hook.definition || hook.definition->function != ours) return;
+  __atomic_store_n(&hook.definition->function, hook.original, __ATOMIC_RELEASE);
+  hook.definition = nullptr;
 }
 
 }  // namespace
@@ -196,6 +206,7 @@ extern "C" __attribute__((visibility("default"))) PrintSite* millpond_probe_prin
     return nullptr;
   }
   if (!layout.this_thread || !api()) return nullptr;
+  memset(sites, 0, sizeof sites);  // another stay: code that was there may be gone, and other code may lie at its place
   ask = callable;
   stream = stdout_object;
   millpond::probe::Quiet quiet;

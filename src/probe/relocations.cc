@@ -245,7 +245,9 @@ Done* done = nullptr;
 size_t changed_count = 0, seen_count = 0;
 const Function* functions = nullptr;
 size_t function_count = 0;
-uint64_t adds_then = 0, subs_then = 0;
+uint64_t adds_then = 0, subs_then = 0, tried_for = 0;
+int tries = 0;
+constexpr int kMostTries = 5;
 Lock changing;
 
 bool leads_to_a_hook(Word value) {
@@ -254,7 +256,9 @@ bool leads_to_a_hook(Word value) {
   return false;
 }
 
-void look_at(const Module& m, const ElfW(Rela) * table, size_t count, Writer& writer) {
+// False: a word is not what it should be, so the loader may be at work on it, or the module came after we looked at the pages.
+bool look_at(const Module& m, const ElfW(Rela) * table, size_t count, Writer& writer) {
+  bool whole = true;
   for (size_t i = 0; i < count && changed_count < kMostChanged; ++i) {
     const uint32_t type = uint32_t(ELF64_R_TYPE(table[i].r_info)), number = uint32_t(ELF64_R_SYM(table[i].r_info));
     if (!number || (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && type != R_X86_64_64) || (type == R_X86_64_64 && table[i].r_addend)) continue;
@@ -267,28 +271,31 @@ void look_at(const Module& m, const ElfW(Rela) * table, size_t count, Writer& wr
     if (uintptr_t(word) % sizeof(Word) || !m.holds(uintptr_t(word), PF_W)) continue;
     const Word before = __atomic_load_n(word, __ATOMIC_ACQUIRE);
     const bool stub = type == R_X86_64_JUMP_SLOT && m.symbols[number].st_shndx == SHN_UNDEF && m.holds(before, PF_X);
-    if (before != Word(function->real) && !stub) continue;
+    if (before != Word(function->real) && !stub) {
+      whole = whole && (type == R_X86_64_64 || before == Word(function->hook));  // a pointer may have been changed by the program
+      continue;
+    }
     done->words[changed_count] = {word, before};
     if (writer.write(word, Word(function->hook))) ++changed_count;
+    else whole = false;
   }
+  return whole;
 }
 
 struct Changing {
   Map map;
-  uint64_t adds = 0, subs = 0;
+  bool whole = true;
 };
 int change_module(dl_phdr_info* info, size_t, void* changing_) {
   auto& c = *static_cast<Changing*>(changing_);
-  c.adds = info->dlpi_adds;
-  c.subs = info->dlpi_subs;
   for (size_t i = 0; i < seen_count; ++i)
     if (done->seen[i] == info->dlpi_phdr) return 0;
   Module m;
   if (seen_count == kMostSeen || !read(*info, m) || is_left_out(*info, m) || (foreign_allocator && m.holds(uintptr_t(foreign_allocator)))) return 0;
-  done->seen[seen_count++] = info->dlpi_phdr;
   Writer writer(c.map);
-  look_at(m, m.calls, m.call_count, writer);
-  look_at(m, m.data, m.data_count, writer);
+  const bool calls = look_at(m, m.calls, m.call_count, writer), data = look_at(m, m.data, m.data_count, writer);
+  if (calls && data) done->seen[seen_count++] = info->dlpi_phdr;
+  else c.whole = false;
   return 0;
 }
 
@@ -310,6 +317,25 @@ int restore_module(dl_phdr_info* info, size_t, void* restoring_) {
     }
   }
   return 0;
+}
+
+// After modules went: a word that went with its module is forgotten, before another module lies there. The lowest bit of its address marks a word that stays.
+int mark_words(dl_phdr_info* info, size_t, void*) {
+  Module m;
+  if (!read(*info, m)) return 0;
+  for (size_t i = 0; i < changed_count; ++i) {
+    Word at = Word(done->words[i].at);
+    if (!(at & 1) && m.holds(at, PF_W) && leads_to_a_hook(__atomic_load_n(done->words[i].at, __ATOMIC_ACQUIRE))) done->words[i].at = reinterpret_cast<Word*>(at | 1);
+  }
+  return 0;
+}
+void forget_gone_words() {
+  dl_iterate_phdr(mark_words, nullptr);
+  size_t kept = 0;
+  for (size_t i = 0; i < changed_count; ++i)
+    if (const Word at = Word(done->words[i].at); at & 1) done->words[kept++] = {reinterpret_cast<Word*>(at & ~Word{1}), done->words[i].before};
+  changed_count = kept;
+  seen_count = 0;
 }
 
 struct Counts {
@@ -351,12 +377,15 @@ size_t change(const Function* list, size_t count) {
   function_count = count;
   Counts now;
   dl_iterate_phdr(read_counts, &now);
-  if (now.subs != subs_then) seen_count = 0;  // another module may lie where one was
+  if (now.subs != subs_then) forget_gone_words();
   Changing c;
   c.map.read();
   const size_t before = changed_count;
   dl_iterate_phdr(change_module, &c);
-  adds_then = now.adds;  // a module that came meanwhile is looked at again
+  // A module that came meanwhile is looked at again; one that was not ready too, but not for ever: it may have a malloc of its own.
+  if (now.adds != tried_for) tries = 0;
+  tried_for = now.adds;
+  adds_then = c.whole || ++tries > kMostTries ? now.adds : 0;
   subs_then = now.subs;
   return changed_count - before;
 }
@@ -364,6 +393,9 @@ size_t change(const Function* list, size_t count) {
 size_t restore() {
   Locked locked(changing);
   if (!done) return 0;
+  Counts now;
+  dl_iterate_phdr(read_counts, &now);
+  if (now.subs != subs_then) forget_gone_words();
   Restoring r;
   r.map.read();
   dl_iterate_phdr(restore_module, &r);

@@ -149,6 +149,9 @@ std::string python_text(const std::string& s) {
   return out + "'";
 }
 
+// Whatever is wrong stays in there: an exception would come out of the program's own code. Nor does a name stay in its __main__.
+std::string guarded(const std::string& text) { return format("try:\n    exec({}, {{}})\nexcept BaseException:\n    pass\n", python_text(text)); }
+
 struct Ran {
   int status = -1;  // of exit; -1: it could not be started, or did not end in time
   std::string output;
@@ -287,6 +290,10 @@ std::optional<std::string> WayIn::enter(const std::string& folder) {
   folder_ = folder;
   if (!same_files(pid_)) return format("process {} runs in a container with files of its own; run millpond inside of it", pid_.value);
   facts_ = facts_of(pid_);
+  struct stat owner {};
+  if (geteuid() == 0 && stat(format("/proc/{}", pid_.value).c_str(), &owner) == 0 && owner.st_uid != 0 &&
+      (chown(folder_.c_str(), owner.st_uid, owner.st_gid) != 0 || chown((folder_ + "/room").c_str(), owner.st_uid, owner.st_gid) != 0))
+    return format("{} cannot be given to the user of process {}", folder_, pid_.value);
   std::optional<std::string> why;
   if (facts_.python) {
     const std::string text = format("import sys\nsys.path.insert(0, {0})\ntry:\n    import millpond_agent.inside\nfinally:\n    sys.path.remove({0})\n"
@@ -323,10 +330,9 @@ std::optional<std::string> WayIn::run_script(const char* what, const std::string
   }
   std::error_code ignored;
   std::optional<std::string> why;
-  // Whatever is wrong stays in there: an exception would come out of the program's own code.
-  const std::string guarded = format("try:\n    exec(compile(open({0}).read(), {0}, 'exec'), {{'__name__': 'millpond_visit'}})\nexcept BaseException:\n    pass\n", python_text(script));
-  if (facts_.version >= 0x030e) why = by_remote_exec(guarded);
-  else why = by_gdb(guarded);
+  const std::string visit = format("with open({0}) as file:\n    text = file.read()\nexec(compile(text, {0}, 'exec'), {{'__name__': 'millpond_visit'}})\n", python_text(script));
+  if (facts_.version >= 0x030e) why = by_remote_exec(visit);
+  else why = by_gdb(visit);
   if (!why) why = answer(what);
   fs::remove(script, ignored);  // a program that comes back to Python later finds nothing to run
   return why;
@@ -353,7 +359,7 @@ std::optional<std::string> WayIn::by_remote_exec(const std::string& text) {
   const std::string version = format("3.{}", facts_.version & 0xff);
   if (facts_.interpreter.empty()) return format("process {} runs Python {}, and no python{} is found that could ask it in (sys.remote_exec)", pid_.value, version, version);
   const std::string script = format("{}/visit.py", folder_);
-  std::ofstream(script) << text;
+  std::ofstream(script) << guarded(text);
   const Ran ran = run({facts_.interpreter, "-I", "-S", "-c", "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])", std::to_string(pid_.value), script}, kGdbWithin);
   if (ran.status == 0) return {};
   if (ran.output.find("PermissionError") != ran.output.npos || ran.output.find("Operation not permitted") != ran.output.npos) return not_allowed(pid_);
@@ -380,8 +386,7 @@ std::optional<std::string> WayIn::by_gdb(const std::string& text) {
   const Facts& f = facts_;
   if (!f.add_pending || !f.run_text || !f.mmap || !f.free_page) return format("the interpreter of process {} does not show the functions that are needed (Py_AddPendingCall, PyRun_SimpleString)", pid_.value);
   // The page goes when its text has been read.
-  const std::string whole = format("try:\n    import ctypes as millpond_visit\n    millpond_visit.CDLL(None).munmap(millpond_visit.c_void_p({}), {})\n    del millpond_visit\nexcept BaseException:\n    pass\n",
-                                   f.free_page, kPage * 2) + text;
+  const std::string whole = guarded(format("import ctypes\nctypes.CDLL(None).munmap(ctypes.c_void_p({}), ctypes.c_size_t({}))\n", f.free_page, kPage * 2) + text);
   const std::string file = format("{}/page", folder_);
   std::ofstream(file) << whole << '\0';
   std::string output;
