@@ -41,7 +41,7 @@ enum {
   kFrames = 1 << 19,
   kCodes = 1 << 15,
   kTextBytes = 4 << 20,
-  kRingBytes = 1 << 20,
+  kRingBytes = 2 << 20,
   kMaxDepth = 96,     /* frames of a stack; deeper ones lose their outermost */
   kAgeBins = 8,
   kUnits = 16

@@ -610,7 +610,7 @@ class Collector {
       sum.probe_ns += h.probe_ns, sum.probe_bytes = std::max(sum.probe_bytes, h.probe_bytes), sum.samples += h.samples;
       sum.lost_live += h.lost_live, sum.lost_stacks += h.lost_stacks, sum.lost_codes += h.lost_codes, sum.lost_records += h.lost_records;
       python = python || h.python, agent = agent || h.agent;
-      if (w.pid == main_pid()) sum.interval = h.interval;
+      if (w.pid == main_pid()) sum.interval = h.interval, sum.allocator = h.allocator;
     }
     rusage self{};
     getrusage(RUSAGE_SELF, &self);
@@ -634,6 +634,8 @@ class Collector {
     }
     if (python && !agent && !options_.start.agent_folder.empty())
       result.remarks.push_back("Python ran without our agent (started with -I, -E or -S?): no epochs and no holders, native facts only");
+    if (sum.allocator & kAllocatorHidden)
+      result.remarks.push_back("another allocator is loaded before ours that brings operator new along: what C++ takes by it is seen to grow, without its line");
     if (const uint64_t refused = room_.refused(); refused > 0 && !options_.attach && !options_.start.probe_library.empty())
       result.remarks.push_back(format("{} found no room in shared memory ({}): only resident memory was seen there",
                                       watched_.empty() ? "the program" : format("{} of its processes", refused), fs::path(room_.path()).parent_path().string()));
