@@ -174,6 +174,7 @@ bool is_writable(const void* place) {
 
 void put(Hook& hook, Definition* definition, const char* name, int flags, void* ours) {
   if (!definition || strcmp(definition->name, name) != 0 || definition->flags != flags || !is_writable(&definition->function)) return;
+  if (hook.definition == definition && definition->function != hook.original) return;  // of an earlier stay, and somebody came after us: he leads here
   hook.definition = definition;
   hook.original = definition->function;
   __atomic_store_n(&definition->function, ours, __ATOMIC_RELEASE);
@@ -196,6 +197,7 @@ extern "C" __attribute__((visibility("default"))) PrintSite* millpond_probe_prin
     return nullptr;
   }
   if (!layout.this_thread || !api()) return nullptr;
+  memset(sites, 0, sizeof sites);  // of an earlier stay
   ask = callable;
   stream = stdout_object;
   millpond::probe::Quiet quiet;
