@@ -167,7 +167,8 @@ struct Shared {
   uint64_t pool_bytes;                  /* of Room.pool_taken, this process's */
   uint64_t refused;                     /* parts of this file that found no room */
   uint64_t allocator;                   /* AllocatorFlags */
-  uint64_t unused[13];
+  uint64_t pid_space;                   /* in which pid counts (inode of its namespace); 0: not known */
+  uint64_t unused[12];
 };
 
 enum AllocatorFlags {
