@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What watching costs: each program with and without, and beside memray, tracemalloc and Scalene.
 
-  overhead.py [--pairs 20] [--works mlp_small,cnn_224,python_loop] [--others 1] [--tools watch,tracemalloc] [--json FILE]
+  overhead.py [--pairs 20] [--works mlp_small,cnn_224,python_loop,prints] [--others 1] [--tools watch,tracemalloc] [--json FILE]
 
 A step: a pair is two processes, one bare and one watched, that work in turn, an epoch each, and wait meanwhile; so both meet the same machine, which on shared hardware changes by 20 % within
 seconds. The collector is stopped while the bare program works. A pair's ratio is the median of those of neighbouring epochs by the program's own clock; printed are the median over pairs and its
@@ -10,7 +10,7 @@ seconds. The collector is stopped while the bare program works. A pair's ratio i
 The bars are held against `step`. Where two bare programs differ by more than 5 % (cnn_224 on two cores: an epoch takes either 0.7 s or 1.25 s, by chance) it cannot tell; then they are held against `least`, and
 the line says so.
 The whole run, and user + system time (the collector's included): plain runs, in turn, the ratio of medians. Other tools: plain runs, the program's own clock.
-Bars: 1.03 a step (upper end 1.05) and 1.10 in all for Keras, 1.15 for the loop."""
+Bars: 1.03 a step (upper end 1.05) and 1.10 in all for Keras, 1.15 for the loop, 1.10 for prints (upper end 1.12)."""
 import argparse
 import json
 import os
@@ -27,9 +27,9 @@ ROOT = os.path.dirname(HERE)
 PEERS = os.path.join(os.environ.get("MILLPOND_PEERS", os.path.join(ROOT, ".venv-peers")), "bin", "python")
 TRAINING = os.path.join(HERE, "peers.py")
 MILLPOND = os.environ.get("MILLPOND", os.path.join(ROOT, "build", "bin", "millpond"))
-WORKS = {"mlp_small": 12, "cnn_224": 10, "python_loop": 60}  # epochs, or rounds, of a plain run
-TURNS = {"mlp_small": 24, "cnn_224": 10, "python_loop": 60}  # and of one in turns
-BARS = {"mlp_small": (1.03, 1.05, 1.10), "cnn_224": (1.03, 1.05, 1.10), "python_loop": (1.15, 1.15, 1.15)}  # a step, the upper end of its interval, the whole run
+WORKS = {"mlp_small": 12, "cnn_224": 10, "python_loop": 60, "prints": 40}  # epochs, or rounds, of a plain run
+TURNS = {"mlp_small": 24, "cnn_224": 10, "python_loop": 60, "prints": 40}  # and of one in turns
+BARS = {"mlp_small": (1.03, 1.05, 1.10), "cnn_224": (1.03, 1.05, 1.10), "python_loop": (1.15, 1.15, 1.15), "prints": (1.10, 1.12, 1.15)}  # a step, the upper end of its interval, the whole run
 
 
 def ways(folder):
@@ -48,8 +48,8 @@ ENVIRONMENT = dict(os.environ, CUDA_VISIBLE_DEVICES="", TF_CPP_MIN_LOG_LEVEL="3"
 
 def words(work, folder, epochs):
     """The program and its arguments: bench/peers.py trains with Keras on TensorFlow."""
-    if work == "python_loop":
-        return [os.path.join(HERE, "python_loop.py"), str(epochs[work])]
+    if work in ("python_loop", "prints"):
+        return [os.path.join(HERE, work + ".py"), str(epochs[work])]
     data = os.path.join(folder, work)
     if not os.path.exists(data):
         subprocess.run([PEERS, TRAINING, "arrays", work, data], check=True)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "probe/system.h"
 
@@ -77,6 +78,8 @@ void discard() {
 }
 
 void fill_in() {
+  struct stat space {};
+  if (syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &space, 0) == 0) shared->pid_space = space.st_ino;
   shared->bytes = kSharedBytes;
   shared->pid = int32_t(getpid());
   shared->parent = int32_t(getppid());

@@ -8,6 +8,7 @@
 #include "probe/enter.h"
 #include "probe/live.h"
 #include "probe/relocations.h"
+#include "probe/shared.h"
 
 namespace millpond::probe {
 namespace {
@@ -59,6 +60,7 @@ namespace real {
 }  // namespace real
 
 CodeRange allocator_code;
+uint64_t allocator_flags = 0;
 
 // Two threads may do this at once: both find the same.
 void look_up_real() {
@@ -76,6 +78,8 @@ void look_up_real() {
     Search search{uintptr_t(of_malloc), {}};
     dl_iterate_phdr(find_code, &search);
     allocator_code = search.found;
+    // An allocator that brings operator new along does not come by malloc for it.
+    allocator_flags = kAllocatorOther | (module_of(dlsym(RTLD_DEFAULT, "_Znwm")) == of_malloc ? kAllocatorHidden : 0);
     if (module_of(reinterpret_cast<void*>(real::valloc)) != of_malloc) real::valloc = valloc_by_alignment;
     if (module_of(reinterpret_cast<void*>(real::pvalloc)) != of_malloc) real::pvalloc = pvalloc_by_alignment;
   }

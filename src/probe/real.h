@@ -22,6 +22,7 @@ struct CodeRange {
   uintptr_t begin = 0, end = 0;
   bool holds(const void* p) const { return uintptr_t(p) - begin < end - begin; }
 };
+extern uint64_t allocator_flags;  // AllocatorFlags
 extern CodeRange allocator_code;
 // A function of the allocator in use, null where it has none: malloc_trim of the C library says nothing of jemalloc.
 void* allocator_function(const char* name);

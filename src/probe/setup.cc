@@ -39,6 +39,7 @@ void begin() {
   if (file::state == file::kInert) return;
   file::shared->probe_bytes += kOwnBytes;
   file::shared->python = python::layout.version;
+  file::shared->allocator = allocator_flags;
   sampler::start();
   stacks::start();
   if (file::state == file::kInert) return;

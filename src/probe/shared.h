@@ -41,7 +41,7 @@ enum {
   kFrames = 1 << 19,
   kCodes = 1 << 15,
   kTextBytes = 4 << 20,
-  kRingBytes = 1 << 20,
+  kRingBytes = 2 << 20,
   kMaxDepth = 96,     /* frames of a stack; deeper ones lose their outermost */
   kAgeBins = 8,
   kSizeClasses = 32,  /* of blocks: [0] below 32 bytes, [i] from 2^(i+4), twice as large each, [31] from 32 GiB */
@@ -173,7 +173,8 @@ struct Shared {
   uint64_t pool_bytes;                  /* of Room.pool_taken, this process's */
   uint64_t refused;                     /* parts of this file that found no room */
   uint64_t allocator;                   /* AllocatorFlags */
-  uint64_t unused[13];
+  uint64_t pid_space;                   /* in which pid counts (inode of its namespace); 0: not known */
+  uint64_t unused[12];
   struct SizeTotals sizes[kSizeClasses];
 };
 

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,6 +44,18 @@ uint64_t now_ns() {
   timespec t{};
   clock_gettime(CLOCK_MONOTONIC, &t);
   return uint64_t(t.tv_sec) * 1000000000 + uint64_t(t.tv_nsec);
+}
+
+/// Of numbers of processes: the inode of our namespace.
+uint64_t own_pid_space() {
+  struct stat facts {};
+  static const uint64_t own = stat("/proc/self/ns/pid", &facts) == 0 ? facts.st_ino : 0;
+  return own;
+}
+constexpr double kUnreadyLongest = 2;  // seconds from the making of a probe's file until it can be read
+double age_of(const std::string& path) {
+  struct stat facts {};
+  return stat(path.c_str(), &facts) == 0 ? difftime(time(nullptr), facts.st_mtime) : 0;
 }
 
 constexpr int kAddressBits = 47;  // of a process: more than that no amount can be
@@ -99,13 +112,14 @@ struct Kept {
 };
 
 struct Watched {
-  Watched(SharedView v, std::string p, RowId id, const Shared& h) : view(std::move(v)), path(std::move(p)), process(id), pid{h.pid}, start_ns(h.start_ns) {}
+  Watched(SharedView v, std::string p, RowId id, const Shared& h) : view(std::move(v)), path(std::move(p)), process(id), pid{h.pid}, start_ns(h.start_ns), known_pid(h.pid_space == 0 || h.pid_space == own_pid_space()) {}
   std::optional<SharedView> view;  // until the process has ended and was read
   std::string path;                // of the file; empty when it is gone
   Shared last{};                   // counters as they were then
   RowId process;
   Pid pid;
   uint64_t start_ns;
+  bool known_pid;         // its number is one of ours too: in another container's it may be anybody's
   bool replaced = false;  // by exec: a shell, or the shim that chooses a Python, became the program; what lay in its memory is gone
   std::map<uint32_t, RowId> sites;
   struct Thread {
@@ -377,7 +391,7 @@ class Collector {
       if (too_many) ++beyond_;
       std::optional<SharedView> view = too_many ? std::nullopt : SharedView::open(path);
       if (!view) {
-        if (ended) remove_file(path, 0);  // it never got ready, or there are too many
+        if (ended && (too_many || age_of(path) > kUnreadyLongest)) remove_file(path, 0);
         continue;
       }
       const Shared h = view->header();
@@ -396,7 +410,7 @@ class Collector {
   /// What an ended process left is read and given back at once: many short ones would fill shared memory otherwise.
   void retire_ended() {
     for (Watched& w : watched_) {
-      if (!w.view || (!w.replaced && !has_ended(w.pid))) continue;
+      if (!w.view || (!w.replaced && (!w.known_pid || !has_ended(w.pid)))) continue;
       drain(w, false);
       last_words(w);
     }
@@ -647,7 +661,7 @@ class Collector {
       sum.probe_ns += h.probe_ns, sum.probe_bytes = std::max(sum.probe_bytes, h.probe_bytes), sum.samples += h.samples;
       sum.lost_live += h.lost_live, sum.lost_stacks += h.lost_stacks, sum.lost_codes += h.lost_codes, sum.lost_records += h.lost_records;
       python = python || h.python, agent = agent || h.agent;
-      if (w.pid == main_pid()) sum.interval = h.interval;
+      if (w.pid == main_pid()) sum.interval = h.interval, sum.allocator = h.allocator;
     }
     rusage self{};
     getrusage(RUSAGE_SELF, &self);
@@ -671,6 +685,8 @@ class Collector {
     }
     if (python && !agent && !options_.start.agent_folder.empty())
       result.remarks.push_back("Python ran without our agent (started with -I, -E or -S?): no epochs and no holders, native facts only");
+    if (sum.allocator & kAllocatorHidden)
+      result.remarks.push_back("another allocator is loaded before ours that brings operator new along: what C++ takes by it is seen to grow, without its line");
     if (const uint64_t refused = room_.refused(); refused > 0 && !options_.attach && !options_.start.probe_library.empty())
       result.remarks.push_back(format("{} found no room in shared memory ({}): only resident memory was seen there",
                                       watched_.empty() ? "the program" : format("{} of its processes", refused), fs::path(room_.path()).parent_path().string()));

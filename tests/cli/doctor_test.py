@@ -186,7 +186,7 @@ class Watch(Doctor):
         self.assertTrue(os.path.exists(self.path("run.pond")) and os.path.exists(self.path("run-2.pond")))
         watch("-o", "mine.pond")
         size = os.stat(self.path("mine.pond"))
-        refused = watch("-o", "mine.pond", code=1)
+        refused = watch("-o", "mine.pond", code=2)
         self.assertIn("mine.pond", refused.stderr)
         self.assertEqual(os.stat(self.path("mine.pond")).st_mtime_ns, size.st_mtime_ns)
         watch("-o", "mine.pond", "--force")

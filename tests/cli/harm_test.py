@@ -395,6 +395,29 @@ kept, failed""")
         self.assertNotIn("Sanitizer", done.stderr)
 
     @unittest.skipUnless(GCC, "no compiler")
+    def test_another_allocator_that_is_preloaded_stays_and_what_it_hides_is_said(self):
+        self.write("other.c", """\
+            #include <stddef.h>
+            void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void*, size_t);
+            void __libc_free(void*);
+            static long calls;
+            void* malloc(size_t n) { ++calls; return __libc_malloc(n); }
+            void* calloc(size_t n, size_t m) { return __libc_calloc(n, m); }
+            void* realloc(void* p, size_t n) { return __libc_realloc(p, n); }
+            void free(void* p) { __libc_free(p); }
+            void* _Znwm(size_t n) { return __libc_malloc(n); }
+            long other_calls(void) { return calls; }
+            """)
+        if self.run_bare(GCC, "-shared", "-fPIC", "-O1", "-fno-builtin", "other.c", "-o", "libother.so").returncode:
+            self.skipTest("cannot build")
+        self.write("program.py", "import ctypes, os\nprint(ctypes.CDLL(None).other_calls() > 100, os.environ['LD_PRELOAD'])\n")
+        environment = dict(os.environ, LD_PRELOAD=self.path("libother.so"))
+        bare = self.run_bare(PYTHON, "program.py", env=environment)
+        done, found = self.watch(PYTHON, "program.py", env=environment)
+        self.assertEqual(done.stdout, bare.stdout, done.stderr)
+        self.assertIn("another allocator", found["not_seen"])
+
+    @unittest.skipUnless(GCC, "no compiler")
     def test_a_static_program_that_grows_is_unsure_and_never_flat(self):
         done, found = self.watch(self.compiled("static", "-static"))
         self.assertEqual(done.returncode, 5)

@@ -227,27 +227,34 @@ def signals(r):
 @scene
 def alarm_among_prints(r):
     return text("""
-        import signal
+        import signal, threading
         class Stop(Exception): pass
         def stop(number, frame):
             raise Stop
         signal.signal(signal.SIGALRM, stop)
         sink = open(os.devnull, "w")
-        stops = 0
+        stops, busy = 0, True
+        def allocates():
+            while busy: [bytes(3000) for _ in range(50)]
+        others = [threading.Thread(target=allocates) for _ in range(%(others)d)]
+        for thread in others: thread.start()
         for turn in range(%(n)d):
-            signal.setitimer(signal.ITIMER_REAL, 0.013)
-            real, sys.stdout = sys.stdout, sink
+            real = sys.stdout
             try:
-                for step in range(10 ** 9):
-                    print("step", step, "of", turn)
+                try:
+                    sys.stdout = sink
+                    signal.setitimer(signal.ITIMER_REAL, 0.013)
+                    for step in range(10 ** 9):
+                        print("step", step, "of", turn)
+                finally:
+                    sys.stdout = real
             except Stop:
                 stops += 1
-            finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
-                sys.stdout = real
+        busy = False
+        for thread in others: thread.join()
         sink.close()
         say("stops", stops)
-        """, n=r.randint(3, 20))
+        """, n=r.randint(3, 20), others=r.choice((0, 0, 1, 2)))
 
 
 @scene

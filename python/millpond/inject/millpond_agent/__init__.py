@@ -74,6 +74,8 @@ def stop():
         if globals().get(name.rpartition(".")[2]) is module:
             del globals()[name.rpartition(".")[2]]
     _started = False
+
+
 def hide_environment():
     """os.environ as without us. The process's own environment stays, and what is handed on from os.environ is completed by the probe when a
     program is started with it (src/probe/exec.cc): children are watched too."""

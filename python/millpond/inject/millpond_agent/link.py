@@ -2,9 +2,11 @@
 src/probe/shared.h declares them. Without it everything here does nothing, except that MILLPOND_AGENT_LOG names a file
 for what would be said: one JSON object on each line."""
 
+import _signal
 import ctypes
 import json
 import os
+import sys
 import time
 
 from . import once
@@ -155,7 +157,11 @@ def _write(values):
 
 
 def oops():
-    """An exception of the agent's own was swallowed: for tests it is said in the log, nowhere else."""
+    """An exception of the agent's own was swallowed: for tests it is said in the log, nowhere else. One that a signal's handler of the program raised in the middle
+    of our work is the program's, and goes on its way."""
+    error = sys.exc_info()[1]
+    if error is not None and _from_handler(error.__traceback__):
+        raise error
     if _log is not None:
         try:
             import traceback
@@ -163,6 +169,22 @@ def oops():
             _write({"error": traceback.format_exc()})
         except Exception:
             pass
+
+
+def _from_handler(traceback):
+    handlers = set()
+    for number in range(1, 65):
+        try:
+            handler = _signal.getsignal(number)
+        except ValueError:
+            continue
+        handlers.add(getattr(getattr(handler, "__func__", handler), "__code__", None))
+    handlers.discard(None)
+    while traceback is not None:
+        if traceback.tb_frame.f_code in handlers:
+            return True
+        traceback = traceback.tb_next
+    return False
 
 
 def pause(on):
