@@ -3,11 +3,13 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 TESTS ?= .
+SUITE ?= trixie
+MINUTES ?= 10
 # Tools that `make setup` unpacked for a user who is not root.
 export PATH := $(CURDIR)/.deps/bin:$(PATH)
 
 .DEFAULT_GOAL := build
-.PHONY: build all setup demo test cases peers browser bench debug asan tsan install format clean help
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*## .*/\1/p' Makefile)
 
 build: setup ## the program, build/bin/millpond (default)
 	@$(call compile,release,build,--target program)
@@ -24,14 +26,20 @@ demo: build ## a first training run and its memory plan
 test: all peers browser ## all tests; TESTS=regex picks some
 	@$(call check,release)
 
+fresh: ## `make demo` and `make test` on a clean system, as root: SUITE=bookworm, trixie or forky
+	@scripts/fresh.sh $(SUITE)
+
 peers: ## .venv-peers: TensorFlow, Keras and JAX, pinned, for tests and benchmarks
 	@scripts/peers.sh
 
-browser: ## Chromium, in which the tests open the report page
-	@scripts/setup.sh browser
+browser: ## what only tests need: Chromium for the report page, clang for the public headers
+	@scripts/setup.sh tests
 
 cases: build peers ## the doctor on programs whose memory is known, beside the truth
 	@tests/cases/run.py --bars
+
+prove: build peers ## the long proofs, with figures; ONLY=name picks one (scripts/prove.sh has the names)
+	@scripts/prove.sh $(ONLY)
 
 bench: all peers ## time and memory beside the peers
 	@scripts/bench.sh
@@ -48,18 +56,24 @@ tsan: setup ## tests under the thread sanitizer
 	@$(call compile,tsan,build-tsan)
 	@$(call check,tsan)
 
+fuzz: setup ## all fuzzers under the address sanitizer: MINUTES=60 of processor time together
+	@JOBS=$(JOBS) scripts/fuzz.sh $(MINUTES) $(FUZZERS)
+
 install: all ## into PREFIX (/usr/local)
 	@cmake --install build --prefix "$(PREFIX)" | grep -v '^-- Up-to-date' || true
+
+wheel: setup ## dist/millpond-*.whl, which runs where nothing is installed; scripts/wheel.sh --try tries it
+	@JOBS=$(JOBS) scripts/wheel.sh
 
 format: ## clang-format over src, include, tests, bench, examples
 	@scripts/format.sh
 
 clean: ## build folders only; .deps and .venv-peers stay
-	@rm -rf build build-debug build-asan build-tsan
+	@rm -rf build build-debug build-asan build-tsan build-fuzz build-wheel
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # $(call compile,PRESET,FOLDER[,MORE]): configure once; after that ninja re-runs CMake when it must.
 compile = { [ -f $(2)/build.ninja ] || cmake --preset $(1); } && cmake --build --preset $(1) -j $(JOBS) $(3)
-check = ctest --preset $(1) -j $(JOBS) -R '$(TESTS)'
+check = scripts/check.sh $(1) $(JOBS) '$(TESTS)'

@@ -40,7 +40,7 @@ def large_run(path, megabytes=20):
                           (process, end + n * 0.1, last[1], last[2], last[3] + n, last[5] + n * 100000, last[6] + n * 100000, last[7], last[8], last[9], last[11])).lastrowid
         db.executemany("INSERT INTO site_states VALUES (?, ?, ?, ?, '10 10 10 10 10 10 10 10')",
                        [(mark, s, 20000 + (s * 37 + n * 11) % 90000 + n * 50, 3.5) for s in sites[n % 6::6] + sites[:150]])
-        db.execute("INSERT INTO os_series (t, rss) VALUES (?, ?)", (end + n * 0.1, last[5] + n * 100000))
+        db.execute("INSERT INTO os_series (t, space, rss) VALUES (?, 1, ?)", (end + n * 0.1, last[5] + n * 100000))
         db.commit()
     db.close()
     return os.path.getsize(path) / (1 << 20)

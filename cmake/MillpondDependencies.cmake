@@ -13,6 +13,9 @@ if(EXISTS "${PROJECT_SOURCE_DIR}/.deps/usr/include")
   endif()
 endif()
 
+if(MILLPOND_STATIC)
+  set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
+endif()
 include("${CMAKE_CURRENT_LIST_DIR}/MillpondPackages.cmake")
 
 if(MILLPOND_TESTS)

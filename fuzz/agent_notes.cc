@@ -13,9 +13,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using fuzz::real, fuzz::text, fuzz::whole, fuzz::Cell;
   fuzz::RunTables tables(true);
   const auto add = [&](size_t table, std::vector<Cell> cells) { tables.add(table, cells); };
-  add(kMeta, {text("schema_minor"), text("1")});
+  add(kMeta, {text("schema_minor"), text("0")});
   add(kMeta, {text("limit.bytes"), text("8000000000")});
-  add(kProcesses, {whole(1), whole(7), whole(1), text("python3"), real(0)});
+  add(kProcesses, {whole(1), whole(7), whole(1), text("python3"), {}, real(0), {}, text("inside")});
   add(kFrames, {whole(1), text("train.py"), text("keep"), whole(2), whole(0), whole(1)});
   add(kSites, {whole(1), whole(1), text("1"), whole(400 * kMiB), real(900), whole(0)});
   for (int64_t i = 1; i <= 12; ++i) {

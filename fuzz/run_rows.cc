@@ -2,15 +2,17 @@
 // no text, ids that lead nowhere. A report in every form, or an Error; and in seconds, whatever the numbers say.
 //
 //   input  = flags, row...                    flags & 1: without types and constraints; flags & 2: a whole ordinary run
-//   comes first row    = table + 15 * repeats, cell...    every repeat reads cells of its own cell   = a byte that says
+//   comes first; flags & 4: a copy to share is made of it row    = table + 20 * repeats, cell...    every repeat reads cells of its own cell   = a byte that says
 //   what: below; from 128 on what an ordinary run has there, moved by the rest of the byte
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <limits>
 
 #include "fuzz/run_tables.h"
 #include "fuzz/whole_way.h"
+#include "runfile/share.h"
 
 using namespace millpond;
 using fuzz::Cell;
@@ -53,7 +55,12 @@ enum Table {
   kMarks,
   kStates,
   kTree,
-  kNotes
+  kNotes,
+  kSpaces,
+  kProcessSeries,
+  kSources,
+  kGpus,
+  kGpuSeries
 };
 
 const char* const kKeys[] = {"schema_minor",
@@ -138,7 +145,7 @@ Cell ordinary(int table, int column, int64_t n, int64_t move) {
       return fuzz::text("epoch");
     case kMarks * 16 + 4:
       return fuzz::text("fit");
-    case kSeries * 16 + 3:
+    case kSeries * 16 + 5:
       return fuzz::text(move % 2 ? "peak" : "current");
     case kMarks * 16 + 15:
       return fuzz::text(format("{} {} 1 2 3", 10 * id, id));
@@ -157,7 +164,7 @@ Cell ordinary(int table, int column, int64_t n, int64_t move) {
     case kSites * 16 + 1:
     case kNotes * 16 + 1:
       return fuzz::whole(1 + move / 120);
-    case kSeries * 16 + 2:
+    case kSeries * 16 + 4:
     case kBuffers * 16:
     case kBuffers * 16 + 2:
     case kCalls * 16:
@@ -169,14 +176,26 @@ Cell ordinary(int table, int column, int64_t n, int64_t move) {
     case kStates * 16 + 2:
       return fuzz::whole((1 + n / 2) * (1 + n % 2) * 4 * kMiB);
     case kMarks * 16 + 14:
+    case kOs * 16 + 3:
+    case kSeries * 16 + 3:
+    case kTree * 16 + 2:
+    case kProcessSeries * 16 + 2:
+    case kGpuSeries * 16 + 2:
+    case kProcessSeries * 16 + 1:
       return fuzz::whole(1);
+    case kProcesses * 16 + 7:
+      return fuzz::text(move % 3 == 0 ? "inside" : move % 3 == 1 ? "outside" : "not");
+    case kSources * 16 + 1:
+      return fuzz::text("train.py");
+    case kSources * 16 + 4:
+      return fuzz::text("def f0():\n  kept.append(x)\n  step(i)\n");
   }
   if (column == 0 && type == 'i') return fuzz::whole(id);
   if (type == 'r') return fuzz::real(double(n) + double(move) / 256);
   if (type == 't') return fuzz::text(format("name {}", n));
   if (table == kMarks && column >= 7 && column <= 13) return fuzz::whole((200 + 8 * n + move) * kMiB);
   if (table == kOs && column >= 2) return fuzz::whole((200 + 8 * n + move) * kMiB);
-  if (table == kSites || table == kPrograms || table == kTree || table == kSeries)
+  if (table == kSites || table == kPrograms || table == kTree || table == kSeries || table == kProcessSeries || table == kGpuSeries)
     return fuzz::whole((1 + n + move) * kMiB);
   return fuzz::whole(n + move % 4);
 }
@@ -223,9 +242,9 @@ Cell next_cell(Input& in, int table, int column, int64_t n) {
   }
 }
 
-void add_ordinary_run(fuzz::RunTables& tables, int64_t next[15]) {
-  static constexpr int kRows[] = {8, 2, 3, 0, 12, 0, 0, 0, 1, 3, 2, 12, 24, 3, 6};
-  for (int table = 0; table < 15; ++table)
+void add_ordinary_run(fuzz::RunTables& tables, int64_t next[fuzz::kTableCount]) {
+  static constexpr int kRows[] = {8, 2, 3, 0, 12, 0, 0, 0, 1, 3, 2, 12, 24, 3, 6, 0, 6, 2, 0, 0};
+  for (int table = 0; table < fuzz::kTableCount; ++table)
     for (int i = 0; i < kRows[table]; ++i) {
       std::vector<Cell> cells;
       for (int c = 0; fuzz::kLayout[table].columns[c]; ++c) cells.push_back(ordinary(table, c, next[table], 0));
@@ -240,19 +259,32 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Input in(data, size);
   const uint8_t flags = in.byte();
   fuzz::RunTables tables(!(flags & 1));
-  int64_t next[15] = {};
-  tables.add(kMeta, std::vector{fuzz::text("schema_minor"), fuzz::text("1")});
+  int64_t next[fuzz::kTableCount] = {};
+  tables.add(kMeta, std::vector{fuzz::text("schema_minor"), fuzz::text("0")});
   if (flags & 2) add_ordinary_run(tables, next);
   for (int rows = 0; !in.empty() && rows < 4000;) {
     const uint8_t head = in.byte();
-    const int table = head % 15;
-    for (int repeats = head / 15; repeats >= 0; --repeats, ++rows) {
+    const int table = head % fuzz::kTableCount;
+    for (int repeats = head / fuzz::kTableCount; repeats >= 0; --repeats, ++rows) {
       std::vector<Cell> cells;
       for (int c = 0; fuzz::kLayout[table].columns[c]; ++c) cells.push_back(next_cell(in, table, c, next[table]));
       tables.add(size_t(table), cells);
       ++next[table];
     }
   }
-  fuzz::take_whole_way(tables.save());
+  const std::string& path = tables.save();
+  fuzz::take_whole_way(path);
+  if (flags & 4) {
+    // A copy of what can be read can be read, and has all of it where ids are what Millpond's are.
+    const std::string copy = path + "-shared";
+    std::remove(copy.c_str());
+    try {
+      const runfile::Reader file(path);
+      runfile::share(file, copy, {"/home/a b/project", {"/home/a b"}, {"name"}, {"fit"}});
+      if (runfile::Reader(copy).marks().size() != file.marks().size() && !(flags & 1)) std::abort();
+    } catch (const Error&) {
+    }
+    std::remove(copy.c_str());
+  }
   return 0;
 }

@@ -35,18 +35,24 @@ struct TableLayout {
 constexpr TableLayout kLayout[] = {{"meta", "tt"},
                                    {"accounts", "it"},
                                    {"phases", "ittiirr"},
-                                   {"series", "riiti"},
-                                   {"os_series", "riiiiiiiii"},
+                                   {"series", "riiiiti"},
+                                   {"os_series", "riiiiiiiiiii"},
                                    {"programs", "itiiirt"},
                                    {"plan_buffers", "ititiiii"},
                                    {"plan_calls", "iittti"},
-                                   {"processes", "iiitr"},
+                                   {"processes", "iiittrrt"},
                                    {"frames", "ittiii"},
                                    {"sites", "iitiri"},
                                    {"marks", "iirttiiiiiiiiiit"},
                                    {"site_states", "iiirt"},
-                                   {"tree_series", "riiii"},
-                                   {"notes", "rit"}};
+                                   {"tree_series", "riiiiii"},
+                                   {"notes", "rit"},
+                                   {"spaces", "it"},
+                                   {"process_series", "riiiii"},
+                                   {"sources", "ittit"},
+                                   {"gpus", "itiii"},
+                                   {"gpu_series", "riiiii"}};
+constexpr int kTableCount = int(std::size(kLayout));
 
 class RunTables {
  public:
@@ -115,7 +121,7 @@ class RunTables {
     db_ = nullptr;
   }
 
-  // Made once: setting up fifteen tables takes longer than everything else.
+  // Made once: setting up twenty tables takes longer than everything else.
   InputFile of_layout(bool strict) {
     static std::string made[2];
     std::string& bytes = made[strict];

@@ -13,8 +13,11 @@
 #include "report/lines.h"
 #include "report/page.h"
 #include "report/sites.h"
+#include "report/source.h"
 #include "report/terminal.h"
 #include "runfile/reader.h"
+#include "verdict/read.h"
+#include "verdict/verdict.h"
 
 namespace millpond::fuzz {
 
@@ -26,10 +29,7 @@ inline void tell_everything(const report::RunContents& run) {
   const auto dump = [&](const nlohmann::ordered_json& j) {
     use(j.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   };
-  // A file that has every line the run speaks of, up to a length.
-  const report::SourceLine source = [](const std::string&, int line) {
-    return line > 0 && line < 60 ? std::string("x.append(y)") : std::string();
-  };
+  const report::SourceLine source = report::stored_source(run.sources, report::Indent::kKept);
   const report::TextStyle style{.color = true, .width = 80};
   use(report::terminal_text(run, style));
   dump(report::doctor_json(e, run.verdict, run.meta));
@@ -56,8 +56,14 @@ inline void tell_everything(const report::RunContents& run) {
 
 inline void take_whole_way(const std::string& path) {
   try {
-    report::RunContents run = report::read_contents(runfile::Reader(path), "fuzz.pond");
+    const runfile::Reader file(path);
+    report::RunContents run = report::read_contents(file, "fuzz.pond");
     tell_everything(run);
+    for (const verdict::SeenProcess& p : run.evidence.processes)  // any process may be judged
+      if (p.row != run.evidence.process) {
+        sum_of_sizes += size_t(verdict::judge(verdict::read_evidence(file, runfile::RowId{p.row})).kind);
+        break;
+      }
     report::answer_early(run);  // as the live page of a run that goes on
     sum_of_sizes += report::doctor_text(run.evidence, run.verdict, run.meta, {}).size();
     ++accepted;

@@ -9,7 +9,7 @@ for program in build/bench/* bench/*.py; do
   if [ -n "${BENCH:-}" ] && [ "$BENCH" != "$name" ]; then continue; fi
   echo "== $name"
   case $program in
-    *.py) scripts/with-peers.sh "$program" ;;
+    *.py) scripts/with-peers.sh "" "$program" ;;
     *) "$program" ;;
   esac
   ran=$((ran + 1))

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the report page of web/ into one file: page.sh OUT. Part of the build, beside the compilers; about 10 s the first time, 1 s after that.
 # Where Node or its packages cannot be had the build goes on with a page that has the answer as text and no charts; the next build tries again.
+# With MILLPOND_PAGE=charts in the environment it fails instead.
 #   page.sh --packages   also those for tests (TypeScript, Vitest, Playwright, axe), without building
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -26,6 +27,10 @@ packages() {
 }
 
 text_only() {
+  if [ "${MILLPOND_PAGE:-}" = charts ]; then # for a program that others will have
+    say "$1, and a page of text only is not wanted"
+    exit 1
+  fi
   say "$1: building with the page that has text only"
   mkdir -p "$(dirname "$out")"
   cat >"$out" <<'HTML'

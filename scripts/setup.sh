@@ -2,14 +2,15 @@
 # Brings what the build needs. Looks first and is silent about what is there, so it costs nothing to run again.
 #   root       apt-get install
 #   not root   the same Debian packages, downloaded and unpacked into .deps; CMake looks there by itself
-# MILLPOND_SETUP=prefix takes the second way for root too. `setup.sh browser` brings Chromium too, for the tests of the report page.
+# MILLPOND_SETUP=prefix takes the second way for root too. `setup.sh tests` brings what only tests need too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tools=(cmake:cmake ninja:ninja-build ccache:ccache) # command:package
 libraries=(libxsmm-dev libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev libsqlite3-dev libhdf5-dev doctest-dev
   libbenchmark-dev libdw-dev zlib1g-dev libjpeg-dev libpng-dev)
-[ "${1:-}" != browser ] || tools+=(chromium:chromium)
+# For tests: a browser for the report page, and as root a second compiler for the public headers.
+[ "${1:-}" != tests ] || tools+=(chromium:chromium)
 system=(c++:g++ python3:python3) # only root can install these
 
 say() { printf 'setup: %s\n' "$*"; }
@@ -21,7 +22,7 @@ fail() {
 [ "$(uname -s)" = Linux ] && [ "$(uname -m)" = x86_64 ] ||
   fail "Millpond builds on Linux x86-64 so far; this is $(uname -s) $(uname -m)."
 command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ||
-  fail "this script knows Debian 12 and Ubuntu 24.04 or newer; elsewhere install these libraries by hand and call cmake: ${libraries[*]}."
+  fail "this script knows Debian 12, Ubuntu 24.04 and newer; elsewhere install these libraries by hand and call cmake: ${libraries[*]}."
 
 way=${MILLPOND_SETUP:-$([ "$(id -u)" = 0 ] && echo system || echo prefix)}
 case $way in
@@ -57,7 +58,7 @@ with_lists() {
 install_system() {
   apt=()
   say "installing ${missing[*]} ${needs_root[*]}"
-  run() { apt-get install -y --no-install-recommends "${missing[@]}" "${needs_root[@]}" 2>&1 >/dev/null | grep -v '^debconf:' >&2; [ "${PIPESTATUS[0]}" = 0 ]; }
+  run() { apt-get -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "${missing[@]}" "${needs_root[@]}" 2>&1 >/dev/null | grep -v '^debconf:' >&2; [ "${PIPESTATUS[0]}" = 0 ]; }
   with_lists run || fail "apt-get could not install them; the lines above say why."
 }
 
@@ -116,6 +117,7 @@ install_node() {
   chmod +x .deps/bin/npm
 }
 
+if [ "${1:-}" = tests ] && [ "$way" = system ]; then tools+=(clang++:clang); fi
 find_missing
 if [ "$way" = system ]; then
   [ ${#missing[@]} = 0 ] && [ ${#needs_root[@]} = 0 ] || install_system

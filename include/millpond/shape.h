@@ -17,7 +17,7 @@ class Shape {
   explicit Shape(std::span<const int64_t> dims);  // throws Error(kShape): more than kMaxRank, or a negative dimension
 
   int rank() const { return rank_; }
-  int64_t operator[](int i) const { return dims_[i < 0 ? i + rank_ : i]; }  // -1 is the last
+  int64_t operator[](int i) const { return dims_[size_t(i < 0 ? i + rank_ : i)]; }  // -1 is the last
   int64_t back() const { return (*this)[-1]; }
   int64_t size() const;  // number of elements; 1 for a scalar
   std::span<const int64_t> dims() const { return {dims_.data(), size_t(rank_)}; }

@@ -6,13 +6,14 @@ is broken or where it cannot be told (unless `allow_unsure=True`). Fixtures are 
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 
 import pytest
+
+from millpond._command import find_program
 
 kTimes, kSeconds = 30, 60.0
 kFewest = 6  # fewer calls than that tell nothing, unless a leak is seen all the same
@@ -32,12 +33,6 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers", "memory(max_growth=None, max_peak=None, repeat=None, allow_unsure=False): call this test under `millpond check` until it can be told whether it leaks, and "
         "fail if it does or breaks a limit")
-
-
-def find_program():
-    """The path of millpond, or None."""
-    named = os.environ.get("MILLPOND")
-    return shutil.which(named) if named else shutil.which("millpond")
 
 
 def _missing():

@@ -1,5 +1,6 @@
 // millpond bisect -- PROGRAM ...: runs a program again and again, each time with one thing changed from outside, and says which change takes its growth
-// away. Its files stay as they are: the agent (millpond_agent/variants.py) changes what it calls, or the environment does.
+// away. Its files stay as they are: the agent (millpond_agent/variants.py) changes what it calls, or the environment does, and each run has a copy of the working
+// folder to itself (folder_copy.h), so that one overwrites nothing of the user's and finds nothing of another run's.
 // 0: something was found, or nothing grows; 1: no variant takes the growth away, or nothing could be told; 130: stopped by Ctrl-C.
 #include <fcntl.h>
 #include <signal.h>
@@ -17,6 +18,7 @@
 #include "base/temporary_folder.h"
 #include "cli/command.h"
 #include "cli/doctor.h"
+#include "cli/folder_copy.h"
 #include "report/bisect.h"
 #include "report/text.h"
 #include "verdict/case.h"
@@ -56,9 +58,9 @@ std::vector<Variant> all_variants() {
 }
 
 struct Arguments {
-  std::string out, only;
+  std::string out, only, copy_limit = "2GiB";
   double seconds = 0;
-  bool verbose = false;
+  bool verbose = false, in_place = false;
   JsonTarget json;
 };
 
@@ -102,6 +104,48 @@ struct Folder {
   }
 };
 
+/// Where the program runs: a fresh copy of this folder each time, or the folder itself.
+class Workplace {
+ public:
+  Workplace(bool in_place, Bytes most) : from_(fs::current_path().string()), most_(most) {
+    if (!in_place) temporary_.emplace("bisect", TemporaryFolder::In::kFiles);
+  }
+  ~Workplace() { leave(); }
+  Workplace(const Workplace&) = delete;
+  Workplace& operator=(const Workplace&) = delete;
+
+  /// This process stands there until leave(). `command` with the paths that lie in the folder leading into the copy.
+  std::vector<std::string> enter(std::vector<std::string> command) {
+    if (!temporary_) return command;
+    const std::string outer = format("{}/{}", temporary_->path(), ++runs_);
+    there_ = outer + "/" + fs::path(from_).filename().string();  // a program may ask for the name
+    std::error_code error;
+    if (!fs::create_directories(there_, error)) throw Error(Code::kFile, format("bisect: {} cannot be made", there_)).hint("set TMPDIR to a folder that can be written");
+    copy_folder(from_, there_, most_);
+    for (std::string& word : command) word = in_copy(word, from_, there_);
+    stand(there_);
+    return command;
+  }
+  void leave() {
+    if (there_.empty()) return;
+    stand(from_);
+    std::error_code ignored;
+    fs::remove_all(fs::path(there_).parent_path(), ignored);
+    there_.clear();
+  }
+
+ private:
+  static void stand(const std::string& path) {
+    if (chdir(path.c_str()) != 0) throw Error(Code::kFile, format("bisect: {} cannot be entered", path)).hint("check the folder");
+    setenv("PWD", path.c_str(), 1);
+  }
+
+  std::string from_, there_;
+  Bytes most_;
+  std::optional<TemporaryFolder> temporary_;
+  int runs_ = 0;
+};
+
 /// A program that was left running when its time was up: it and all below it end now.
 void end_children() {
   for (const int signal : {SIGTERM, SIGKILL}) {
@@ -123,10 +167,14 @@ struct Ran {
   watch::Ending ending;
 };
 
-Ran run_once(const Arguments& a, const std::vector<std::string>& command, const Folder& folder, const std::string& name,
+Ran run_once(const Arguments& a, Workplace& place, const std::vector<std::string>& command, const Folder& folder, const std::string& name,
              std::vector<std::pair<std::string, std::string>> environment, double seconds) {
+  struct Leave {
+    Workplace& place;
+    ~Leave() { place.leave(); }
+  } const leave{place};
   watch::Options w;
-  w.start = start_of(command);
+  w.start = start_of(place.enter(command));
   w.start.more = std::move(environment);
   w.out = folder.path + "/" + name + ".pond";
   w.force = true;
@@ -207,13 +255,23 @@ std::vector<Variant> chosen_variants(const std::string& only) {
 int run(const Arguments& a, const std::vector<std::string>& command) {
   const std::vector<Variant> variants = chosen_variants(a.only);
   watch::find_program(command[0]);  // a mistake is told before folders are made
-  const Folder folder(a.out);
+  const Folder folder(a.out.empty() ? a.out : fs::absolute(a.out).string());
+  Workplace place(a.in_place, parse_bytes(a.copy_limit));
   const auto say = [&](const std::string& text) { std::fprintf(stderr, "millpond bisect: %s\n", text.c_str()); };
   const auto interrupted = [](const Ran& r) { return r.ending.signal && *r.ending.signal == SIGINT; };
   report::Bisection b;
   b.base.done = "nothing";
+  if (a.in_place) {
+    say("every run is in this folder (--in-place): what the program writes there, it writes again with each run");
+  } else {
+    const FolderCopy copy = measure_folder(fs::current_path().string(), parse_bytes(a.copy_limit));  // one that is too large is told before anything runs
+    std::string linked;
+    for (const std::string& name : copy.linked) linked += (linked.empty() ? "" : ", ") + name;
+    say(format("every run is in a fresh copy of this folder ({} in {} {}); what the program writes by absolute paths{} is not protected", copy.size, copy.files,
+               copy.files == 1 ? "file" : "files", linked.empty() ? "" : ", or into " + linked + ","));
+  }
   say(format("the program as it is, at most {:.0f} s", a.seconds > 0 ? a.seconds : kLongest));
-  const Ran base = run_once(a, command, folder, "base", {{"MILLPOND_VARIANT", "look"}}, a.seconds > 0 ? a.seconds : kLongest);
+  const Ran base = run_once(a, place, command, folder, "base", {{"MILLPOND_VARIANT", "look"}}, a.seconds > 0 ? a.seconds : kLongest);
   note_result(base, b.base);
   bool stopped = interrupted(base);
   if (!b.base.growth.enough && !base.cut && base.ending.exit_code != 0 && !stopped)
@@ -233,7 +291,7 @@ int run(const Arguments& a, const std::vector<std::string>& command) {
       say(format("{}, at most {:.0f} s", v.done, seconds));
       std::vector<std::pair<std::string, std::string>> environment = v.environment;
       environment.emplace_back("MILLPOND_VARIANT", v.name);
-      const Ran ran = run_once(a, command, folder, v.name, std::move(environment), seconds);
+      const Ran ran = run_once(a, place, command, folder, v.name, std::move(environment), seconds);
       note_result(ran, result);
       if (v.environment.empty() && !verdict::read_notes(ran.judged.evidence).variants.contains(v.name) && result.no_answer.empty())
         result.no_answer = "the change found nothing to change";
@@ -243,6 +301,7 @@ int run(const Arguments& a, const std::vector<std::string>& command) {
   Json object = report::bisect_json(b);
   object["command"] = base.judged.evidence.command;
   if (!folder.temporary) object["folder"] = folder.path;
+  object["in_place"] = a.in_place;
   if (!a.json.on_stdout()) {
     std::fputs("\n", stdout);
     std::fputs(report::bisect_text(b, text_style(STDOUT_FILENO)).c_str(), stdout);
@@ -261,6 +320,8 @@ void add_bisect(CLI::App& app, Invocation& chosen) {
   sub->add_option("--seconds", a->seconds, "The most that one run may take; without it what the first run needs for six rounds, at most 60")->check(CLI::Range(1.0, 86400.0));
   sub->add_option("--only", a->only, "Some variants alone: callbacks,validation,pipeline,one_batch,gc,eager,arenas,threads,cpu");
   sub->add_option("-o,--out", a->out, "Keep the run files and the program's output in this folder");
+  sub->add_flag("--in-place", a->in_place, "Run in this folder itself, not in copies of it; the program writes over its files again with each run");
+  sub->add_option("--copy-limit", a->copy_limit, "The largest folder that is copied (2GiB)");
   sub->add_flag("--verbose", a->verbose, "Show what the program prints");
   sub->add_option("--json", a->json.where, "All runs as one JSON object to FILE, or - for standard output");
   sub->prefix_command();
@@ -270,7 +331,8 @@ Examples:
   millpond bisect --only callbacks,validation --seconds 30 -- python train.py
   millpond bisect -o runs --json result.json -- python train.py
 
-Nothing in the program's files changes. Each run is stopped when its time is up.
+Each run has a fresh copy of this folder, so nothing in it changes; what the program writes by absolute paths is not protected. Each run is stopped when
+its time is up.
 Exit codes: 0 a variant stops the growth, or nothing grows; 1 no variant stops it, or too little was seen; 2 wrong usage.)");
   sub->callback([sub, a, &chosen] {
     chosen.run = [sub, a, &chosen] { return run(*a, program_of(*sub, chosen, false)); };

@@ -27,8 +27,10 @@ void add_watch(CLI::App& app, Invocation& chosen);
 void add_check(CLI::App& app, Invocation& chosen);
 void add_bisect(CLI::App& app, Invocation& chosen);
 void add_report(CLI::App& app, Invocation& chosen);
+void add_fix(CLI::App& app, Invocation& chosen);
 void add_live(CLI::App& app, Invocation& chosen);
 void add_completion(CLI::App& app, Invocation& chosen);
+void add_manual(CLI::App& app, Invocation& chosen);
 
 enum Exit { kOk = 0, kFailed = 1, kUsageError = 2, kInterruptedByUser = 130 };
 

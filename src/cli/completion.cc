@@ -47,6 +47,7 @@ _millpond() {{
          -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
          *) if [ "$COMP_CWORD" = 2 ] && [ "${{COMP_WORDS[1]}}" = completion ]; then COMPREPLY=($(compgen -W "bash zsh fish" -- "$word"))
             elif [ "${{COMP_WORDS[1]}}" = report ]; then COMPREPLY=($(compgen -f -X '!*.pond' -- "$word"))
+            elif [ "${{COMP_WORDS[1]}}" = fix ]; then COMPREPLY=($(compgen -f -- "$word"))
             elif [[ " watch check bisect " == *" ${{COMP_WORDS[1]}} "* ]]; then COMPREPLY=($(compgen -c -f -- "$word"))
             elif [ "$COMP_CWORD" = 2 ]; then COMPREPLY=($(compgen -W "{}" -- "$word") $(compgen -f -X '!*.json' -- "$word"))
             else COMPREPLY=($(compgen -f -- "$word")); fi ;;
@@ -75,6 +76,7 @@ _millpond() {{
   if [[ $words[CURRENT] == -* ]]; then compadd -- $options
   elif (( CURRENT == 3 )) && [[ $words[2] == completion ]]; then compadd -- bash zsh fish
   elif [[ $words[2] == report ]]; then _files -g '*.pond'
+  elif [[ $words[2] == fix ]]; then _files
   elif [[ $words[2] == (watch|check|bisect) ]]; then _command_names -e; _files
   elif (( CURRENT == 3 )); then compadd -- {}; _files -g '*.json'
   else _files; fi
@@ -93,7 +95,7 @@ std::string fish(const Words& w) {
       continue;
     }
     // the doctor's commands take files and programs, which fish offers by itself
-    if (command != "watch" && command != "check" && command != "bisect" && command != "report")
+    if (command != "watch" && command != "check" && command != "bisect" && command != "report" && command != "fix")
       text += format("complete -c millpond -n '{}' -a '{}'\n", seen, w.models);
     for (size_t at = 0; at < options.size();) {
       const size_t end = options.find(' ', at);

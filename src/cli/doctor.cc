@@ -24,6 +24,8 @@ void add_watch_options(CLI::App& sub, WatchOptions& o) {
   sub.add_flag("--no-probes", o.no_probes, "Never call gc.collect and malloc_trim in the program; retention and leaks are harder to tell apart then");
   sub.add_flag("--native", o.native, "Native frames below the Python ones too");
   sub.add_flag("--no-follow-fork", o.no_follow, "Leave forked children alone");
+  sub.add_flag("--no-source", o.no_source, "Store no line of the program's source in the run file");
+  sub.add_flag("--no-arguments", o.no_arguments, "Store no arguments of the program and its children, their names alone");
   sub.add_flag("--quiet", o.quiet, "No live line");
   sub.add_option("--for", o.seconds, "Stop watching after so many seconds and leave the program running");
   sub.add_option("--json", o.json.where, "Write all that was found as one JSON object to FILE, or - for standard output");
@@ -63,6 +65,7 @@ watch::Options options_of(const WatchOptions& o, const std::vector<std::string>&
   w.start.probes = !o.no_probes, w.start.native = o.native, w.start.follow = !o.no_follow;
   if (o.pid) w.attach = Pid{o.pid};
   w.out = o.out, w.force = o.force;
+  w.source = !o.no_source, w.arguments = !o.no_arguments;
   if (!o.limit.empty()) w.limit = parse_bytes(o.limit);
   if (o.seconds > 0) w.stop_after = o.seconds;
   return w;
@@ -124,7 +127,7 @@ watch::Result watch_program(const WatchOptions& o, const std::vector<std::string
 
 Judged judge_file(const std::string& path) {
   report::RunContents run = open_run(path);
-  return {std::move(run.meta), std::move(run.evidence), std::move(run.verdict)};
+  return {std::move(run.meta), std::move(run.evidence), std::move(run.verdict), std::move(run.sources)};
 }
 
 }  // namespace millpond::cli

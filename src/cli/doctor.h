@@ -19,6 +19,7 @@ namespace millpond::cli {
 struct WatchOptions {
   std::string out, limit;
   bool force = false, no_probes = false, native = false, no_follow = false, quiet = false, live = false, inside = false;
+  bool no_source = false, no_arguments = false;
   int pid = 0;
   double seconds = 0;
   JsonTarget json;
@@ -42,6 +43,7 @@ struct Judged {
   runfile::Meta meta;
   verdict::Evidence evidence;
   verdict::Verdict verdict;
+  std::vector<runfile::SourceRow> sources;
 };
 Judged judge_file(const std::string& path);
 

@@ -1,23 +1,28 @@
 // millpond report FILE [OTHER]: what a run file says, again: for people, as JSON, or in the forms of other tools; with two files, what changed.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "base/format.h"
 #include "cli/command.h"
 #include "cli/doctor.h"
 #include "cli/pages.h"
-#include "cli/sources.h"
 #include "report/compare.h"
 #include "report/exports.h"
 #include "report/sites.h"
+#include "report/source.h"
 #include "report/terminal.h"
+#include "runfile/share.h"
+#include "verdict/notes.h"
+#include "verdict/read.h"
 
 namespace millpond::cli {
 namespace {
 
 struct Arguments {
   std::vector<std::string> files;
+  std::string share;
   std::string at = "peak", collapsed, speedscope, pprof;
   bool table = false, tree = false, lines = false, growth = false;
   int limit = 20;
@@ -52,7 +57,7 @@ void export_stacks(const Arguments& a, const verdict::Evidence& e) {
 int run_one(const Arguments& a) {
   const report::RunContents run = open_run(a.files[0]);
   const verdict::Evidence& e = run.evidence;
-  const report::SourceLine source = source_reader(e);
+  const report::SourceLine source = report::stored_source(run.sources);
   Json object = report::doctor_json(e, run.verdict, run.meta);
   std::string text;
   const report::TextStyle style = a.style();
@@ -88,7 +93,20 @@ int run_two(const Arguments& a) {
   return kOk;
 }
 
+void share(const Arguments& a) {
+  if (a.files.size() != 1) throw Error(Code::kUsage, "report: --share is of one run file").hint("name one file");
+  const runfile::Reader file(a.files[0]);
+  runfile::Private p = runfile::private_here();
+  p.project = verdict::read_notes(verdict::read_evidence(file)).folder;
+  runfile::share(file, a.share, std::move(p));
+  if (!a.stdout_taken()) std::printf("shared: %s (%s), without paths, user and host names\n", a.share.c_str(), to_string(Bytes{int64_t(std::filesystem::file_size(a.share))}).c_str());
+}
+
 int run(const Arguments& a) {
+  if (!a.share.empty()) {
+    share(a);
+    if (!a.pages.any() && !a.json.wanted() && !a.table && !a.tree && !a.lines && !a.exports()) return kOk;
+  }
   const int on_stdout = int(a.json.on_stdout()) + (a.collapsed == "-") + (a.speedscope == "-") + (a.pprof == "-") + a.pages.on_stdout();
   if (on_stdout > 1) throw Error(Code::kUsage, "report: standard output can carry one thing only").hint("give files to all but one");
   if (a.pages.any()) {
@@ -107,6 +125,7 @@ void add_report(CLI::App& app, Invocation& chosen) {
   auto a = std::make_shared<Arguments>();
   sub->add_option("FILE", a->files, "A run file of `watch`; two of them are compared")->required()->expected(1, 2);
   add_page_options(*sub, a->pages);
+  sub->add_option("--share", a->share, "A copy of the run file to give to others: without paths, user and host names")->option_text("OUT.pond");
   sub->add_flag("--table", a->table, "The lines that hold the memory");
   sub->add_flag("--tree", a->tree, "The calls that hold it, from the outermost inwards");
   sub->add_flag("--lines", a->lines, "The source, line by line: allocated, freed, still held, held more each period");
@@ -129,6 +148,7 @@ Examples:
   millpond report run.pond --collapsed - --growth | flamegraph.pl > growth.svg
   millpond report run.pond --speedscope run.speedscope.json --pprof run.pb
   millpond report before.pond after.pond              what changed
+  millpond report run.pond --share public.pond        a copy for others, without paths, user and host names
   millpond report run.pond --json -)");
   sub->callback([a, &chosen] {
     chosen.run = [a] { return run(*a); };

@@ -15,7 +15,6 @@
 
 #include "base/format.h"
 #include "cli/command.h"
-#include "cli/sources.h"
 #include "millpond/error.h"
 #include "serve/live.h"
 
@@ -61,7 +60,7 @@ void add_live(CLI::App& app, Invocation& chosen) {
   sub->callback([file, &chosen] {
     chosen.run = [file] {
       signal(SIGINT, SIG_IGN);  // the run ends by itself, and we with it
-      serve::LivePage page(*file, [](const report::RunContents& run) { return source_reader(run.evidence, Indent::kKept); });
+      serve::LivePage page(*file);
       std::fprintf(stderr, "millpond: live at %s\n", page.address().c_str());
       char ignored[64];
       for (;;) {

@@ -6,12 +6,12 @@
 
 #include "base/format.h"
 #include "cli/report.h"
-#include "cli/sources.h"
 #include "millpond/error.h"
 #include "report/compare.h"
 #include "report/doctor.h"
 #include "report/elsewhere.h"
 #include "report/page.h"
+#include "report/source.h"
 #include "runfile/reader.h"
 
 namespace millpond::cli {
@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string page_of(const std::vector<report::RunContents>& runs) {
-  const auto source = [](const report::RunContents& run) { return source_reader(run.evidence, Indent::kKept); };
+  const auto source = [](const report::RunContents& run) { return report::stored_source(run.sources, report::Indent::kKept); };
   if (runs.size() == 1) {
     const report::RunContents& run = runs[0];
     return report::page_html(report::page_document(run, source(run)), report::doctor_text(run.evidence, run.verdict, run.meta, {}));

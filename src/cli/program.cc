@@ -59,8 +59,10 @@ int run(int argc, char** argv) {
   add_check(app, chosen);
   add_bisect(app, chosen);
   add_report(app, chosen);
+  add_fix(app, chosen);
   add_live(app, chosen);
   add_completion(app, chosen);
+  add_manual(app, chosen);
   try {
     app.parse(argc, argv);
     return chosen.run();

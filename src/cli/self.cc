@@ -122,12 +122,21 @@ std::string own_path() {
 }  // namespace
 
 std::string installed(const std::string& name) {
-  const std::string exe = own_path(), bin = exe.substr(0, exe.rfind('/'));
-  return bin.substr(0, bin.rfind('/')) + "/lib/millpond/" + name;
+  const std::string exe = own_path(), own = exe.substr(0, exe.rfind('/'));
+  if (access((own + "/libmillpond_probe.so").c_str(), F_OK) == 0) return own + "/" + name;
+  return own.substr(0, own.rfind('/')) + "/lib/millpond/" + name;
 }
 
 void restart_counting(char** argv) {
   if (count_page()) {
+    if (const char* again = getenv(kAgain); again && *again) {
+      close(std::atoi(again));  // through which it was loaded
+      if (const char* loaded = getenv("LD_PRELOAD")) {  // whose first name means nothing to our children
+        const char* rest = std::strchr(loaded, ':');
+        if (const std::string others = rest ? rest + 1 : ""; !others.empty()) setenv("LD_PRELOAD", others.c_str(), 1);
+        else unsetenv("LD_PRELOAD");
+      }
+    }
     unsetenv(kAgain);
     return;
   }
@@ -136,9 +145,15 @@ void restart_counting(char** argv) {
     throw Error(Code::kFile, format("--count-allocations: the counting library is not at {}", library)).hint("build or install Millpond again");
   if (getenv(kAgain))
     throw Error(Code::kUnsupported, "--count-allocations: the counting library does not load into this program").with("library", library);
+  // The loader takes a space or a colon in LD_PRELOAD for the end of a name: such a path is opened here, and the descriptor has a name without them.
+  std::string loaded = library, descriptor;
+  if (library.find_first_of(" :") != library.npos) {
+    descriptor = std::to_string(open(library.c_str(), O_RDONLY));  // to be open after exec
+    loaded = "/proc/self/fd/" + descriptor;
+  }
   const char* before = getenv("LD_PRELOAD");
-  setenv("LD_PRELOAD", before && *before ? (library + ":" + before).c_str() : library.c_str(), 1);
-  setenv(kAgain, "1", 1);
+  setenv("LD_PRELOAD", before && *before ? (loaded + ":" + before).c_str() : loaded.c_str(), 1);
+  setenv(kAgain, descriptor.c_str(), 1);
   execv(exe.c_str(), argv);
   throw Error(Code::kFile, format("--count-allocations: {} does not start again: {}", exe, std::strerror(errno)));
 }

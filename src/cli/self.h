@@ -31,7 +31,8 @@ struct Counted {
 /// Absent unless the counting library is loaded.
 std::optional<Counted> counted_now();
 
-/// Of what lies beside the program, in ../lib/millpond: libmillpond_probe.so, agent.
+/// Of what comes with the program: libmillpond_probe.so, libmillpond_count.so, inject (the agent). All lie in one folder, where the probe is: the program's own
+/// in a Python package, ../lib/millpond as seen from the program in a build folder and in an installation.
 std::string installed(const std::string& name);
 
 /// Starts this program again, with the same arguments and the counting library in front. Returns at once when it is already

@@ -2,11 +2,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "base/format.h"
 #include "cli/command.h"
 #include "cli/doctor.h"
-#include "cli/sources.h"
+#include "report/source.h"
 
 namespace millpond::cli {
 namespace {
@@ -15,10 +16,19 @@ constexpr int kLines = 40;
 
 int run(const WatchOptions& o, bool lines, const std::vector<std::string>& command) {
   const watch::Result result = watch_program(o, command);
-  const Judged j = judge_file(result.path);
+  if (!result.incomplete.empty()) std::fprintf(stderr, "\nmillpond: %s could not be written any further, and ends before the program did: %s\n", result.path.c_str(), result.incomplete.c_str());
+  std::optional<Judged> judged;
+  try {
+    judged = judge_file(result.path);
+  } catch (const Error& e) {
+    if (result.incomplete.empty()) throw;
+    std::fprintf(stderr, "millpond: %s\n", e.what());
+    return result.ending.exit_code;  // the program's own, whatever became of the recording
+  }
+  const Judged& j = *judged;
   Json object = report::doctor_json(j.evidence, j.verdict, j.meta);
   object["file"] = result.path;
-  const report::SourceLine source = source_reader(j.evidence);
+  const report::SourceLine source = report::stored_source(j.sources);
   if (lines) object["lines"] = report::lines_json(j.evidence, source, kLines);
   // With --json - the object alone is on standard output; the program's own output came before it.
   if (!o.json.on_stdout()) {

@@ -1,5 +1,4 @@
 // What every stage does: starting, measuring, errors with their place, and the plain ways to give rows and to skip.
-#include <chrono>
 #include <cstring>
 
 #include "base/format.h"
@@ -39,7 +38,6 @@ namespace data {
 namespace {
 constexpr int64_t kSample = 16;      // of so many calls one is timed and stands for all of them,
 constexpr int64_t kSlow = 2000;      // unless a call takes longer than so many nanoseconds: then each is
-int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 }  // namespace
 
 void rethrow_with_place(const Stage& stage, int64_t index) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -27,6 +28,8 @@ using NodePtr = std::shared_ptr<const Node>;
 
 inline constexpr size_t kMostTensors = 64;  // in one element
 inline constexpr int64_t kChunk = 256;      // rows whose numbers are worked out at once, on the stack
+
+inline int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
 /// The key of what goes on inside the i-th round of something: the first round keeps the key.
 constexpr uint64_t nested(uint64_t key, uint64_t i) { return i == 0 ? key : random_key(key, i); }

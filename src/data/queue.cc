@@ -2,14 +2,10 @@
 
 #include <pthread.h>
 
-#include <chrono>
-
 #include "base/team.h"
 
 namespace millpond::data {
 namespace {
-
-int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
 Bytes cost_of_element(const Element& e) {
   Bytes sum;

@@ -1,6 +1,5 @@
 #include "data/running.h"
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "base/process.h"
@@ -8,8 +7,6 @@
 
 namespace millpond::data {
 namespace {
-
-int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
 void each_running(const Node& node, const std::function<void(const Node&)>& f) {
   if (!node.options()) f(node);

@@ -19,7 +19,7 @@ using graph::Value;
 
 namespace {
 
-constexpr size_t kMostNodes = 32, kMostInputs = 12;
+constexpr size_t kMostNodes = 32, kMostGroupInputs = 12;
 
 struct Sum {
   ops::Collect collect;
@@ -143,7 +143,7 @@ class Fusion {
       for (Node* n : g->nodes)
         for (Value v : n->inputs)
           if (!group_.count(v.node) || (group_[v.node] != ga && group_[v.node] != gb)) outside.insert({v.node, v.output});
-    if (outside.size() > kMostInputs || reaches(p, gb) || reaches(q, ga)) return;
+    if (outside.size() > kMostGroupInputs || reaches(p, gb) || reaches(q, ga)) return;
     for (Node* n : q.nodes) group_[n] = ga;
     p.nodes.insert(p.nodes.end(), q.nodes.begin(), q.nodes.end());
     std::ranges::sort(p.nodes, [&](Node* x, Node* y) { return position_[x] < position_[y]; });

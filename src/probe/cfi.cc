@@ -336,3 +336,11 @@ Rule rule_at(uintptr_t pc) {
 void forget() { sys::wipe(places, sizeof places); }
 
 }  // namespace millpond::probe::cfi
+
+// The compiler's unwinder, which lies in this library, asks the loader by this name. Answered here: else the library would not load where the C library is older
+// than 2.35. Where the loader does not know, the unwinder finds no table, and the walk ends.
+extern "C" __attribute__((visibility("hidden"), used)) int millpond_find_object(void* pc, void* result) noexcept asm("_dl_find_object");
+extern "C" int millpond_find_object(void* pc, void* result) noexcept {
+  using namespace millpond::probe::cfi;
+  return find_object ? find_object(pc, static_cast<LoadedObject*>(result)) : -1;
+}

@@ -10,7 +10,9 @@ enum State : uint32_t {
   kOpen
 };
 extern uint32_t state;
-extern ::Shared* shared;  // there while state is kOpen
+// There while state is kOpen, and from then on for good: in a child without a file of its own it is plain memory that
+// nobody reads. A fork may come in the middle of our own work (from a signal's handler), which goes on in the child.
+extern ::Shared* shared;
 extern uint32_t life;     // 1, and one more in every child by fork
 
 inline Live* live() { return reinterpret_cast<Live*>(reinterpret_cast<char*>(shared) + kLiveAt); }
@@ -25,7 +27,7 @@ inline char* ring() { return reinterpret_cast<char*>(shared) + kRingAt; }
 bool is_open();
 
 // Backs a part of the file with memory before it is written: on a full file system a write would be a SIGBUS in a
-// stranger's program. False: there is no room.
+// stranger's program. False: there is no room, in the file system or in what all processes may take (Room).
 bool reserve(const void* at, size_t size);
 // Time that reserve took so far: it is spent once for each part, so it says nothing of what the next sample costs.
 extern uint64_t reserve_ns;
@@ -38,7 +40,7 @@ void open();
 bool open_in(const char* folder);
 // Takes the memory of the file away. The state is kInert, and nobody is at work in it.
 void close();
-// In a child by fork: lets go of the parent's file and opens one of its own, if `follow`.
+// In a child by fork: lets go of the parent's file and opens one of its own in its place, if `follow`.
 void open_again(bool follow);
 void become_inert();
 

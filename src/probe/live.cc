@@ -1,5 +1,7 @@
 #include "probe/live.h"
 
+#include <string.h>
+
 #include "probe/file.h"
 #include "probe/system.h"
 #include "probe/use.h"
@@ -15,8 +17,17 @@ constexpr uint64_t kTaken = 1;
 constexpr size_t kReachLimit = 254;
 constexpr uint8_t kFull = 255;  // a counter that came here stays: it no longer knows how many it stands for
 
-alignas(sys::kPageSize) uint8_t reach[kLiveSlots];  // by home: how many places from there an entry was ever put in
+constexpr uint32_t kPlaces = 1 << 16;
+constexpr size_t kWords = kLiveSlots / 64;
+
+// Where in the table an address lies is known to this process alone: so entries can lie close together, and a short
+// process takes a few pages of shared memory instead of one for each entry.
+alignas(sys::kPageSize) uint16_t index[kPlaces];  // number of the entry, and one more; 0: none
+alignas(sys::kPageSize) uint8_t reach[kPlaces];   // by home: how many places from there an entry was ever put in
+uint64_t used[kWords];                            // a bit for each entry
+size_t first = 0;                                 // about: few words before it have a free one
 uint64_t alive = 0;
+static_assert(kLiveSlots <= 0x10000);
 
 size_t home_of(const void* p) { return hash(p) >> 48; }
 
@@ -40,16 +51,48 @@ void reach_at_least(size_t home, size_t places) {
   }
 }
 
+// An entry of the table for us alone: its number, or -1. The last one has no number of 16 bits.
+int claim_from(size_t begin, size_t end) {
+  for (size_t word = begin; word < end; ++word) {
+    uint64_t bits = __atomic_load_n(&used[word], __ATOMIC_RELAXED);
+    while (bits != ~uint64_t{0}) {
+      const int bit = __builtin_ctzll(~bits);
+      const int number = int(word) * 64 + bit;
+      if (number >= kLiveSlots - 1) return -1;
+      const uint64_t claimed = bits | uint64_t{1} << bit;
+      if (!__atomic_compare_exchange_n(&used[word], &bits, claimed, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) continue;
+      __atomic_store_n(&first, word, __ATOMIC_RELAXED);
+      return number;
+    }
+  }
+  return -1;
+}
+int claim() {
+  const size_t begin = __atomic_load_n(&first, __ATOMIC_RELAXED);
+  const int number = claim_from(begin, kWords);
+  return number >= 0 ? number : claim_from(0, begin);
+}
+void release(uint32_t number) {
+  __atomic_fetch_and(&used[number / 64], ~(uint64_t{1} << number % 64), __ATOMIC_RELEASE);
+  if (number / 64 < __atomic_load_n(&first, __ATOMIC_RELAXED)) __atomic_store_n(&first, number / 64, __ATOMIC_RELAXED);
+}
+
 bool place(const Live& entry) {
+  const int number = claim();
+  if (number < 0) return false;
+  Live& slot = file::live()[number];
+  if (!file::reserve(&slot, sizeof slot)) {
+    release(uint32_t(number));
+    return false;
+  }
   const void* p = reinterpret_cast<const void*>(entry.address);
   const size_t home = home_of(p);
   for (size_t distance = 0; distance < kReachLimit; ++distance) {
-    Live& slot = file::live()[(home + distance) % kLiveSlots];
-    if (!file::reserve(&slot, sizeof slot)) return false;
-    uint64_t empty = __atomic_load_n(&slot.address, __ATOMIC_RELAXED);
-    if (empty != 0 || !__atomic_compare_exchange_n(&slot.address, &empty, kTaken, false, __ATOMIC_ACQUIRE,
-                                                   __ATOMIC_RELAXED))
-      continue;
+    uint16_t& at = index[(home + distance) % kPlaces];
+    uint16_t empty = __atomic_load_n(&at, __ATOMIC_RELAXED);
+    if (empty != 0) continue;
+    __atomic_store_n(&slot.address, kTaken, __ATOMIC_RELAXED);
+    if (!__atomic_compare_exchange_n(&at, &empty, uint16_t(number + 1), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
     slot.size = entry.size;
     slot.bytes = entry.bytes;
     slot.blocks = entry.blocks;
@@ -62,6 +105,8 @@ bool place(const Live& entry) {
     __atomic_fetch_add(&alive, 1, __ATOMIC_RELAXED);
     return true;
   }
+  __atomic_store_n(&slot.address, 0, __ATOMIC_RELAXED);
+  release(uint32_t(number));
   return false;
 }
 
@@ -103,7 +148,10 @@ bool remove(const void* p, Live* out) {
   const size_t home = home_of(p);
   const size_t limit = __atomic_load_n(&reach[home], __ATOMIC_RELAXED);
   for (size_t distance = 0; distance < limit; ++distance) {
-    Live& slot = file::live()[(home + distance) % kLiveSlots];
+    uint16_t& at = index[(home + distance) % kPlaces];
+    const uint16_t number = __atomic_load_n(&at, __ATOMIC_ACQUIRE);
+    if (number == 0) continue;
+    Live& slot = file::live()[number - 1];
     uint64_t address = uint64_t(p);
     if (__atomic_load_n(&slot.address, __ATOMIC_RELAXED) != address ||
         !__atomic_compare_exchange_n(&slot.address, &address, kTaken, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -113,7 +161,9 @@ bool remove(const void* p, Live* out) {
       out->address = uint64_t(p);
     }
     if (slot.stack < kStacks) file::add(file::stacks()[slot.stack].freed_bytes, slot.bytes);
+    __atomic_store_n(&at, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&slot.address, 0, __ATOMIC_RELEASE);
+    release(uint32_t(number - 1));
     leave(p);
     __atomic_fetch_sub(&alive, 1, __ATOMIC_RELAXED);
     file::add(file::shared->frees);
@@ -139,6 +189,9 @@ void forget() {
   sys::wipe(near, sizeof near);
   sys::wipe(far, sizeof far);
   sys::wipe(reach, sizeof reach);
+  sys::wipe(index, sizeof index);
+  memset(used, 0, sizeof used);
+  first = 0;
   alive = 0;
 }
 

@@ -1,11 +1,11 @@
-// The sampled blocks that are alive: the hash table of shared.h, without locks, and what a free needs to pass by it.
+// The sampled blocks that are alive: the table of shared.h, without locks, and what a free needs to pass by it.
 //
 //   free(p) -> filter: two small counters by the hash of p, one of 8,192, one of 65,536. Almost always the first is zero:
 //              not a sampled block. It is small because it stays in the nearest cache then; the second makes it sharp.
-//           -> table: from the home of p, no further than an entry of that home was ever put
+//           -> index: from the home of p, no further than an entry of that home was ever put; it names the entry
 //
 // An entry's place is claimed with address 1, filled, and published with its address; it is taken back the same way.
-// Memory: 72 KiB for the filter and 64 KiB for how far to look, besides the table.
+// Memory: 72 KiB for the filter, 128 KiB for the index and 64 KiB for how far to look, besides the table.
 #pragma once
 #include "probe/shared.h"
 

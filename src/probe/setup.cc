@@ -30,13 +30,13 @@ bool follow = true;
 
 namespace {
 
-// live: filter, reach; cells; codes: index, files; lines; mappings; cfi: places, rules; and small things.
-constexpr uint64_t kOwnBytes = (72 + 64 + 8 + 256 + 16 + 128 + 128 + 256 + 64 + 32) << 10;
+// live: filter, reach, index; stacks: index; cells; codes: index, files; lines; mappings; cfi: places, rules; and small things.
+constexpr uint64_t kOwnBytes = (72 + 64 + 128 + 64 + 8 + 256 + 16 + 128 + 128 + 256 + 64 + 32) << 10;
 
 }  // namespace
 
 void begin() {
-  if (!file::shared) return;
+  if (file::state == file::kInert) return;
   file::shared->probe_bytes += kOwnBytes;
   file::shared->python = python::layout.version;
   sampler::start();
@@ -67,9 +67,8 @@ namespace {
 void begin_as_child() {
   Quiet quiet;
   forget_who_is_here();
-  const bool was_open = file::state == file::kOpen;
   file::open_again(follow);
-  if (!was_open) return;
+  if (!file::shared) return;  // nothing was ever open here, or we have left
   forget();
   begin();
 }

@@ -10,10 +10,10 @@
  *   | Shared   | live[kLiveSlots] | stacks[kStacks]| frames | codes | text    | ring      |
  *   +----------+------------------+----------------+--------+-------+---------+-----------+
  *
- * live     Every sampled block that is alive, by address: hash table with open addressing. A free removes its entry in
+ * live     Every sampled block that is alive, close together and in no order. A free removes its entry in
  *          place. So no event can be lost between the processes, and what is alive can be read at any moment: nothing
  *          has to be replayed. (A stream of events would lose frees when its reader is late, and a lost free looks like a leak.)
- * stacks   Call stacks, each once; only added. An id is a place in the table and stays.
+ * stacks   Call stacks, each once; only added. An id is a place in the table and stays; ids are given one after another.
  * frames   Runs of frames, innermost first; a stack is a run.
  * codes    Functions of Python, each once: file, name, first line.
  * text     Strings without end mark; others refer to them by place and length.
@@ -25,7 +25,7 @@
  *
  * Publishing: an entry is filled, then its key (address, hash, count) is stored with release; a reader loads the key
  * with acquire. A reader may meet an entry that is being replaced: it reads the address twice.
- * Memory: the file has kSharedBytes; only pages that were written take memory. */
+ * Memory: the file has kSharedBytes; only pages that were written take memory, and no more than Room allows. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -41,7 +41,7 @@ enum {
   kFrames = 1 << 19,
   kCodes = 1 << 15,
   kTextBytes = 4 << 20,
-  kRingBytes = 8 << 20,
+  kRingBytes = 1 << 20,
   kMaxDepth = 96,     /* frames of a stack; deeper ones lose their outermost */
   kAgeBins = 8,
   kUnits = 16
@@ -164,7 +164,26 @@ struct Shared {
   uint32_t stacks, frames, codes, text; /* used so far */
   uint64_t first_period_ms;             /* time of the first period mark; 0: none yet */
   uint64_t write, read;                 /* of the ring, counted without end: place = value % kRingBytes */
-  uint64_t unused[16];
+  uint64_t pool_bytes;                  /* of Room.pool_taken, this process's */
+  uint64_t refused;                     /* parts of this file that found no room */
+  uint64_t allocator;                   /* AllocatorFlags */
+  uint64_t unused[13];
+};
+
+enum AllocatorFlags {
+  kAllocatorOther = 1, /* malloc is not the C library's */
+  kAllocatorHidden = 2 /* operator new is that allocator's own and does not come by malloc: C++ is not seen by line */
+};
+
+/* How much shared memory all processes together may take: <folder>/room, made by the collector. Without it there is no
+ * limit. Each process is promised kPromised bytes; what it needs beyond comes from a pool for all. Only probes write
+ * `taken`, only the collector writes limits: it raises them by what an ended process gave back, so nothing is lost
+ * between them. */
+enum { kPromised = 512 << 10, kPool = 4 << 20 };
+struct Room {
+  uint64_t limit, taken;           /* of what is promised */
+  uint64_t pool_limit, pool_taken;
+  uint64_t refused;                /* processes that found no room: they are seen from outside */
 };
 
 /* Where the parts lie. */
@@ -180,6 +199,28 @@ struct Shared {
 int millpond_probe_version(void);
 /* Wraps Python's allocators of small objects. Called once with the GIL held, after the interpreter is up. 0: done. */
 int millpond_probe_python(void);
+/* A new tuple of the `count` variables of a Python frame, the frame itself in place of one that is not set. They lie
+   `offset` bytes from the frame, or, with a `hop`, from where the pointer there leads (millpond_agent/variables.py). With the GIL held. */
+void* millpond_probe_locals(void* frame, size_t hop, size_t offset, int count);
+/* A place in the source that prints. The agent is asked again after `skip` more lines, or with the first one after due_ns
+   (CLOCK_MONOTONIC); it sets both. */
+enum { kPrintSites = 1 << 11 };
+struct PrintSite {
+  uint64_t code, instruction; /* 0: not used */
+  uint64_t hits;              /* lines so far */
+  uint64_t skip, due_ns;
+};
+/* Has `callable(site, values, names of keywords, None, or the stream for write)` asked about what is printed: print_object is builtins.print,
+   write_object the descriptor TextIOWrapper.write, stdout_object the stream whose lines count. Null: no more. The table of sites,
+   or null where this interpreter cannot be looked into. With the GIL held; the objects must live. */
+struct PrintSite* millpond_probe_prints(void* callable, void* print_object, void* write_object, void* stdout_object);
+/* Has `callable(kind, value, traceback)` called before sys.excepthook, its object, prints an exception; what it returns is the traceback
+   that is printed. 0: done. Null: no more. With the GIL held. */
+int millpond_probe_exceptions(void* callable, void* hook_object);
+/* A new function that calls `callable` unseen by the program's trace and profile functions. With the GIL held. */
+void* millpond_probe_untraced(void* callable);
+/* A new function that calls `original` and, unseen, `then` with the same arguments; as a method it can be an attribute of a class. */
+void* millpond_probe_after(void* original, void* then, int method);
 /* The counters of units: the agent adds to them in place. */
 uint64_t* millpond_probe_units(void);
 /* A mark; with kMarkSnapshot what is alive is written with it. */

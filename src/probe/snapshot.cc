@@ -89,7 +89,7 @@ Taken take(uint64_t now_ms, uint64_t first_period_ms) {
 void forget() {
   if (!scratch) return;
   sys::wipe(scratch, sizeof(Scratch));
-  file::add(file::shared->probe_bytes, sizeof(Scratch));
+  if (file::state != file::kInert) file::add(file::shared->probe_bytes, sizeof(Scratch));
 }
 
 void release() {

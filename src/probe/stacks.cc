@@ -7,13 +7,15 @@
 #include "probe/lock.h"
 #include "probe/native_frames.h"
 #include "probe/python_frames.h"
+#include "probe/system.h"
 #include "probe/thread.h"
 
 namespace millpond::probe::stacks {
 namespace {
 
-constexpr uint32_t kUsable = kStacks / 8 * 7;  // beyond that, looking for an empty place takes long
-constexpr uint32_t kNone = ~0u;
+constexpr uint32_t kNone = ~0u, kPlaces = 2 * kStacks;
+alignas(sys::kPageSize) uint16_t index[kPlaces];  // by hash: the id of a stack, and one more; 0: none
+static_assert(kStacks < 0x10000);
 
 Lock adding;
 bool always_native = false;
@@ -30,27 +32,26 @@ uint64_t hash_of(const Trace& trace) {
   return h ? h : 1;
 }
 
-// The place of the stack, or the empty one where it belongs. Stacks are never taken out, so an empty place ends the way.
-uint32_t place_of(uint64_t hash, bool& there) {
-  for (uint32_t at = uint32_t(hash >> 40) % kStacks;; at = (at + 1) % kStacks) {
-    Stack& stack = file::stacks()[at];
-    const uint64_t found = file::reserve(&stack, sizeof stack) ? __atomic_load_n(&stack.hash, __ATOMIC_ACQUIRE) : 0;
-    if (found == hash || found == 0) {
-      there = found != 0;
-      return at;
-    }
+// The stack, or kNone and the empty place of the index where it belongs. Stacks are never taken out, so an empty place
+// ends the way; there are twice as many places as stacks.
+uint32_t find(uint64_t hash, uint32_t& place) {
+  for (place = uint32_t(hash >> 40) % kPlaces;; place = (place + 1) % kPlaces) {
+    const uint16_t id = __atomic_load_n(&index[place], __ATOMIC_ACQUIRE);
+    if (id == 0) return kNone;
+    if (file::stacks()[id - 1].hash == hash) return uint32_t(id - 1);
   }
 }
 
 uint32_t put(const Trace& trace, uint64_t hash) {
   Locked locked(adding);
-  bool there;
-  const uint32_t at = place_of(hash, there);
-  if (there) return at;
+  uint32_t place;
+  if (const uint32_t known = find(hash, place); known != kNone) return known;
   Shared& shared = *file::shared;
+  const uint32_t at = shared.stacks;
+  if (at >= kStacks) return kNone;
   Stack& stack = file::stacks()[at];
   Frame* frames = file::frames() + shared.frames;
-  if (shared.stacks >= kUsable || shared.frames + trace.count > kFrames || !file::reserve(&stack, sizeof stack) ||
+  if (shared.frames + trace.count > kFrames || !file::reserve(&stack, sizeof stack) ||
       (trace.count && !file::reserve(frames, trace.count * sizeof(Frame))))
     return kNone;
   memcpy(frames, trace.frames, trace.count * sizeof(Frame));
@@ -59,23 +60,24 @@ uint32_t put(const Trace& trace, uint64_t hash) {
   stack.flags = trace.flags;
   stack.thread = me.id;
   __atomic_store_n(&shared.frames, shared.frames + trace.count, __ATOMIC_RELAXED);
-  __atomic_store_n(&shared.stacks, shared.stacks + 1, __ATOMIC_RELAXED);
   __atomic_store_n(&stack.hash, hash, __ATOMIC_RELEASE);
+  __atomic_store_n(&shared.stacks, at + 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&index[place], uint16_t(at + 1), __ATOMIC_RELEASE);
   return at;
 }
 
 uint32_t intern(const Trace& trace) {
   const uint64_t hash = hash_of(trace);
-  bool there;
-  uint32_t at = place_of(hash, there);
-  if (!there) at = put(trace, hash);
-  return at;
+  uint32_t place;
+  const uint32_t at = find(hash, place);
+  return at != kNone ? at : put(trace, hash);
 }
 
 }  // namespace
 
 void start() {
   adding = {};
+  sys::wipe(index, sizeof index);
   const char* text = getenv("MILLPOND_NATIVE");
   always_native = text && *text == '1';
   Trace none;

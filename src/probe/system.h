@@ -19,6 +19,15 @@ inline void* map(size_t size, int protection, int flags, int fd) {
   return p == -1 ? nullptr : reinterpret_cast<void*>(p);
 }
 inline void* map_private(size_t size) { return map(size, kRead | kWrite, kMapPrivate | kMapAnonymous, -1); }
+// At another place, instead of what is there.
+inline void* move_to(void* from, void* to, size_t size) {
+  const long p = syscall(SYS_mremap, from, size, size, 3 /* may move, fixed */, to);
+  return p == -1 ? nullptr : reinterpret_cast<void*>(p);
+}
+// Empty memory of our own in place of what is there.
+inline bool replace_by_memory(void* at, size_t size) {
+  return syscall(SYS_mmap, at, size, kRead | kWrite, kMapPrivate | kMapAnonymous | kMapFixed | 0x4000 /* no reserve */, -1, 0L) != -1;
+}
 inline void unmap(void* at, size_t size) { syscall(SYS_munmap, at, size); }
 // 0, or what was wrong.
 inline int advise(void* at, size_t size, int advice) { return syscall(SYS_madvise, at, size, advice) == 0 ? 0 : errno; }

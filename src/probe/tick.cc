@@ -1,5 +1,7 @@
 #include "probe/tick.h"
 
+#include "probe/python_api.h"
+
 namespace millpond::probe::tick {
 namespace {
 
@@ -9,8 +11,10 @@ uint64_t every = 0, next = ~0ull;
 
 // What Python is asked to call is ours and stays mapped: it may come to it when nobody wants the call any more.
 int call_if_wanted(void*) {
-  const Call wanted = __atomic_load_n(&call, __ATOMIC_ACQUIRE);
-  return wanted ? wanted(nullptr) : 0;
+  const Call agent = __atomic_load_n(&call, __ATOMIC_ACQUIRE);
+  if (!agent) return 0;
+  python::Aside aside;
+  return agent(nullptr);
 }
 
 }  // namespace

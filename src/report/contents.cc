@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "base/format.h"
+#include "report/source.h"
 #include "verdict/read.h"
 #include "verdict/sentence.h"
 
@@ -66,6 +67,7 @@ RunContents read_contents(const runfile::Reader& file, std::string name) {
   run.series = file.series();
   run.os = file.os_series();
   run.tree = file.tree_series();
+  run.sources = file.sources();
   for (runfile::Program& p : file.programs()) {
     const runfile::RowId id = p.id;
     run.programs.push_back({std::move(p), file.plan_buffers(id), file.plan_calls(id)});
@@ -74,6 +76,10 @@ RunContents read_contents(const runfile::Reader& file, std::string name) {
   run.evidence = verdict::read_evidence(file);
   run.verdict = verdict::judge(run.evidence);
   if (run.engine) answer_engine(run);
+  // A line that was found by sampling alone has its text from what is stored.
+  const SourceLine source = stored_source(run.sources);
+  for (verdict::Finding& f : run.verdict.findings)
+    if (f.blame && f.blame->snippet.empty()) f.blame->snippet = source(f.blame->file, f.blame->line);
   return run;
 }
 

@@ -23,7 +23,8 @@ struct RunContents {
   std::vector<runfile::Phase> phases;
   std::vector<runfile::SeriesRow> series;
   std::vector<runfile::OsRow> os;
-  std::vector<runfile::TreeRow> tree;
+  std::vector<runfile::TreeRow> tree;  // what each process held: evidence.processes
+  std::vector<runfile::SourceRow> sources;  // all that may be shown of the program's source
   std::vector<PlannedProgram> programs;
   verdict::Evidence evidence;
   verdict::Verdict verdict;

@@ -15,6 +15,8 @@ using verdict::Finding;
 using verdict::Kind;
 using verdict::Verdict;
 
+constexpr size_t kMostProcesses = 256;  // in the JSON
+
 const char* color_of(Kind kind) {
   switch (kind) {
     case Kind::kLeak: return "\033[1;31m";
@@ -241,6 +243,19 @@ nlohmann::ordered_json doctor_json(const Evidence& e, const Verdict& v, const ru
   j["gpu"] = gpu_json(e);
   j["advice"] = verdict.at("advice");
   j["findings"] = verdict.at("findings");
+  Json processes = Json::array();
+  for (const verdict::SeenProcess& p : e.processes) {
+    if (processes.size() >= kMostProcesses) break;
+    Json spaces = Json::object();
+    for (const auto& [space, points] : p.spaces) {
+      Bytes peak;
+      for (const verdict::SeenProcess::Point& point : points) peak = std::max(peak, point.resident.value_or(Bytes{}));
+      spaces[space] = {{"peak", peak.value}};
+    }
+    processes.push_back({{"process", p.row ? Json(p.row) : Json()}, {"pid", p.pid}, {"parent", p.parent}, {"name", p.name}, {"start", p.start}, {"end", p.end ? Json(*p.end) : Json()},
+                         {"seen", p.seen}, {"spaces", std::move(spaces)}});
+  }
+  j["processes"] = std::move(processes);
   if (!v.would_settle.empty()) j["would_settle"] = v.would_settle;
   if (meta.count("remarks")) j["not_seen"] = meta.at("remarks");
   return j;

@@ -9,7 +9,7 @@
 
 namespace millpond::report {
 
-/// The text of a line, empty where it cannot be had: this folder opens no file.
+/// The text of a line, empty where the run file does not hold it (report/source.h): this folder opens no file.
 using SourceLine = std::function<std::string(const std::string& file, int line)>;
 
 /// Lines with at least a hundredth of all that was allocated or is held, at most `limit`, by file and line.

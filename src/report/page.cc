@@ -224,14 +224,15 @@ Json place(const std::optional<verdict::Place>& p, const SourceLine& source) {
   if (!source || p->line < 1) return j;
   const std::string here = source(p->file, p->line);
   if (here.empty()) return j;
-  // The file may have been edited since the run: then what is there now explains nothing.
+  // What the agent read and what the collector read are of two moments: a file that was edited between them explains nothing.
   const bool same = p->snippet.empty() || stripped(here).starts_with(stripped(p->snippet).substr(0, 200)) || stripped(p->snippet).starts_with(stripped(here));
   if (!same) {
     j["source"] = {{"changed", true}};
     return j;
   }
   Json lines = Json::array();
-  const int from = std::max(1, p->line - kSourceAround);
+  int from = std::max(1, p->line - kSourceAround);
+  while (from < p->line && source(p->file, from).empty()) ++from;  // before the first line of the function that is stored
   for (int n = from; n <= p->line + kSourceAround; ++n) lines.push_back(cut(source(p->file, n), 400));
   while (lines.size() > size_t(p->line - from + 1) && lines.back().get_ref<const std::string&>().empty()) lines.erase(lines.size() - 1);
   j["source"] = {{"changed", false}, {"from", from}, {"lines", std::move(lines)}};

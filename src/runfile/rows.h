@@ -13,8 +13,8 @@ namespace millpond::runfile {
 
 /// Raised when the meaning of something changes; a reader refuses what is newer than itself. A table or a column that
 /// is only added raises kMinorVersion instead: older readers do not see it and lose nothing else.
-constexpr int kSchemaVersion = 1;
-constexpr int kMinorVersion = 2;
+constexpr int kSchemaVersion = 2;
+constexpr int kMinorVersion = 0;
 constexpr int64_t kMostText = 1 << 16;  // bytes of one value
 constexpr int32_t kApplicationId = 0x504f4e44;  // "POND", in the header of the file
 
@@ -27,6 +27,10 @@ using Meta = std::map<std::string, std::string>;
 /// A number of the meta table; nothing when it is not there, is no number, or is one that no run can have (beyond
 /// 2^59).
 std::optional<double> number(const Meta& meta, const char* key);
+
+/// Where memory lies, as `series` and its like say it: "host", "shared" (pages that several processes map), "gpu:0", ...
+inline const std::string kHost = "host", kShared = "shared";
+std::string gpu_space(int64_t device);
 
 struct Phase {
   RowId id, parent;
@@ -41,6 +45,8 @@ struct Phase {
 struct AccountBytes {
   std::string account;
   Bytes current, peak;
+  RowId process{};  // none: the program that writes the file
+  std::string space = kHost;
 };
 enum class SeriesKind { kCurrent, kPeak };
 struct SeriesRow {
@@ -49,6 +55,8 @@ struct SeriesRow {
   std::string account;
   SeriesKind kind = SeriesKind::kCurrent;
   Bytes bytes;
+  RowId process{};
+  std::string space = kHost;
 };
 
 struct OsRow {
@@ -57,6 +65,8 @@ struct OsRow {
   std::optional<Bytes> rss, peak_rss, pss, private_dirty, swap;
   std::optional<Bytes> heap_in_use, heap_free;  // what the allocator says
   std::optional<Bytes> explained;  // of rss, as in design: charged, files, stacks, code, free in the allocator
+  RowId process{};  // whose; none: the program that writes the file
+  std::string space = kHost;
 };
 
 struct PlanBuffer {
@@ -80,13 +90,36 @@ struct Program {
 
 // ---- what the doctor saw (docs/doctor.md) ----
 
-/// A watched process.
+/// How a process was seen. kInside: by the probe in it; kOutside: by what the system tells of it; kNot: it is known to have been there, and counted in the
+/// sums of the tree.
+enum class Seen { kInside, kOutside, kNot };
+const char* to_string(Seen seen);
+/// A process of the watched tree. Pids come again: the row is the process.
 struct Process {
   RowId id;
-  int64_t pid = 0, parent = 0;
-  std::string name;
+  int64_t pid = 0, parent = 0;  // parent: a pid too
+  std::string name;             // of the program, as the system tells it: "python3"
   double start = 0;
+  std::optional<double> end{};  // absent: it outlived the record, or was killed with it
+  std::string command{};        // with arguments; empty: not stored
+  Seen seen = Seen::kInside;
 };
+/// What a process held of a memory space at a moment. No process: all those together that have no series of their own.
+struct ProcessPointRow {
+  double t = 0;
+  RowId process;
+  std::string space = kHost;
+  std::optional<Bytes> resident;   // pages of the process there: shared ones count in each process that touched them
+  std::optional<Bytes> private_;   // of those, what no other process has
+  std::optional<Bytes> in_use{};   // what its allocator has handed out; only where the probe is inside
+};
+/// The text of a function of the user's, as it was when the run was recorded. For code outside of any function: a piece of the file.
+struct SourceRow {
+  std::string file, function;  // file: as `frames` names it
+  int64_t first = 1;           // line number of the first line of `text`
+  std::string text;
+};
+constexpr int64_t kMostSource = 1 << 16;  // bytes of all sources of a run
 /// How the function of a native frame begins that has no name: only its place in the module is known ("+0x1af898").
 constexpr const char* kOffset = "+0x";
 /// A line of Python, or a native function. For native ones `file` is the source where it is known, otherwise the module.
@@ -128,6 +161,8 @@ struct TreeRow {
   double t = 0;
   int64_t processes = 1;
   std::optional<Bytes> rss, private_dirty, pss;
+  RowId process{};  // the one that was started; the others are below it
+  std::string space = kHost;
 };
 /// A GPU. Peaks are of every look, also of those that are no longer among the points.
 struct GpuRow {
@@ -141,6 +176,8 @@ struct GpuPointRow {
   int64_t device = 0;
   Bytes used;
   std::optional<Bytes> by_tree;
+  RowId process{};      // the root of the tree
+  std::string space{};  // gpu_space(device): the writer fills it in
 };
 /// JSON, as the agent wrote it.
 struct NoteRow {

@@ -1,5 +1,6 @@
 #include "runfile/sqlite.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -9,7 +10,7 @@
 namespace millpond::runfile {
 namespace {
 constexpr size_t kLongestText = 4096;  // of a name that is written; longer ones are cut
-constexpr int64_t kMostInteger = int64_t{1} << 53, kMostAmounts = int64_t{1} << 59;
+constexpr int64_t kMostInteger = int64_t{1} << 53, kMostAmounts = int64_t{1} << 59, kMostTexts = int64_t{64} << 20;
 constexpr double kMostReal = 1e18, kMostSeconds = 1e9;
 
 std::string_view type_name(int type) {
@@ -29,12 +30,10 @@ std::string_view type_name(int type) {
 }  // namespace
 
 Database::Database(std::string path, Mode mode) : path_(std::move(path)) {
-  // Reading opens for writing where that is allowed: a program that was killed leaves a journal, and only a writer may
-  // roll it back. query_only keeps everything else away.
-  const bool may_write = mode != Mode::kRead || access(path_.c_str(), W_OK) == 0;
-  const int flags = mode == Mode::kCreate ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
-                    : may_write           ? SQLITE_OPEN_READWRITE
-                                          : SQLITE_OPEN_READONLY;
+  // A run file is its owner's alone, and its journal gets the same mode from SQLite.
+  if (mode == Mode::kCreate)
+    if (const int fd = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); fd >= 0) close(fd);
+  const int flags = mode == Mode::kRead ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
   sqlite3* handle = nullptr;
   const int code =
       sqlite3_open_v2(path_.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
@@ -48,6 +47,16 @@ Database::Database(std::string path, Mode mode) : path_(std::move(path)) {
 void Database::run(const std::string& sql) {
   const int code = sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) throw error("does not obey \"" + sql.substr(0, 60) + "\"", code);
+}
+
+bool Database::needs_rollback(const std::string& path) {
+  sqlite3* handle = nullptr;
+  int code = sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nullptr);
+  const std::unique_ptr<sqlite3, Close> owner(handle);
+  if (code != SQLITE_OK) return false;
+  sqlite3_busy_timeout(handle, 10'000);
+  code = sqlite3_exec(handle, "SELECT count(*) FROM sqlite_schema", nullptr, nullptr, nullptr);
+  return (code & 0xff) == SQLITE_READONLY || (code & 0xff) == SQLITE_CANTOPEN;
 }
 
 Bytes Database::memory() const {
@@ -95,6 +104,10 @@ void Statement::bind_one(int place, const std::string& value) {
   size_t end = kLongestText;
   while (end > 0 && (value[end] & 0xc0) == 0x80) --end;  // not within a character
   check(sqlite3_bind_text(handle_.get(), place, value.data(), int(end), SQLITE_TRANSIENT));
+}
+
+void Statement::bind_one(int place, const Whole& value) {
+  check(sqlite3_bind_text(handle_.get(), place, value.text.data(), int(value.text.size()), SQLITE_TRANSIENT));
 }
 
 void Statement::check(int code) const {
@@ -157,7 +170,10 @@ double Statement::seconds(int column) const {
 std::string Statement::text(int column) const {
   if (sqlite3_column_type(handle_.get(), column) != SQLITE_TEXT) refuse(column, "a text");
   const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(handle_.get(), column));
-  return std::string(data, size_t(sqlite3_column_bytes(handle_.get(), column)));
+  const int64_t size = sqlite3_column_bytes(handle_.get(), column);
+  if (size > kMostTexts - texts_) refuse(column, "a text that together with the others of its table stays below 64 MiB");
+  texts_ += size;
+  return std::string(data, size_t(size));
 }
 
 }  // namespace millpond::runfile

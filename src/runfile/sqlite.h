@@ -15,13 +15,20 @@ namespace millpond::runfile {
 
 class Statement;
 
+/// A text that is bound as it is: other texts are names, and very long ones are cut.
+struct Whole {
+  const std::string& text;
+};
+
 class Database {
  public:
   enum class Mode { kCreate, kWrite, kRead };
-  /// Throws Error(kFile) with the path and SQLite's reason.
+  /// kCreate: a new file that only its owner may read (mode 0600). Throws Error(kFile) with the path and SQLite's reason.
   Database(std::string path, Mode mode);
 
   void run(const std::string& sql);
+  /// A program that was killed left a journal, and somebody who may write has to roll it back before the file can be read.
+  static bool needs_rollback(const std::string& path);
   int64_t last_id() const { return sqlite3_last_insert_rowid(handle_.get()); }
   /// Page cache, schema and prepared statements.
   Bytes memory() const;
@@ -62,7 +69,7 @@ class Statement {
   double seconds(int column) const;   // within 1e9: thirty years
   /// Counts an amount that was read from a text of this row as bytes() counts its own.
   void count(int column, Bytes amount) const;
-  std::string text(int column) const;
+  std::string text(int column) const;  // all that this statement gave out together within 64 MiB
   bool null(int column) const { return sqlite3_column_type(handle_.get(), column) == SQLITE_NULL; }
 
  private:
@@ -73,6 +80,7 @@ class Statement {
   void bind_one(int place, double value) { check(sqlite3_bind_double(handle_.get(), place, value)); }
   void bind_one(int place, Bytes value) { bind_one(place, value.value); }
   void bind_one(int place, const std::string& value);
+  void bind_one(int place, const Whole& value);
   void bind_one(int place, const char* value) { bind_one(place, std::string(value)); }
   template <class T>
   void bind_one(int place, const std::optional<T>& value) {
@@ -88,7 +96,7 @@ class Statement {
   const Database& database_;
   std::unique_ptr<sqlite3_stmt, Finalize> handle_;
   int64_t row_ = 0;
-  mutable int64_t amounts_ = 0;  // of all rows so far
+  mutable int64_t amounts_ = 0, texts_ = 0;  // of all rows so far
 };
 
 }  // namespace millpond::runfile

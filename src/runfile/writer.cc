@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <tuple>
 
 #include "base/format.h"
 #include "runfile/schema.h"
@@ -72,7 +73,6 @@ void create(const std::string& path, const Meta& meta, const WriterOptions& opti
 
 struct Writer::State {
   struct Last {
-    RowId id;
     Bytes current{-1}, peak{-1};
   };
   Database db;
@@ -81,9 +81,13 @@ struct Writer::State {
   Statement account{db, "INSERT INTO accounts (name) VALUES (?)"};
   Statement phase{db, "INSERT INTO phases (kind, name, \"index\", parent, t_start) VALUES (?, ?, ?, ?, ?)"};
   Statement phase_end{db, "UPDATE phases SET t_end = ? WHERE id = ?"};
-  Statement series{db, "INSERT INTO series VALUES (?, ?, ?, ?, ?)"};
-  Statement os{db, "INSERT INTO os_series VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
-  Statement process{db, "INSERT INTO processes (pid, parent, name, t_start) VALUES (?, ?, ?, ?)"};
+  Statement series{db, "INSERT INTO series VALUES (?, ?, ?, ?, ?, ?, ?)"};
+  Statement os{db, "INSERT INTO os_series VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
+  Statement space{db, "INSERT INTO spaces (name) VALUES (?)"};
+  Statement process{db, "INSERT INTO processes (pid, parent, name, command, t_start, t_end, seen) VALUES (?, ?, ?, ?, ?, ?, ?)"};
+  Statement process_known{db, "UPDATE processes SET pid = ?, parent = ?, name = ?, command = ?, t_start = ?, t_end = ?, seen = ? WHERE id = ?"};
+  Statement process_point{db, "INSERT INTO process_series VALUES (?, ?, ?, ?, ?, ?)"};
+  Statement source{db, "INSERT INTO sources (file, function, first, text) VALUES (?, ?, ?, ?)"};
   Statement frame{db, "INSERT INTO frames (file, function, line, native, user) VALUES (?, ?, ?, ?, ?)"};
   Statement site{db, "INSERT INTO sites (process, frames, total_bytes, total_blocks, freed_bytes) VALUES (?, ?, 0, 0.0, 0)"};
   Statement totals{db, "UPDATE sites SET total_bytes = ?, total_blocks = ?, freed_bytes = ? WHERE id = ?"};
@@ -92,10 +96,12 @@ struct Writer::State {
                  "private_dirty, pss, processes, units) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
   Statement state{db, "INSERT INTO site_states VALUES (?, ?, ?, ?, ?)"};
   Statement forget_states{db, "DELETE FROM site_states WHERE mark = ?"}, forget_mark{db, "DELETE FROM marks WHERE id = ?"};
-  Statement tree{db, "INSERT INTO tree_series VALUES (?, ?, ?, ?, ?)"};
+  Statement tree{db, "INSERT INTO tree_series VALUES (?, ?, ?, ?, ?, ?, ?)"};
   Statement note{db, "INSERT INTO notes VALUES (?, ?, ?)"};
-  Statement gpu{db, "INSERT OR REPLACE INTO gpus VALUES (?, ?, ?, ?, ?)"}, gpu_point{db, "INSERT INTO gpu_series VALUES (?, ?, ?, ?)"};
-  std::map<std::string, Last, std::less<>> accounts;
+  Statement gpu{db, "INSERT OR REPLACE INTO gpus VALUES (?, ?, ?, ?, ?)"}, gpu_point{db, "INSERT INTO gpu_series VALUES (?, ?, ?, ?, ?, ?)"};
+  std::map<std::string, RowId, std::less<>> accounts, spaces{{kHost, RowId{1}}};
+  std::map<std::tuple<RowId, RowId, RowId>, Last> last;  // by process, space and account
+  int64_t source_bytes = 0;
   std::map<FrameRow, RowId> frames;
   bool pending = false;
 
@@ -111,18 +117,21 @@ struct Writer::State {
     commit.execute();
     pending = false;
   }
-  Last& account_of(const std::string& name) {
-    Last& last = accounts[name];
-    if (last.id == RowId{}) {
-      account.bind(name).execute();
-      last.id = {db.last_id()};
+  RowId account_of(const std::string& name) { return named(accounts, account, name); }
+  RowId space_of(const std::string& name) { return named(spaces, space, name); }
+  RowId named(std::map<std::string, RowId, std::less<>>& known, Statement& insert, const std::string& name) {
+    RowId& id = known[name];
+    if (id == RowId{}) {
+      insert.bind(name).execute();
+      id = {db.last_id()};
     }
-    return last;
+    return id;
   }
 };
 
 namespace {
 std::optional<int64_t> or_null(RowId id) { return id.value ? std::optional(id.value) : std::nullopt; }
+std::optional<std::string> text_or_null(const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); }
 }  // namespace
 
 Writer::Writer(const std::string& path, const Meta& meta, const WriterOptions& options) {
@@ -162,10 +171,13 @@ void Writer::end_phase(RowId phase, double t) {
 void Writer::add(double t, RowId phase, std::span<const AccountBytes> accounts) {
   state_->write();
   for (const AccountBytes& a : accounts) {
-    State::Last& last = state_->account_of(a.account);
-    if (a.current != last.current)
-      state_->series.bind(t, or_null(phase), last.id.value, "current", a.current).execute();
-    if (a.peak != last.peak) state_->series.bind(t, or_null(phase), last.id.value, "peak", a.peak).execute();
+    const RowId account = state_->account_of(a.account), space = state_->space_of(a.space);
+    State::Last& last = state_->last[{a.process, space, account}];
+    const auto write = [&](const char* kind, Bytes bytes) {
+      state_->series.bind(t, or_null(phase), or_null(a.process), space.value, account.value, kind, bytes).execute();
+    };
+    if (a.current != last.current) write("current", a.current);
+    if (a.peak != last.peak) write("peak", a.peak);
     last.current = a.current, last.peak = a.peak;
   }
 }
@@ -173,7 +185,7 @@ void Writer::add(double t, RowId phase, std::span<const AccountBytes> accounts) 
 void Writer::add(const OsRow& r) {
   state_->write();
   state_->os
-      .bind(r.t, or_null(r.phase), r.rss, r.peak_rss, r.pss, r.private_dirty, r.swap, r.heap_in_use, r.heap_free,
+      .bind(r.t, or_null(r.phase), or_null(r.process), state_->space_of(r.space).value, r.rss, r.peak_rss, r.pss, r.private_dirty, r.swap, r.heap_in_use, r.heap_free,
             r.explained)
       .execute();
 }
@@ -189,7 +201,7 @@ RowId Writer::add(const Program& p, std::span<const PlanBuffer> buffers, std::sp
   const int64_t id = db.last_id();
   Statement buffer(db, "INSERT INTO plan_buffers VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
   for (const PlanBuffer& b : buffers)
-    buffer.bind(id, b.name, state_->account_of(b.account).id.value, b.layer, b.offset, b.size, b.first, b.last)
+    buffer.bind(id, b.name, state_->account_of(b.account).value, b.layer, b.offset, b.size, b.first, b.last)
         .execute();
   Statement call(db, "INSERT INTO plan_calls VALUES (?, ?, ?, ?, ?, ?)");
   for (size_t i = 0; i < calls.size(); ++i)
@@ -199,8 +211,27 @@ RowId Writer::add(const Program& p, std::span<const PlanBuffer> buffers, std::sp
 
 RowId Writer::add(const Process& p) {
   state_->write();
-  state_->process.bind(p.pid, p.parent, p.name, p.start).execute();
+  state_->process.bind(p.pid, p.parent, p.name, text_or_null(p.command), p.start, p.end, to_string(p.seen)).execute();
   return {state_->db.last_id()};
+}
+
+void Writer::put(const Process& p) {
+  state_->write();
+  state_->process_known.bind(p.pid, p.parent, p.name, text_or_null(p.command), p.start, p.end, to_string(p.seen), p.id.value).execute();
+}
+
+void Writer::add(const ProcessPointRow& r) {
+  state_->write();
+  state_->process_point.bind(r.t, or_null(r.process), state_->space_of(r.space).value, r.resident, r.private_, r.in_use).execute();
+}
+
+bool Writer::add(const SourceRow& s) {
+  const int64_t size = int64_t(s.text.size());
+  if (size > kMostText || size > kMostSource - state_->source_bytes) return false;
+  state_->write();
+  state_->source_bytes += size;
+  state_->source.bind(s.file, s.function, s.first, Whole{s.text}).execute();
+  return true;
 }
 
 RowId Writer::add(RowId process, std::span<const FrameRow> frames) {
@@ -257,7 +288,7 @@ void Writer::remove_mark(RowId mark) {
 
 void Writer::add(const TreeRow& r) {
   state_->write();
-  state_->tree.bind(r.t, r.processes, r.rss, r.private_dirty, r.pss).execute();
+  state_->tree.bind(r.t, or_null(r.process), state_->space_of(r.space).value, r.processes, r.rss, r.private_dirty, r.pss).execute();
 }
 
 void Writer::put(const GpuRow& g) {
@@ -267,7 +298,7 @@ void Writer::put(const GpuRow& g) {
 
 void Writer::add(const GpuPointRow& r) {
   state_->write();
-  state_->gpu_point.bind(r.t, r.device, r.used, r.by_tree).execute();
+  state_->gpu_point.bind(r.t, or_null(r.process), state_->space_of(gpu_space(r.device)).value, r.device, r.used, r.by_tree).execute();
 }
 
 int64_t Writer::thin(const char* table, const char* within) {
@@ -285,11 +316,12 @@ int64_t Writer::thin(const char* table, const char* within) {
 int64_t Writer::thin_os_series() { return thin("os_series"); }
 int64_t Writer::thin_tree_series() { return thin("tree_series"); }
 int64_t Writer::thin_gpu_series() { return thin("gpu_series", "PARTITION BY device"); }
+int64_t Writer::thin_process_series() { return thin("process_series", "PARTITION BY process, space"); }
 
 bool Writer::add(const NoteRow& n) {
   if (int64_t(n.text.size()) > kMostText) return false;
   state_->write();
-  state_->note.bind(n.t, or_null(n.process), n.text).execute();
+  state_->note.bind(n.t, or_null(n.process), Whole{n.text}).execute();
   return true;
 }
 

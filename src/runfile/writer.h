@@ -36,6 +36,11 @@ class Writer {
   void add(const OsRow& row);
   RowId add(const Program& program, std::span<const PlanBuffer> buffers, std::span<const PlanCall> calls);
   RowId add(const Process& process);
+  /// A process that ended, or of which more is known: everything but its id is written anew.
+  void put(const Process& process);
+  void add(const ProcessPointRow& row);
+  /// A text beyond kMostText, or one with which all would be beyond kMostSource, is not written; false then.
+  bool add(const SourceRow& source);
   /// A frame is written once, however many sites have it.
   RowId add(RowId process, std::span<const FrameRow> frames);  // a site
   /// A frame that got its name later.
@@ -52,7 +57,8 @@ class Writer {
   int64_t thin_os_series();
   int64_t thin_tree_series();
   int64_t thin_gpu_series();
-  /// Texts beyond kMostText are not written; false then.
+  int64_t thin_process_series();  // of each process and space
+  /// A text beyond kMostText is not written; false then.
   bool add(const NoteRow& note);
 
   void set_meta(const std::string& key, const std::string& value);

@@ -20,6 +20,18 @@ std::string_view trimmed(std::string_view s) {
   return s;
 }
 
+/// A name of this machine for itself, with any port or none: a tunnel (ssh -L 9000:…) has a port of its own. No other name can be made to lead to these.
+bool is_loopback(std::string_view host) {
+  const size_t colon = host.starts_with('[') ? host.find(':', std::min(host.find(']'), host.size())) : host.find(':');
+  if (colon != host.npos) {
+    const std::string_view port = host.substr(colon + 1);
+    if (port.empty() || port.size() > 5 || !std::ranges::all_of(port, [](char c) { return c >= '0' && c <= '9'; })) return false;
+  }
+  std::string name(host.substr(0, colon));
+  std::ranges::transform(name, name.begin(), [](char c) { return char(std::tolower(static_cast<unsigned char>(c))); });
+  return name == "localhost" || name == "127.0.0.1" || name == "[::1]";
+}
+
 std::string_view reason(int status) {
   switch (status) {
     case 200: return "OK";
@@ -86,9 +98,8 @@ bool same_secret(std::string_view a, std::string_view b) {
 }
 
 std::optional<Refusal> Guard::check(const Request& request, std::string& path) const {
-  const std::string numbers = format("127.0.0.1:{}", port), name = format("localhost:{}", port);
-  if (request.host != numbers && request.host != name) return Refusal{403, "this page is for 127.0.0.1 only"};
-  if (!request.origin.empty() && request.origin != "http://" + numbers && request.origin != "http://" + name) return Refusal{403, "another page may not ask here"};
+  if (!is_loopback(request.host)) return Refusal{403, "this page is for 127.0.0.1 and localhost only"};
+  if (!request.origin.empty() && request.origin != "http://" + request.host) return Refusal{403, "another page may not ask here"};
   const std::string_view target = request.target;
   const size_t slash = target.find('/', 1);
   if (target.empty() || target[0] != '/' || slash == target.npos || !same_secret(target.substr(1, slash - 1), token))

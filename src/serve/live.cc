@@ -16,6 +16,7 @@
 #include "base/temporary_folder.h"
 #include "millpond/error.h"
 #include "report/page.h"
+#include "report/source.h"
 #include "runfile/copy.h"
 #include "runfile/reader.h"
 #include "serve/metrics.h"
@@ -43,7 +44,6 @@ std::string shell() {
 
 struct LivePage::State {
   std::string file;
-  Source source;
   const TemporaryFolder folder{"--live"};
   const std::string draft = folder.path() + "/copy.pond";
   std::mutex mutex;
@@ -89,7 +89,7 @@ struct LivePage::State {
       runfile::copy(file, draft);
       report::RunContents run = report::read_contents(runfile::Reader(draft), fs::path(file).filename().string());
       report::answer_early(run);
-      auto made = std::make_shared<const std::string>(report::packed(report::page_document(run, source ? source(run) : report::SourceLine(), {.live = true})));
+      auto made = std::make_shared<const std::string>(report::packed(report::page_document(run, report::stored_source(run.sources, report::Indent::kKept), {.live = true})));
       auto told = std::make_shared<const std::string>(openmetrics(run));
       const std::lock_guard lock(mutex);
       document = std::move(made);
@@ -122,10 +122,9 @@ struct LivePage::State {
   bool streams() const { return streamed && Clock::now() - asked < std::chrono::minutes(30); }
 };
 
-LivePage::LivePage(std::string file, Source source) : state_(std::make_unique<State>()) {
+LivePage::LivePage(std::string file) : state_(std::make_unique<State>()) {
   State* s = state_.get();
   s->file = std::move(file);
-  s->source = std::move(source);
   s->page = std::make_shared<const std::string>(shell());
   s->server = std::make_unique<Server>([s](const std::string& path) { return s->answer(path); });
   sigset_t all, before;

@@ -4,20 +4,16 @@
 //   /TOKEN/          the page          /TOKEN/events    server-sent events: "news", and "over" at the end
 //   /TOKEN/data      the document      /TOKEN/metrics   OpenMetrics
 #pragma once
-#include <functional>
 #include <memory>
 #include <string>
 
-#include "report/contents.h"
-#include "report/lines.h"
 
 namespace millpond::serve {
 
 class LivePage {
  public:
-  using Source = std::function<report::SourceLine(const report::RunContents&)>;
   /// `file` is or will be a run file. Throws Error(kFile) when there is no port.
-  LivePage(std::string file, Source source);
+  explicit LivePage(std::string file);
   ~LivePage();
 
   std::string address() const;

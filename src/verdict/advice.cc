@@ -115,7 +115,7 @@ std::vector<Advice> advice(const Case& c) {
     if (k.still && is_tensor(k.item_type) && k.is_user && !c.leaking() && c.rose("torch.with_grad_fn") >= 3)
       all.push_back(
           {"list_keeps_tensors",
-           format("{} keeps tensors with their graphs ({}): store .item() or .detach().", tell(k), at(k.place)),
+           format("{} keeps tensors with their graphs ({}): store a number (.item(), of a tensor with one element), or the tensor without its graph (.detach()).", tell(k), at(k.place)),
            k.place});
   if (c.evidence.dropped > 0)
     all.push_back({"dropped",

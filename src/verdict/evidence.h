@@ -69,6 +69,8 @@ struct Probe {
   int64_t period = 0;
   Bytes rss, after_gc, after_trim;
   int64_t collected = 0;
+  int64_t garbage = 0;  // objects in circles that were counted and left, because the program turned gc off
+  Bytes garbage_bytes{};
 };
 
 /// A GPU, as its driver tells: totals, no places.
@@ -99,8 +101,24 @@ struct Limit {
   Bytes bytes;
 };
 
+/// A process of the tree, and what it held of each memory space.
+struct SeenProcess {
+  int64_t row = 0;              // of the run file: pids come again
+  int64_t pid = 0, parent = 0;  // parent: a pid
+  std::string name, command;    // command: empty where it was not stored
+  double start = 0;
+  std::optional<double> end;
+  std::string seen;             // "inside", "outside", "not"
+  struct Point {
+    double t = 0;
+    std::optional<Bytes> resident, private_dirty, in_use;
+  };
+  std::map<std::string, std::vector<Point>> spaces;  // "host", "shared", "gpu:0": by time. Resident memory as the system tells it is host and shared together
+};
+
 struct Evidence {
   std::string command;
+  std::string blind;        // why nothing inside the program was seen; empty: it was
   double seconds = 0;       // of the run
   bool ended = true;        // false: killed, or still running
   std::optional<int> exit_code, signal;
@@ -116,6 +134,8 @@ struct Evidence {
   int64_t dropped = 0;
   std::vector<Gpu> gpus;
   double agent_seconds = 0;  // as the agent itself measured, in its last words
+  std::vector<SeenProcess> processes;  // all; without a row (0), the last: those together that have no series of their own
+  int64_t process = 0;                 // the row of the one that marks, sites and notes are of; 0: none is named
 };
 
 }  // namespace millpond::verdict

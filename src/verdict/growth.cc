@@ -352,6 +352,11 @@ Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& 
   witness(evidence, notes, periods, sites, g);
   g.course = decide(notes, periods, g);
   const Series collector = counter(evidence, periods, "gc.enabled");
+  if (!evidence.probes.empty() && double(evidence.probes.back().garbage_bytes.value) > std::max(g.small, 0.4 * g.total)) {
+    g.garbage = true;
+    g.piled = double(evidence.probes.back().garbage);
+    g.piled_bytes = double(evidence.probes.back().garbage_bytes.value);
+  }
   if (g.garbage && !collector.empty() && collector.y.back() == 0 && solid(g.segments, g)) {
     g.course = Course::kLeak;
     g.slope = g.segments.slope;

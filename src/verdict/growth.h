@@ -47,6 +47,7 @@ struct Growth {
   double returned_rss = 0;  // resident memory before that probe
   double by_gc = 0;         // of that, by gc alone
   double collected = 0;     // objects, by all probes
+  double piled = 0, piled_bytes = 0;  // objects in circles that the last probe counted, where the program turned gc off
   std::optional<double> weighed;  // what the user's container that explains the rise was seen to gain, for one of x
   bool bounded = false;     // what rises is a container with a limit of its own, or a buffer that doubles
   bool garbage = false;     // what rises is cyclic garbage: in use until gc runs

@@ -25,6 +25,14 @@ json to_json(const std::optional<Forecast>& f) {
   return j;
 }
 
+json to_json(const std::optional<Change>& c) {
+  if (!c) return nullptr;
+  if (!c->variable.empty()) return {{"kind", "environment"}, {"variable", c->variable}, {"value", c->value}};
+  json edits = json::array();
+  for (const Edit& e : c->edits) edits.push_back({{"line", e.line}, {"old", e.before}, {"new", e.after}});
+  return {{"kind", "edit"}, {"file", c->file}, {"digest", c->digest}, {"edits", std::move(edits)}};
+}
+
 json to_json(const Finding& f) {
   return {{"verdict", to_string(f.kind)},
           {"cause", f.cause},
@@ -34,14 +42,20 @@ json to_json(const Finding& f) {
           {"bytes_per_unit_range", to_json(f.bytes_per_unit_range)},
           {"units_seen", f.units_seen},
           {"total_bytes", f.total.value},
-          {"confidence", f.confidence},
+          {"confidence", f.confidence > 0 ? json(f.confidence) : json()},
           {"blame", to_json(f.blame)},
           {"holder", f.holder},
           {"evidence", f.evidence},
           {"fix", f.fix},
+          {"fix_change", to_json(f.fix_change)},
           {"threads", f.threads},
           {"forecast", to_json(f.forecast)},
-          {"sets_verdict", f.sets_verdict}};
+          {"sets_verdict", f.sets_verdict},
+          {"process", f.process ? json(f.process) : json()},
+          {"space", f.space},
+          {"account", f.account.empty() ? json() : json(f.account)},
+          {"born", f.born ? to_json(*f.born) : json()},
+          {"chain", f.chain}};
 }
 
 }  // namespace

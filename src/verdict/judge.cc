@@ -5,6 +5,7 @@
 #include "verdict/causes/cause.h"
 #include "verdict/causes/words.h"
 #include "verdict/forecast.h"
+#include "verdict/outside.h"
 #include "verdict/sentence.h"
 
 namespace millpond::verdict {
@@ -46,8 +47,10 @@ Finding describe(const Case& c, const Named& n) {
   f.cause = n.cause->id;
   f.title = m.title.empty() ? n.cause->title : m.title;
   f.fix = m.fix.empty() ? n.cause->fix : m.fix;
+  f.fix_change = m.change;
   f.threads = n.cause->threads;
-  f.blame = m.blame;
+  // A holder whose line was not found has nothing to blame.
+  if (m.blame && !(m.blame->file.empty() && m.blame->function.empty())) f.blame = m.blame;
   if (f.blame) f.blame = c.with_text(*f.blame);
   f.holder = m.holder;
   f.evidence = m.evidence;
@@ -233,6 +236,11 @@ Verdict judge(const Evidence& evidence) {
   const std::vector<Named> found = matches(c);
   v.findings = leaks(c, found);
   for (Finding& f : levels(c, found)) v.findings.push_back(std::move(f));
+  for (Finding& f : v.findings) {
+    f.process = evidence.process;
+    const auto held = std::ranges::find_if(c.notes.containers, [&](const Container& k) { return f.blame && k.place.line == f.blame->line && k.place.file == f.blame->file; });
+    if (held != c.notes.containers.end()) f.chain = held->chain;
+  }
   std::ranges::stable_sort(v.findings, std::ranges::greater{},
                            [](const Finding& f) { return f.sets_verdict ? 1 + severity(f.kind) : 0; });
   const bool sets = !v.findings.empty() && v.findings.front().sets_verdict;
@@ -247,6 +255,7 @@ Verdict judge(const Evidence& evidence) {
   }
   v.advice = advice(c);
   v.sentence = sentence(c, v);
+  answer_from_outside(evidence, v);
   return v;
 }
 

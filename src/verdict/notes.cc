@@ -39,6 +39,77 @@ Place place_of(const json& j) {
           int(std::clamp(number_of(j, "line"), 0.0, 1e9))};
 }
 
+constexpr size_t kMostStatement = 4000;
+constexpr size_t kMostParts = 16;
+constexpr int kPartsDeep = 2;
+
+/// Two numbers that lie within a text; anything else is an empty span.
+Span span_of(const json& j, size_t size) {
+  if (!j.is_array() || j.size() < 2 || !j[0].is_number_unsigned() || !j[1].is_number_unsigned()) return {};
+  Span s{j[0].get<size_t>(), j[1].get<size_t>(), j.size() > 2 && j[2].is_boolean() && j[2].get<bool>()};
+  return s.begin <= s.end && s.end <= size ? s : Span{};
+}
+
+std::optional<Statement> statement_of(const json& owner) {
+  const auto it = owner.find("statement");
+  if (it == owner.end() || !it->is_object()) return {};
+  const json& j = *it;
+  Statement s;
+  s.text = text_of(j, "text");
+  if (s.text.empty() || s.text.size() > kMostStatement) return {};
+  s.digest = text_of(j, "digest");
+  s.file = text_of(j, "file");
+  s.how = text_of(j, "how");
+  s.name = text_of(j, "name");
+  s.line = int(std::clamp(number_of(j, "line"), 0.0, 1e9));
+  s.given = int(std::clamp(number_of(j, "given"), 0.0, 100.0));
+  const auto bounded = [&](const char* key, size_t most) { return size_t(std::clamp(number_of(j, key), 0.0, double(most))); };
+  s.end = bounded("end", s.text.size());
+  s.indent = bounded("indent", s.text.size());
+  const auto span = [&](const char* key) {
+    const auto at = j.find(key);
+    return at == j.end() ? Span{} : span_of(*at, s.text.size());
+  };
+  s.target = span("target");
+  s.value = span("value");
+  const auto flag = [&](const char* key) {
+    const auto at = j.find(key);
+    return at != j.end() && at->is_boolean() && at->get<bool>();
+  };
+  s.value.atom = flag("atom");
+  s.alone = flag("alone");
+  if (const Span jit = span("jit"); jit.end > jit.begin) s.jit = jit;
+  size_t from = s.value.begin;
+  for (const json& part : list_of(j, "parts")) {
+    const Span inner = span_of(part, s.text.size());
+    if (inner.begin < from || inner.end > s.value.end || inner.end == inner.begin || s.parts.size() == kMostParts) return {};
+    s.parts.push_back(inner);
+    from = inner.end;
+  }
+  if (const auto loop = j.find("hoisted"); loop != j.end() && loop->is_object()) {
+    s.before_loop = text_of(*loop, "text").substr(0, kMostStatement);
+    s.name = text_of(*loop, "name");
+    s.loop_line = int(std::clamp(number_of(*loop, "line"), 0.0, 1e9));
+    s.loop_indent = size_t(std::clamp(number_of(*loop, "indent"), 0.0, double(s.before_loop.size())));
+  }
+  return s;
+}
+
+std::optional<Kept> kept_of(const json& owner, const char* key, int deep = 0) {
+  const auto it = owner.find(key);
+  if (it == owner.end() || !it->is_object()) return {};
+  const auto flag = [&](const char* name) {
+    const auto at = it->find(name);
+    return at != it->end() && at->is_boolean() && at->get<bool>();
+  };
+  Kept k{text_of(*it, "family"), number_of(*it, "elements"), number_of(*it, "dimensions"), flag("graph"), flag("traceback")};
+  for (const json& part : list_of(*it, "parts")) {
+    if (deep + 1 >= kPartsDeep || k.parts.size() == kMostParts) break;
+    if (std::optional<Kept> inner = kept_of(json{{"part", part}}, "part", deep + 1)) k.parts.push_back(std::move(*inner));
+  }
+  return k;
+}
+
 /// Where things that have been told of before stand in a list.
 class Known {
  public:
@@ -60,6 +131,11 @@ Container container_of(const json& j) {
   c.item_type = text_of(j, "item_type");
   c.holder = text_of(j, "holder");
   c.found_by = text_of(j, "found_by");
+  c.of = text_of(j, "of");
+  c.held_in = text_of(j, "held_in");
+  c.alike = std::clamp(maybe_number(j, "alike").value_or(1), 1.0, 1e9);
+  c.items = kept_of(j, "items");
+  c.statement = statement_of(j);
   for (const json& part : list_of(j, "chain"))
     if (part.is_string()) c.chain.push_back(part);
   c.length = number_of(j, "length");
@@ -75,7 +151,8 @@ Container container_of(const json& j) {
   c.exact = flag("exact", false);
   c.rising = flag("still", true);
   c.full = flag("full", false);
-  c.is_user = user_file(c.place.file) && !flag("library", false);
+  const bool given = c.place.file == "<string>" || c.place.file == "<stdin>";  // a program without a file
+  c.is_user = (given || user_file(c.place.file)) && !flag("library", false);
   return c;
 }
 
@@ -111,6 +188,7 @@ void read_lines(const json& note, Notes& notes, Known& known) {
     if (const auto why = j.find("why"); why != j.end() && why->is_object())
       line.why = {number_of(*why, "new"),   number_of(*why, "object"), number_of(*why, "literal"),
                   number_of(*why, "shape"), number_of(*why, "jit"),    text_of(*why, "argument")};
+    line.statement = statement_of(j);
     const size_t at = in_note.at(line.what, "", line.place, fresh.size());
     if (at < fresh.size())
       fresh[at].count += line.count;

@@ -13,14 +13,53 @@
 
 namespace millpond::verdict {
 
+/// A part of a statement's text, in bytes; `atom`: a method can be called on it without brackets around it.
+struct Span {
+  size_t begin = 0, end = 0;
+  bool atom = false;
+};
+
+/// A statement of the program that a fix would change, as it stands in the file and taken apart by the agent.
+struct Statement {
+  std::string text, digest;  // whole lines; of the whole file
+  std::string file;          // empty: that of the place it belongs to
+  int line = 0;
+  std::string how;           // "append", "item" (target[...] = value), "aug", "set", "decorator", "close", "argument", "tf.function", ...
+  Span target, value;        // empty: there is none
+  std::vector<Span> parts;   // of a value that is a tuple, list or dictionary
+  std::optional<Span> jit;   // the True of jit_compile=True
+  size_t end = 0;            // of the statement; what follows is a comment, or another one
+  size_t indent = 0;
+  bool alone = false;        // on its lines
+  int given = 0;             // arguments with a name that a decorator has
+  std::string name;          // what stands in the place of the old, or is called
+  std::string before_loop;   // the first line of the loop that a lambda could stand before
+  int loop_line = 0;
+  size_t loop_indent = 0;
+
+  std::string of(const Span& s) const { return text.substr(s.begin, s.end - s.begin); }
+};
+
+/// What kind of thing is kept, by its type: "torch", "tensorflow", "jax", "numpy", "exception", "number", "array" (the holder itself) or "object".
+struct Kept {
+  std::string family;
+  double elements = 0, dimensions = 0;  // of an array that grows itself `elements` is the size of one
+  bool graph = false, traceback = false;
+  std::vector<Kept> parts{};            // of tuples, lists and dictionaries that are alike
+};
+
 /// A container that grew when it was looked at.
 struct Container {
   std::string type, item_type, holder, found_by;
+  std::string of, held_in;  // types with their modules: its own, and that of a library's object it belongs to
   std::vector<std::string> chain;
   double length = 0, per_period = 0, bytes_per_period = 0;
   double step = 0;      // of what grows itself and is counted in bytes: every rise is a multiple of it; 0: not known
   bool exact = false;
   std::optional<double> bounded;
+  double alike = 1;     // for how many containers it speaks
+  std::optional<Kept> items;
+  std::optional<Statement> statement;  // what adds to it
   Place place;
   bool still = true;    // the last look told of it too
   bool rising = true;   // and it grew then, not only at the look before
@@ -56,6 +95,7 @@ struct CountedLine {
   double count = 0;
   std::optional<Place> loop{};  // the innermost line of the user's stack that stands in a loop
   TraceReasons why{};           // of traces
+  std::optional<Statement> statement{};
 };
 
 struct FitArray {

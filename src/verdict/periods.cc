@@ -10,10 +10,19 @@
 namespace millpond::verdict {
 namespace {
 
+/// What a name says besides a place: "epoch at train.py:31" says "epoch", "epoch.py:31" nothing. Names of run files before version 2 are patterns of the
+/// printed line, and those have no digits.
+std::string words_of(const std::string& name) {
+  static const Pattern place(R"(:\d+( \(\d+\))?$)");
+  if (!place.in(name)) return name;
+  const size_t at = name.find(" at ");
+  return at == name.npos ? std::string() : name.substr(0, at);
+}
+
 /// A line that counts rounds by a word of its own.
 bool is_round(const std::string& name) {
   static const Pattern word(R"(\b(epochs?|episodes?|folds?|rounds?|iterations?|iters?|trials?|generations?|ep)\b)", Pattern::Case::kIgnored);
-  return word.in(name);
+  return word.in(words_of(name));
 }
 
 Unit unit_of(std::string_view kind, const std::string& name) {
@@ -24,8 +33,8 @@ Unit unit_of(std::string_view kind, const std::string& name) {
   if (kind == "call") return Unit::kCall;
   if (kind == "timer") return Unit::kSecond;
   if (kind == "loader") return Unit::kEpoch;
-  if (kind == "round") return contains(lower(name), "epoch") ? Unit::kEpoch : Unit::kRound;
-  return contains(lower(name), "epoch") ? Unit::kEpoch : Unit::kLine;
+  if (kind == "round") return contains(lower(words_of(name)), "epoch") ? Unit::kEpoch : Unit::kRound;
+  return contains(lower(words_of(name)), "epoch") ? Unit::kEpoch : Unit::kLine;
 }
 
 using Group = std::vector<const Mark*>;

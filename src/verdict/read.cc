@@ -45,6 +45,25 @@ void take_epochs(Evidence& e, const runfile::Reader& file, const std::vector<run
   }
 }
 
+void take_processes(Evidence& e, const std::vector<runfile::Process>& processes, const std::vector<runfile::ProcessPointRow>& points) {
+  std::unordered_map<int64_t, size_t> place;
+  for (const runfile::Process& p : processes) {
+    place[p.id.value] = e.processes.size();
+    e.processes.push_back({p.id.value, p.pid, p.parent, p.name, p.command, p.start, p.end, to_string(p.seen), {}});
+  }
+  for (const runfile::ProcessPointRow& row : points) {
+    if (row.process == RowId{} && !place.contains(0)) {
+      place[0] = e.processes.size();
+      e.processes.push_back({.row = 0, .pid = 0, .parent = 0, .name = "other", .command = {}, .start = 0, .end = {}, .seen = to_string(runfile::Seen::kNot), .spaces = {}});
+    }
+    const auto at = place.find(row.process.value);
+    if (at == place.end()) continue;
+    e.processes[at->second].spaces[row.space].push_back({row.t, row.resident, row.private_, row.in_use});
+  }
+  for (SeenProcess& p : e.processes)
+    for (auto& [space, series] : p.spaces) std::ranges::stable_sort(series, {}, &SeenProcess::Point::t);
+}
+
 /// Throws nlohmann::json::exception when a value is of another kind than the agent writes.
 void take_note(Evidence& e, double t, const nlohmann::json& note) {
   const auto number = [&](const char* key) { return std::clamp(note.value(key, 0.0), -1e15, 1e15); };
@@ -60,18 +79,21 @@ void take_note(Evidence& e, double t, const nlohmann::json& note) {
                       bytes("rss"),
                       bytes("after_gc"),
                       bytes("after_trim"),
-                      int64_t(number("collected"))};
+                      int64_t(number("collected")),
+                      int64_t(number("garbage")),
+                      bytes("garbage_bytes")};
     if (e.probes.size() < kMostProbes) e.probes.push_back(probe);
   }
 }
 
 }  // namespace
 
-Evidence read_evidence(const runfile::Reader& file) {
+Evidence read_evidence(const runfile::Reader& file, std::optional<RowId> asked) {
   Evidence e;
   const runfile::Meta meta = file.meta();
   const auto text = [&](const char* key) { return meta.count(key) ? meta.at(key) : std::string(); };
   e.command = text("command");
+  e.blind = text("blind");
   const auto number = [&](const char* key) { return runfile::number(meta, key); };
   e.seconds = std::clamp(number("seconds").value_or(0), 0.0, 1e9);
   e.ended = meta.count("status") && meta.at("status") != "interrupted";
@@ -86,13 +108,17 @@ Evidence read_evidence(const runfile::Reader& file) {
   e.dropped = int64_t(number("dropped").value_or(0));
 
   const std::vector<runfile::MarkRow> marks = file.marks();
-  const RowId process = main_process(file.processes(), marks);
+  const std::vector<runfile::Process> processes = file.processes();
+  const RowId main = main_process(processes, marks), process = asked.value_or(main);
+  e.process = process.value;
+  take_processes(e, processes, file.process_series());
   const std::vector<runfile::FrameRow> frames = file.frames();
   std::unordered_map<int64_t, int> site_of;
   const auto too_much = [](const char* what) {
     return Error(Code::kFormat, format("this run file has {}", what)).hint("check where the file comes from");
   };
   int64_t stacks = 0;
+  const bool given = e.command.find(" -c ") != std::string::npos;
   for (const runfile::SiteRow& row : file.sites()) {
     if (row.process != process) continue;
     Site site{.frames = {}, .total = row.total, .total_blocks = row.total_blocks, .freed = row.freed};
@@ -101,7 +127,9 @@ Evidence read_evidence(const runfile::Reader& file) {
       const runfile::FrameRow& f = frames[size_t(id.value - 1)];
       stacks += int64_t(sizeof(Frame) + f.file.size() + f.function.size());
       if (stacks > kMostStacks) throw too_much("call stacks that together take more than 512 MiB");
-      site.frames.push_back({f.file, f.function, int(std::clamp<int64_t>(f.line, 0, 1'000'000'000)), f.native, f.user});
+      // Python's names for a program without a file; libraries make code that is called <string> too.
+      const bool program = !f.native && (f.file == "<stdin>" || (given && f.file == "<string>"));
+      site.frames.push_back({f.file, f.function, int(std::clamp<int64_t>(f.line, 0, 1'000'000'000)), f.native, f.user || program});
     }
     if (e.sites.size() == kMostSites) throw too_much("more places that allocate than one process can have");
     site_of[row.id.value] = int(e.sites.size());
@@ -141,6 +169,7 @@ Evidence read_evidence(const runfile::Reader& file) {
   if (marks.empty()) take_epochs(e, file, os);
   std::stable_sort(e.marks.begin(), e.marks.end(), [](const Mark& a, const Mark& b) { return a.t < b.t; });
   for (const runfile::OsRow& row : os) {
+    if (process != main && row.process != process) continue;
     e.os.push_back({row.t, row.rss, row.swap, {}, {}, 1});
     if (row.peak_rss) e.peak_rss = std::max(e.peak_rss, *row.peak_rss);
   }

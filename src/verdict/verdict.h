@@ -33,6 +33,19 @@ struct Forecast {
   std::optional<double> unit_index;  // "epoch 1310"
 };
 
+/// Whole lines of a file as they were and as they should be, without the last newline.
+struct Edit {
+  int line = 0;  // the first of them
+  std::string before, after;
+};
+
+/// A fix that can be carried out: edits of one file, or a variable of the environment.
+struct Change {
+  std::string file{}, digest{};  // digest: of the file as it was when the program ran (change.h)
+  std::vector<Edit> edits{};     // by line
+  std::string variable{}, value{};
+};
+
 struct Finding {
   Kind kind = Kind::kFlat;
   std::string cause;  // "C14" of the catalogue, or an id of ours; empty: not known
@@ -47,9 +60,15 @@ struct Finding {
   std::string holder;     // "list self.saved of SavePredictions"
   std::vector<std::string> evidence;  // sentences with numbers
   std::string fix;        // words, and code where possible
+  std::optional<Change> fix_change;   // the same to carry out; absent: only words can be given
   std::vector<std::string> threads;   // public threads: "tensorflow#24726"
   std::optional<Forecast> forecast;
   bool sets_verdict = true;  // false: too small
+  int64_t process = 0;              // row of the run file; 0: not known
+  std::string space = "host";       // where it grows: "host", "shared", "gpu:0"
+  std::string account{};            // what of that space grows; empty: not told apart
+  std::optional<Interval> born{};   // seconds of the run in which what stays was allocated
+  std::vector<std::string> chain{}; // from what grows to the name that holds it
 };
 
 struct Advice {

@@ -14,12 +14,15 @@
 #include <map>
 
 #include "base/format.h"
-#include "base/temporary_folder.h"
 #include "base/utf8.h"
 #include "millpond/error.h"
 #include "runfile/writer.h"
 #include "watch/gpu.h"
+#include "watch/notes.h"
+#include "watch/processes.h"
+#include "watch/room.h"
 #include "watch/shared_view.h"
+#include "watch/sources.h"
 #include "watch/symbols.h"
 #include "watch/tree.h"
 
@@ -29,7 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 using runfile::RowId;
 
-constexpr double kTick = 0.05, kTreeEvery = 1, kTimerEvery = 0.25, kCommitEvery = 2;
+constexpr double kTick = 0.05, kTreeEvery = 1, kTreeEveryFirst = 0.25, kTimerEvery = 0.25, kCommitEvery = 2;
 constexpr size_t kMostMarks = 512, kMostSites = 300, kMostStates = 200000, kMostPhases = 20000;
 constexpr int64_t kMostPoints = 4000;
 constexpr size_t kMostProcesses = 256;
@@ -44,24 +47,13 @@ uint64_t now_ns() {
 constexpr int kAddressBits = 47;  // of a process: more than that no amount can be
 std::optional<Bytes> known(uint64_t value) { return value >> kAddressBits ? std::nullopt : std::optional(Bytes{int64_t(value)}); }
 
-/// Text of a stranger, fit for a database: what is no UTF-8, or a control character, becomes '?'.
-std::string clean(std::string_view s) {
-  std::string out;
-  while (!s.empty()) {
-    const Utf8Character c = first_character(s);
-    if (c.good && (c.value >= 0x20 || c.value == '\t' || c.value == '\n')) out.append(s.substr(0, c.size));
-    else out += '?';
-    s.remove_prefix(c.size);
-  }
-  return out;
-}
-
-/// As it was started; "process 4711" where that cannot be read.
-std::string command_of(Pid pid) {
+/// As it was started, without arguments where they are not wanted; "process 4711" where that cannot be read.
+std::string command_of(Pid pid, bool arguments) {
   std::ifstream file(format("/proc/{}/cmdline", pid.value), std::ios::binary);
   std::string words((std::istreambuf_iterator<char>(file)), {});
   if (words.size() > 4096) words.resize(4096);
   while (!words.empty() && words.back() == '\0') words.pop_back();
+  if (!arguments) words.resize(std::min(words.size(), words.find('\0')));
   std::replace(words.begin(), words.end(), '\0', ' ');
   return words.empty() ? format("process {}", pid.value) : words;
 }
@@ -107,8 +99,9 @@ struct Kept {
 
 struct Watched {
   Watched(SharedView v, std::string p, RowId id, const Shared& h) : view(std::move(v)), path(std::move(p)), process(id), pid{h.pid}, start_ns(h.start_ns) {}
-  SharedView view;
-  std::string path;
+  std::optional<SharedView> view;  // until the process has ended and was read
+  std::string path;                // of the file; empty when it is gone
+  Shared last{};                   // counters as they were then
   RowId process;
   Pid pid;
   uint64_t start_ns;
@@ -136,49 +129,58 @@ class Collector {
       if (o.start.command.empty()) throw Error(Code::kUsage, "watch: no program is named").hint("millpond watch -- python train.py");
       program = find_program(o.start.command[0]);
       if (!program.blind.empty()) result.remarks.push_back(program.blind), o.start.probe_library.clear(), o.start.agent_folder.clear();
-      o.start.folder = folder_.path();
+      o.start.folder = room_.path();
     }
-    Patient patient = o.attach ? Patient::attach(*o.attach) : Patient::start(o.start, program);
-    root_ = patient.pid();
+    // A run file that is refused is refused before anything has begun.
+    if (o.attach) root_ = *o.attach;
     open_file();
+    Patient patient = [&] {
+      try {
+        return o.attach ? Patient::attach(*o.attach) : Patient::start(o.start, program);
+      } catch (...) {
+        const std::string path = writer_->path();
+        writer_.reset();
+        std::error_code ignored;
+        fs::remove(path, ignored);
+        throw;
+      }
+    }();
+    root_ = patient.pid();
+    processes_seen_.emplace(*writer_, options_.arguments);
+    processes_seen_->root(root_, elapsed());
+    std::error_code nowhere;
+    sources_.emplace(*writer_, options_.source, fs::current_path(nowhere).string());
     result.path = writer_->path();
     if (o.opened) o.opened(result.path);
     if (o.attach) {
-      const std::optional<std::string> why = o.enter ? o.enter(folder_.path()) : std::optional<std::string>(format("process {} was running already", o.attach->value));
+      const std::optional<std::string> why = o.enter ? o.enter(room_.path()) : std::optional<std::string>(format("process {} was running already", o.attach->value));
       if (why) result.remarks.push_back(*why + ": its resident memory and its children are seen, not where it allocates");
     }
     opening_gpus_ = std::async(std::launch::async, Gpus::open);  // may take seconds, and the program's records do not wait
 
-    size_t known = 0;
-    double next_tree = 0, next_commit = kCommitEvery, next_tell = 0, next_scan = 0;
     bool running = true;
     while (running) {
       running = !patient.wait(kTick, o.until);
-      const double t = elapsed();
-      if (running) look_at_memory(t);
-      if (t >= next_scan || !running) find_processes(t), next_scan = t + (t < 5 ? 0.1 : 0.5);
-      for (Watched& w : watched_) drain(w, running);
-      const bool gpus_came = take_gpus();
-      const bool joined = watched_.size() != known;  // by fork, or a program of its own: no need to wait for the second
-      if (running && (t >= next_tree || joined)) look_at_tree(t), next_tree = elapsed() + kTreeEvery, known = watched_.size();
-      else if (running && gpus_came) look_at_gpus(t, process_tree(root_));
-      if (running) timer_marks(t);
-      if (t >= next_commit) writer_->commit(), next_commit = t + kCommitEvery;
-      if (options_.tell && t >= next_tell) options_.tell(progress(t)), next_tell = t + 1;
-      if (running && (patient.told_to_leave() || can_be_read(o.until) || (options_.stop_after && t >= *options_.stop_after))) {
+      recording([&] { look(running); });
+      if (running && (patient.told_to_leave() || can_be_read(o.until) || (options_.stop_after && elapsed() >= *options_.stop_after))) {
         result.left_running = true;
         break;
       }
     }
     if (result.left_running && o.attach) {
       if (const std::optional<std::string> why = o.leave ? o.leave() : std::nullopt) result.remarks.push_back(*why);
-      find_processes(elapsed());
-      for (Watched& w : watched_) drain(w, false);  // its last words
+      recording([&] {
+        find_processes(elapsed());
+        for (Watched& w : watched_) drain(w, false);  // its last words
+      });
     }
     result.ending = patient.ending();
     if (main_pid() == root_) peak_ = std::max(peak_, result.ending.peak);  // what came and went between two looks
-    for (Watched& w : watched_) last_words(w);
-    finish(result);
+    recording([&] {
+      for (Watched& w : watched_) last_words(w), name_functions(w);
+    });
+    recording([&] { finish(result); });
+    result.incomplete = incomplete_;
     return result;
   }
 
@@ -191,8 +193,9 @@ class Collector {
     runfile::Meta meta = runfile::host_facts();
     meta["program"] = "millpond watch";
     std::string command;
-    for (const std::string& word : options_.start.command) command += (command.empty() ? "" : " ") + word;
-    meta["command"] = clean(options_.attach ? command_of(*options_.attach) : command);
+    for (const std::string& word : options_.start.command)
+      if (command.empty() || options_.arguments) command += (command.empty() ? "" : " ") + word;
+    meta["command"] = clean(options_.attach ? command_of(*options_.attach, options_.arguments) : command);
     meta["started"] = runfile::time_now();
     const FreeMemory free = memory_free_now();
     meta["limit.name"] = free.limited_by;
@@ -203,8 +206,9 @@ class Collector {
       try {
         writer_.emplace(options_.out.empty() ? free_name() : options_.out, meta, runfile::WriterOptions{.force = options_.force});
         return;
-      } catch (const Error&) {
-        if (!options_.out.empty() || tries == 3) throw;
+      } catch (const Error& e) {
+        // The program has not been started: the command line is to be changed, as with any other wrong option.
+        if (!options_.out.empty() || tries == 3) throw Error(Code::kUsage, e.text()).hint(e.hint());
       }
     }
   }
@@ -212,6 +216,35 @@ class Collector {
   static bool can_be_read(int fd) {
     pollfd source{fd, POLLIN, 0};
     return fd >= 0 && poll(&source, 1, 0) > 0;
+  }
+
+  /// The disk may be full: then nothing more is recorded, and the program goes on as before.
+  template <class Work>
+  void recording(Work work) {
+    if (!incomplete_.empty()) return;
+    try {
+      work();
+    } catch (const Error& e) {
+      incomplete_ = e.what();
+    }
+  }
+
+  void look(bool running) {
+    const double t = elapsed();
+    if (running) look_at_memory(t);
+    if (t >= next_scan_ || !running) {
+      const bool more = find_processes(t);
+      next_scan_ = t + (more ? 0 : t < 5 ? 0.1 : 0.5);  // where one came others may follow
+    }
+    for (Watched& w : watched_) drain(w, running);
+    if (running) retire_ended();
+    const bool gpus_came = take_gpus();
+    const bool joined = watched_.size() != known_;  // by fork, or a program of its own: no need to wait for the second
+    if (running && (t >= next_tree_ || joined)) look_at_tree(t), next_tree_ = elapsed() + (t < 10 ? kTreeEveryFirst : kTreeEvery), known_ = watched_.size();
+    else if (running && gpus_came) look_at_gpus(t, process_tree(root_));
+    if (running) timer_marks(t);
+    if (t >= next_commit_) writer_->commit(), next_commit_ = t + kCommitEvery;
+    if (options_.tell && t >= next_tell_) options_.tell(progress(t)), next_tell_ = t + 1;
   }
 
   // ---- from outside ----
@@ -236,21 +269,28 @@ class Collector {
                                 .swap = swap_,
                                 .heap_in_use = {},
                                 .heap_free = {},
-                                .explained = {}});
+                                .explained = {},
+                                .process = processes_seen_->row_of(main_pid())});
     if (++points_ > kMostPoints) points_ = writer_->thin_os_series(), point_every_ *= 2;
   }
 
   void look_at_tree(double t) {
-    const std::vector<Pid> tree = process_tree(root_);
+    const std::vector<TreeProcess> facts = process_tree_facts(root_);
+    std::vector<Pid> tree;
+    for (const TreeProcess& p : facts) tree.push_back(p.pid);
     processes_ = int(tree.size());
     const bool children = tree.size() > 1;
-    const TreeMemory m = tree_memory(tree, children && budget_allows(t));
+    const bool detailed = children && budget_allows(t) && t >= next_tree_detail_;
+    if (detailed) next_tree_detail_ = t + kTreeEvery;
+    const TreeMemory m = tree_memory(tree, detailed);
+    look_at_gpus(t, tree);
+    processes_seen_->look(t, facts, m, gpus_ ? gpus_->devices() : std::vector<Gpu>());
     if (children || had_children_) {
-      writer_->add(runfile::TreeRow{t, m.processes, m.rss, m.private_dirty, m.pss});
+      writer_->add(runfile::TreeRow{t, m.processes, m.rss, m.private_dirty, m.pss, processes_seen_->row_of(root_)});
       if (++tree_points_ > kMostPoints) tree_points_ = writer_->thin_tree_series();
     }
     had_children_ = had_children_ || children;
-    look_at_gpus(t, tree);
+    room_.look(held_in(room_.path()));
   }
 
   /// True once: when they can be asked.
@@ -271,7 +311,7 @@ class Collector {
       const runfile::GpuRow row{int64_t(i), clean(gpu.name), gpu.total, gpu.used_peak, gpu.by_tree_peak};
       if (std::optional<runfile::GpuRow>& last = gpu_rows_[i]; !last || last->used_peak != row.used_peak || last->by_tree_peak != row.by_tree_peak)
         writer_->put(row), last = row;
-      if (point) writer_->add(runfile::GpuPointRow{t, int64_t(i), gpu.used, gpu.by_tree}), ++gpu_points_;
+      if (point) writer_->add(runfile::GpuPointRow{t, int64_t(i), gpu.used, gpu.by_tree, processes_seen_->row_of(root_)}), ++gpu_points_;
     }
     if (gpu_points_ > kMostPoints) gpu_points_ = writer_->thin_gpu_series(), gpu_stride_ *= 2;
   }
@@ -312,36 +352,76 @@ class Collector {
   }
 
   // ---- from inside ----
-  void find_processes(double t) {
+  /// True when there was one that was not known.
+  bool find_processes(double t) {
+    struct Found {
+      SharedView view;
+      std::string path;
+      Shared header;
+    };
+    std::list<Found> found;
     std::error_code error;
-    for (const auto& entry : fs::directory_iterator(folder_.path(), error)) {
+    for (const auto& entry : fs::directory_iterator(room_.path(), error)) {
       const std::string path = entry.path().string();
-      if (!path.ends_with(".probe") || watched_.size() >= kMostProcesses) continue;
+      if (!path.ends_with(".probe")) continue;
       if (std::any_of(watched_.begin(), watched_.end(), [&](const Watched& w) { return w.path == path; })) continue;
-      std::optional<SharedView> view = SharedView::open(path);
-      if (!view) continue;
+      const bool ended = has_ended({std::atoi(entry.path().filename().c_str())});
+      const bool too_many = watched_.size() + found.size() >= kMostProcesses;
+      if (too_many) ++beyond_;
+      std::optional<SharedView> view = too_many ? std::nullopt : SharedView::open(path);
+      if (!view) {
+        if (ended) remove_file(path, 0);  // it never got ready, or there are too many
+        continue;
+      }
       const Shared h = view->header();
-      std::string name = process_name({h.pid});
-      const RowId process = writer_->add(runfile::Process{{}, h.pid, h.parent, clean(name), std::min(t, seconds_at(h.start_ns))});
-      Watched& added = watched_.emplace_back(std::move(*view), path, process, h);
+      found.push_back({std::move(*view), path, h});
+    }
+    found.sort([](const Found& a, const Found& b) { return a.header.start_ns < b.header.start_ns; });  // programs that follow each other in one process by exec
+    for (auto& [view, path, h] : found) {
+      const RowId process = processes_seen_->inside({h.pid}, {h.parent}, std::min(t, seconds_at(h.start_ns)));
+      Watched& added = watched_.emplace_back(std::move(view), path, process, h);
       for (Watched& w : watched_)
         if (w.pid == added.pid && w.process.value != process.value) (w.start_ns < added.start_ns ? w : added).replaced = true;
     }
+    return !found.empty();
+  }
+
+  /// What an ended process left is read and given back at once: many short ones would fill shared memory otherwise.
+  void retire_ended() {
+    for (Watched& w : watched_) {
+      if (!w.view || (!w.replaced && !has_ended(w.pid))) continue;
+      drain(w, false);
+      last_words(w);
+    }
+  }
+  void remove_file(const std::string& path, uint64_t from_pool) {
+    if (unlink(path.c_str()) == 0) room_.gave_back(from_pool);
   }
 
   void drain(Watched& w, bool running) {
+    if (!w.view) return;
     for (int i = 0; i < (running ? 2000 : 1000000); ++i) {
-      std::optional<RawRecord> r = w.view.next();
+      std::optional<RawRecord> r = w.view->next();
       if (!r) return;
       switch (r->kind) {
         case kRecordMark: take(w, r->mark, seconds_at(r->t_ns)); break;
-        case kRecordNote:
-          note_bytes_ += r->note.size();
-          if (note_bytes_ > kMostNoteBytes || !writer_->add(runfile::NoteRow{seconds_at(r->t_ns), w.process, clean(r->note)})) ++lost_notes_;
-          break;
+        case kRecordNote: take_note(w, r->note, seconds_at(r->t_ns)); break;
         case kRecordModule: w.symbols.add(r->module); break;
       }
     }
+  }
+
+  void take_note(Watched& w, const std::string& text, double t) {
+    note_bytes_ += text.size();
+    std::optional<ReadNote> note = note_bytes_ > kMostNoteBytes ? std::nullopt : read_note(clean(text), {.source = options_.source, .arguments = options_.arguments});
+    if (!note) {
+      ++lost_notes_;
+      return;
+    }
+    if (note->source) sources_->take(std::move(*note->source));
+    for (const ToldLine& told : note->lines)
+      if (users_file(told.file, options_.start.agent_folder)) sources_->want(told.file, told.function, told.line, false, Sources::Why::kTold);
+    if (!note->text.empty() && !writer_->add(runfile::NoteRow{t, w.process, note->text})) ++lost_notes_;
   }
 
   void take(Watched& w, const RawMark& m, double t) {
@@ -394,6 +474,8 @@ class Collector {
       const TreeMemory tree = tree_memory(process_tree(root_), true);
       row.private_dirty = tree.private_dirty, row.pss = tree.pss, row.processes = tree.processes;
     }
+    if (row.heap_in_use)
+      processes_seen_->in_use(w.process, *row.heap_in_use + row.heap_mapped.value_or(Bytes{}) + row.python_arenas.value_or(Bytes{}));
     const std::vector<runfile::SiteStateRow> alive = states(w, m.sites);
     k.marks.push_back({writer_->add(row, alive), alive.size()});
     k.states += alive.size();
@@ -442,9 +524,10 @@ class Collector {
   std::optional<RowId> site_of(Watched& w, uint32_t stack) {
     if (const auto at = w.sites.find(stack); at != w.sites.end()) return at->second;
     std::vector<runfile::FrameRow> frames;
-    for (const RawFrame& f : w.view.frames(stack)) {
+    for (const RawFrame& f : w.view->frames(stack)) {
       if (f.python) {
         frames.push_back({clean(f.file), clean(f.function), f.line, false, users_file(f.file, options_.start.agent_folder)});
+        if (frames.back().user) sources_->want(f.file, f.function, f.line, false, Sources::Why::kSampled);
         continue;
       }
       const NativeName n = w.symbols.place(f.address);
@@ -459,16 +542,16 @@ class Collector {
   /// A mark that the program did not make itself: what its table says now.
   RawMark mark_from_outside(Watched& w, Bytes rss) {
     RawMark m;
-    const Shared h = w.view.header();
+    const Shared h = w.view->header();
     std::copy(std::begin(h.units), std::end(h.units), m.units);
     m.rss = uint64_t(rss.value);
-    m.sites = w.view.live(now_ns());
+    m.sites = w.view->live(now_ns());
     return m;
   }
 
   void timer_marks(double t) {
     for (Watched& w : watched_) {
-      if (w.ended || w.replaced) continue;
+      if (w.ended || w.replaced || !w.view) continue;
       const bool peak = w.pid == main_pid() && rss_.value > w.peak.value + std::max<int64_t>(w.peak.value / 20, 8 << 20) && t > w.peak_t + 1;
       const bool timer = !w.marked && t >= w.next_timer;
       if (!peak && !timer) continue;
@@ -489,20 +572,31 @@ class Collector {
     }
   }
 
-  // The program has ended, or is left alone: what its table still says, and totals and names for its sites.
+  // The process has ended, or is left alone: what its table still says, and totals of its sites.
   void last_words(Watched& w) {
+    if (!w.view) return;
     const double t = elapsed();
     if (!w.ended && !w.replaced) keep(w, "end", "killed", 0, false, mark_from_outside(w, w.pid == main_pid() ? rss_ : Bytes{}), t);
     for (const auto& [kind, phase] : w.open_phases) writer_->end_phase(phase, t);
+    if (const uint64_t ended = w.view->header().ended_ns) processes_seen_->ended(w.process, seconds_at(ended));
+    w.open_phases.clear();
     for (const auto& [stack, site] : w.sites)
-      if (const std::optional<Stack> s = w.view.stack(stack); s && !(s->total_bytes >> 57) && !(s->freed_bytes >> 57) && !(s->total_blocks >> 57))
+      if (const std::optional<Stack> s = w.view->stack(stack); s && !(s->total_bytes >> 57) && !(s->freed_bytes >> 57) && !(s->total_blocks >> 57))
         writer_->set_totals(site, Bytes{int64_t(s->total_bytes)}, double(s->total_blocks), Bytes{int64_t(s->freed_bytes)});
+    w.last = w.view->header();
+    w.view.reset();
+    remove_file(w.path, w.last.pool_bytes);
+    w.path.clear();
+  }
+
+  void name_functions(Watched& w) {
     for (const auto& [place, row] : w.native) {
       const bool library = installed_module(place.first);
       if (library && !options_.start.native) continue;  // seconds for the large ones, and nobody's own line is in them
       const NativeName n = w.symbols.name(place.first, place.second);
       if (n.function.empty() && n.source.empty()) continue;
       const bool user = !n.source.empty() && !library && !n.source.starts_with("/usr/include/");
+      if (user) sources_->want(n.source, n.function, n.line, true, Sources::Why::kSampled);
       writer_->rename(row, {clean(n.source.empty() ? n.module : n.source), clean(n.function), n.line, true, user});
     }
   }
@@ -512,7 +606,7 @@ class Collector {
     Shared sum{};
     bool python = false, agent = false;
     for (const Watched& w : watched_) {
-      const Shared h = w.view.header();
+      const Shared& h = w.last;
       sum.probe_ns += h.probe_ns, sum.probe_bytes = std::max(sum.probe_bytes, h.probe_bytes), sum.samples += h.samples;
       sum.lost_live += h.lost_live, sum.lost_stacks += h.lost_stacks, sum.lost_codes += h.lost_codes, sum.lost_records += h.lost_records;
       python = python || h.python, agent = agent || h.agent;
@@ -522,6 +616,9 @@ class Collector {
     getrusage(RUSAGE_SELF, &self);
     const double collector = double(self.ru_utime.tv_sec + self.ru_stime.tv_sec) + double(self.ru_utime.tv_usec + self.ru_stime.tv_usec) * 1e-6;
     const auto put = [&](const char* key, const auto& value) { writer_->set_meta(key, format("{}", value)); };
+    processes_seen_->finish(t, !result.left_running);
+    if (processes_seen_->left_out()) put("processes.left_out", processes_seen_->left_out());
+    if (sources_->left_out()) put("sources.left_out", sources_->left_out());
     put("peak_rss", peak_.value);
     put("file_rss", files_.value);
     put("main_pid", main_pid().value);
@@ -537,8 +634,14 @@ class Collector {
     }
     if (python && !agent && !options_.start.agent_folder.empty())
       result.remarks.push_back("Python ran without our agent (started with -I, -E or -S?): no epochs and no holders, native facts only");
-    if (watched_.empty() && !options_.start.probe_library.empty() && !options_.attach)
+    if (const uint64_t refused = room_.refused(); refused > 0 && !options_.attach && !options_.start.probe_library.empty())
+      result.remarks.push_back(format("{} found no room in shared memory ({}): only resident memory was seen there",
+                                      watched_.empty() ? "the program" : format("{} of its processes", refused), fs::path(room_.path()).parent_path().string()));
+    else if (beyond_ > 0)
+      result.remarks.push_back(format("more than {} processes: the later ones were seen from outside only", kMostProcesses));
+    else if (watched_.empty() && !options_.start.probe_library.empty() && !options_.attach)
       result.remarks.push_back("nothing could be loaded into the program: only its resident memory was seen");
+    if (!result.remarks.empty() && (watched_.empty() || room_.refused() > 0)) put("blind", result.remarks.front());
     std::string remarks;
     for (const std::string& r : result.remarks) remarks += (remarks.empty() ? "" : "\n") + r;
     if (!remarks.empty()) put("remarks", remarks);
@@ -566,14 +669,16 @@ class Collector {
 
   Options options_;
   uint64_t start_ns_;
-  TemporaryFolder folder_{"watch"};
+  Room room_;
   std::optional<runfile::Writer> writer_;
+  std::optional<Processes> processes_seen_;
+  std::optional<Sources> sources_;
   Pid root_;
   std::list<Watched> watched_;
   Bytes rss_, peak_;
   std::optional<Bytes> swap_;
   Bytes files_;  // resident pages that have a file behind them
-  double next_point_ = 0, next_totals_ = 0, point_every_ = kTick, detail_seconds_ = 0, next_detail_ = 0;
+  double next_point_ = 0, next_totals_ = 0, point_every_ = kTick, detail_seconds_ = 0, next_detail_ = 0, next_tree_detail_ = 0;
   int64_t points_ = 0, tree_points_ = 0, gpu_points_ = 0;
   std::future<std::unique_ptr<Gpus>> opening_gpus_;
   std::unique_ptr<Gpus> gpus_;
@@ -583,6 +688,10 @@ class Collector {
   int processes_ = 1, lost_notes_ = 0;
   size_t note_bytes_ = 0;
   bool had_children_ = false;
+  double next_tree_ = 0, next_commit_ = kCommitEvery, next_tell_ = 0, next_scan_ = 0;
+  size_t known_ = 0;           // processes when the tree was last looked at
+  uint64_t beyond_ = 0;        // looks at files of processes that are too many
+  std::string incomplete_;     // why the run file could not be written any further
   std::string last_mark_, growth_kind_;
   std::map<std::string, std::vector<double>> growth_;
 };

@@ -2,7 +2,7 @@
 // whatever kills it, and the report is whole up to the last moment.
 //
 //   every 50 ms   resident memory of the program (statm); records out of its ring
-//   every second  the tree of its processes; at marks with children also Private_Dirty and PSS; totals of GPUs where there are any
+//   every second  (of the first ten four times) the tree of its processes, and what each of them holds; at marks with children also Private_Dirty and PSS; totals of GPUs where there are any
 //   a timer mark  four times a second while the program itself marks nothing: what is alive, read from the probe's table
 //
 // Bounds of the file (design): at most 512 marks of a kind (then every second one goes), 300 sites a mark and 200,000 in all, 4,000 points of resident memory, and of GPUs.
@@ -37,6 +37,8 @@ struct Options {
   std::string out;                   // the run file; empty: a name of its own in this folder, never one that exists
   bool force = false;
   std::optional<Bytes> limit;
+  bool arguments = true;             // command lines are stored; otherwise the names of programs alone
+  bool source = true;                // the user's functions that are seen are stored (watch/sources.h)
   std::optional<double> stop_after;  // seconds; the program goes on
   std::function<void(const Progress&)> tell;  // about once a second; may be empty
   std::function<void(const std::string& path)> opened;  // the run file is there; may be empty
@@ -47,6 +49,7 @@ struct Result {
   Ending ending;
   bool left_running = false;
   std::vector<std::string> remarks;  // what could not be seen, and why
+  std::string incomplete;            // why the run file ends before the program did (a full disk); empty: it does not
 };
 
 Result watch(const Options& options);

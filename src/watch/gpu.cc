@@ -142,6 +142,7 @@ void Gpus::look(const std::vector<Pid>& tree, bool (*hidden)(const std::vector<P
     gpu.used = Bytes{int64_t(memory.used)};
     gpu.used_peak = std::max(gpu.used_peak, gpu.used);
     gpu.by_tree.reset();
+    gpu.by_process.clear();
     const std::optional<size_t> n = library_->ask_processes(device);
     if (!n) continue;
     gpu.by_tree = Bytes{};
@@ -150,7 +151,7 @@ void Gpus::look(const std::vector<Pid>& tree, bool (*hidden)(const std::vector<P
       if (std::ranges::find(tree, int(p.pid), &Pid::value) == tree.end()) continue;
       named_ = true;
       if (p.used == kNotAvailable || !plausible(p.used)) gpu.by_tree.reset();
-      else if (gpu.by_tree) *gpu.by_tree += Bytes{int64_t(p.used)};
+      else if (gpu.by_tree) *gpu.by_tree += Bytes{int64_t(p.used)}, gpu.by_process.emplace_back(Pid{int(p.pid)}, Bytes{int64_t(p.used)});
       if (!gpu.by_tree) break;
     }
   }

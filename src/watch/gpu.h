@@ -22,6 +22,7 @@ struct Gpu {
   bool answered = false;  // false: the last look got no answer, the numbers are those of an earlier one
   Bytes total, used, used_peak;
   std::optional<Bytes> by_tree, by_tree_peak;  // of the watched processes; absent: the driver does not tell
+  std::vector<std::pair<Pid, Bytes>> by_process{};  // of by_tree, each that the driver tells of
 };
 
 /// True where processes of the tree may use a GPU under numbers that we do not know: in a container NVML may name them as the host does, or not at all.

@@ -1,11 +1,9 @@
 #include "watch/patient.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -15,42 +13,55 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <utility>
 
 #include "base/format.h"
 #include "millpond/error.h"
+#include "watch/binary.h"
 
 extern char** environ;
 
 namespace millpond::watch {
 namespace {
 
-constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
 
 bool executable(const std::string& path) {
   struct stat facts {};
   return stat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode) && access(path.c_str(), X_OK) == 0;
 }
 
-// A program without PT_INTERP has no dynamic linker, and so nobody who would load us.
-bool is_static(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  Elf64_Ehdr head{};
-  if (!file.read(reinterpret_cast<char*>(&head), sizeof head) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0) return false;  // a script
-  if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_phentsize != sizeof(Elf64_Phdr)) return true;
-  for (int i = 0; i < head.e_phnum && i < 256; ++i) {
-    Elf64_Phdr segment{};
-    file.seekg(std::streamoff(head.e_phoff) + i * std::streamoff(sizeof segment));
-    if (!file.read(reinterpret_cast<char*>(&segment), sizeof segment)) return true;
-    if (segment.p_type == PT_INTERP) return false;
-  }
-  return true;
-}
-
 std::string in_front(const std::string& what, const char* variable, char between) {
   const char* old = std::getenv(variable);
   return old && *old ? what + between + old : what;
+}
+
+// The path, or a link to it in the run's own folder where the path holds a character that ends a name in the variable it is meant for.
+std::string without(const char* ends, const std::string& path, const std::string& folder) {
+  if (path.find_first_of(ends) == path.npos) return path;
+  const std::string link = folder + path.substr(path.rfind('/'));
+  if (symlink(path.c_str(), link.c_str()) != 0 && errno != EEXIST)
+    throw Error(Code::kFile, format("watch: {} cannot be loaded through {}: {}", path, link, strerror(errno))).hint("install Millpond in a folder without space and colon in its path");
+  return link;
+}
+
+// Not posix_spawn: the C library leaves two signals of its own ignored in what it starts so. 0, or what was wrong.
+int start_child(const char* path, char* const* arguments, char* const* environment, const sigset_t& mask, pid_t& pid) {
+  int report[2];
+  if (pipe2(report, O_CLOEXEC) != 0) return errno;
+  pid = fork();
+  if (pid == 0) {
+    sigprocmask(SIG_SETMASK, &mask, nullptr);
+    execve(path, arguments, environment);
+    const int error = errno;
+    (void)!::write(report[1], &error, sizeof error);
+    _exit(127);
+  }
+  int error = pid < 0 ? errno : 0;
+  close(report[1]);
+  if (pid > 0 && ::read(report[0], &error, sizeof error) == sizeof error) waitpid(pid, nullptr, 0);
+  close(report[0]);
+  return error;
 }
 
 }  // namespace
@@ -78,23 +89,30 @@ Program find_program(const std::string& name) {
     throw Error(Code::kUsage, format("watch: {} is not executable", p.path))
         .hint(python ? format("say `millpond watch -- python {}`", p.path) : "chmod +x, or name its interpreter");
   }
+  const Binary binary = read_binary(p.path);
   if (facts.st_mode & (S_ISUID | S_ISGID) && facts.st_uid != geteuid())
     p.blind = format("{} is setuid: the system loads nothing into it, so only its resident memory is seen", p.path);
-  else if (is_static(p.path))
+  else if (binary.is_static)
     p.blind = format("{} is linked statically: nothing can be loaded into it, so only its resident memory is seen", p.path);
+  else if (!binary.sanitizer.empty())
+    p.blind = format("{} is built with the {}, which allows nobody before it: nothing is loaded into it, so only its resident memory is seen", p.path, binary.sanitizer);
   return p;
 }
 
 Patient Patient::start(const Start& s, const Program& program) {
   std::vector<std::pair<std::string, std::string>> added = s.more;
   if (!s.probe_library.empty()) {
-    added.emplace_back("LD_PRELOAD", in_front(s.probe_library, "LD_PRELOAD", ' '));
+    added.emplace_back("LD_PRELOAD", in_front(without(" :", s.probe_library, s.folder), "LD_PRELOAD", ' '));
     added.emplace_back("MILLPOND_WATCH", s.folder);
     added.emplace_back("MILLPOND_PROBES", s.probes ? "1" : "0");
     added.emplace_back("MILLPOND_NATIVE", s.native ? "1" : "0");
     added.emplace_back("MILLPOND_FOLLOW", s.follow ? "1" : "0");
   }
-  if (!s.agent_folder.empty()) added.emplace_back("PYTHONPATH", in_front(s.agent_folder, "PYTHONPATH", ':'));
+  if (!s.agent_folder.empty()) {
+    const std::string agent = without(":", s.agent_folder, s.folder);
+    added.emplace_back("PYTHONPATH", in_front(agent, "PYTHONPATH", ':'));
+    added.emplace_back("MILLPOND_AGENT", agent);
+  }
   std::vector<std::string> texts;
   for (char** e = environ; *e; ++e) {
     const std::string_view old = *e;
@@ -116,13 +134,9 @@ Patient Patient::start(const Start& s, const Program& program) {
   for (int signal : kPassedOn) sigaddset(&ours, signal);
   sigprocmask(SIG_BLOCK, &ours, &p.before_);
   p.signals_ = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
-  posix_spawnattr_t how;
-  posix_spawnattr_init(&how);
-  posix_spawnattr_setsigmask(&how, &p.before_);
-  posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK);
   pid_t pid = 0;
-  const int error = posix_spawn(&pid, program.path.c_str(), nullptr, &how, arguments.data(), environment.data());
-  posix_spawnattr_destroy(&how);
+  const int error = start_child(program.path.c_str(), arguments.data(), environment.data(), p.before_, pid);
+  if (!error) p.witness_ = Witness(ours);
   if (error)
     throw Error(Code::kUsage, format("watch: {} cannot be started: {}", program.path, strerror(error)))
         .hint(error == ENOEXEC ? "a script needs a first line such as #!/usr/bin/env python3, or its interpreter named" : "check that it runs without us");
@@ -148,7 +162,16 @@ Patient Patient::attach(Pid pid) {
 }
 
 Patient::Patient(Patient&& o) noexcept
-    : pid_(o.pid_), pidfd_(std::exchange(o.pidfd_, -1)), signals_(std::exchange(o.signals_, -1)), before_(o.before_), child_(o.child_), ended_(o.ended_), told_to_leave_(o.told_to_leave_), ending_(o.ending_) {}
+    : pid_(o.pid_),
+      pidfd_(std::exchange(o.pidfd_, -1)),
+      signals_(std::exchange(o.signals_, -1)),
+      witness_(std::move(o.witness_)),
+      before_(o.before_),
+      child_(o.child_),
+      ended_(o.ended_),
+      told_to_leave_(o.told_to_leave_),
+      stopping_(o.stopping_),
+      ending_(o.ending_) {}
 Patient::~Patient() {
   if (pidfd_ >= 0) close(pidfd_);
   if (signals_ < 0) return;
@@ -166,13 +189,24 @@ bool Patient::wait(double seconds, int also) {
       told_to_leave_ = true;
       continue;
     }
+    const int signal = int(info.ssi_signo);
+    if (signal == SIGTSTP) stopping_ = true;
+    if (signal == SIGCONT) stopping_ = false;
     // What the terminal sends goes to its whole group: the program has it already.
-    if (info.ssi_code != SI_KERNEL) kill(pid_.value, int(info.ssi_signo));
+    const bool has_it = info.ssi_code == SI_KERNEL || witness_.saw(signal);
+    if (!has_it) kill(pid_.value, signal);
   }
   if (!child_) return ended_ = kill(pid_.value, 0) != 0 || (pidfd_ >= 0 && sources[0].revents & POLLIN);  // also when nobody has waited for it yet
   int status = 0;
   rusage used{}, own{};
-  if (wait4(pid_.value, &status, WNOHANG, &used) != pid_.value) return false;
+  if (wait4(pid_.value, &status, WNOHANG | (stopping_ ? WUNTRACED : 0), &used) != pid_.value) return false;
+  if (WIFSTOPPED(status)) {
+    // A shell waits for us and not for the program: it goes on when we stop too, and wakes both. Only after a stop that came to us: one
+    // who stops the program alone will wake it alone.
+    stopping_ = false;
+    kill(getpid(), SIGSTOP);
+    return false;
+  }
   ended_ = true;
   // Before its exec the child had our pages: what does not exceed our own peak says nothing.
   getrusage(RUSAGE_SELF, &own);

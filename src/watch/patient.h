@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/process.h"
+#include "watch/witness.h"
 
 namespace millpond::watch {
 
@@ -57,8 +58,10 @@ class Patient {
   Patient() = default;
   Pid pid_;
   int pidfd_ = -1, signals_ = -1;
+  Witness witness_;
   sigset_t before_{};  // signals that were blocked before us
   bool child_ = true, ended_ = false, told_to_leave_ = false;
+  bool stopping_ = false;  // somebody asked the job to stop
   Ending ending_;
 };
 

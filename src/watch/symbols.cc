@@ -48,8 +48,16 @@ std::string demangled(const char* name) {
   f(dwfl_module_getsrc) f(dwfl_lineinfo) f(dwfl_standard_find_debuginfo) f(dwfl_module_addrdie) f(dwarf_getscopes) f(dwarf_tag) f(dwarf_attr) \
   f(dwarf_formudata) f(dwarf_getsrcfiles) f(dwarf_filesrc)
 
+#ifdef MILLPOND_CARRIES_LIBDW
+#define MP_FIND(name) name = &::name;
+static void* open_libdw() { return dlopen(nullptr, RTLD_NOW); }  // ourselves: it is in the program
+#else
+#define MP_FIND(name) name = reinterpret_cast<decltype(name)>(dlsym(library, #name));
+static void* open_libdw() { return dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL); }
+#endif
+
 struct Symbols::Dw {
-  void* library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
+  void* library = open_libdw();
 #define MP_DECLARE(name) decltype(&::name) name = nullptr;
   MP_DW(MP_DECLARE)
 #undef MP_DECLARE
@@ -58,7 +66,6 @@ struct Symbols::Dw {
 
   Dw() {
     if (!library) return;
-#define MP_FIND(name) name = reinterpret_cast<decltype(name)>(dlsym(library, #name));
     MP_DW(MP_FIND)
 #undef MP_FIND
     callbacks.find_debuginfo = dwfl_standard_find_debuginfo;

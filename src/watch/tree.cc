@@ -12,41 +12,71 @@
 namespace millpond::watch {
 namespace {
 
-// From /proc/<pid>/stat: the name may hold anything, so the fields are counted from its last ')'.
-std::optional<int> parent_of(int pid, std::string* name = nullptr) {
-  FILE* file = std::fopen(format("/proc/{}/stat", pid).c_str(), "re");
+std::string content(const std::string& path, size_t most) {
+  FILE* file = std::fopen(path.c_str(), "re");
   if (!file) return {};
-  char line[1024];
-  const size_t got = std::fread(line, 1, sizeof line - 1, file);
+  std::string text(most, '\0');
+  text.resize(std::fread(text.data(), 1, most, file));
   std::fclose(file);
-  line[got] = 0;
-  const char *open = std::strchr(line, '('), *close = std::strrchr(line, ')');
-  if (!open || !close || close < open || std::strlen(close) < 5) return {};
-  if (name) name->assign(open + 1, close);
-  return std::atoi(close + 4);
+  return text;
 }
 
 }  // namespace
 
-std::string process_name(Pid pid) {
-  std::string name;
-  parent_of(pid.value, &name);
-  return name;
+// From /proc/<pid>/stat: the name may hold anything, so the fields are counted from its last ')'.
+std::optional<TreeProcess> process_facts(Pid pid) {
+  const std::string line = content(format("/proc/{}/stat", pid.value), 1023);
+  const size_t open = line.find('('), close = line.rfind(')');
+  if (open == line.npos || close == line.npos || close < open || line.size() < close + 5) return {};
+  const char state = line[close + 2];
+  TreeProcess p{pid, {std::atoi(line.c_str() + close + 4)}, 0, state == 'Z' || state == 'X', line.substr(open + 1, close - open - 1)};
+  constexpr int kBorn = 22, kState = 3;  // numbers of fields, as proc(5) counts them
+  size_t at = close + 2;
+  for (int field = kState; field < kBorn && at != line.npos; ++field) at = line.find(' ', at + 1);
+  if (at != line.npos) p.born = std::strtoull(line.c_str() + at, nullptr, 10);
+  return p;
 }
 
-std::vector<Pid> process_tree(Pid root) {
-  std::multimap<int, int> children;
+bool has_ended(Pid pid) {
+  const std::optional<TreeProcess> p = process_facts(pid);
+  return !p || p->zombie;
+}
+
+std::string process_name(Pid pid) {
+  const std::optional<TreeProcess> p = process_facts(pid);
+  return p ? p->name : std::string();
+}
+
+std::string command_line(Pid pid) {
+  std::string text = content(format("/proc/{}/cmdline", pid.value), 400);
+  while (!text.empty() && text.back() == '\0') text.pop_back();
+  for (char& c : text)
+    if (c == '\0' || c == '\n') c = ' ';
+  return text;
+}
+
+std::vector<TreeProcess> process_tree_facts(Pid root) {
+  std::multimap<int, TreeProcess> children;
+  std::vector<TreeProcess> tree{{root, {}, 0, false, {}}};
   if (DIR* folder = opendir("/proc")) {
     while (const dirent* entry = readdir(folder)) {
       const int pid = std::atoi(entry->d_name);
       if (pid <= 0) continue;
-      if (const std::optional<int> parent = parent_of(pid)) children.emplace(*parent, pid);
+      std::optional<TreeProcess> p = process_facts({pid});
+      if (!p) continue;
+      if (pid == root.value) tree[0] = *p;
+      children.emplace(p->parent.value, std::move(*p));
     }
     closedir(folder);
   }
-  std::vector<Pid> tree{root};
   for (size_t i = 0; i < tree.size(); ++i)
-    for (auto [at, end] = children.equal_range(tree[i].value); at != end; ++at) tree.push_back({at->second});
+    for (auto [at, end] = children.equal_range(tree[i].pid.value); at != end; ++at) tree.push_back(at->second);
+  return tree;
+}
+
+std::vector<Pid> process_tree(Pid root) {
+  std::vector<Pid> tree;
+  for (const TreeProcess& p : process_tree_facts(root)) tree.push_back(p.pid);
   return tree;
 }
 
@@ -63,9 +93,14 @@ TreeMemory memory_of(const std::vector<Pid>& tree, bool detailed) {
       if (t->private_dirty) dirty = dirty + *t->private_dirty;
       if (t->pss) pss = pss + *t->pss;
       whole = whole && t->private_dirty && t->pss;
-    } else if (const std::optional<Bytes> r = resident(pid); r && r->value > 0) {
+      sum.each.push_back({pid, t->resident, t->shared, t->private_dirty});
+    } else {
+      // The short file alone: smaps_rollup would walk the page tables.
+      const MemoryTotals t = parse_totals(content(format("/proc/{}/status", pid.value), 4096), "");
+      if (t.resident.value == 0) continue;
       ++sum.processes;
-      sum.rss = sum.rss + *r;
+      sum.rss = sum.rss + t.resident;
+      sum.each.push_back({pid, t.resident, t.shared, {}});
     }
   }
   if (whole && sum.processes) sum.private_dirty = dirty, sum.pss = pss;

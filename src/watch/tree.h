@@ -1,5 +1,6 @@
 // tree: a process and all below it, as /proc tells. Costs about 20 us for each process of the machine.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -7,18 +8,38 @@
 
 namespace millpond::watch {
 
+/// A process as the system tells of it.
+struct TreeProcess {
+  Pid pid, parent;
+  uint64_t born = 0;    // in ticks since the system began: tells it from a later process with the same pid
+  bool zombie = false;  // it has ended, and nobody has asked for its exit code yet
+  std::string name;     // "python3"
+};
+std::optional<TreeProcess> process_facts(Pid pid);  // nothing: it is gone
+
 /// The process itself first. A process that ends meanwhile is left out.
+std::vector<TreeProcess> process_tree_facts(Pid root);
 std::vector<Pid> process_tree(Pid root);
 
+struct ProcessMemory {
+  Pid pid;
+  Bytes resident, shared;  // shared: of resident, in shared memory (RssShmem)
+  std::optional<Bytes> private_dirty;
+};
 /// Sums over a tree. Resident memory counts shared pages once for each process; the other two do not.
 struct TreeMemory {
   int processes = 0;
   Bytes rss;
   std::optional<Bytes> private_dirty, pss;
+  std::vector<ProcessMemory> each;
 };
 /// `detailed` asks for private_dirty and pss, which cost some ms for each GiB.
 TreeMemory memory_of(const std::vector<Pid>& tree, bool detailed);
 
+/// Whether there is no such process any more, or only what its parent has not waited for.
+bool has_ended(Pid pid);
+
 std::string process_name(Pid pid);  // "python3"; empty when it is gone
+std::string command_line(Pid pid);  // "python3 train.py", at most 400 characters of it; empty when it is gone
 
 }  // namespace millpond::watch

@@ -1,8 +1,13 @@
 """What grows is found with its holder and the line that adds to it; what does not grow is not told."""
 
+import json
+import os
+import subprocess
+import sys
+import tempfile
 import unittest
 
-from support import line_of, main_at_once, run
+from support import INJECT, line_of, main_at_once, run
 
 HEAD = """
 import functools, io, os, sys, threading, time
@@ -49,6 +54,15 @@ class Holders(unittest.TestCase):
         self.assertEqual([row for row in result.containers().values() if row["bytes_per_period"] >= least], [])
         self.assertTrue(result.notes("probe"))
         return result
+
+    def test_keys_of_dictionaries_are_data_unless_they_stand_in_the_source(self):
+        result = run("import time\nkept = {'wombats': []}\nfor i in range(12):\n    for k in range(3):\n        kept.setdefault('customer%d@example.com' % k, []).append(bytearray(300000))\n"
+                     "    kept['wombats'].append(bytearray(300000))\n    time.sleep(0.06)\n    print('epoch', i)\n")
+        said = repr(result.said)
+        self.assertNotIn("@example.com", said.replace("customer%d@example.com", ""))
+        self.assertIn("kept[...]", result.containers())
+        result = run("import time\nkept = {'wombats': []}\nfor i in range(12):\n    kept['wombats'].append(bytearray(300000))\n    time.sleep(0.06)\n    print('epoch', i)\n")
+        self.assertIn("kept['wombats']", result.containers())
 
     def test_a_list_of_an_object(self):
         text = program("class Runner:\n    def __init__(self):\n        self.saved = []\n    def step(self):\n        self.saved.append(blob())\n",
@@ -249,12 +263,101 @@ class Holders(unittest.TestCase):
         self.assertEqual((result.out.count("late"), result.err), (run(text, agent=False).out.count("late"), ""))
 
     def test_cycles_are_collected_by_the_probe(self):
-        text = program("import gc\ngc.disable()\nclass Loop:\n    def __init__(self):\n        self.me = self\n        self.data = blob(200)\n", "pass",
+        text = program("import gc\ngc.set_threshold(1000000)\nclass Loop:\n    def __init__(self):\n        self.me = self\n        self.data = blob(200)\n", "pass",
                        "for _ in range(10): Loop()")
         result = run(text)
         probe = result.notes("probe")[0]
         self.assertGreater(probe["collected"], 20)
         self.assertGreater(probe["rss"] - probe["after_trim"], 2_000_000)
+
+    def test_cycles_are_counted_and_left_where_the_program_turned_gc_off(self):
+        text = program("import gc\ngc.disable()\nclass Loop:\n    def __init__(self):\n        self.me = self\n        self.data = blob(200)\n", "pass",
+                       "for _ in range(10): Loop()")
+        result = run(text + "print('left', gc.collect() > 100)\n")
+        probe = result.notes("probe")[0]
+        self.assertEqual(probe["collected"], 0)
+        self.assertGreater(probe["garbage"], 20)
+        self.assertGreater(probe["garbage_bytes"], 2_000_000)
+        self.assertIn("left True", result.out)
+
+
+class Statements(unittest.TestCase):
+    """What a fix has to know of the statement that adds, and of what it keeps."""
+
+    def row(self, text, holder, **more):
+        result = run(text, **more)
+        self.assertEqual(result.err, "")
+        found = result.containers()
+        self.assertIn(holder, found)
+        return found[holder]
+
+    def parts(self, row):
+        """(how, target, value) as they stand in the statement."""
+        statement = row["statement"]
+        self.assertIsNotNone(statement, row)
+        text = statement["text"].encode()
+        return (statement["how"], *(text[slice(*statement[key])].decode() for key in ("target", "value")))
+
+    def test_an_append_of_an_attribute(self):
+        text = program("class Runner:\n    def __init__(self):\n        self.saved = []\n    def step(self, é):\n        self.saved.append(blob())  # é\n",
+                       "runner = Runner()", "runner.step(1)")
+        row = self.row(text, "Runner.saved")
+        self.assertEqual(self.parts(row), ("append", "self.saved", "blob()"))
+        self.assertEqual((row["of"], row["items"]), ("builtins.list", {"family": "object"}))
+        self.assertTrue(row["statement"]["alone"])
+        self.assertEqual(row["statement"]["text"], "        self.saved.append(blob())  # é")
+        self.assertEqual(row["statement"]["digest"].partition(":")[0], str(len(text.encode())))
+
+    def test_one_of_several_on_a_line(self):
+        row = self.row(program("", "kept = []", "if epoch >= 0: x = blob(); kept.append((epoch, x)); del x"), "kept")
+        self.assertEqual(self.parts(row), ("append", "kept", "(epoch, x)"))
+        self.assertFalse(row["statement"]["alone"])
+        self.assertEqual(row["items"]["parts"], [{"family": "number"}, {"family": "object"}])
+        self.assertEqual(len(row["statement"]["parts"]), 2)
+
+    def test_an_item_and_a_list_in_a_dictionary(self):
+        self.assertEqual(self.parts(self.row(program("", "known = {}", "known[epoch] = blob()"), "known")), ("item", "known", "blob()"))
+        row = self.row(program("", "lookup = defaultdict(list)", "lookup[epoch % 3].append(blob())", rounds=26), "lookup[...]")
+        self.assertEqual(self.parts(row), ("append", "lookup[epoch % 3]", "blob()"))
+
+    def test_what_adds_to_something_around_the_container_is_no_statement_of_it(self):
+        row = self.row(program("import queue\n", "results = queue.Queue()", "results.put(blob())"), "Queue.queue")
+        self.assertIsNone(row["statement"])
+        self.assertEqual(row["held_in"], "queue.Queue")
+
+    def test_a_target_that_cannot_be_written_twice_is_left_alone(self):
+        row = self.row(program("box = []\ndef kept():\n    return box\n", "pass", "kept().append(blob())"), "box")
+        self.assertIsNone(row["statement"])
+
+    def test_the_decorator_of_a_cache_whatever_its_name(self):
+        for head, decorator, name in (("", "@functools.lru_cache(maxsize=None)", "functools.lru_cache"), ("import functools as f\n", "@f.lru_cache(None)", "f.lru_cache"),
+                                      ("from functools import lru_cache as remembered\n", "@remembered(maxsize=None)", "remembered")):
+            row = self.row(program(head + decorator + "\ndef load(i):\n    return blob()\n", "pass", "load(epoch)"), "load")
+            statement = row["statement"]
+            self.assertEqual((statement["how"], statement["name"], statement["text"]), ("decorator", name, decorator))
+
+    def test_a_class_that_is_called_list_is_not_taken_for_one(self):
+        row = self.row(program("class List(list):\n    pass\nList.__name__ = 'list'\n", "kept = List()", "kept.append(blob())"), "kept")
+        self.assertEqual((row["type"], row["of"]), ("list", "__main__.List"))
+
+    def test_errors_are_known_by_their_type(self):
+        text = program("def fail():\n    big = blob()\n    raise KeyError(1)\n", "kept = []", "try: fail()\n        except KeyError as e: kept.append(e)")
+        row = self.row(text, "kept")
+        self.assertEqual(row["items"], {"family": "exception", "traceback": True})
+
+    def test_a_program_given_with_c_has_its_lines(self):
+        with tempfile.TemporaryDirectory() as folder:
+            log = folder + "/agent.jsonl"
+            text = "k = []\nfor epoch in range(9):\n    k.append(bytearray(200_000))\n    print('epoch', epoch)\n"
+            for options in (["-c", text], ["-Wignore", "-Bc" + text], ["-X", "utf8", "-c", text]):
+                env = dict(os.environ, PYTHONPATH=INJECT, MILLPOND_AGENT_LOG=log)
+                subprocess.run([sys.executable, *options], env=env, stdout=subprocess.DEVNULL, check=True)
+                with open(log) as file:
+                    said = [json.loads(line) for line in file]
+                os.remove(log)
+                row = [note for note in said if note.get("note") == "holders"][-1]["containers"][0]
+                self.assertEqual((row["file"], row["line"], row["text"]), ("<string>", 3, "k.append(bytearray(200_000))"))
+                self.assertIsNone(row["statement"])  # there is no file to change
 
 
 if __name__ == "__main__":

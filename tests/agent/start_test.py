@@ -54,7 +54,7 @@ class Start(unittest.TestCase):
         self.assertEqual(watched.out, alone.out)
         self.assertEqual(watched.err.replace(watched.folder, ""), alone.err.replace(alone.folder, ""))
         self.assertEqual(watched.code, 1)
-        self.assertIn("ZeroDivisionError", watched.notes("end")[0]["exception"])
+        self.assertEqual(watched.notes("end")[0]["exception"], "ZeroDivisionError")
 
     def test_print_keeps_its_meaning(self):
         program = """

@@ -12,7 +12,7 @@ from program import PROGRAM, SANITIZED, keras_json, layer, millpond, millpond_js
 
 SOURCE = os.environ.get("MILLPOND_SOURCE_DIR", ".")
 BUILTINS = {"tiny": 49, "mlp_small": 6529, "mlp_large": 234497, "mlp_784": 669706, "cnn_224": 3943626, "resnet50": 25636712, "gpt2": 123849984}
-COMMANDS = ("train", "plan", "evaluate", "predict", "watch", "check", "bisect", "report", "completion")
+COMMANDS = ("train", "plan", "evaluate", "predict", "watch", "check", "bisect", "report", "fix", "completion")
 
 
 class Help(unittest.TestCase):

@@ -232,10 +232,19 @@ void* churn(void*) {
   }
   return nullptr;
 }
+void* snap(void*) {
+  for (int i = 0; !stop; ++i) {
+    mark("timer", "snap", i, kMarkPeriod | kMarkSnapshot);
+    usleep(200);
+  }
+  return nullptr;
+}
+// Children come while other threads allocate and take snapshots, and have a child of their own.
 void forks(const char*) {
   void* mine = malloc(5 * kMiB);
-  pthread_t thread[2];
-  for (pthread_t& t : thread) pthread_create(&t, nullptr, churn, nullptr);
+  mark("timer", "first", 0, kMarkPeriod | kMarkSnapshot);
+  pthread_t thread[3];
+  for (pthread_t& t : thread) pthread_create(&t, nullptr, &t == thread ? snap : churn, nullptr);
   int good = 0;
   for (int i = 0; i < 100; ++i) {
     const pid_t child = fork();
@@ -243,6 +252,18 @@ void forks(const char*) {
       void* p = malloc(2 * kMiB + size_t(i));
       keep = p;
       free(mine);  // the parent's; the child's file knows nothing of it
+      mark("timer", "child", i, kMarkPeriod | kMarkSnapshot);
+      if (i % 4 == 0) {
+        const pid_t grandchild = fork();
+        if (grandchild == 0) {
+          free(p);
+          keep = malloc(kMiB);
+          _exit(0);
+        }
+        int end = 1;
+        waitpid(grandchild, &end, 0);
+        if (end != 0) _exit(1);
+      }
       exit(0);
     }
     int status = 1;

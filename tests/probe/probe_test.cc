@@ -182,7 +182,7 @@ TEST_CASE("probe: a hundred children of a busy parent each have a file of their 
   CHECK(patient.said == "good 100 mine 1");
   CHECK(patient.end() == 0);
   const auto files = folder.files();
-  CHECK(files.size() == 101);
+  CHECK(files.size() == 101 + 25);
   int whole = 0;
   for (const auto& name : files) {
     const ProbeFile file(folder.path + "/" + name);
@@ -199,6 +199,35 @@ TEST_CASE("probe: with MILLPOND_FOLLOW=0 children are left alone") {
   Patient patient(folder, {"forks"}, {{"MILLPOND_FOLLOW", "0"}});
   CHECK(patient.said == "good 100 mine 1");
   CHECK(folder.files().size() == 1);
+}
+
+TEST_CASE("probe: a process that finds no room, or no folder any more, lives on without a file") {
+  const Folder folder;
+  {
+    Room room{};
+    room.limit = 3 * uint64_t{kPromised};  // the patient and two children
+    const int fd = open((folder.path + "/room").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    REQUIRE(ftruncate(fd, 4096) == 0);
+    REQUIRE(write(fd, &room, sizeof room) == sizeof room);
+    close(fd);
+  }
+  Patient patient(folder, {"forks"});
+  CHECK(patient.said == "good 100 mine 1");
+  Room room{};
+  const int fd = open((folder.path + "/room").c_str(), O_RDONLY | O_CLOEXEC);
+  REQUIRE(pread(fd, &room, sizeof room, 0) == sizeof room);
+  close(fd);
+  CHECK(room.taken == 3 * uint64_t{kPromised});
+  CHECK(room.refused >= 98);
+  CHECK(folder.files().size() == 4);  // three, and the room
+}
+
+TEST_CASE("probe: what a short process takes of shared memory is a few pages, and it never takes more than it may") {
+  const Folder folder;
+  Patient patient(folder, {"nothing"});
+  struct stat facts {};
+  REQUIRE(stat(patient.file(folder).c_str(), &facts) == 0);
+  CHECK(facts.st_blocks * 512 < 256 << 10);
 }
 
 TEST_CASE("probe: spawned programs are watched, and exec begins another file") {

@@ -55,6 +55,7 @@ inline void read_all(const Reader& r) {
   r.meta(), r.accounts(), r.phases(), r.series(), r.os_series();
   for (const Program& p : r.programs()) r.plan_buffers(p.id), r.plan_calls(p.id);
   r.processes(), r.frames(), r.sites(), r.marks(), r.site_states(), r.tree_series(), r.notes(), r.gpus(), r.gpu_series();
+  r.process_series(), r.sources();
 }
 
 /// What a doctor adds: a process, two sites that share a frame, three marks of which one is forgotten.
@@ -90,6 +91,16 @@ inline void watched(Writer& w) {
   w.add(GpuPointRow{1.5, 0, 30_MiB, 12_MiB});
   w.add(GpuPointRow{1.5, 1, 5_MiB, std::nullopt});
   w.add(NoteRow{1.75, process, R"({"note": "start"})"});
+  Process worker{{}, 4712, 4711, "python3", 0.5, {}, "python3 train.py --fold 2", Seen::kOutside};
+  worker.id = w.add(worker);
+  worker.end = 3.5;
+  w.put(worker);
+  w.add(ProcessPointRow{1.5, process, kHost, 20_MiB, 12_MiB, 9_MiB});
+  w.add(ProcessPointRow{1.5, process, kShared, 4_MiB, {}, {}});
+  w.add(ProcessPointRow{1.5, worker.id, kHost, 15_MiB, {}, {}});
+  w.add(ProcessPointRow{1.5, worker.id, gpu_space(0), 8_MiB, {}, {}});
+  w.add(ProcessPointRow{1.5, {}, kHost, 2_MiB, {}, {}});
+  w.add(SourceRow{"train.py", "keep", 11, "def keep(x):\n    kept.append(x)\n"});
 }
 
 inline void epoch(Writer& w, RowId fit, int64_t index, Bytes bytes) {

@@ -1,6 +1,7 @@
 #include "runfile/writer.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,7 +25,7 @@ TEST_CASE("run file: what was written is what is read") {
   CHECK(meta.at("program") == "millpond train");
   CHECK(meta.at("seconds") == "4.250");
   CHECK(meta.at("status") == "ended");
-  CHECK(meta.at("schema_minor") == "2");
+  CHECK(meta.at("schema_minor") == "0");
   CHECK(r.accounts() ==
         std::vector<std::string>{"activations/dense", "metrics/loss", "weights/dense", "pipeline/prefetch"});
 
@@ -65,7 +66,7 @@ TEST_CASE("run file: what the doctor saw is what is read, and a forgotten mark t
   const std::string path = folder / "run.pond";
   small_run(path);
   const Reader r(path);
-  REQUIRE(r.processes().size() == 1);
+  REQUIRE(r.processes().size() == 2);
   CHECK(r.processes()[0].pid == 4711);
   REQUIRE(r.frames().size() == 3);  // the shared one once
   const std::vector<SiteRow> sites = r.sites();
@@ -123,25 +124,161 @@ TEST_CASE("run file: a note beyond the limit of one value is not written, and th
   CHECK_FALSE(w.add(NoteRow{0, {}, std::string(kMostText + 1, 'x')}));
 }
 
-TEST_CASE("run file: one of minor version 0, without the doctor's tables, is read") {
+TEST_CASE("run file: process and memory space are keys of every series, and a process has a row from its start to its end") {
   const Folder folder;
   const std::string path = folder / "run.pond";
   small_run(path);
-  Database(path, Database::Mode::kWrite)
-      .run("UPDATE meta SET value = '0' WHERE key = 'schema_minor'; DROP TABLE site_states; DROP TABLE marks; DROP TABLE sites; DROP TABLE frames; "
-           "DROP TABLE notes; DROP TABLE tree_series; DROP TABLE processes");
-  read_all(Reader(path));
-  CHECK(Reader(path).marks().empty());
+  {
+    Writer w(folder / "keys.pond", {});
+    const RowId one = w.add(Process{{}, 10, 1, "a", 0}), two = w.add(Process{{}, 11, 10, "b", 0});
+    // The same account of two processes and of two spaces: four series, and none keeps a value of another from being written.
+    for (const RowId process : {one, two})
+      for (const std::string& space : {kHost, gpu_space(1)}) w.add(1, {}, std::vector<AccountBytes>{{"tensors", 5_MiB, 6_MiB, process, space}});
+    w.add(OsRow{.t = 1, .phase = {}, .rss = 1_MiB, .peak_rss = {}, .pss = {}, .private_dirty = {}, .swap = {}, .heap_in_use = {}, .heap_free = {}, .explained = {}, .process = two});
+    w.finish(2, "ended");
+    const Reader r(folder / "keys.pond");
+    CHECK(r.version() == 2);
+    std::vector<std::pair<int64_t, std::string>> keys;
+    for (const SeriesRow& row : r.series())
+      if (row.kind == SeriesKind::kCurrent) keys.emplace_back(row.process.value, row.space);
+    CHECK(keys == std::vector<std::pair<int64_t, std::string>>{{1, "host"}, {1, "gpu:1"}, {2, "host"}, {2, "gpu:1"}});
+    CHECK(r.os_series()[0].process == two);
+    CHECK(r.os_series()[0].space == "host");
+  }
+  const Reader r(path);
+  const std::vector<Process> processes = r.processes();
+  CHECK(processes[0].seen == Seen::kInside);
+  CHECK(processes[0].command.empty());
+  CHECK_FALSE(processes[0].end.has_value());
+  CHECK(processes[1].seen == Seen::kOutside);
+  CHECK(processes[1].parent == 4711);
+  CHECK(processes[1].end == 3.5);
+  CHECK(processes[1].command == "python3 train.py --fold 2");
+  const std::vector<ProcessPointRow> points = r.process_series();
+  REQUIRE(points.size() == 5);
+  CHECK(points[0].resident == 20_MiB);
+  CHECK(points[0].private_ == 12_MiB);
+  CHECK(points[0].in_use == 9_MiB);
+  CHECK(points[1].space == "shared");
+  CHECK_FALSE(points[1].in_use.has_value());
+  CHECK(points[3].process == processes[1].id);
+  CHECK(points[3].space == "gpu:0");
+  CHECK(points[4].process == RowId{});
+  CHECK(r.gpu_series()[1].space == "gpu:1");
 }
 
-TEST_CASE("run file: one of minor version 1, without GPUs, is read") {
+TEST_CASE("run file: thinning leaves every process and space its half") {
   const Folder folder;
   const std::string path = folder / "run.pond";
-  small_run(path);
-  Database(path, Database::Mode::kWrite).run("UPDATE meta SET value = '1' WHERE key = 'schema_minor'; DROP TABLE gpu_series; DROP TABLE gpus");
-  read_all(Reader(path));
-  CHECK(Reader(path).marks().size() == 2);
-  CHECK(Reader(path).gpus().empty());
+  Writer w(path, {});
+  const RowId one = w.add(Process{{}, 10, 1, "a", 0});
+  for (int i = 0; i < 8; ++i) w.add(ProcessPointRow{double(i), one, kHost, Bytes{i}, {}, {}}), w.add(ProcessPointRow{double(i), {}, kShared, Bytes{i}, {}, {}});
+  CHECK(w.thin_process_series() == 8);
+  w.commit();
+  for (const ProcessPointRow& p : Reader(path).process_series()) CHECK(p.resident->value % 2 == 0);
+}
+
+TEST_CASE("run file: sources are kept whole, at most 64 KiB of a run, and what does not fit is refused") {
+  const Folder folder;
+  const std::string path = folder / "run.pond";
+  Writer w(path, {});
+  CHECK(w.add(SourceRow{"a.py", "f", 7, std::string(60000, 'x')}));
+  CHECK_FALSE(w.add(SourceRow{"a.py", "g", 9, std::string(6000, 'y')}));
+  CHECK(w.add(SourceRow{"a.py", "h", 1000, "def h(): pass\n"}));
+  w.commit();
+  const std::vector<SourceRow> sources = Reader(path).sources();
+  REQUIRE(sources.size() == 2);
+  CHECK(sources[0].text.size() == 60000);
+  CHECK(sources[0].first == 7);
+  CHECK(sources[1].function == "h");
+}
+
+TEST_CASE("run file: a long note is written whole") {
+  const Folder folder;
+  const std::string path = folder / "run.pond";
+  Writer w(path, {});
+  w.add(NoteRow{0, {}, std::string(20000, 'x')});
+  w.commit();
+  CHECK(Reader(path).notes()[0].text.size() == 20000);
+}
+
+namespace {
+/// A run file of version 1, as that version's schema was; `minor` 0 had nothing of the doctor's, 1 no GPUs.
+void old_run(const std::string& path, int minor) {
+  std::string sql = format(
+      "PRAGMA application_id = {}; PRAGMA user_version = 1;"
+      "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID; INSERT INTO meta VALUES ('schema_minor', '{}'), ('command', 'python3 train.py');"
+      "CREATE TABLE accounts (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE); INSERT INTO accounts VALUES (1, 'weights/dense');"
+      "CREATE TABLE phases (id INTEGER PRIMARY KEY, kind TEXT, name TEXT, \"index\" INTEGER, parent INTEGER, t_start REAL, t_end REAL);"
+      "CREATE TABLE series (t REAL, phase INTEGER, account INTEGER, kind TEXT, bytes INTEGER); INSERT INTO series VALUES (1.0, NULL, 1, 'current', 4096);"
+      "CREATE TABLE os_series (t REAL, phase INTEGER, rss INTEGER, peak_rss INTEGER, pss INTEGER, private_dirty INTEGER, swap INTEGER, heap_in_use INTEGER,"
+      " heap_free INTEGER, explained INTEGER); INSERT INTO os_series VALUES (1.0, NULL, 20, NULL, NULL, NULL, 3, NULL, NULL, NULL);"
+      "CREATE TABLE programs (id INTEGER PRIMARY KEY, name TEXT, calls INTEGER, planned_bytes INTEGER, lower_bound_bytes INTEGER, plan_seconds REAL, method TEXT);"
+      "CREATE TABLE plan_buffers (program INTEGER, name TEXT, account INTEGER, layer TEXT, \"offset\" INTEGER, size INTEGER, first INTEGER, last INTEGER);"
+      "CREATE TABLE plan_calls (program INTEGER, \"index\" INTEGER, op TEXT, layer TEXT, name TEXT, workspace INTEGER);",
+      kApplicationId, minor);
+  if (minor >= 1)
+    sql +=
+        "CREATE TABLE processes (id INTEGER PRIMARY KEY, pid INTEGER, parent INTEGER, name TEXT, t_start REAL); INSERT INTO processes VALUES (1, 4711, 1, 'python3', 0.5);"
+        "CREATE TABLE frames (id INTEGER PRIMARY KEY, file TEXT, function TEXT, line INTEGER, native INTEGER, user INTEGER); INSERT INTO frames VALUES (1, 't.py', 'f', 3, 0, 1);"
+        "CREATE TABLE sites (id INTEGER PRIMARY KEY, process INTEGER, frames TEXT, total_bytes INTEGER, total_blocks REAL, freed_bytes INTEGER);"
+        "CREATE TABLE marks (id INTEGER PRIMARY KEY, process INTEGER, t REAL, kind TEXT, name TEXT, \"index\" INTEGER, period INTEGER, rss INTEGER, heap_in_use INTEGER,"
+        " heap_free INTEGER, heap_mapped INTEGER, python_arenas INTEGER, private_dirty INTEGER, pss INTEGER, processes INTEGER, units TEXT);"
+        "INSERT INTO marks VALUES (1, 1, 1.0, 'epoch', 'epoch #', 1, 1, 20, 1, 1, 1, 1, NULL, NULL, 1, '1 1');"
+        "CREATE TABLE site_states (mark INTEGER, site INTEGER, bytes INTEGER, blocks REAL, ages TEXT);"
+        "CREATE TABLE tree_series (t REAL, processes INTEGER, rss INTEGER, private_dirty INTEGER, pss INTEGER); INSERT INTO tree_series VALUES (1.0, 2, 40, NULL, NULL);"
+        "CREATE TABLE notes (t REAL, process INTEGER, text TEXT);";
+  if (minor >= 2)
+    sql +=
+        "CREATE TABLE gpus (device INTEGER PRIMARY KEY, name TEXT, total INTEGER, used_peak INTEGER, by_tree_peak INTEGER); INSERT INTO gpus VALUES (3, 'H200', 9, 9, NULL);"
+        "CREATE TABLE gpu_series (t REAL, device INTEGER, used INTEGER, by_tree INTEGER); INSERT INTO gpu_series VALUES (1.0, 3, 9, NULL);";
+  Database(path, Database::Mode::kCreate).run(sql);
+}
+}  // namespace
+
+TEST_CASE("run file: those of version 1 are read as version 2 has it, whatever their minor version, and not written") {
+  const Folder folder;
+  for (int minor = 0; minor <= 2; ++minor) {
+    const std::string path = folder / format("old-{}.pond", minor).c_str();
+    old_run(path, minor);
+    const std::string before = content(path);
+    const Reader r(path);
+    read_all(r);
+    CHECK(r.version() == 1);
+    CHECK(r.series()[0].space == "host");
+    CHECK(r.series()[0].process == RowId{});
+    CHECK(r.os_series()[0].swap == 3_B);
+    CHECK(r.os_series()[0].space == "host");
+    CHECK(r.marks().size() == size_t(minor > 0));
+    CHECK(r.process_series().empty());
+    CHECK(r.sources().empty());
+    if (minor >= 1) {
+      CHECK(r.processes()[0].seen == Seen::kInside);
+      CHECK_FALSE(r.processes()[0].end.has_value());
+      CHECK(r.tree_series()[0].rss == 40_B);
+      CHECK(r.tree_series()[0].space == "host");
+    }
+    CHECK(r.gpu_series().size() == size_t(minor == 2));
+    if (minor == 2) CHECK(r.gpu_series()[0].space == "gpu:3");
+    CHECK(content(path) == before);
+  }
+}
+
+TEST_CASE("run file: it, its journal and its draft are their owner's alone, whatever the umask") {
+  const Folder folder;
+  const mode_t before = umask(0);
+  {
+    Writer w(folder / "run.pond", {});
+    w.begin_phase("epoch", std::string(3000, 'x'), 1, {}, 0);
+    for (int i = 0; i < 3000; ++i) w.begin_phase("epoch", std::string(3000, 'x'), i, {}, 0);  // more than the cache holds: the journal is written
+    int seen = 0;
+    for (const auto& entry : fs::directory_iterator(folder.path)) {
+      ++seen;
+      CHECK((fs::status(entry).permissions() & fs::perms::mask) == (fs::perms::owner_read | fs::perms::owner_write));
+    }
+    CHECK(seen == 2);
+  }
+  umask(before);
 }
 
 TEST_CASE("run file: a value that does not change is written once") {

@@ -47,7 +47,7 @@ TEST_CASE("live: page, document and metrics of a run that goes on; all gone afte
   runfile::Writer w(file, {{"command", "python train.py"}});
   add_point(w, 1, 123456);
   w.commit();
-  LivePage page(file, {});
+  LivePage page(file);
   CHECK(ask(page, "").find("text/html") != std::string::npos);
   std::string metrics;
   for (int i = 0; i < 50 && metrics.find(" 200 ") == metrics.npos; ++i, usleep(50'000)) metrics = ask(page, "metrics");

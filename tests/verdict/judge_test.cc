@@ -156,7 +156,7 @@ TEST_CASE("judge: a leak's JSON has every field a reader may ask for") {
   const nlohmann::json& f = j["findings"][0];
   for (const char* key :
        {"verdict", "cause", "title", "unit", "bytes_per_unit", "bytes_per_unit_range", "units_seen", "total_bytes",
-        "confidence", "blame", "holder", "evidence", "fix", "threads", "forecast", "sets_verdict"})
+        "confidence", "blame", "holder", "evidence", "fix", "fix_change", "threads", "forecast", "sets_verdict"})
     CHECK(f.contains(key));
   CHECK(f["blame"]["line"] == 4);
   CHECK(f["blame"]["snippet"] == "b.append(x)");
@@ -447,4 +447,28 @@ TEST_CASE("judge: twenty thousand rounds with sixteen thousand places are judged
   for (size_t i = 0; i < run.evidence.marks.size(); ++i)
     run.evidence.marks[i].sites.push_back({int(i % 16000), mb(1), 1, {}});
   CHECK_FALSE(run.judged().sentence.empty());
+}
+
+TEST_CASE("judge: of what was not looked into, resident memory that rises is unsure, and one that stays is told as all that was seen") {
+  const auto seen = [](double each) {
+    Evidence e;
+    e.blind = "x is linked statically";
+    for (int i = 0; i < 60; ++i) e.os.push_back({0.05 * i, Bytes{int64_t(20e6 + each * i)}, {}, {}, {}, 1});
+    return judge(e);
+  };
+  const Verdict rises = seen(1e6);
+  CHECK(rises.kind == Kind::kUnsure);
+  CHECK(rises.sentence.find("cannot be told from outside") != std::string::npos);
+  CHECK_FALSE(rises.would_settle.empty());
+  const Verdict stays = seen(0);
+  CHECK(stays.kind == Kind::kFlat);
+  CHECK(stays.sentence.find("all that was seen of it") != std::string::npos);
+  CHECK(stays.sentence.find("does not grow") == std::string::npos);
+  Evidence children;  // the process that was started stays, one of its children rises
+  children.blind = "2 of its processes found no room";
+  for (int i = 0; i < 60; ++i) {
+    children.os.push_back({0.05 * i, Bytes{20000000}, {}, {}, {}, 1});
+    children.os.push_back({0.05 * i, {}, {}, Bytes{int64_t(20e6 + 1e6 * i)}, {}, 2});
+  }
+  CHECK(judge(children).kind == Kind::kUnsure);
 }

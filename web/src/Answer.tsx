@@ -24,7 +24,7 @@ export function Fix({finding}: {finding: FindingData}) {
       {change && (
         <div class="change">
           {place && <div class="head">{shown(place.file)}, line {place.line}</div>}
-          <div class="row minus"><span class="hidden">take out: </span><span aria-hidden="true">- </span>{shown(change.remove)}</div>
+          {change.remove && <div class="row minus"><span class="hidden">take out: </span><span aria-hidden="true">- </span>{shown(change.remove)}</div>}
           {change.add && <div class="row plus"><span class="hidden">write: </span><span aria-hidden="true">+ </span>{shown(change.add)}</div>}
         </div>
       )}

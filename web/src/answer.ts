@@ -6,14 +6,24 @@ export interface Piece {
   code: boolean;
 }
 
-/** Backticks mark code. One that is not closed is a backtick. */
+/** Backticks mark code; code that has some itself stands in longer runs of them, as in Markdown. A run that is not closed is text. */
 export function pieces(text: string): Piece[] {
-  const parts = text.split("`");
-  if (parts.length % 2 === 0) {
-    const last = parts.pop()!;
-    parts[parts.length - 1] += `\`${last}`;
+  const runs = [...text.matchAll(/`+/g)];
+  const found: Piece[] = [];
+  let at = 0;
+  for (let i = 0; i < runs.length; ++i) {
+    const fence = runs[i][0].length;
+    const close = runs.findIndex((run, k) => k > i && run[0].length === fence);
+    if (close < 0) continue;
+    const begin = runs[i].index!;
+    const inner = text.slice(begin + fence, runs[close].index);
+    const padded = fence > 1 && inner.startsWith(" ") && inner.endsWith(" ");
+    found.push({text: text.slice(at, begin), code: false}, {text: padded ? inner.slice(1, -1) : inner, code: true});
+    at = runs[close].index! + fence;
+    i = close;
   }
-  return parts.map((part, i) => ({text: part, code: i % 2 === 1})).filter(piece => piece.text !== "");
+  found.push({text: text.slice(at), code: false});
+  return found.filter(piece => piece.text !== "");
 }
 
 export interface CodeChange {
@@ -21,12 +31,13 @@ export interface CodeChange {
   add: string;
 }
 
-/** "Write `a` instead of `b`" and "Take out `b`" as lines with - and +; null where the fix is no such change. */
+/** "Write `a` instead of `b`", "Take out `b`" and "Add `a` after …" as lines with - and +; null where the fix is no such change. */
 export function codeChange(fix: string): CodeChange | null {
-  const written = fix.match(/`([^`]+)`[^`]*(?:`[^`]+`[^`]*)?instead of `([^`]+)`/);
-  if (written) return {remove: written[2], add: written[1]};
-  const taken = fix.match(/^Take out `([^`]+)`/);
-  if (taken) return {remove: taken[1], add: ""};
+  const parts = pieces(fix);
+  const at = parts.findIndex((part, i) => !part.code && part.text.endsWith("instead of ") && i > 0 && parts[i + 1]?.code);
+  if (at > 0) return {remove: parts[at + 1].text, add: parts.find(part => part.code)!.text};
+  if (parts[0]?.text === "Take out " && parts[1]?.code) return {remove: parts[1].text, add: ""};
+  if (parts[0]?.text === "Add " && parts[1]?.code && parts[2]?.text.startsWith(" after ")) return {remove: "", add: parts[1].text};
   return null;
 }
 

@@ -135,10 +135,16 @@ describe("the plan", () => {
 describe("the answer", () => {
   it("knows what is code", () => expect(pieces("a `b` c")).toEqual([{text: "a ", code: false}, {text: "b", code: true}, {text: " c", code: false}]));
   it("leaves a lone backtick alone", () => expect(pieces("a ` b").map(p => p.text).join("")).toBe("a ` b"));
+  it("knows code that has backticks itself", () => {
+    expect(pieces("write ``f(\"`a`\")`` here")).toEqual([{text: "write ", code: false}, {text: "f(\"`a`\")", code: true}, {text: " here", code: false}]);
+    expect(pieces("`` `a` ``")).toEqual([{text: "`a`", code: true}]);
+    expect(codeChange("Write ``x.append(y.item())  # `all` `` instead of ``x.append(y)  # `all` ``: a number is kept.")).toEqual({remove: "x.append(y)  # `all` ", add: "x.append(y.item())  # `all` "});
+  });
   it("turns a fix into a change of code", () => {
     expect(codeChange("Write `x.append(float(y))` instead of `x.append(y)`: keep a number.")).toEqual({remove: "x.append(y)", add: "x.append(float(y))"});
     expect(codeChange("Write `a.item()` (a number), or `a.detach().cpu()` if the values are needed, instead of `a`.")).toEqual({remove: "a", add: "a.item()"});
     expect(codeChange("Take out `x.append(y)`, keep a number.")).toEqual({remove: "x.append(y)", add: ""});
+    expect(codeChange("Add `del x[:-3]` after `x.append(y)`: the newest 3 stay.")).toEqual({remove: "", add: "del x[:-3]"});
     expect(codeChange("Call `plt.close(fig)` when the figure is saved.")).toBe(null);
   });
   it("links threads, and nothing else", () => {

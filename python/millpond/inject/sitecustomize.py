@@ -3,29 +3,42 @@ sitecustomize that would have run without us."""
 
 
 def _start():
+    import gc
+    import os
     import sys
 
     here = __file__.rpartition("/")[0]
     writes = sys.dont_write_bytecode
     sys.dont_write_bytecode = False  # while our own modules are imported: compiling them anew takes a tenth of a second
+    loaded, path = set(sys.modules), list(sys.path)
+    library = os.path.dirname(os.__file__)
+    sys.path[:] = [here] + [entry for entry in path if entry == library or entry.startswith(os.path.join(library, "lib-dynload"))]
+    gc.freeze()  # importing leaves circles behind; only ours are to go, not those that a collection of the program's would find
     try:
         import millpond_agent
 
         millpond_agent.start()
+        sys.path[:] = path
+        millpond_agent.make_way(loaded, library)
     except Exception:
         pass
+    gc.collect()
+    gc.unfreeze()
+    sys.path[:] = path
     sys.dont_write_bytecode = writes
     # PYTHONPATH stays as it is: children of this process are watched too.
     sys.path[:] = [entry for entry in sys.path if not isinstance(entry, str) or entry.rstrip("/") != here]
-    ours = sys.modules.pop("sitecustomize", None)
+    del sys.modules["sitecustomize"]
     try:
         import sitecustomize  # noqa: F401  the next one on sys.path
     except ImportError as error:
         if error.name != "sitecustomize":
             raise
-        if ours is not None:
-            sys.modules["sitecustomize"] = ours  # what is being imported must be there when it is done
+        return False
+    return True
 
 
-_start()
+_there = _start()
 del _start
+if not _there:  # as if nobody had found one: it leaves no module behind
+    raise ImportError("No module named 'sitecustomize'", name="sitecustomize")

@@ -13,7 +13,7 @@ namespace millpond::backend::cpu {
 namespace {
 
 constexpr int64_t kTilePixels = 448;  // 112 KiB with 64 channels; fewer would not pay for packing the filter
-constexpr int64_t kBlocks = 16;       // wanted at least
+constexpr int64_t kLeastBlocks = 16;       // wanted at least
 constexpr Bytes kStream = 32_MiB;     // pooled values larger than this leave the cache before anybody reads them
 
 class WinogradPool final : public Kernel {
@@ -74,7 +74,7 @@ class TiledPool final : public Kernel {
     const int64_t panels = int64_t(grid_.panels().size());
     step_ = std::clamp<int64_t>(kTilePixels / std::max<int64_t>(1, row_), 1, std::max<int64_t>(1, cell_rows_));
     row_blocks_ = std::max<int64_t>(1, ceil_div(cell_rows_, step_));
-    panel_blocks_ = std::clamp<int64_t>(ceil_div(kBlocks, row_blocks_), 1, std::max<int64_t>(1, panels));
+    panel_blocks_ = std::clamp<int64_t>(ceil_div(kLeastBlocks, row_blocks_), 1, std::max<int64_t>(1, panels));
     blocks_ = int(row_blocks_ * panel_blocks_);
     for (const Panel& p : grid_.panels()) wide_ = std::max(wide_, round_up(p.channels, 16));
     tile_ = aligned(step_ * row_ * wide_ * 4);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kTileFloats = 32768;  // of gradient: 128 KiB of L2
 constexpr int64_t kFetchedFloats = 1 << 18;  // weights that L2 does not hold
-constexpr int64_t kChunk = 384;        // inner elements of a product at a time
+constexpr int64_t kProductChunk = 384;        // inner elements of a product at a time
 constexpr int64_t kBatch = 128;        // rows of dx^T's columns at a time
 
 bool is_gate(const ops::Expression& e) {
@@ -88,8 +88,8 @@ std::unique_ptr<Kernel> DenseKernel::make(const ops::Rule& rule, bool bias, cons
 
 void DenseKernel::prepare_wide() {
   panel_ = even(out_, std::max<int64_t>(64, kTileFloats / pieces_.size), 16);
-  row_chunk_ = even(rows_, kChunk, 1);
-  out_chunk_ = even(out_, kChunk, 16);
+  row_chunk_ = even(rows_, kProductChunk, 1);
+  out_chunk_ = even(out_, kProductChunk, 16);
   batch_ = even(rows_, kBatch, 16);
   gradient_bytes_ = aligned(pieces_.size * panel_ * 4);
   if (dx_) {

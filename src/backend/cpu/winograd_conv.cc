@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kTiles = 56;               // of a block, about: its input and products stay in L2
 constexpr int64_t kInputFloats = 128 << 10;  // of transformed input in a block
 constexpr Bytes kFilter = 4_MiB;             // of transformed filter: a larger one is used part by part
-constexpr int64_t kParts = 4;                // at most: the input is transformed again for each
+constexpr int64_t kTileParts = 4;                // at most: the input is transformed again for each
 constexpr Bytes kGradient = 8_MiB;           // of the filter's gradient, transformed
 constexpr int64_t kGradientTiles = 112;      // of a chunk of the filter's gradient
 constexpr int64_t kGradientBlocks = 16;      // whatever the threads: the same bits with any number of them
@@ -393,7 +393,7 @@ bool faster(const WinogradGeometry& g, double passes) {
 
 bool winograd_pays(const ops::Window& w, int64_t groups, const WinogradGeometry& g) {
   const int64_t parts = ceil_div(16 * g.depth * g.channels * 4, kFilter.value);
-  return fits(w, groups, g) && parts <= kParts && faster(g, double(parts));
+  return fits(w, groups, g) && parts <= kTileParts && faster(g, double(parts));
 }
 
 bool winograd_gradient_pays(const ops::Window& w, int64_t groups, const WinogradGeometry& g) {

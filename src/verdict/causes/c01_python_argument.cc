@@ -1,4 +1,4 @@
-#include "base/format.h"
+#include "verdict/causes/fixes.h"
 #include "verdict/causes/retrace.h"
 
 namespace millpond::verdict {
@@ -8,10 +8,7 @@ std::optional<Match> detect(const Case& c) {
   const std::optional<Retrace> r = retrace(c);
   if (!r || r->why != Why::kArgument) return {};
   Match m = retrace_match(c, *r);
-  m.fix = format(
-      "Pass `tf.constant({0})` (or keep it in a tf.Variable) instead of the Python number `{0}`, so that the function "
-      "is traced once.",
-      r->argument);
+  take(m, r->line ? give_tensor(*r->line) : Fix{});
   return m;
 }
 
@@ -23,7 +20,9 @@ const Cause c01_python_argument = {
     .explanation =
         "TensorFlow makes a graph for each value of a Python argument and keeps them all as long as the function "
         "lives.",
-    .fix = "Pass tensors instead of Python numbers, or give the function an input_signature.",
+    .fix =
+        "Pass the number as a tensor of the type that the function computes with (tf.constant with that dtype), or keep it in a tf.Variable that is "
+        "assigned to, so that the function is traced once.",
     .threads = {"tensorflow#24726", "tensorflow#29027", "tensorflow/addons#807"},
     .detect = detect};
 

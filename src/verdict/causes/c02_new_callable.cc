@@ -1,3 +1,4 @@
+#include "verdict/causes/fixes.h"
 #include "verdict/causes/retrace.h"
 
 namespace millpond::verdict {
@@ -6,7 +7,9 @@ namespace {
 std::optional<Match> detect(const Case& c) {
   const std::optional<Retrace> r = retrace(c);
   if (!r || r->why != Why::kCallable) return {};
-  return retrace_match(c, *r);
+  Match m = retrace_match(c, *r);
+  take(m, r->line ? make_once(*r->line) : Fix{});
+  return m;
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include "verdict/causes/fixes.h"
 #include "verdict/causes/retrace.h"
 
 namespace millpond::verdict {
@@ -6,7 +7,9 @@ namespace {
 std::optional<Match> detect(const Case& c) {
   const std::optional<Retrace> r = retrace(c);
   if (!r || r->why != Why::kShape) return {};
-  return retrace_match(c, *r);
+  Match m = retrace_match(c, *r);
+  take(m, r->line ? relax_shapes(*r->line) : Fix{});
+  return m;
 }
 
 }  // namespace
@@ -18,9 +21,8 @@ const Cause c03_new_shape = {
         "A batch of another length or size is another signature. The graphs of old shapes are not freed by del, gc or "
         "clear_session.",
     .fix =
-        "Pad or bucket the inputs to a few lengths, declare the dimension as None (input_signature, keras.Input((None, "
-        "...))), or set "
-        "reduce_retracing=True; a ragged last batch goes with drop_remainder=True.",
+        "Pad the inputs to a few lengths, or declare the dimension as unknown: None in the input_signature of the tf.function, None in the shape of "
+        "keras.Input. A ragged last batch goes with drop_remainder=True.",
     .threads = {"tensorflow#124972", "tensorflow#38002"},
     .detect = detect};
 

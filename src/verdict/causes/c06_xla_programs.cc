@@ -1,5 +1,6 @@
 #include "base/format.h"
 #include "verdict/causes/cause.h"
+#include "verdict/causes/fixes.h"
 #include "verdict/causes/retrace.h"
 #include "verdict/causes/words.h"
 
@@ -16,6 +17,7 @@ std::optional<Match> detect(const Case& c) {
     m.holder = "XLA's compiled programs";
     m.title = "A new function is compiled by XLA in every round, and compiled programs are never thrown away";
     m.fix = "Make the function once, outside the loop, and give it what changes as tensors; or leave out jit_compile=True.";
+    if (r->line) take(m, without_xla(*r->line));
     m.evidence.push_back("each of them is a new function with jit_compile=True");
     return m;
   }
@@ -37,7 +39,7 @@ const Cause c06_xla_programs = {
     .id = "C6",
     .title = "Each new model is compiled by XLA, and compiled programs are never thrown away",
     .explanation = "TensorFlow has no limit on XLA executables; they live as long as the process.",
-    .fix = "Use one model again, or compile with jit_compile=False: `model.compile(..., jit_compile=False)`.",
+    .fix = "Use one model again, or give model.compile the argument `jit_compile=False`.",
     .threads = {"tensorflow#64170", "tensorflow#66434", "tensorflow#52645"},
     .detect = detect};
 

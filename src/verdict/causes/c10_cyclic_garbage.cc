@@ -21,7 +21,10 @@ std::optional<Match> detect(const Case& c) {
     m.blame = c.growing_place();
     m.title = "Objects that refer to one another pile up, because Python's garbage collector is turned off";
     m.fix = "Turn it on again (gc.enable()), call gc.collect() at the end of each round, or break the circle (weakref.ref for the way back).";
-    m.evidence.push_back(format("gc.collect() found {:.0f} objects, and {} went back", g.collected, amount(g.returned)));
+    if (g.piled > 0)
+      m.evidence.push_back(format("{:.0f} objects that only refer to one another were counted, about {}", g.piled, amount(g.piled_bytes)));
+    else
+      m.evidence.push_back(format("gc.collect() found {:.0f} objects, and {} went back", g.collected, amount(g.returned)));
     if (const std::string type = commonest(c.notes); !type.empty())
       m.evidence.push_back(format("most of them belong to objects of type {}", type));
     return m;

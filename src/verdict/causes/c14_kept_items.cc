@@ -1,5 +1,6 @@
 #include "base/format.h"
 #include "verdict/causes/cause.h"
+#include "verdict/causes/fixes.h"
 #include "verdict/causes/torch_hook.h"
 #include "verdict/causes/words.h"
 
@@ -47,6 +48,8 @@ std::optional<Match> detect(const Case& c) {
   if (!best || share < 0.15) return {};
   Match m{.share = share, .weight = best->is_user ? 1.0 : 0.7, .confidence = share > 0.5 ? 0.93 : 0.7};
   m.blame = best->place;
+  // The source of a program read from standard input is gone: the line that allocates is all that is known.
+  if (const std::optional<Place> grows = c.growing_place(); best->place.line == 0 && grows && grows->file == "<stdin>") m.blame = grows;
   if (share > 0.5 && best->per_period > 0) count_additions(c, *best, m);
   m.holder = tell(*best);
   m.title =
@@ -54,7 +57,7 @@ std::optional<Match> detect(const Case& c) {
   m.evidence.push_back(format("{} has {:.0f} items, {:.3g} more {}, {} in all {}", tell(*best), best->length,
                               best->per_period, every(c), amount(best->bytes_per_period), every(c)));
   if (!best->chain.empty()) m.evidence.push_back(format("it is reached by: {}", fmt::join(best->chain, ", ")));
-  m.fix = keep_less(*best, is_tensor(best->item_type));
+  take(m, keep_less(c, *best));
   return m;
 }
 
@@ -66,7 +69,7 @@ const Cause c14_kept_items = {
     .explanation =
         "A list, dict or attribute of a callback, a data set or a loop gets something in every round and is never "
         "emptied.",
-    .fix = "Keep a number of each, write them to disk, or bound the container (collections.deque(maxlen=...)).",
+    .fix = "Keep a number of each, write them to disk, or keep the newest only (collections.deque has a maxlen).",
     .threads = {"rabbityl/lepard#12", "tensorflow#34876"},
     .detect = detect};
 

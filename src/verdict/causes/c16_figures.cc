@@ -1,5 +1,6 @@
 #include "base/format.h"
 #include "verdict/causes/cause.h"
+#include "verdict/causes/fixes.h"
 #include "verdict/causes/words.h"
 
 namespace millpond::verdict {
@@ -26,11 +27,7 @@ std::optional<Match> detect(const Case& c) {
     m.evidence.push_back(format("{:.0f} figures are open at the end, {:.0f} when warm-up was over", figures.y.back(),
                                 figures.y.back() - open));
   if (under) m.evidence.push_back(format("{:.0f} % of the sampled growth was allocated by matplotlib", 100 * *under));
-  const std::string text = m.blame ? m.blame->snippet : "";
-  const size_t comma = text.find_first_of(",= ");
-  const bool named =
-      comma != std::string::npos && comma > 0 && text.find('=') != std::string::npos && text.find('(') > text.find('=');
-  if (named) m.fix = format("Call `plt.close({})` when the figure is saved.", text.substr(0, comma));
+  take(m, close_figure(c.notes.line("figure")));
   return m;
 }
 
@@ -40,7 +37,7 @@ const Cause c16_figures = {
     .id = "C16",
     .title = "Figures of matplotlib are made and never closed",
     .explanation = "pyplot keeps every figure until it is closed, also when no variable refers to it.",
-    .fix = "Call `plt.close(fig)` after saving, or make the figure without pyplot (matplotlib.figure.Figure).",
+    .fix = "Close each figure with pyplot's `close` when it is saved, or make it without pyplot (matplotlib.figure.Figure), which keeps none.",
     .threads = {"Clay-foundation/model#158", "tensorflow/models#3603", "matplotlib#8519"},
     .detect = detect};
 

@@ -30,7 +30,7 @@ const Cause c18_worker_processes = {
     .title = "Worker processes are started and not ended",
     .explanation = "A pool or loader that is made in every round starts workers, and the old ones stay.",
     .fix =
-        "Make the pool or loader once and close it; with Keras use workers=... without use_multiprocessing, or "
+        "Make the pool or loader once, before the loop, and close it at the end; with Keras give the PyDataset `use_multiprocessing=False`, or use "
         "tf.data.",
     .threads = {"tensorflow#37026", "tensorflow#30801", "keras#8946"},
     .detect = detect};

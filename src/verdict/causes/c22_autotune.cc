@@ -30,7 +30,7 @@ const Cause c22_autotune = {
     .explanation =
         "With AUTOTUNE prefetch and parallel map grow while that helps; the budget is half of the available memory for "
         "each pipeline.",
-    .fix = "Not a leak. Fix the sizes (prefetch(2), num_parallel_calls=4), or set options.autotune.ram_budget.",
+    .fix = "Not a leak. Fix the sizes (prefetch(2), num_parallel_calls=4), or give the pipeline tf.data.Options with a smaller autotune.ram_budget.",
     .threads = {"tensorflow#33516", "tensorflow#36821", "horovod#4296"},
     .detect = detect};
 

@@ -1,3 +1,4 @@
+#include "verdict/causes/fixes.h"
 #include "verdict/causes/retention.h"
 
 namespace millpond::verdict {
@@ -6,7 +7,9 @@ namespace {
 std::optional<Match> detect(const Case& c) {
   const std::optional<Retention> r = retention(c);
   if (!r) return {};
-  return retention_match(c, *r);
+  Match m = retention_match(c, *r);
+  take(m, give_back(c, m.blame));
+  return m;
 }
 
 }  // namespace
@@ -16,9 +19,8 @@ const Cause c25_allocator_keeps = {
     .title = "The program freed memory, and the C allocator keeps it for later",
     .explanation = "glibc returns pages only from the top of its heaps; each thread may have heaps of its own.",
     .fix =
-        "Not a leak. MALLOC_ARENA_MAX=2 or preloading jemalloc or tcmalloc keeps it lower; one large array instead of "
-        "many blocks is given back "
-        "at once; ctypes.CDLL(None).malloc_trim(0) returns it.",
+        "Not a leak. One large array instead of many blocks is given back at once when it is freed; `ctypes.CDLL(None).malloc_trim(0)` returns what is kept; "
+        "with many threads MALLOC_ARENA_MAX=2 in the environment, or preloading jemalloc or tcmalloc, keeps it lower.",
     .threads = {"vllm-omni#6462", "SynaLinks/synalinks#102", "dask#3530"},
     .detect = detect};
 

@@ -1,5 +1,6 @@
 #include "base/format.h"
 #include "verdict/causes/cause.h"
+#include "verdict/causes/fixes.h"
 #include "verdict/causes/words.h"
 
 namespace millpond::verdict {
@@ -19,6 +20,9 @@ std::optional<Match> detect(const Case& c) {
           .bytes = *under * c.sites.gained,
           .confidence = 0.75};
   m.blame = c.growing_place();
+  const std::string pad = "Pad the inputs to a few shapes, or ";
+  take(m, c.notes.has("tensorflow") ? set_variable(pad + "run TensorFlow without oneDNN: TF_ENABLE_ONEDNN_OPTS=0.", "TF_ENABLE_ONEDNN_OPTS", "0")
+                                    : set_variable(pad + "let oneDNN keep fewer: ONEDNN_PRIMITIVE_CACHE_CAPACITY=64.", "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64"));
   m.evidence.push_back(format("{:.0f} % of the sampled growth was allocated by oneDNN", 100 * *under));
   return m;
 }
@@ -29,9 +33,7 @@ const Cause c31_onednn_cache = {
     .id = "C31",
     .title = "oneDNN prepares and keeps an operation for every new input shape",
     .explanation = "The cache is bounded by a number of entries (1,024), not by bytes.",
-    .fix =
-        "Pad or bucket inputs to a few shapes; PyTorch: ONEDNN_PRIMITIVE_CACHE_CAPACITY=64, LRU_CACHE_CAPACITY=64; "
-        "TensorFlow: TF_ENABLE_ONEDNN_OPTS=0.",
+    .fix = "Pad the inputs to a few shapes, or let oneDNN keep fewer (ONEDNN_PRIMITIVE_CACHE_CAPACITY).",
     .threads = {"pytorch#29893", "pytorch#98688", "dudarenok-maker/Castwright#1378"},
     .detect = detect};
 

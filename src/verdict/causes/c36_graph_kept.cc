@@ -1,5 +1,6 @@
 #include "base/format.h"
 #include "verdict/causes/cause.h"
+#include "verdict/causes/fixes.h"
 #include "verdict/causes/words.h"
 
 namespace millpond::verdict {
@@ -27,12 +28,7 @@ std::optional<Match> detect(const Case& c) {
   if (graphs >= 3)
     m.evidence.push_back(
         format("{:.0f} more tensors with a graph behind them are alive than when warm-up was over", graphs));
-  const std::optional<Addition> add = addition(k->place.snippet);
-  if (add)
-    m.fix = format("Write `{}{}.item(){}` instead of `{}`, and evaluate under `with torch.no_grad():`.", add->before,
-                   add->argument, add->after, k->place.snippet);
-  else if (contains(k->place.snippet, "+="))
-    m.fix = format("Add a number, not a tensor: `{}.item()`, or `.detach()`.", k->place.snippet);
+  if (k->statement) take(m, keep_less(c, *k));
   return m;
 }
 
@@ -42,7 +38,9 @@ const Cause c36_graph_kept = {
     .id = "C36",
     .title = "Tensors are kept together with the graph that made them",
     .explanation = "A loss that is stored or summed up keeps every activation of its step alive through grad_fn.",
-    .fix = "Keep `loss.item()` (or `loss.detach()`), and evaluate under `torch.no_grad()`.",
+    .fix =
+        "Keep a number (`.item()`, of a tensor with one element), or keep the tensor without its graph (`.detach()`); evaluate under "
+        "`with torch.no_grad():`.",
     .threads = {"pytorch#1840", "pytorch#64586", "pytorch#6017"},
     .detect = detect};
 

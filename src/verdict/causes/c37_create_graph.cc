@@ -33,8 +33,8 @@ const Cause c37_create_graph = {
         "With create_graph=True a gradient refers to the graph, and the graph to the parameter: a cycle that gc does "
         "not see.",
     .fix =
-        "Use torch.autograd.grad(...) for second derivatives, or set parameter.grad = None after each step; drop "
-        "retain_graph=True.",
+        "Set the grad of every parameter to None after each step (`optimizer.zero_grad(set_to_none=True)`; filling it with zeros keeps the graph), or take "
+        "second derivatives with torch.autograd.grad; leave out retain_graph=True where backward goes through a graph once.",
     .threads = {"pytorch#4661", "pytorch#1346", "pytorch#71068"},
     .detect = detect};
 

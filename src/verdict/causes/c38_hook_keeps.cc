@@ -1,5 +1,6 @@
 #include "base/format.h"
 #include "verdict/causes/cause.h"
+#include "verdict/causes/fixes.h"
 #include "verdict/causes/torch_hook.h"
 #include "verdict/causes/words.h"
 
@@ -16,10 +17,9 @@ std::optional<Match> detect(const Case& c) {
     m.holder = tell(k);
     m.evidence.push_back(format("{} is filled by a hook: {:.3g} more {}, {} in all", tell(k), k.per_period, every(c),
                                 amount(k.bytes_per_period)));
-    const std::optional<Addition> add = addition(k.place.snippet);
-    if (add)
-      m.fix = format("Keep the latest only: `{}_latest = {}` instead of `{}`, and call handle.remove() when done.",
-                     add->target, add->argument, k.place.snippet);
+    Fix fix = keep_less(c, k);
+    fix.text += " When the hook has done its work, call `remove` of the handle that registering it gave.";
+    take(m, std::move(fix));
     return m;
   }
   return {};

@@ -2,6 +2,7 @@
 
 #include "base/format.h"
 #include "verdict/causes/cause.h"
+#include "verdict/causes/fixes.h"
 #include "verdict/causes/words.h"
 
 namespace millpond::verdict {
@@ -19,6 +20,7 @@ std::optional<Match> detect(const Case& c) {
         m.holder = tell(k);
         m.share = std::max(m.share, c.share(k));
         m.weight = 1.1;
+        take(m, keep_less(c, k));
       }
     if (!m.blame) m.blame = c.growing_place();
     m.evidence.push_back(
@@ -35,7 +37,7 @@ const Cause c40_exception_frames = {
     .id = "C40",
     .title = "Stored exceptions keep the frames they came through, with all their variables",
     .explanation = "An exception has a traceback, the traceback has frames, and a frame has its local variables.",
-    .fix = "Store str(error), or error.with_traceback(None); retry outside of the except block.",
+    .fix = "Store the error's text, or the error without its frames (`with_traceback(None)`); try again outside of the except block.",
     .threads = {"pytorch#18853", "pytorch#10348", "pytorch#82218"},
     .detect = detect};
 

@@ -49,7 +49,7 @@ const Cause k2_filled_once = {
     .id = "K2",
     .title = "Something fills in the first rounds and then stays",
     .explanation = "Results are kept for later rounds, which ask for the same ones again.",
-    .fix = "Not a leak. Bound it (functools.lru_cache(maxsize=...)) or keep smaller things if memory is short.",
+    .fix = "Not a leak. If memory is short, bound it (functools.lru_cache has a maxsize) or keep smaller things.",
     .threads = {},
     .detect = detect};
 

@@ -7,6 +7,10 @@
 namespace millpond::verdict {
 namespace {
 
+constexpr const char* kReleases =
+    "Python does not know this memory and cannot free it: call the function of the same library that gives it back (its free, close or destroy) for everything "
+    "that was made, when it is no longer needed.";
+
 /// Called from a line of Python, but no Python object: a function that ctypes or cffi calls took it.
 bool foreign(const Site& site) {
   return !site.frames.empty() && site.frames.front().native && contains(site.frames.front().file, "/libffi");
@@ -28,6 +32,7 @@ std::optional<Match> called_from_python(const Case& c) {
       m.additions = s.grown / s.block() / c.periods.length();
       m.added = s.blocks, m.each = s.block();
     }
+    m.fix = kReleases;
     m.evidence.push_back(format("{} calls native code that allocated {} which are still in use; Python holds none of it", tell(s.place), amount(s.bytes)));
     return m;
   }
@@ -42,6 +47,7 @@ std::optional<Match> past_our_hooks(const Case& c) {
   for (const Container& k : c.notes.containers)
     if (k.still && c.share(k) > 0.2) return {};
   Match m{.share = 0.8, .weight = 0.6, .confidence = 0.7};
+  if (c.notes.agent) m.fix = kReleases;
   m.evidence.push_back(format("the C library has {} more in use, and only {} of that came through the functions that programs are linked with",
                               amount(g.live.total), amount(std::max(0.0, g.sampled.total))));
   return m;
@@ -58,6 +64,7 @@ std::optional<Match> detect(const Case& c) {
   Match m{.weight = 0.35};
   m.share = std::clamp(most->grown / std::max(1.0, c.growth.total), 0.1, 1.0);
   m.confidence = cohorts(most->age) == Cohorts::kEvery ? 0.85 : 0.65;
+  if (c.notes.agent) m.fix = kReleases;
   if (!c.notes.agent) {
     m.weight = 0.8;
     m.blame = most->place;  // the program's own function where its source is known

@@ -41,17 +41,17 @@ const std::set<std::string> kNumbers = {"i",
                                         "num_steps",
                                         "seed"};
 
-/// The argument of a call that looks like a Python number; empty: none.
-std::string number_argument(const std::string& text) {
+/// Whether an argument of a call looks like a Python number: asked only of runs whose agent did not see why.
+bool number_argument(const std::string& text) {
   const size_t open = text.find('(');
-  if (open == std::string::npos) return "";
+  if (open == std::string::npos) return false;
   static const std::regex word(R"((\w+\s*=\s*)?([A-Za-z_][\w.]*|\d[\w.]*)\s*[,)])");
   for (std::sregex_iterator m(text.begin() + long(open), text.end(), word), end; m != end; ++m) {
     const std::string name = (*m)[2];
     const std::string last = name.substr(name.rfind('.') == std::string::npos ? 0 : name.rfind('.') + 1);
-    if (kNumbers.contains(lower(last)) || std::isdigit(static_cast<unsigned char>(name[0]))) return name;
+    if (kNumbers.contains(lower(last)) || std::isdigit(static_cast<unsigned char>(name[0]))) return true;
   }
-  return "";
+  return false;
 }
 
 bool keras_method(const std::string& text) {
@@ -80,6 +80,7 @@ std::optional<Retrace> retrace(const Case& c) {
   std::string text;
   if (line) {
     r.place = line->place;
+    r.line = line;
     text = line->place.snippet;
   }
   for (const SeenAdvice& a : c.notes.advice)
@@ -87,14 +88,13 @@ std::optional<Retrace> retrace(const Case& c) {
   if (line && line->why.all() >= 3) {  // as the agent saw it
     const TraceReasons& why = line->why;
     const double most = std::max({why.fresh + why.object, why.literal, why.shape});
-    r.argument = why.argument;
     r.why = most == why.literal ? Why::kArgument : most == why.shape ? Why::kShape : Why::kCallable;
     if (r.why == Why::kCallable && why.jit > 0.5 * line->count) r.why = Why::kCompiled;
     return r;
   }
-  r.argument = keras_method(text) ? "" : number_argument(text);
+  const bool number = !keras_method(text) && number_argument(text);
   const bool makes = contains(text, "lambda") || contains(text, "tf.function(") || new_functions(c);
-  r.why = makes ? Why::kCallable : !r.argument.empty() ? Why::kArgument : Why::kShape;
+  r.why = makes ? Why::kCallable : number ? Why::kArgument : Why::kShape;
   return r;
 }
 

@@ -10,7 +10,7 @@ struct Retrace {
   Why why = Why::kArgument;
   std::optional<Place> place;  // the user's line under which it happens
   double count = 0;            // after warm-up
-  std::string argument;        // that looks like a Python number
+  const CountedLine* line = nullptr;  // that place, as it was counted
 };
 
 /// Nothing when traces do not rise, or when new models and compiles explain them.

@@ -1,5 +1,7 @@
 #include "verdict/causes/torch_hook.h"
 
+#include <algorithm>
+
 #include "verdict/causes/words.h"
 #include "verdict/pattern.h"
 

@@ -14,6 +14,9 @@ std::string file_name(const std::string& path) {
 
 std::string at(const Place& place) {
   if (place.file.empty()) return place.function;
+  // Python's own names for programs that have no file.
+  for (const auto& [file, words] : {std::pair{"<string>", "the program given with -c"}, std::pair{"<stdin>", "the program read from standard input"}})
+    if (place.file == file) return place.line > 0 ? format("{}, line {}", words, place.line) : words;
   return place.line > 0 ? format("{}:{}", file_name(place.file), place.line) : file_name(place.file);
 }
 
@@ -26,6 +29,22 @@ std::string tell(const Container& c) {
   const std::string kind = c.type.empty() ? "container" : c.type;
   const std::string name = c.holder.empty() ? (c.chain.size() > 1 ? c.chain[1] : "") : c.holder;
   return name.empty() ? kind : format("{} {}", kind, name);
+}
+
+std::string code(const std::string& text) {
+  std::string line;
+  for (const char c : text) {
+    if (c == '\n')
+      line += ' ';
+    else if (c != ' ' || line.empty() || line.back() != ' ')
+      line += c;
+  }
+  // As in Markdown: a fence longer than any run of backticks inside.
+  size_t longest = 0, run = 0;
+  for (const char c : line) longest = std::max(longest, run = c == '`' ? run + 1 : 0);
+  const std::string fence(longest + 1, '`');
+  const bool touches = longest > 0 && (line.front() == '`' || line.back() == '`');
+  return touches ? format("{0} {1} {0}", fence, line) : fence + line + fence;
 }
 
 std::string every(const Case& c) { return format("every {}", to_string(c.periods.unit)); }
@@ -41,34 +60,6 @@ std::optional<Addition> addition(const std::string& text) {
     return Addition{m[1].str() + m[2].str() + "." + m[3].str() + "(", m[2], m[4], ")"};
   if (std::regex_match(text, m, assign)) return Addition{m[1].str() + " = ", m[1], m[2], ""};
   return {};
-}
-
-std::string keep_less(const Container& c, bool tensor) {
-  const std::optional<Addition> add = addition(c.place.snippet);
-  const std::string where = c.place.line ? format(" ({})", at(c.place)) : "";
-  if (!add)
-    return format(
-        "Do not keep every item{}: keep a number of each, write them to disk, or bound the container "
-        "(collections.deque(maxlen=...)).",
-        where);
-  // A bare name can be asked for a number; what a call or a tuple holds is not known from here.
-  const bool bare = std::regex_match(add->argument, std::regex(R"([\w.]+)"));
-  const bool numbers = contains(lower(c.item_type), "ndarray") || contains(lower(c.item_type), "array");
-  const std::string bounded = contains(add->target, "[") ? "a `collections.deque(maxlen=...)` in place of each list"
-                                                         : format("`{} = collections.deque(maxlen=...)`", add->target);
-  if (tensor && bare)
-    return format("Write `{}{}.item(){}` (a number), or `{}.detach().cpu()` if the values are needed, instead of `{}`.",
-                  add->before, add->argument, add->after, add->argument, c.place.snippet);
-  if (numbers && bare)
-    return format("Write `{}float({}.mean()){}` instead of `{}`: keep a number, or write the array to disk.",
-                  add->before, add->argument, add->after, c.place.snippet);
-  if (c.type == "dict" || contains(add->before, "] = "))
-    return format(
-        "`{}` keeps every value: delete entries that are no longer needed, or use functools.lru_cache(maxsize=...) or "
-        "an OrderedDict with a limit.",
-        c.place.snippet);
-  return format("Take out `{}`, keep a running number instead of the items, or bound it: {}.", c.place.snippet,
-                bounded);
 }
 
 bool is_model(const std::string& type) {

@@ -1,4 +1,4 @@
-// Words that several causes share: places, holders, and code that keeps less.
+// Words that several causes share: places and holders.
 #pragma once
 #include <string>
 
@@ -10,6 +10,7 @@ std::string file_name(const std::string& path);  // without folders
 std::string at(const Place& place);              // "train.py:41"
 std::string tell(const Place& place);            // "`SavePredictions.on_epoch_end` (train.py:41)"
 std::string tell(const Container& container);    // "list self.saved of SavePredictions, 480 long"
+std::string code(const std::string& text);      // in backticks, on one line; in longer ones where it has some itself
 std::string every(const Case& c);                // "every epoch"
 std::string often(double times);                 // "12 times"
 
@@ -18,9 +19,6 @@ struct Addition {
   std::string before, target, argument, after;
 };
 std::optional<Addition> addition(const std::string& text);
-
-/// How the line that adds to a container could keep less. `tensor`: items are tensors.
-std::string keep_less(const Container& container, bool tensor);
 
 bool is_model(const std::string& type);
 bool is_tensor(const std::string& type);

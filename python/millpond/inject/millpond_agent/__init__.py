@@ -25,9 +25,11 @@ def start(library=None, probes=None):
         from . import probes as probing
 
         probing.enabled = probes
+    from . import sources  # noqa: F401  what it imports leaves circles behind, and the program may count what its collections find
     from . import ctypes_hooks, ending, imports, jax_hooks, keras_hooks, lines, loop_hooks, once, periods, pyplot_hooks, state, tensorflow_hooks, torch_hooks
 
     with state.own_work():
+        hide_environment()
         if os.environ.get("MILLPOND_VARIANT"):
             from . import variants
 
@@ -72,6 +74,22 @@ def stop():
         if globals().get(name.rpartition(".")[2]) is module:
             del globals()[name.rpartition(".")[2]]
     _started = False
+def hide_environment():
+    """os.environ as without us. The process's own environment stays, and what is handed on from os.environ is completed by the probe when a
+    program is started with it (src/probe/exec.cc): children are watched too."""
+    shown = getattr(os.environ, "_data", None)
+    if not isinstance(shown, dict) or b"MILLPOND_WATCH" not in shown:
+        return
+    agent = shown.get(b"MILLPOND_AGENT", b"")
+    for name, ours, between in ((b"LD_PRELOAD", lambda part: part.endswith(b"/libmillpond_probe.so"), b" "), (b"PYTHONPATH", lambda part: part == agent, b":")):
+        parts = shown.get(name, b"").split(between)
+        if name in shown and ours(parts[0]):
+            if len(parts) > 1:
+                shown[name] = between.join(parts[1:])
+            else:
+                del shown[name]
+    for name in (b"MILLPOND_WATCH", b"MILLPOND_PROBES", b"MILLPOND_NATIVE", b"MILLPOND_FOLLOW", b"MILLPOND_AGENT"):
+        shown.pop(name, None)
 
 
 def _script():
@@ -91,3 +109,20 @@ def _script():
         elif not word.startswith("-"):
             return word
     return ""
+
+
+def make_way(loaded, library):
+    """Forgets modules of the standard library that only we have imported, where the program has a module of its own by that name: it is to find its
+    own. Ours stay with us."""
+    script = _script()
+    folders = [os.getcwd() if script in ("", "-c", "-m") else os.path.dirname(os.path.realpath(script))]
+    for entry in sys.path:
+        if entry == library:
+            break
+        if not os.path.isdir(os.path.join(entry, "millpond_agent")):
+            folders.append(entry)
+    ours = {name.partition(".")[0] for name in set(sys.modules) - loaded} - {"millpond_agent"}
+    for name in ours:
+        if any(os.path.exists(os.path.join(folder, name + end)) for folder in folders for end in (".py", "/__init__.py")):
+            for module in [module for module in sys.modules if module == name or module.startswith(name + ".")]:
+                del sys.modules[module]

@@ -21,13 +21,32 @@ def made_at(function):
 def _files(first=None):
     """The user's files, the most likely first."""
     found = []
-    if first and frames.is_user_file(first):
+    if first and frames.has_source(first):
         found.append(first)
     for module in frames.user_modules():
-        file = getattr(module, "__file__", None)
+        file = getattr(module, "__file__", None) or (frames.kGiven if frames.given_program() is not None else None)
         if file and file not in found:
             found.append(file)
     return found + frames.cells()
+
+
+def statement(way, place):
+    """The statement that adds to the very container at the end of a way, taken apart (edits.py); None where the line adds to what holds it."""
+    from . import edits
+
+    if way.key() not in _itself:
+        return None
+    items = 0
+    while way is not None and way.kind == "item":
+        way = way.parent
+        items += 1
+    if way is None or place is None or place.get("file") is None or type(way.name) is not str:
+        return None
+    return edits.adding(place["file"], place["line"], _added.get((place["file"], place["line"]), way.name), items)
+
+
+_itself = set()  # keys of ways whose line adds to the container itself, not to a library's object around it
+_added = {}  # (file, line) -> the name that the line adds to: an argument may have another than what was given
 
 
 def find_line(way, thing):
@@ -38,6 +57,9 @@ def find_line(way, thing):
     found = None
     while way.kind == "inside" and way.parent is not None:
         way = way.parent
+    named = way
+    while named is not None and named.kind == "item":
+        named = named.parent
     step = way
     while step is not None and found is None:
         nested = step is not way
@@ -57,6 +79,8 @@ def find_line(way, thing):
                     found = {"file": hit[0], "line": hit[1], "function": hit[2], "text": frames.text(hit[0], hit[1]), "found_by": "source"}
             if found is None and not nested:
                 found = _search(step, nested, ("set",)) if not isinstance(thing, (list, dict, set, deque)) else None
+        if found is not None and step is named and key == way.key() and len(_itself) < 1000:
+            _itself.add(key)
         step = step.parent
     if len(_lines) < 1000:
         _lines[key] = found
@@ -76,7 +100,7 @@ def _search(step, nested, kinds):
         if hit is None and "call" in kinds:
             hit = sources.by_alias(files, name, True)
     elif step.kind in ("local", "closure", "default"):
-        if not frames.is_user_file(step.file or ""):
+        if not frames.has_source(step.file or ""):
             return None
         function = step.function
         if step.kind == "closure":
@@ -95,4 +119,6 @@ def _search(step, nested, kinds):
     if hit is None:
         return None
     file, add = hit
+    if len(_added) < 1000:
+        _added[file, add.line] = add.name
     return {"file": file, "line": add.line, "function": add.function, "text": frames.text(file, add.line), "found_by": "source"}

@@ -6,6 +6,7 @@ import sys
 from . import frames, link, state
 
 kMost = 4096
+kOften = 4  # a line that did it so often may need a fix
 _counts = {}  # (what, id of code, place in it) -> [count, place, loop place or None, code, and more that a hook adds]
 _said = 0
 
@@ -74,9 +75,39 @@ def say():
         if entry[2] is not None:
             row["loop"] = entry[2]
         if len(entry) > 4:
-            row["why"] = entry[4]
+            row["why"] = {name: value for name, value in entry[4].items() if not name.startswith("_")}
+        if entry[0] >= kOften and what in ("figure", "trace"):
+            row["statement"] = _statement(key, entry)
         rows.append(row)
     link.note({"note": "lines", "calls": rows})
+
+
+def _statement(key, entry):
+    """What a fix of this line would change (edits.py)."""
+    from . import edits
+
+    place = entry[1]
+    try:
+        if key[0] == "figure":
+            return edits.closing(place["file"], place["line"])
+        why = entry[4] if len(entry) > 4 else {}
+        made = why.get("_made")
+        if why.get("literal") or why.get("object"):
+            span = edits.call_at(entry[3], key[2])
+            if span is None or why.get("argument") is None:
+                return None
+            found = edits.argument(place["file"], span, why.get("_position", 99), why["argument"])
+            if found and why["literal"] and why.get("_literal") is not float:
+                whole = made is not None and why.get("_literal") is int and edits.only_cast(made[0], made[1], why["argument"])
+                found = found if whole else None
+            return found
+        found = edits.traced(*made) if made else None
+        return dict(found, file=made[0]) if found else None
+    except Exception:
+        link.oops()
+        return None
+    finally:
+        edits.forget()
 
 
 def advise(what, entry, number=None):

@@ -7,29 +7,38 @@ from . import calls, lines, link, periods, state
 from .wrapping import put
 
 _exception = None
+_registered = None
 
 
 def install():
-    atexit.register(_end)
-    put(sys, "excepthook", sys.excepthook, _chain(sys.excepthook))
+    global _registered
+    _registered = link.untraced(_end)
+    atexit.register(_registered)
+    if type(sys.excepthook) is not type(len) or not link.exceptions(_seen, sys.excepthook):
+        put(sys, "excepthook", sys.excepthook, _chain(sys.excepthook))
 
 
 def remove():
     """The program runs on without us: what is said at the end is said now."""
-    atexit.unregister(_end)
+    atexit.unregister(_registered)
     _end()
+
+
+def _seen(kind, value, traceback):
+    """An exception that nobody caught is about to be printed; the traceback as it would be without us."""
+    global _exception
+    try:
+        _exception = kind.__name__  # never its text: that may hold anything the program knows
+        traceback = _without_us(traceback)
+        value.__traceback__ = traceback
+    except Exception:
+        link.oops()
+    return traceback
 
 
 def _chain(original):
     def excepthook(kind, value, traceback):
-        global _exception
-        try:
-            _exception = "%s: %s" % (kind.__name__, str(value)[:500])
-            traceback = _without_us(traceback)
-            value.__traceback__ = traceback
-        except Exception:
-            link.oops()
-        original(kind, value, traceback)
+        original(kind, value, _seen(kind, value, traceback))
 
     return excepthook
 
@@ -53,6 +62,7 @@ def _without_us(traceback):
 
 def _end():
     lines.remove()
+    link.exceptions(None)
     link.tick(None, 0)
     if not state.on:
         return
@@ -66,7 +76,7 @@ def _end():
             link.note(
                 {
                     "note": "end",
-                    "periods": {"%s %s" % key if key[1] else key[0]: int(count) for key, count in periods.counts().items()},
+                    "periods": {"%s %s" % key if key[1] else key[0]: int(count) for key, count in periods.said_counts().items()},
                     "agent_seconds": round(state.seconds, 4),
                     "agent_bytes": holders.own_bytes(),
                     "exception": _exception,

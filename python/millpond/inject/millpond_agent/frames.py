@@ -78,7 +78,53 @@ def function_name(frame):
     return name.replace(".<locals>", "")
 
 
+kGiven = "<string>"  # Python's name for the program of `python -c`
+_given = [False, None]  # whether it was looked for, and its text
+
+
+def given_program():
+    """The text of the program given with -c; None for any other. Libraries make code with that name too, but not where the program is a file."""
+    if not _given[0]:
+        try:
+            _given[:] = True, _given_text()
+        except Exception:
+            _given[:] = True, None
+    return _given[1]
+
+
+def _given_text():
+    main = sys.modules.get("__main__")
+    if main is None or getattr(main, "__file__", None) is not None or getattr(main, "__spec__", None) is not None:
+        return None
+    words = getattr(sys, "orig_argv", None)
+    if words is None:  # before Python 3.10
+        with open("/proc/self/cmdline", "rb") as file:
+            words = [os.fsdecode(word) for word in file.read().split(b"\0")]
+    skip = False
+    for at, word in enumerate(words[1:], 1):
+        if skip:
+            skip = False
+        elif not word.startswith("-") or word == "-":
+            return None
+        elif not word.startswith("--"):
+            for place, letter in enumerate(word[1:], 1):
+                if letter == "c":
+                    return word[place + 1:] or words[at + 1]
+                if letter in "WX":
+                    skip = place + 1 == len(word)
+                    break
+    return None
+
+
+def has_source(file):
+    """Whether it is the user's and can be read: a file, or the program given with -c."""
+    return is_user_file(file) or (file == kGiven and given_program() is not None)
+
+
 def text(file, line):
+    if file == kGiven and given_program() is not None:
+        lines = given_program().split("\n")
+        return lines[line - 1].strip()[:200] if 0 < line <= len(lines) else ""
     return linecache.getline(file, line).strip()[:200]
 
 
@@ -87,6 +133,35 @@ def place(frame):
     code = frame.f_code
     line = frame.f_lineno or code.co_firstlineno
     return {"file": code.co_filename, "line": line, "function": function_name(frame), "text": text(code.co_filename, line)}
+
+
+_told = {}
+
+
+def told_key(key):
+    """A place in a container as it may be told: a number of a list, or a key of a dictionary that stands in the user's source. Other keys are data."""
+    if type(key) is int:
+        return str(key)
+    if type(key) is not str:
+        return "..."  # any of them
+    known = _told.get(key)
+    if known is None:
+        if len(_told) > 1000:
+            _told.clear()
+        known = _told[key] = repr(key)[:60] if _in_source(key) else "..."
+    return known
+
+
+def _in_source(key):
+    if not key or len(key) > 60:
+        return False
+    quoted = ("'%s'" % key, '"%s"' % key, "%s=" % key, "[%s]" % key)
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    for file in [file for file in files if type(file) is str and is_user_file(file)][:64]:
+        for line in linecache.getlines(file)[:20000]:
+            if key in line and any(form in line for form in quoted):
+                return True
+    return False
 
 
 def user_module(module):

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from itertools import islice
 
-from . import calls, link, roots, sizes, strays
+from . import calls, frames, link, roots, sizes, strays
 from .tracks import Track
 
 kMost = 8
@@ -72,6 +72,8 @@ def scan(objects=None, types=None, grew=False):
         _last_note["containers"].extend(_full(full, walk, {id(item.thing) for item, _ in rising}))
     finally:
         del found, rising, walk, full
+        if "millpond_agent.edits" in sys.modules:
+            sys.modules["millpond_agent.edits"].forget()
 
 
 def _limit(item):
@@ -323,7 +325,28 @@ def _describe(item, added, track, rounds, walk):
         place = adders.made_at(getattr(thing, "__wrapped__", None))
     row.update(place or {"file": None, "line": None, "function": None, "text": None})
     row["found_by"] = place.get("found_by") if place else None
+    _tell_kinds(row, item, added, way, place)
     return row
+
+
+def _tell_kinds(row, item, added, way, place):
+    """What a fix has to know: `of`, the type in full; `items`, what is kept; `statement`, what adds it; `held_in`, the library's object around it."""
+    from . import adders, edits
+
+    thing = item.thing
+    row["of"] = sizes.full_name(type(thing))
+    if item.kind in ("container", "group"):
+        row["items"] = edits.kind_of_all([value for _, value in newest(thing, added)])
+    elif item.kind == "array" and row["of"] == "numpy.ndarray":
+        row["items"] = {"family": "array", "dimensions": int(thing.ndim), "elements": int(thing.itemsize)}
+    if item.kind == "lru_cache":
+        row["statement"] = edits.caching(place["file"], place["line"]) if place else None
+    else:
+        row["statement"] = adders.statement(way, place)
+    while way is not None and way.kind in ("item", "chain"):
+        way = way.parent
+    if way is not None and way.kind in ("attribute", "inside") and way.library > 0:
+        row["held_in"] = way.of
 
 
 def newest(thing, added):
@@ -430,7 +453,7 @@ def _holder(way):
     step = way
     while step is not None and step.kind in ("item", "chain", "inside"):
         if step.kind != "inside":
-            parts.append("[%r]" % step.name if step.kind == "item" else ".%s" % step.name)
+            parts.append("[%s]" % frames.told_key(step.name) if step.kind == "item" else ".%s" % step.name)
         step = step.parent
     tail = "".join(reversed(parts))
     if step is None:

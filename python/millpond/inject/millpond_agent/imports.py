@@ -20,6 +20,7 @@ def install():
         module = sys.modules.get(name)
         if module is not None:
             _run(name, module)
+    _Finder.find_spec = staticmethod(link.untraced(_Finder.find_spec))  # a tracer of the program's is not to see every import twice
     sys.meta_path.insert(0, _Finder)
 
 
@@ -71,12 +72,15 @@ def _ask_others(name, path, target):
 def _listen(loader, name):
     original = loader.exec_module
 
-    def exec_module(module):
+    def done(module):
         try:
             del loader.exec_module
         except AttributeError:
             pass
-        original(module)
         _run(name, module)
 
-    loader.exec_module = hide(exec_module)
+    def exec_module(module):
+        original(module)
+        done(module)
+
+    loader.exec_module = link.after(original, done) or hide(exec_module)

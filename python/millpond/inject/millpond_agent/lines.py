@@ -1,11 +1,13 @@
-"""Printed lines as marks: a program that prints "epoch 7: loss 0.12" says itself where its rounds end. builtins.print is wrapped, and so are
-sys.stdout.write (the object stays what it is) and logging. Lines that differ only in their numbers are one pattern."""
+"""Printed lines as marks: a program that prints "epoch 7: loss 0.12" says itself where its rounds end. The probe counts the lines of each place that
+prints and asks here now and then (print and sys.stdout.write stay the objects they are); without it they are wrapped. Lines that differ only in
+their numbers are one pattern."""
 
 import builtins
 import functools
 import io
 import re
 import sys
+import time
 
 from . import frames, link, periods, state
 from .wrapping import at_stop, hide, kHidden, put
@@ -31,6 +33,12 @@ def pattern_of(text):
 
 def is_round(pattern):
     return _round.search(pattern) is not None
+
+
+def round_word(pattern):
+    """The word that counts the rounds of a line, in lower case; empty: none. One of those of _round, so it says nothing that the program knows."""
+    found = _round.search(pattern)
+    return found.group(1).lower() if found else ""
 
 
 class _Pattern:
@@ -81,10 +89,26 @@ def _mark(pattern):
     periods.period(kind, pattern.text)
 
 
+def _count(pattern, lines):
+    """More lines of a pattern, without a mark."""
+    pattern.times += lines
+    link.units[link.LINE] += lines
+    kind = "line"
+    if pattern is _epoch_line and not framework_epochs:
+        kind = "epoch"
+        link.units[link.EPOCH] += lines
+    series = periods.get(kind, pattern.text)
+    if series is not None:
+        series.count += lines
+    return series
+
+
 _ours = None
 
 
 def install():
+    if _ask_probe():
+        return
     _wrap_print()
     if type(sys.stdout) is io.TextIOWrapper:  # not one that somebody has put there
         _wrap_write(sys.stdout)
@@ -135,6 +159,7 @@ def _wrap_print():
 
 def remove():
     """At the end: what still prints while the interpreter is taken down needs nothing of ours."""
+    link.prints(None)
     if _ours is not None and builtins.print is _ours:
         builtins.print = _ours.__wrapped__
     if type(sys.stdout) is io.TextIOWrapper:
@@ -180,6 +205,110 @@ def _printed(frame, args, kwargs):
         _mark(pattern)
 
 
+# Asked by the probe ---------------------------------------------------------------------------------------------------
+
+kNever = 1 << 62
+kSure = 8  # equal patterns of one place, and it is trusted
+kFree, kShare = 0.02, 0.04  # seconds that asking may take, and of the time
+_table = None
+_stream = None
+_counted = {}  # number -> _Counted
+_asking = 0.0
+
+
+class _Counted(_Site):
+    __slots__ = ("told", "odd")
+
+    def __init__(self, code):
+        super().__init__(code)
+        self.told = 0
+        self.odd = 0  # lines that were none of a round: to another file, or a library's
+
+
+def _ask_probe():
+    global _table, _stream
+    if type(builtins.print) is not type(len):
+        return False
+    _stream = sys.stdout if type(sys.stdout) is io.TextIOWrapper else None
+    _table = link.prints(_asked, builtins.print, vars(io.TextIOWrapper).get("write"), _stream)
+    if _table is not None:
+        link.counting.append(_settle)
+    return _table is not None
+
+
+def _settle():
+    """Lines that were counted and not asked about belong to the pattern of their place."""
+    for number, site in list(_counted.items()):
+        new = _table[number].hits - site.told
+        if new > 0 and site.pattern is not None and not site.mixed:
+            site.told += new
+            _count(site.pattern, new)
+
+
+def _asked(number, values, names):
+    global _asking
+    begin = time.perf_counter()
+    row = _table[number]
+    row.skip, row.due_ns = 0, 0
+    try:
+        if not state.on:
+            row.skip, row.due_ns = kNever, kNever
+        elif not state.here.working:
+            frame = sys._getframe(1)
+            site = _counted.get(number)
+            if site is None:
+                site = _counted[number] = _Counted(frame.f_code)
+            _line(frame, row, site, values, names)
+    except Exception:
+        link.oops()
+    _asking += time.perf_counter() - begin
+    over = _asking - kFree - kShare * state.elapsed()
+    if over > 0 and row.hits > kSure:  # a program that prints a lot: it is not to wait for us
+        row.skip, row.due_ns = kNever, max(row.due_ns, time.monotonic_ns() + int(over / kShare * 1e9))
+
+
+def _line(frame, row, site, values, names):
+    hits = row.hits
+    new = hits - site.told
+    site.told = hits
+    site.hits += 1
+    kwargs = {}
+    if names is _stream and names is not None:
+        ours = "\n" in values[0] and frames.is_user_file(frame.f_code.co_filename)
+    else:
+        if names is not None:
+            kwargs = dict(zip(names, values[-len(names):]))
+            values = values[:-len(names)]
+        file = kwargs.get("file")
+        ours = file is None or file is sys.stdout or file is sys.stderr
+    if not ours:
+        site.odd += 1
+        if site.odd == site.hits and site.odd > kSure:
+            row.skip, row.due_ns = 255, kNever
+        return
+    pattern = _get(_text_of(values, kwargs))
+    if site.hits == 1:
+        site.pattern = pattern
+    elif pattern is not site.pattern:
+        site.mixed = True
+    if new > 1 and not site.mixed and pattern is not None:
+        _count(pattern, new - 1)
+    if pattern is not None:
+        _mark(pattern)
+    if site.mixed or site.hits <= kSure:
+        return
+    most = 63 if hits < 4096 else 1023
+    if pattern is None:
+        row.skip, row.due_ns = most, kNever
+        return
+    series = periods.get("epoch" if pattern is _epoch_line and not framework_epochs else "line", pattern.text)
+    if series is None:
+        row.skip, row.due_ns = most, kNever
+    elif series.count > 32:
+        row.skip = min(most, series.stride - series.count % series.stride - 1)
+        row.due_ns = time.monotonic_ns() + 50_000_000
+
+
 def _text_of(args, kwargs):
     """What print wrote, from plain values only: str() of an array may be long work."""
     parts = []
@@ -199,9 +328,7 @@ def install_logging(logging):
     """Records that reach a handler at level INFO or more."""
     original = logging.Logger.callHandlers
 
-    @functools.wraps(original)
-    def callHandlers(self, record):
-        original(self, record)
+    def reached(self, record):
         if state.on and not state.here.working and record.levelno >= 20:
             try:
                 message = record.msg if type(record.msg) is str else ""
@@ -211,4 +338,9 @@ def install_logging(logging):
             except Exception:
                 link.oops()
 
-    put(logging.Logger, "callHandlers", original, hide(callHandlers))
+    @functools.wraps(original)
+    def callHandlers(self, record):
+        original(self, record)
+        reached(self, record)
+
+    put(logging.Logger, "callHandlers", original, link.after(original, reached, method=True) or hide(callHandlers))

@@ -42,15 +42,29 @@ class _Native:
         self.tick.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]
         self.tick.restype = None
         holding_the_gil = ctypes.PyDLL(path)
+        self.locals_of = holding_the_gil.millpond_probe_locals
+        self.locals_of.argtypes = [ctypes.py_object, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
+        self.locals_of.restype = ctypes.py_object
+        self.prints = holding_the_gil.millpond_probe_prints
+        self.prints.argtypes = [ctypes.c_void_p] * 4
+        self.prints.restype = ctypes.c_void_p
+        self.untraced = holding_the_gil.millpond_probe_untraced
+        self.untraced.argtypes, self.untraced.restype = [ctypes.py_object], ctypes.py_object
+        self.after = holding_the_gil.millpond_probe_after
+        self.after.argtypes, self.after.restype = [ctypes.py_object, ctypes.py_object, ctypes.c_int], ctypes.py_object
+        self.exceptions = holding_the_gil.millpond_probe_exceptions
+        self.exceptions.argtypes = [ctypes.c_void_p] * 2
+        self.cleaning = None
+        self.asked = None  # what the probe has a pointer to must live
         holding_the_gil.millpond_probe_python()
 
 
 def connect(path=None):
     """Finds the probe: in front of the program, or where it was loaded from. False: nobody listens."""
     global _native, _log
-    path = os.environ.get("MILLPOND_AGENT_LOG")
-    if path:
-        _log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    log = os.environ.get("MILLPOND_AGENT_LOG")
+    if log:
+        _log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     try:
         _native = _Native(path)
         reconnect()
@@ -68,6 +82,48 @@ def reconnect():
 
 def native():
     return _native is not None
+
+
+def locals_of(frame, hop, offset, count):
+    return _native.locals_of(frame, hop, offset, count)
+
+
+class PrintSite(ctypes.Structure):
+    """src/probe/shared.h"""
+
+    _fields_ = [(name, ctypes.c_uint64) for name in ("code", "instruction", "hits", "skip", "due_ns")]
+
+
+def prints(function, print_object=None, write_object=None, stream=None):
+    """Has function(site, values, names) asked about printed lines; the table of sites, or None where that is not possible. function None: no more."""
+    if _native is None:
+        return None
+    if function is None:
+        _native.prints(None, None, None, None)
+        return None
+    _native.asked = (function, print_object, write_object, stream)
+    at = _native.prints(*(None if thing is None else id(thing) for thing in _native.asked))
+    return (PrintSite * 2048).from_address(at) if at else None
+
+
+def exceptions(function, hook=None):
+    """Has function(kind, value, traceback) called before `hook` (sys.excepthook) prints; it returns the traceback to print. False: not possible."""
+    if _native is None:
+        return False
+    if function is None:
+        return _native.exceptions(None, None) == 0
+    _native.cleaning = (function, hook)
+    return _native.exceptions(id(function), id(hook)) == 0
+
+
+def untraced(function):
+    """The same for the program's interpreter, unseen by the program's trace and profile functions."""
+    return _native.untraced(function) if _native is not None else function
+
+
+def after(original, then, method=False):
+    """A function that calls original and then `then` with the same arguments, unseen by trace functions; None: not possible."""
+    return _native.after(original, then, method) if _native is not None else None
 
 
 def settle():

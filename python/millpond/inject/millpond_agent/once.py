@@ -33,7 +33,9 @@ def in_children(function):
     _forked = function
     if not _registered and function is not None:
         _registered = True
-        os.register_at_fork(after_in_child=_in_child)
+        from . import link
+
+        os.register_at_fork(after_in_child=link.untraced(_in_child))  # a trace function of the program does not see it
 
 
 def _in_child():

@@ -3,10 +3,11 @@ verdict chooses among them. A mark with a snapshot costs milliseconds, so snapsh
 of a series has one, at most kMost in a run and about ten in a second (the first few may come faster: a run may be short), and all of
 them together take about 1 % of the time."""
 
+import os
 import sys
 import time
 
-from . import counters, link, probes, state
+from . import counters, frames, link, probes, state
 
 kMost = 512
 kCoarse = ("round", "epoch", "line", "fit", "model", "loader", "loop")  # what a person would call a round; others come in thousands
@@ -20,11 +21,12 @@ _settled = 0.0
 
 
 class Series:
-    __slots__ = ("kind", "name", "coarse", "count", "stride", "taken", "first", "marked", "snapped", "next_probe", "next_scan")
+    __slots__ = ("kind", "name", "said", "coarse", "count", "stride", "taken", "first", "marked", "snapped", "next_probe", "next_scan")
 
     def __init__(self, kind, name, now):
         self.kind = kind
-        self.name = name
+        self.name = name  # may be words that the program prints: it stays in this process
+        self.said = _said(kind, name)
         self.coarse = kind in kCoarse
         self.count = 0
         self.stride = 1
@@ -52,6 +54,21 @@ class Series:
         self.taken += 1
         self.snapped = now
         return True
+
+
+def _said(kind, name):
+    """What the run file is told instead of a name: words that a program prints or gives a progress bar are its own. "epoch at train.py:31" is a word of ours
+    (lines.round_word) and where the line is printed."""
+    if kind not in ("line", "loop") and not (kind == "epoch" and name not in ("", "fit")):
+        return name
+    from . import lines
+
+    frame = frames.user_frame()
+    place = "%s:%d" % (os.path.basename(frame.f_code.co_filename), frame.f_lineno or 0) if frame is not None else "a library:0"
+    word = lines.round_word(name)
+    said = "%s at %s" % (word, place) if word else place
+    alike = sum(1 for series in list(_series.values()) if series.kind == kind and series.said.split(" (")[0] == said)
+    return "%s (%d)" % (said, alike + 1) if alike else said
 
 
 def get(kind, name=""):
@@ -138,7 +155,7 @@ class Countdown:
 
 def _reached(series):
     global _snapshot_seconds
-    kind, name = series.kind, series.name
+    kind, name = series.kind, series.said
     now = time.monotonic()
     flags = link.PERIOD
     if series.wants_snapshot(now):
@@ -228,3 +245,9 @@ def _rank(series):
 def counts():
     link.settle()
     return {key: series.count for key, series in list(_series.items())}
+
+
+def said_counts():
+    """The same under the names that the run file knows."""
+    link.settle()
+    return {(series.kind, series.said): series.count for series in list(_series.values())}

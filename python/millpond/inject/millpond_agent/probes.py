@@ -1,4 +1,4 @@
-"""Probes: gc.collect and malloc_trim together at rounds 4, 8, 16, ... of the leading series, resident size before and after each: what
+"""Probes: gc.collect (not where the program turned it off) and malloc_trim together at rounds 4, 8, 16, ... of the leading series, resident size before and after each: what
 gc gives back was garbage in cycles, what trim gives back was free already. They must not cure the patient, so they are few, and
 they take at most 2 % of the time, the first 3 % and the second 5 %. These two come all the same when they have something to tell, because memory grew or much of
 it is free: a short run has no more than these, and a large framework has so many objects that each takes a good part of a second.
@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 
-from . import calls, counters, holders, link, state
+from . import calls, counters, cycles, holders, link, state
 
 enabled = os.environ.get("MILLPOND_PROBES", "1") != "0"
 kFirstShare, kSecondShare, kShare = 0.03, 0.05, 0.02
@@ -109,12 +109,18 @@ def _types_gone(before):
     return {kind.__qualname__: count for kind, count in before.most_common(8) if count > 0}
 
 
+def may_collect():
+    """Whether a collection more is what the program might see anyway: it has not turned gc off, and nobody is told of collections."""
+    return gc.isenabled() and gc.get_threshold()[0] > 0 and not gc.callbacks and not gc.get_debug()
+
+
 def _probe(series):
     global _done, _last_end, _last_cost, _last_garbage, _last_rss
     begin, used = time.perf_counter(), time.thread_time()
     before = rss()
-    types = Counter(map(type, gc.get_objects())) if _last_garbage else None
-    collected = gc.collect()
+    collects = may_collect()
+    types = Counter(map(type, gc.get_objects())) if _last_garbage and collects else None
+    collected = gc.collect() if collects else 0
     after_gc = rss()
     trimmed = link.trim()
     after_trim = rss()
@@ -123,6 +129,15 @@ def _probe(series):
     _last_garbage = collected >= 200 and before - after_trim >= 1 << 20
     middle = time.perf_counter()
     garbage = _types_gone(types)
+    piled = None
+    if not collects and not gc.isenabled():
+        objects = gc.get_objects()
+        try:
+            piled = cycles.garbage(objects)
+        finally:
+            del objects
+        if piled is not None:
+            garbage = piled[2]
     link.note(
         {
             "note": "probe",
@@ -134,6 +149,8 @@ def _probe(series):
             "collected": collected,
             "seconds": round(middle - begin, 5),
             "gc_types": garbage,
+            "garbage": piled[0] if piled else 0,
+            "garbage_bytes": piled[1] if piled else 0,
         }
     )
     objects = gc.get_objects()

@@ -11,7 +11,7 @@ import types
 from collections import Counter, deque
 from itertools import islice
 
-from . import frames, link, sizes
+from . import frames, link, sizes, variables
 
 kObjects = 30000
 kItems = 32  # of a container with more only the first few are entered
@@ -23,37 +23,20 @@ _cells = types.CellType
 _lru = type(functools.lru_cache(maxsize=1)(len))
 _plain = {int, float, bool, type(None), complex, range, type(...), types.ModuleType, types.BuiltinFunctionType, types.CodeType,
           property, staticmethod, classmethod, types.FrameType}
-_clears_locals = sys.version_info < (3, 13)
-kAsksForLocals = frozenset(("locals", "vars", "eval", "exec", "dir"))
-_asks = {}  # id of code -> (code, whether it calls one of these)
-
-
-def _asks_for_locals(code):
-    """Whether it calls locals() or the like: the function, not a method of that name (model.eval())."""
-    if kAsksForLocals.isdisjoint(code.co_names):
-        return False
-    known = _asks.get(id(code))
-    if known is None or known[0] is not code:
-        import dis
-
-        asks = any(step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval in kAsksForLocals for step in dis.get_instructions(code))
-        if len(_asks) > 500:
-            _asks.clear()
-        known = _asks[id(code)] = (code, asks)
-    return known[1]
 
 
 class Way:
     """One step: how a thing is reached from its parent. kind: attribute, item, local, global, closure, default, class, object, chain, or inside: what
     has no name of its own (the attributes of an object taken together, the list in a queue) and is added to by its parent's."""
 
-    __slots__ = ("parent", "kind", "name", "owner", "file", "function", "library", "owners")
+    __slots__ = ("parent", "kind", "name", "owner", "file", "function", "library", "owners", "of")
 
-    def __init__(self, parent, kind, name, owner="", file=None, function=None, library=0, owners=()):
+    def __init__(self, parent, kind, name, owner="", file=None, function=None, library=0, owners=(), of=None):
         self.parent, self.kind, self.name, self.owner = parent, kind, name, owner
         self.file, self.function = file, function
         self.library = library  # steps through objects of libraries so far
         self.owners = owners  # names of the class that has the attribute, and of its bases
+        self.of = of  # the full name of that class
 
     def key(self, any_item=False):
         """Tells this way from others, from look to look; with any_item one item of a container is as good as another."""
@@ -87,7 +70,7 @@ class Way:
         if kind == "default":
             return "default of argument %s of %s" % (name, owner)
         if kind == "item":
-            return "item %s" % name
+            return "item %s" % frames.told_key(name)
         if kind == "object":
             return "an object of %s" % owner
         if kind == "inside":
@@ -122,25 +105,17 @@ def type_name(thing):
     return type(thing).__name__
 
 
-def _clear(dirty):
-    """Empties the dictionaries that frames made for us; not one that somebody else holds."""
-    for frame in dirty:
-        values = frame.f_locals
-        if sys.getrefcount(values) <= 3:  # the frame, `values`, the argument
-            values.clear()
-
-
 class Walk:
     def __init__(self, seconds):
         self.found = []
         self.way_of = {}  # id -> Way, for all that was met
         self.queue = deque()
         self.owners = {}
+        self.full = {}  # type of a library's object -> its name with its module
         self.lengths = {}  # Way -> length of the container there
         self.met = Counter()  # the user's types: how many objects
         self.end = time.thread_time() + seconds
         self.complete = True
-        self.dirty = []  # frames whose locals were read
 
     def run(self, objects=None, types=None):
         me = threading.get_ident()
@@ -156,8 +131,6 @@ class Walk:
                         self.meet(thing, Way(None, "object", "", type_name(thing)))
                     self._drain()
         finally:
-            _clear(self.dirty)
-            self.dirty = []
             self.queue.clear()
         return self.found
 
@@ -189,12 +162,7 @@ class Walk:
         if "millpond_agent" in file:
             return
         name = frames.function_name(frame) if user else code.co_name
-        if _clears_locals:
-            if _asks_for_locals(code):
-                return  # what locals() gave out is the very dictionary that is filled here
-            self.dirty.append(frame)  # the frame keeps the dictionary it made, and that would keep old values alive
-        values = frame.f_locals
-        for key, value in values.items():
+        for key, value in variables.items(frame):
             self.meet(value, Way(None, "local", key, name, file, name, 0 if user else 2))
 
     # Walking ----------------------------------------------------------------------------------------------------------
@@ -264,7 +232,7 @@ class Walk:
             if deep < kDepth:
                 pairs = islice(dict.items(thing), kItems if size <= kItems else kFirst)
                 for key, value in list(pairs):
-                    label = key if type(key) in (str, int) else type(key).__name__
+                    label = key if type(key) is str else str(key) if type(key) is int else type(key).__name__
                     self.meet(value, Way(way, "item", label, library=library))
         elif issubclass(kind, (set, frozenset)):
             base = set if issubclass(kind, set) else frozenset
@@ -351,6 +319,7 @@ class Walk:
         owners = self.owners.get(kind)
         if owners is None:
             owners = self.owners[kind] = tuple(base.__name__ for base in kind.__mro__)
+        of = None if user else self.full.setdefault(kind, sizes.full_name(kind))
         try:
             values = object.__getattribute__(thing, "__dict__")
         except (AttributeError, TypeError):
@@ -358,14 +327,14 @@ class Walk:
         if values is None and not user and library <= 1:
             for part in gc.get_referents(thing)[:16]:
                 if type(part) in (list, dict, set, deque):
-                    self.meet(part, Way(way, "inside", "inside of", name, library=library))
+                    self.meet(part, Way(way, "inside", "inside of", name, library=library, of=of))
         if type(values) is dict:
             if user and len(values) >= (kManyAttributes if way.kind == "item" else 2):  # one with a name may gain them one by one
                 self._measure(values, Way(way, "inside", "attributes of", name, file), "container", len(values))
             for key, value in list(values.items()):
                 if user and type(value) is kind:
                     self._chain(thing, way, kind, key)
-                self.meet(value, Way(way, "attribute", key, name, file, None, library, owners))
+                self.meet(value, Way(way, "attribute", key, name, file, None, library, owners, of))
         if user:
             for owner in kind.__mro__:
                 for key, slot in list(vars(owner).items()):

@@ -28,6 +28,11 @@ def module_of(kind):
     return name if type(name) is str else ""
 
 
+def full_name(kind):
+    """Of a type, with its module: a class of the user's may be called like one of Python's."""
+    return "%s.%s" % (module_of(kind), kind.__qualname__)
+
+
 def array_bytes(thing):
     """(bytes, identity of the memory) of an array or tensor of a framework; None for anything else."""
     kind = type(thing)

@@ -4,6 +4,8 @@ called. Each file is read once and only what is asked about later is kept of it.
 import ast
 import linecache
 
+from . import frames
+
 kAdders = frozenset(("append", "extend", "add", "insert", "appendleft", "extendleft", "update", "setdefault", "push", "put", "put_nowait",
                      "write", "writelines", "heappush", "frombytes", "register", "store", "record"))
 kFileMost = 2_000_000
@@ -42,6 +44,8 @@ class Source:
 
 def _text_of(file):
     """A cell of a notebook has the name of a file that is not there; what ran is known to linecache."""
+    if file == frames.kGiven:
+        return frames.given_program() or ""
     try:
         with open(file, "rb") as handle:
             return handle.read(kFileMost + 1)

@@ -213,7 +213,7 @@ def _name_in(holder, target):
                     return 0, ("global", str(key), str(holder["__name__"]), holder.get("__file__"), "<module>")
                 if type(key) is str and key.isidentifier():
                     return 1, ("item", key, "", None, None)
-                return 2, ("item", key if type(key) in (int, str) else type(key).__name__, "", None, None)
+                return 2, ("item", str(key) if type(key) in (int, str) else type(key).__name__, "", None, None)
         return None
     if kind is types.CellType:
         return 0, ("closure", "?", "a function", None, None)

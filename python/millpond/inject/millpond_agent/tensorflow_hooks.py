@@ -63,6 +63,7 @@ def _reason(entry, args):
     try:
         kind, _, _, options = args
         why["jit"] += bool((options.attributes or {}).get("_XlaMustCompile"))
+        why["_made"] = _made_at(options.python_function)
         signature = {name: _type_text(parameter.type_constraint) for name, parameter in list(kind.parameters.items())[:64]}
         known = _signatures.get(id(options))
         if known is None or known[0]() is not options:
@@ -74,6 +75,8 @@ def _reason(entry, args):
             if literal is not None or other is not None:
                 why["literal" if other is None else "object"] += 1
                 why["argument"] = literal or other
+                why["_position"] = list(signature).index(why["argument"])
+                why["_literal"] = type(getattr(kind.parameters[why["argument"]].type_constraint, "value", None))
             elif changed:
                 why["shape"] += 1
         if len(_signatures) >= kFunctionsMost:
@@ -81,6 +84,17 @@ def _reason(entry, args):
         _signatures[id(options)] = (weakref.ref(options), signature)
     except Exception:  # another TensorFlow: the reason stays unknown
         pass
+
+
+def _made_at(function):
+    """(file, first line) of the user's function that is traced."""
+    for _ in range(8):
+        inner = getattr(function, "__wrapped__", None)
+        if inner is None:
+            break
+        function = inner
+    code = getattr(function, "__code__", None)
+    return (code.co_filename, code.co_firstlineno) if code is not None else None
 
 
 def _type_text(kind):

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# prove.sh [NAME ...]: the proofs that take longer than `make test` has time for, each with its figures and how long it took. Without a name all.
+# SEED=1000: where the random programs begin.
+set -u
+cd "$(dirname "$0")/.."
+PARTS="fixes same"
+
+part() {
+  case $1 in
+    fixes) tests/fixes/run.py ;;
+    same) tests/same/run.py --programs 300 --from "${SEED:-1000}" ;;
+    *) echo "prove: no part is called $1; there are: $PARTS" >&2; return 2 ;;
+  esac
+}
+
+failed=
+for name in ${@:-$PARTS}; do
+  echo "== $name"
+  begin=$SECONDS
+  part "$name" || failed="$failed $name"
+  echo "== $name: $((SECONDS - begin)) s"
+done
+[ -z "$failed" ] || { echo "failed:$failed"; exit 1; }
