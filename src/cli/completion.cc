@@ -22,7 +22,8 @@ Words words_of(const CLI::App& app) {
     w.commands += sub->get_name() + " ";
     std::string options;
     for (const CLI::Option* o : sub->get_options())
-      for (const std::string& name : o->get_lnames()) options += "--" + name + " ";
+      if (!o->get_group().empty())  // not for people
+        for (const std::string& name : o->get_lnames()) options += "--" + name + " ";
     w.options.emplace_back(sub->get_name(), options);
   }
   for (const Builtin& b : builtins()) w.models += std::string(b.name) + " ";

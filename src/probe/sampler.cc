@@ -20,6 +20,7 @@ namespace sampler {
 namespace {
 
 constexpr uint64_t kFirstInterval = 512 << 10, kSmallest = 64 << 10, kLargest = 16 << 20, kExactAtLeast = 256 << 10;
+constexpr uint64_t kAskAgain = 256 << 10;  // bytes
 constexpr uint64_t kLookEvery = 50'000'000;  // ns between two looks at what sampling costs
 
 uint64_t seed = 0;     // of MILLPOND_SEED; 0: none
@@ -106,7 +107,7 @@ Weight decide(uint64_t size) {
   if (me.quiet || size >= kForever) return {};
   Use use;
   if (!use) {
-    if (file::state == file::kInert && !may_leave) me.left = kForever;  // one that left may come again
+    if (file::state == file::kInert) me.left = may_leave ? kAskAgain : kForever;  // one that left may come again
     return {};
   }
   Quiet quiet;

@@ -287,6 +287,9 @@ std::optional<std::string> WayIn::enter(const std::string& folder) {
   folder_ = folder;
   if (!same_files(pid_)) return format("process {} runs in a container with files of its own; run millpond inside of it", pid_.value);
   facts_ = facts_of(pid_);
+  struct stat owner {};
+  if (geteuid() == 0 && stat(format("/proc/{}", pid_.value).c_str(), &owner) == 0 && owner.st_uid != 0 && chown(folder_.c_str(), owner.st_uid, owner.st_gid) != 0)
+    return format("{} cannot be given to the user of process {}", folder_, pid_.value);
   std::optional<std::string> why;
   if (facts_.python) {
     const std::string text = format("import sys\nsys.path.insert(0, {0})\ntry:\n    import millpond_agent.inside\nfinally:\n    sys.path.remove({0})\n"

@@ -298,13 +298,13 @@ class Watch(Doctor):
         self.assertIn("millpond: ", err)
         self.assertIn("epoch:", self.millpond("report", "run.pond", "--table", "--at", "none:1", code=2).stderr)
 
-    def test_a_process_that_runs_already_is_seen_from_outside(self):
+    def test_a_process_that_runs_already_and_cannot_be_entered_is_seen_from_outside(self):
         other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
         try:
             time.sleep(0.3)
-            done = self.millpond("watch", "--pid", other.pid, "--for", 1.5, "--json", "result.json")
+            done = self.millpond("watch", "--pid", other.pid, "--for", 1.5, "--json", "result.json", environment={"PATH": "/nowhere"})  # no gdb there
             self.assertIsNone(other.poll(), "the process was left alone")
-            self.assertIn("running already", done.stderr)
+            self.assertIn("not where it allocates", " ".join(done.stderr.split()))
             self.assertIn("no snapshot", self.millpond("report", "run.pond", "--table", code=2).stderr)
         finally:
             other.kill()

@@ -1,6 +1,5 @@
 """What a probe that was here must have left as it was, read by this process of itself: the words of every relocation table and how their pages are protected, Python's
 allocators, threads, descriptors, files, mappings, and the objects that an agent could have replaced."""
-import atexit
 import builtins
 import ctypes
 import logging
@@ -98,7 +97,7 @@ def objects():
     found = {"print": builtins.print, "import": builtins.__import__, "excepthook": sys.excepthook, "unraisablehook": sys.unraisablehook, "displayhook": sys.displayhook,
              "threading.excepthook": threading.excepthook, "stdout": sys.stdout, "stderr": sys.stderr, "stdout.write": getattr(sys.stdout, "__dict__", {}).get("write"),
              "callHandlers": logging.Logger.callHandlers, "CDLL.__getitem__": ctypes.CDLL.__getitem__, "trace": sys.gettrace(), "profile": sys.getprofile(),
-             "meta_path": list(sys.meta_path), "path": list(sys.path), "path_hooks": list(sys.path_hooks), "atexit": atexit._ncallbacks(), "environment": dict(os.environ),
+             "meta_path": list(sys.meta_path), "path": list(sys.path), "path_hooks": list(sys.path_hooks), "environment": dict(os.environ),
              "SIGCHLD": signal.getsignal(signal.SIGCHLD), "SIGINT": signal.getsignal(signal.SIGINT)}
     found.update({"module " + name: module for name, module in sys.modules.items() if not name.startswith("millpond")})
     return found

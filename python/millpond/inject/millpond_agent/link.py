@@ -59,14 +59,14 @@ class _Native:
         holding_the_gil.millpond_probe_python()
 
 
-def connect(path=None):
+def connect(library=None):
     """Finds the probe: in front of the program, or where it was loaded from. False: nobody listens."""
     global _native, _log
     log = os.environ.get("MILLPOND_AGENT_LOG")
     if log:
         _log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     try:
-        _native = _Native(path)
+        _native = _Native(library)
         reconnect()
     except (AttributeError, OSError):
         _native = None

@@ -1,0 +1,132 @@
+"""millpond watch --pid: the probe comes into a process that runs already, finds what grows, and leaves it unharmed."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+from support import BUILD, EXAMPLE, LEAK, MILLPOND, Folder, environment, interpreters  # noqa: E402
+
+GDB = shutil.which("gdb")
+INTERPRETERS = interpreters("3.9", "3.11", "3.12", "3.13", "3.14", "3.15")
+
+# Runs until its standard input closes; says then what of its tables and threads is not as it was.
+PROGRAM = """
+import importlib.util, random, select, sys, time
+import ctypes, tables
+spec = importlib.util.spec_from_file_location("leaky_training", sys.argv[1])
+leaky = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(leaky)
+for name in (tables.FAMILY,): before = tables.words(name)
+allocators, names = tables.allocators(), set(dir())
+traces = tables.traces()
+trainer, rng = leaky.Trainer(), random.Random(7)
+print("ready", flush=True)
+epoch = 0
+while not select.select([sys.stdin], [], [], 0)[0]:
+    for _ in range(5):
+        trainer.train_on(leaky.make_batch(rng))
+    print("epoch %d: loss 0.1" % epoch, file=sys.stderr)
+    epoch += 1
+    time.sleep(0.02)
+after = tables.words(tables.FAMILY)
+assert after == before, [key for key in before if before[key] != after.get(key)]
+assert tables.allocators() == allocators
+assert tables.traces() == traces, (tables.traces(), traces)
+strange = set(dir()) - names - {"traces", "trainer", "rng", "epoch", "after", "_", "names"}
+assert not strange, strange
+print("unharmed")
+"""
+
+
+class Process:
+    def __init__(self, command, folder):
+        self.child = subprocess.Popen(command, cwd=folder, env=environment(LD_BIND_NOW="1"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert self.child.stdout.readline() == b"ready\n"
+
+    def ends(self):
+        out, _ = self.child.communicate(timeout=60)
+        return self.child.returncode, out.decode()
+
+
+class ByPid(unittest.TestCase):
+    def watch(self, process, folder, *options, stop=None):
+        command = [MILLPOND, "watch", "--pid", str(process.child.pid), "--json", "result.json", *options]
+        watching = subprocess.Popen(command, cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if stop is not None:
+            time.sleep(stop)
+            watching.send_signal(signal.SIGINT)
+        _, told = watching.communicate(timeout=120)
+        self.assertEqual(watching.returncode, 0, told.decode())
+        with open(os.path.join(folder, "result.json")) as file:
+            return json.load(file)
+
+    def needs_gdb(self, folder):
+        if not GDB:
+            self.skipTest("gdb is not installed")
+        sleeper = subprocess.Popen(["sleep", "60"])
+        tried = subprocess.run([GDB, "-nx", "-batch", "-p", str(sleeper.pid)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        sleeper.kill()
+        sleeper.wait()
+        if b"not permitted" in tried.stdout:
+            self.skipTest("this machine does not let gdb trace a process")
+
+    def check(self, version, folder, *options, stop=None):
+        with open(os.path.join(folder, "program.py"), "w") as file:
+            file.write(PROGRAM)
+        process = Process([INTERPRETERS[version], "program.py", EXAMPLE], folder)
+        try:
+            found = self.watch(process, folder, *options, stop=stop)
+        finally:
+            ended = process.ends()
+        self.assertEqual(ended, (0, "unharmed\n"))
+        self.assertEqual(found["verdict"], "leak", found)
+        self.assertIn("leaky_training.py:%d" % LEAK, str(found["cause"]).replace("', 'line': ", ":"), found["cause"])
+
+    def test_a_python_program_is_entered_by_gdb_its_leak_found_with_its_line_and_it_runs_on_unharmed(self):
+        with Folder() as folder:
+            self.needs_gdb(folder)
+        for version in [version for version in INTERPRETERS if version < "3.14"] and sorted(version for version in INTERPRETERS if len(version) < 4 or version < "3.14"):
+            with self.subTest(version), Folder() as folder:
+                self.check(version, folder, "--for", "5")
+
+    def test_ctrl_c_ends_the_watching_and_not_the_program(self):
+        with Folder() as folder:
+            self.needs_gdb(folder)
+            self.check("3.11", folder, stop=7)
+
+    def test_python_from_3_14_on_is_entered_by_remote_exec(self):
+        newer = [version for version in INTERPRETERS if version >= "3.14" and len(version) == 4]
+        if not newer:
+            self.skipTest("no Python 3.14 or newer is here")
+        for version in newer:
+            with self.subTest(version), Folder() as folder:
+                self.check(version, folder, "--for", "5")
+
+    def test_a_native_program_is_entered_by_gdb_and_runs_on_unharmed(self):
+        with Folder() as folder:
+            self.needs_gdb(folder)
+            process = Process([os.path.join(BUILD, "tests", "visited"), "--leak", "9"], folder)
+            found = self.watch(process, folder, "--for", "4", "--native")
+            self.assertEqual(process.ends(), (0, "unharmed\n"))
+            self.assertIn("remember", json.dumps(found), found)
+
+    def test_where_nobody_can_ask_the_process_in_a_sentence_says_why_and_it_is_seen_from_outside(self):
+        with Folder() as folder:
+            with open(os.path.join(folder, "program.py"), "w") as file:
+                file.write(PROGRAM)
+            process = Process([INTERPRETERS["3.11"], "program.py", EXAMPLE], folder)
+            done = subprocess.run([MILLPOND, "watch", "--pid", str(process.child.pid), "--for", "1"], cwd=folder, env=environment(PATH="/nowhere"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.assertEqual(process.ends(), (0, "unharmed\n"))
+            self.assertEqual(done.returncode, 0, done.stderr.decode())
+            self.assertIn("can be entered only with gdb, which is not installed (Python 3.14 and newer need none)", " ".join(done.stderr.decode().split()))
+            self.assertIn("not where it allocates", " ".join(done.stderr.decode().split()))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,59 @@
+"""Interpreters to try, and programs that are run under them."""
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+
+SOURCE = os.environ.get("MILLPOND_SOURCE_DIR") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get("MILLPOND_BUILD_DIR") or os.path.join(SOURCE, "build")
+MILLPOND = os.path.abspath(os.environ.get("MILLPOND") or os.path.join(BUILD, "bin", "millpond"))
+LIBRARY = os.path.join(os.path.dirname(os.path.dirname(MILLPOND)), "lib", "millpond", "libmillpond_probe.so")
+EXAMPLE = os.path.join(SOURCE, "examples", "leaky_training.py")
+LEAK = next(number for number, line in enumerate(open(EXAMPLE), 1) if "self.seen.append(batch)" in line)
+
+
+def interpreters(*versions):
+    """The path of each Python of these versions that is here: {"3.11": path}."""
+    found = {}
+    for path in sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))) + ["/usr/bin/python3"] + sorted(glob.glob("/usr/bin/python3.[0-9]*")) + [sys.executable]:
+        if not os.access(path, os.X_OK):
+            continue
+        ask = subprocess.run([path, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        version = ask.stdout.decode().strip()
+        if ask.returncode == 0 and version in versions:
+            found.setdefault(version, path)
+    return found
+
+
+def environment(**more):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("LD_", "MILLPOND", "PYTHON"))}
+    clean.update(MILLPOND=MILLPOND, MILLPOND_SOURCE_DIR=SOURCE, PYTHONDONTWRITEBYTECODE="1", PYTHONPATH=os.pathsep.join([os.path.join(SOURCE, "python"), os.path.dirname(os.path.abspath(__file__))]))
+    clean.update(more)
+    return clean
+
+
+def run(python, text, folder, code=0, arguments=(), timeout=120, **more):
+    """Runs the program in the folder; the lines that it printed."""
+    path = os.path.join(folder, "program.py")
+    with open(path, "w") as file:
+        file.write(textwrap.dedent(text))
+    done = subprocess.run([python, path, *arguments], cwd=folder, env=environment(**more), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout)
+    if done.returncode != code:
+        raise AssertionError("exit code %d\n%s\n%s" % (done.returncode, done.stdout.decode(), done.stderr.decode()))
+    return done.stdout.decode().splitlines()
+
+
+def report(path):
+    done = subprocess.run([MILLPOND, "report", path, "--json", "-"], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if done.returncode:
+        raise AssertionError(done.stderr.decode())
+    return json.loads(done.stdout)
+
+
+class Folder(tempfile.TemporaryDirectory):
+    def __init__(self):
+        super().__init__(prefix="inside-test-")
+
