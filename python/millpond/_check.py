@@ -30,6 +30,8 @@ _kAmount = re.compile(r"^\s*([0-9.]+)\s*([kKMGT]?)(i?)[bB]?\s*(?:/\s*([a-z]+))?\
 class LeakError(AssertionError):
     """Memory grows, or a limit is broken. `report` is the answer; `cause`, `line` and `fix` are those of its first finding."""
 
+    __module__ = "millpond"
+
     def __init__(self, text: str, report: Report, finding: Finding | None = None) -> None:
         super().__init__(text)
         self.report = report
@@ -54,6 +56,8 @@ class LeakError(AssertionError):
 
 class Unsure(LeakError):
     """It cannot be told whether memory grows."""
+
+    __module__ = "millpond"
 
 
 def bytes_of(amount: str | int | float) -> tuple[float, str]:
@@ -104,6 +108,7 @@ class Check:
 
     def judge(self) -> Report:
         """Raises if a limit is broken."""
+        __tracebackhide__ = True  # pytest shows where the test called
         report = self.report
         if report is None:
             raise RuntimeError("millpond.check: no round has run; use `for _ in check.rounds():` in the block")
@@ -131,6 +136,7 @@ class Check:
         return self
 
     def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
+        __tracebackhide__ = True
         if kind is None:
             self.judge()
 
@@ -146,6 +152,7 @@ def check(function: Callable[..., Any] | None = None, *args: Any, max_growth: st
     allow_unsure  True: what cannot be told passes
 
     Without a function: a context, `with millpond.check() as check: for _ in check.rounds(): ...`"""
+    __tracebackhide__ = True
     one = Check(max_growth, max_peak, repeat=repeat, seconds=seconds, allow_unsure=allow_unsure)
     if function is None:
         return one

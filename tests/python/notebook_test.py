@@ -38,7 +38,8 @@ class Notebook(unittest.TestCase):
 
     def test_a_cell_that_leaks_is_told_with_its_line_and_a_chart(self):
         define, watched = TRAINER, "%%millpond\nmain()"
-        outputs = self.run_cells("%load_ext millpond", define, watched, "print(_millpond.verdict, _millpond.findings[0].file, _millpond.findings[0].line, _millpond.findings[0].snippet)")
+        outputs = self.run_cells("%load_ext millpond", define, watched, "print(_millpond.verdict, _millpond.findings[0].file, _millpond.findings[0].line, _millpond.findings[0].snippet)",
+                                 "import sqlite3\nprint(sqlite3.connect(_millpond.path).execute('SELECT function, first, text FROM sources').fetchall())")
         html, text = self.shown(outputs[2])
         line = 1 + TRAINER.splitlines().index("        self.seen.append(batch)")
         self.assertIn("LEAK", text)
@@ -47,6 +48,7 @@ class Notebook(unittest.TestCase):
         self.assertIn("self.seen.append(batch)", html)
         self.assertNotIn("<script", html)
         self.assertRegex(outputs[3][0]["text"], r"leak /tmp/ipykernel_\d+/\d+\.py %d self\.seen\.append\(batch\)" % line)
+        self.assertIn("('train_on', %d, '    def train_on(self" % (1 + TRAINER.splitlines().index("    def train_on(self, batch, rate=0.05):")), outputs[4][0]["text"])
         self.assertIn("epoch 11", "".join(output.get("text", "") for output in outputs[2]))
 
     def test_names_that_look_like_html_are_shown_as_text(self):

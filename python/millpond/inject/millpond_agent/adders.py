@@ -3,7 +3,7 @@ outwards; else the line that registers a hook, or where a cached function is def
 
 from collections import deque
 
-from . import frames, sources
+from . import cells, frames, sources
 
 _lines = {}  # key of way -> place
 
@@ -27,7 +27,7 @@ def _files(first=None):
         file = getattr(module, "__file__", None) or (frames.kGiven if frames.given_program() is not None else None)
         if file and file not in found:
             found.append(file)
-    return found + frames.cells()
+    return found + cells.files()
 
 
 def statement(way, place):

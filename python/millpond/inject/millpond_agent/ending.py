@@ -67,12 +67,13 @@ def _end():
     if not state.on:
         return
     try:
-        from . import holders
+        from . import cells, holders
 
         with state.own_work():
             link.mark("end", "", 0, link.SNAPSHOT)
             holders.say(final=True)
             calls.say()
+            cells.say()
             link.note(
                 {
                     "note": "end",

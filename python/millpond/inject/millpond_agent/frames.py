@@ -9,7 +9,6 @@ _here = os.path.dirname(os.path.abspath(__file__))
 _library_parts = ("/site-packages/", "/dist-packages/", "/millpond_agent/", "/lib-dynload/", "/python/millpond/")
 _library = os.path.dirname(os.__file__)  # sysconfig knows it too, and takes milliseconds to import
 _library_roots = tuple({os.path.join(folder, "") for folder in (_library, os.path.realpath(_library))})
-kCells = 200
 _frameworks = []
 _known = {}
 _keys = {}
@@ -37,12 +36,6 @@ def _decide(file):
         return False
     full = os.path.abspath(file)
     return not full.startswith(_library_roots) and not full.startswith(tuple(_frameworks))
-
-
-def cells():
-    """The user's sources that are no files: cells of a notebook, the newest first. IPython gives them to linecache, without a time to compare a file with."""
-    found = [name for name, entry in list(linecache.cache.items()) if len(entry) == 4 and entry[1] is None and is_user_file(name)]
-    return found[:-kCells - 1:-1]
 
 
 def is_user_frame(frame):
@@ -125,7 +118,12 @@ def text(file, line):
     if file == kGiven and given_program() is not None:
         lines = given_program().split("\n")
         return lines[line - 1].strip()[:200] if 0 < line <= len(lines) else ""
-    return linecache.getline(file, line).strip()[:200]
+    found = linecache.getline(file, line).strip()[:200]
+    if found:
+        from . import cells
+
+        cells.told(file, line)
+    return found
 
 
 def place(frame):
