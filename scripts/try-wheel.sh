@@ -102,10 +102,12 @@ same_answer() {
 }
 
 echo "wheel: $(basename "$wheel") in environments of its own"
-for minor in 9 10 11 12 13 14 15; do
-  python=$(command -v "python3.$minor" || ls -d "$HOME"/.pyenv/versions/3.$minor.*/bin/python3 2>/dev/null | tail -n 1 || true)
-  [ -n "$python" ] && "$python" -c 'import ensurepip' 2>/dev/null || continue
-  told "Python 3.$minor" in_environment "$python"
+for minor in ${MINORS-9 10 11 12 13 14 15}; do
+  for python in "$HOME"/.pyenv/versions/3.$minor.*/bin/python3.$minor "$(command -v "python3.$minor" || true)"; do
+    "$python" -c 'import ensurepip' 2>/dev/null || continue # a name without a Python behind it
+    told "$("$python" --version)" in_environment "$python"
+    break
+  done
 done
 
 if [ "$(id -u)" = 0 ] && command -v debootstrap >/dev/null; then
