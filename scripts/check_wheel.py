@@ -13,7 +13,7 @@ import zipfile
 MOST_BYTES = 15_000_000
 NEWEST_GLIBC = (2, 34)
 OF_GLIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "ld-linux-x86-64.so.2"}
-BINARIES = ("millpond/millpond", "millpond/libmillpond_probe.so", "millpond/libmillpond_count.so")
+BINARIES = ("millpond/millpond", "millpond/libmillpond_probe.so", "millpond/libmillpond_count.so", "millpond/libmillpond_lines.so")
 WANTED = BINARIES + ("millpond/__init__.py", "millpond/__main__.py", "millpond/_command.py", "millpond/pytest_plugin.py", "millpond/inject/sitecustomize.py")
 DATA = ("share/man/man1/millpond.1", "share/bash-completion/completions/millpond", "share/zsh/site-functions/_millpond", "share/fish/vendor_completions.d/millpond.fish")
 
@@ -58,9 +58,10 @@ def faults_of_wheel(path):
         for extra in names:
             if "__pycache__" in extra or extra.endswith((".pyc", ".a", ".h", ".cmake")):
                 faults.append("%s does not belong into the wheel" % extra)
-        for binary in BINARIES:
-            if binary in names:
-                faults += faults_of_binary(wheel.extract(binary, folder), binary)
+        for inner in names:
+            with wheel.open(inner) as file:
+                if file.read(4) == b"\x7fELF":
+                    faults += faults_of_binary(wheel.extract(inner, folder), inner)
         if BINARIES[0] in names and b"<!-- millpond:text-only -->" in wheel.read(BINARIES[0]):
             faults.append("the report page of the program has text only; it is built with Node (make setup)")
     return faults

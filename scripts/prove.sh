@@ -3,12 +3,13 @@
 # SEED=1000: where the random programs begin.
 set -u
 cd "$(dirname "$0")/.."
-PARTS="fixes same"
+PARTS="fixes same wheel"
 
 part() {
   case $1 in
     fixes) tests/fixes/run.py ;;
     same) tests/same/run.py --programs 300 --from "${SEED:-1000}" ;;
+    wheel) scripts/wheel.sh && scripts/wheel.sh --try ;;
     *) echo "prove: no part is called $1; there are: $PARTS" >&2; return 2 ;;
   esac
 }

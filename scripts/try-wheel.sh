@@ -1,25 +1,26 @@
 #!/usr/bin/env bash
 # The wheel in dist/, tried where people are; see wheel.sh --try. Clean systems are made once, by debootstrap, and kept in ~/.cache/millpond/systems.
+#   MINORS="9 13"   of the Pythons that are here only these; SUITES="trixie forky" of the systems
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 wheel=$(ls "$root"/dist/millpond-*.whl 2>/dev/null) || { echo "wheel: there is none in dist/; make wheel makes it" >&2; exit 1; }
+# What is mounted below is seen by this run alone, and gone with it, however it ends.
+if [ "$(id -u)" = 0 ] && [ -z "${TRY_INSIDE:-}" ]; then exec env TRY_INSIDE=1 unshare --mount --propagation private "$0"; fi
 systems=${XDG_CACHE_HOME:-$HOME/.cache}/millpond/systems
 scratch=$(mktemp -d)
-mounted=()
 passed=0 failed=0
-clean_up() {
-  local i
-  for ((i = ${#mounted[@]} - 1; i >= 0; --i)); do umount "${mounted[i]}" || true; done
-  rm -rf --one-file-system "$scratch"
-}
-trap clean_up EXIT
+trap 'rm -rf --one-file-system "$scratch"' EXIT
 
 # told NAME COMMAND...: runs it, prints one line, keeps count.
 told() {
-  local name=$1 log=$scratch/log
+  local name=$1 log=$scratch/log status=0
   shift
-  if "$@" >"$log" 2>&1; then
+  set +e # in a condition bash would go on after a failure within the function
+  (set -e && "$@") >"$log" 2>&1
+  status=$?
+  set -e
+  if [ "$status" = 0 ]; then
     passed=$((passed + 1)) && printf '  ok      %-44s %s\n' "$name" "$(tail -n 1 "$log")"
   else
     failed=$((failed + 1)) && printf '  FAILED  %s\n' "$name" && sed 's/^/          /' "$log" | tail -n 40
@@ -45,23 +46,21 @@ inside() {
 
 # make_system SUITE PACKAGE...: a clean system with these packages and no compiler.
 make_system() {
-  local suite=$1 system=$systems/$1 place
+  local suite=$1 system=$systems/$1 script=/usr/share/debootstrap/scripts/$1 mirror place
   shift
   if [ ! -e "$system/.millpond-ready" ]; then
     rm -rf --one-file-system "$system" && mkdir -p "$systems"
-    debootstrap --variant=minbase "$suite" "$system" http://deb.debian.org/debian "$([ -e "/usr/share/debootstrap/scripts/$suite" ] || echo /usr/share/debootstrap/scripts/sid)" >"$scratch/debootstrap.log" 2>&1 ||
-      { tail -n 5 "$scratch/debootstrap.log" >&2; return 1; }
+    mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 2>/dev/null | grep '/debian/\?$' | head -n 1)
+    [ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid # a suite that is newer than this debootstrap
+    debootstrap --variant=minbase "$suite" "$system" "$mirror" "$script"
     touch "$system/.millpond-ready"
   fi
-  for place in proc dev dev/shm dev/pts; do
-    mount --bind "/$place" "$system/$place"
-    mounted+=("$system/$place")
-  done
+  for place in proc dev dev/shm dev/pts; do mount --bind "/$place" "$system/$place"; done
   cp /etc/resolv.conf "$system/etc/resolv.conf"
   inside "$system" apt-get -o Acquire::Check-Valid-Until=false update -qq
   inside "$system" apt-get install -y -qq --no-install-recommends ca-certificates "$@" >/dev/null 2>&1
   cp /etc/ssl/certs/ca-certificates.crt "$system/etc/ssl/certs/ca-certificates.crt"
-  ! inside "$system" sh -c 'command -v cc || command -v gcc || command -v c++'
+  if inside "$system" sh -c 'command -v cc || command -v gcc || command -v c++'; then return 1; fi
   rm -rf "$system/work" && mkdir "$system/work"
   cp "$wheel" tests/install/package_test.py examples/leaky_training.py tests/cases/programs/topic_callback.py tests/cases/programs/torch_validate.py "$system/work"
 }
@@ -102,10 +101,12 @@ same_answer() {
 }
 
 echo "wheel: $(basename "$wheel") in environments of its own"
-for minor in 9 10 11 12 13 14 15; do
-  python=$(command -v "python3.$minor" || ls -d "$HOME"/.pyenv/versions/3.$minor.*/bin/python3 2>/dev/null | tail -n 1 || true)
-  [ -n "$python" ] && "$python" -c 'import ensurepip' 2>/dev/null || continue
-  told "Python 3.$minor" in_environment "$python"
+for minor in ${MINORS-9 10 11 12 13 14 15}; do
+  for python in "$HOME"/.pyenv/versions/3.$minor.*/bin/python3.$minor "$(command -v "python3.$minor" || true)"; do
+    "$python" -c 'import ensurepip' 2>/dev/null || continue # a name without a Python behind it
+    told "$("$python" --version)" in_environment "$python"
+    break
+  done
 done
 
 if [ "$(id -u)" = 0 ] && command -v debootstrap >/dev/null; then

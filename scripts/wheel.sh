@@ -20,7 +20,7 @@ make_wheel() {
   local python=${PYTHON:-python3} version source
   python3 -c 'import os, sys; sys.exit(os.confstr("CS_GNU_LIBC_VERSION").split()[1] > "2.36")' ||
     fail "this system's C library is newer than Debian 12's, so its archives may ask for more than the wheel's tag promises; build it on Debian 12."
-  rm -rf "$work/source folder" "$work/objects" "$work/made"
+  rm -rf "$work/source folder" "$work/made"
   mkdir -p "$work/source folder" "$work/made" dist
   [ -x "$work/tools/bin/python" ] || "$python" -m venv "$work/tools"
   "$work/tools/bin/python" "${pip[@]}" install 'scikit-build-core==1.1.1'
@@ -30,9 +30,9 @@ make_wheel() {
   source=$(echo "$work/source folder"/millpond-*)
   version=${source##*-}
   say "2/3 building version $version (log: build-wheel/wheel.log)"
-  # MILLPOND_PAGE=charts: no page of text only. The tag is promised here and checked below.
-  MILLPOND_PAGE=charts CMAKE_BUILD_PARALLEL_LEVEL=${JOBS:-$(nproc)} "$work/tools/bin/python" -m pip --disable-pip-version-check wheel -v --no-deps --no-build-isolation \
-    -C cmake.define.MILLPOND_STATIC=ON -C wheel.tags=py3-none-manylinux_2_34_x86_64 -C build-dir="$work/objects" -w "$work/made" "$source" >"$work/wheel.log" 2>&1 ||
+  # MILLPOND_PAGE=charts: no page of text only. The compiler is the one of `make`, not the one that Python was built with.
+  CXX=${CXX:-c++} MILLPOND_PAGE=charts CMAKE_BUILD_PARALLEL_LEVEL=${JOBS:-$(nproc)} "$work/tools/bin/python" -m pip --disable-pip-version-check wheel -v --no-deps --no-build-isolation \
+    -C cmake.define.MILLPOND_STATIC=ON -C wheel.tags=py3-none-manylinux_2_34_x86_64 -C build-dir="$source/build" -w "$work/made" "$source" >"$work/wheel.log" 2>&1 ||
     { grep -E 'error|Error|FAILED|page:' "$work/wheel.log" | head -20 >&2; fail "the build failed; all of it is in build-wheel/wheel.log"; }
   say "3/3 checking"
   scripts/check_wheel.py "$work"/made/millpond-*.whl

@@ -123,6 +123,27 @@ class Package(unittest.TestCase):
         self.assert_the_leak_is_found(self.watched(self.command))
         self.assert_the_leak_is_found(self.watched(self.python, "-m", "millpond"))
 
+    def test_a_leak_is_found_from_inside_and_a_function_is_told_line_by_line(self):
+        script = self.write("inside.py", """\
+            import millpond
+            kept = []
+            def keep(size):
+                kept.append(b"x" * size)
+            with millpond.watch() as w:
+                for epoch in w.rounds(range(12), "epoch"):
+                    keep(4_000_000)
+            found = w.report()
+            print(found.verdict, found.findings[0].line)
+            @millpond.profile
+            def load():
+                block = b"y" * 3_000_000
+                return len(block)
+            load()
+            """)
+        done = run(self.python, script, cwd=self.folder)
+        self.assertTrue(done.stdout.startswith("leak 4\n"), done.stdout + done.stderr)
+        self.assertRegex(done.stdout + done.stderr, r'2\.\d+ MiB.*block = b"y"')
+
     def test_nothing_is_left_in_shared_memory(self):
         before = {name for name in os.listdir("/dev/shm") if name.startswith("millpond-")}
         self.write("program.py", "print(1)")
