@@ -1,9 +1,12 @@
-// Any lines as what the agent said during a run that leaks: judged and told, whatever they hold.
+// Any lines as what the agent said during a run that leaks: made fit to store, judged and told, whatever they hold.
 #include <cstdint>
+#include <cstdlib>
+#include <optional>
 #include <string>
 
 #include "fuzz/run_tables.h"
 #include "fuzz/whole_way.h"
+#include "watch/notes.h"
 
 using namespace millpond;
 
@@ -41,7 +44,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view said(reinterpret_cast<const char*>(data), size);
   for (double t = 0.5; !said.empty() && t < 500; t += 0.5) {
     const size_t end = std::min(said.find('\n'), said.size());
-    add(kNotes, {real(t), whole(1), text(std::string(said.substr(0, end)))});
+    const std::string line(said.substr(0, end));
+    // What the collector would store of it is a note again.
+    if (const std::optional<watch::ReadNote> note = watch::read_note(line, {.source = t < 250, .arguments = false}); note && !note->text.empty())
+      if (!watch::read_note(note->text, {})) std::abort();
+    add(kNotes, {real(t), whole(1), text(line)});
     said.remove_prefix(std::min(said.size(), end + 1));
   }
   fuzz::take_whole_way(tables.save());

@@ -284,6 +284,13 @@ def agent_notes():
     put_all("agent_notes", "jsonl", files)
 
 
+def python_source():
+    plain = "import os\n\n@one(\n  1)\ndef f(x):\n    ```three\nquotes```\n    def g(): return [1,\n2]\n    return g\n\nclass K:\n    async def h(self):\n\tpass\n\nfor i in range(3):\n    f(i) \\\n+ 1\n"
+    tabs = "def f():\n\tif 1:\n\t\tx = 'a\\'#' # `\n\telse: pass\ny = 1\n"
+    files = {"plain": plain, "open": "def f(:\n  x = ```\n  def g():\n", "tabs": tabs, "strange": "@\n@\n(\n)\\\n\fdef \xff():\r\n pass"}
+    put_all("python_source", "py", {name: text.replace("`", '"').encode("latin-1") for name, text in files.items()})
+
+
 def schema():
     text = open(os.path.join(HERE, "..", "..", "src", "runfile", "schema.h")).read()
     return text.split('R"sql(')[1].split(')sql"')[0]
@@ -370,7 +377,7 @@ def shared_memory():
 
 
 # make_seeds.py [NAME ...]: these corpora alone.
-corpora = [npy, weights_h5, keras_config, csv, tfrecord, example, image, text_lines, npz, agent_notes, run_file, run_rows, shared_memory]
+corpora = [npy, weights_h5, keras_config, csv, tfrecord, example, image, text_lines, npz, agent_notes, python_source, run_file, run_rows, shared_memory]
 for corpus in corpora:
     if len(sys.argv) == 1 or corpus.__name__ in sys.argv[1:]:
         corpus()
