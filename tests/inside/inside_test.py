@@ -231,6 +231,37 @@ assert tables.words(names) == before
                 more = [object() for _ in range(100000)]
                 """, folder)
 
+    def test_what_was_wrapped_of_a_framework_is_the_same_object_again(self):
+        python = next((path for path in ("/usr/bin/python3", sys.executable) if os.path.exists(path) and
+                       subprocess.run([path, "-c", "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"], stderr=subprocess.DEVNULL).returncode == 0), None)
+        if python is None:
+            self.skipTest("no Python with torch is here")
+        with Folder() as folder:
+            run(python, """
+                import torch, torch.utils.data
+                from millpond import _inside
+                def look():
+                    found = {}
+                    for owner in (torch.Tensor, torch.optim.Optimizer, torch.optim.SGD, torch.utils.data.DataLoader, torch.autograd.graph.saved_tensors_hooks):
+                        found.update({(owner, name): value for name, value in vars(owner).items() if callable(value)})
+                    return found
+                model = torch.nn.Linear(4, 1)
+                torch.optim.SGD(model.parameters(), lr=0.1)  # torch 1 wraps the step of a class when the first one is made
+                before = look()
+                session = _inside.enter()
+                assert any(value is not before[key] for key, value in look().items()), "nothing was wrapped"
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+                for _ in range(20):
+                    model(torch.ones(2, 4)).sum().backward()
+                    optimizer.step()
+                session.leave()
+                after = look()
+                assert before.keys() == after.keys()
+                assert not [key for key, value in before.items() if after[key] is not value]
+                model(torch.ones(2, 4)).sum().backward()
+                optimizer.step()
+                """, folder)
+
     def test_two_hundred_stays_while_four_threads_allocate_and_free(self):
         for version, python in sorted(INTERPRETERS.items())[-1:]:
             with self.subTest(version):

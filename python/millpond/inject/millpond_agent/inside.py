@@ -3,6 +3,7 @@ ends after; who starts it is python/millpond/_inside.py, or it has asked us in i
 
 import ctypes
 import os
+import sys
 import threading
 
 kNative, kFollow, kPython = 1, 2, 4  # src/probe/shared.h
@@ -51,11 +52,15 @@ def enter(folder, library, probes=True, native=False, follow=True):
             problem = _problems.get(result, "the probe could not enter (%d)" % result)
             raise Problem(problem % folder if "%s" in problem else problem)
         _library = library
+        writes = sys.dont_write_bytecode
+        sys.dont_write_bytecode = False  # while our own modules are imported: compiling them anew takes a tenth of a second
         try:
             millpond_agent.start(library, probes)
         except BaseException:
             leave()
             raise
+        finally:
+            sys.dont_write_bytecode = writes
 
 
 def leave():
