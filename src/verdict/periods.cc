@@ -63,7 +63,7 @@ Group choose(const Evidence& evidence, const std::string& lead) {
   std::tuple<bool, bool, int, size_t> best_key;
   for (const auto& [key, marks] : groups) {
     // The clock is looked at until a program says something of itself: what lies before that is its start, whatever the agent followed later.
-    const bool over = key.first == "timer" && std::ranges::any_of(evidence.marks, [&](const Mark& m) { return m.period && m.t > marks.back()->t; });
+    const bool over = key.first == "timer" && std::ranges::any_of(evidence.marks, [last = marks.back()->t](const Mark& m) { return m.period && m.t > last; });
     const bool enough = marks.size() >= 5 && !over;
     // Enough of them, then what was followed, then rank, then number; the smallest key wins.
     const std::tuple<bool, bool, int, size_t> own{!enough, key.first != lead,
