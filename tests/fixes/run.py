@@ -33,7 +33,7 @@ class Wrong(Exception):
 
 def python_for(case):
     """The interpreter that has the case's packages, or None."""
-    candidates = ["/usr/bin/python3"] if "torch" in case.packages else [PEERS, sys.executable] if case.packages else [sys.executable]
+    candidates = ["/usr/bin/python3", PEERS, sys.executable] if "torch" in case.packages else [PEERS, sys.executable] if case.packages else [sys.executable]
     check = "import importlib.util, sys; sys.exit(any(importlib.util.find_spec(m) is None for m in sys.argv[1:]))"
     for python in candidates:
         if os.path.exists(python) and subprocess.run([python, "-c", check, *case.packages]).returncode == 0:
