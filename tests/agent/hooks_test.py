@@ -172,7 +172,7 @@ class Others(unittest.TestCase):
         self.assertEqual(result.marks("end")[0]["units"][4], 5)
 
     def test_torch_steps_in_both_ages(self):
-        new = "hooks = []\ndef register_optimizer_step_post_hook(hook):\n    hooks.append(hook)\n"
+        new = "hooks = []\nclass Handle:\n    def remove(self):\n        hooks.clear()\ndef register_optimizer_step_post_hook(hook):\n    hooks.append(hook)\n    return Handle()\n"
         old = ""
         for age, more, call in (("new", new, "[hook(self, (), {}) for hook in hooks]"), ("old", old, "None")):
             files = {
