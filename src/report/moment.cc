@@ -142,7 +142,8 @@ Places places_at(const Evidence& e, const Mark& mark) {
     PlaceBytes& row = all.rows[place_of[size_t(s.site)]];
     row.bytes += s.bytes;
     row.blocks += s.blocks;
-    row.error = std::hypot(row.error, sampling_error(s.bytes, s.blocks, e.sampling_interval));
+    const double error = sampling_error(s.bytes, s.blocks, e.sampling_interval);
+    row.error = std::sqrt(row.error * row.error + error * error);  // the linker would bind std::hypot to glibc 2.35, and the wheel promises 2.34
     all.sum += s.bytes;
     if (Bytes& most = largest[place_of[size_t(s.site)]]; s.bytes > most) {
       most = s.bytes;
