@@ -17,11 +17,10 @@ INTERPRETERS = interpreters("3.9", "3.11", "3.12", "3.13", "3.14", "3.15")
 
 # Runs until its standard input closes; says then what of its tables and threads is not as it was.
 PROGRAM = """
-import importlib.util, random, select, sys, time
+import os, random, select, sys, time
 import ctypes, tables
-spec = importlib.util.spec_from_file_location("leaky_training", sys.argv[1])
-leaky = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(leaky)
+sys.path.insert(0, os.path.dirname(sys.argv[1]))
+import leaky_training as leaky
 before, allocators, traces = tables.words(tables.FAMILY), tables.allocators(), tables.traces()
 epoch = after = changed = _ = names = None
 trainer, rng = leaky.Trainer(), random.Random(7)
@@ -91,7 +90,8 @@ class ByPid(unittest.TestCase):
             ended = process.ends()
         self.assertEqual(ended, (0, "unharmed\n"))
         self.assertEqual(found["verdict"], "leak", found)
-        self.assertIn("leaky_training.py:%d" % LEAK, str(found["cause"]).replace("', 'line': ", ":"), found["cause"])
+        blame = found["findings"][0]["blame"]
+        self.assertEqual((os.path.basename(blame["file"]), blame["line"]), ("leaky_training.py", LEAK), found["findings"][0])
 
     def test_a_python_program_is_entered_by_gdb_its_leak_found_with_its_line_and_it_runs_on_unharmed(self):
         with Folder() as folder:
