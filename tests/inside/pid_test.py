@@ -17,25 +17,25 @@ INTERPRETERS = interpreters("3.9", "3.11", "3.12", "3.13", "3.14", "3.15")
 
 # Runs until its standard input closes; says then what of its tables and threads is not as it was.
 PROGRAM = """
-import importlib.util, random, select, sys, time
+import os, random, select, sys, time
 import ctypes, tables
-spec = importlib.util.spec_from_file_location("leaky_training", sys.argv[1])
-leaky = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(leaky)
+sys.path.insert(0, os.path.dirname(sys.argv[1]))
+import leaky_training as leaky
 before, allocators, traces = tables.words(tables.FAMILY), tables.allocators(), tables.traces()
-epoch = after = _ = names = None
+epoch = after = changed = _ = names = None
 trainer, rng = leaky.Trainer(), random.Random(7)
 names = set(dir())
 print("ready", flush=True)
 epoch = 0
 while not select.select([sys.stdin], [], [], 0)[0]:
-    for _ in range(5):
+    for _ in range(2):
         trainer.train_on(leaky.make_batch(rng))
     print("epoch %d: loss 0.1" % epoch, file=sys.stderr)
     epoch += 1
-    time.sleep(0.02)
+    time.sleep(0.01)
 after = tables.words(tables.FAMILY)
-assert after == before, [key for key in before if before[key] != after.get(key)]
+changed = [key for key in before if before[key] != after.get(key)]  # modules that came meanwhile are no part of it
+assert not changed, changed
 assert tables.allocators() == allocators
 assert tables.traces() == traces, (tables.traces(), traces)
 assert set(dir()) == names, set(dir()) ^ names
@@ -90,19 +90,20 @@ class ByPid(unittest.TestCase):
             ended = process.ends()
         self.assertEqual(ended, (0, "unharmed\n"))
         self.assertEqual(found["verdict"], "leak", found)
-        self.assertIn("leaky_training.py:%d" % LEAK, str(found["cause"]).replace("', 'line': ", ":"), found["cause"])
+        blame = found["findings"][0]["blame"]
+        self.assertEqual((os.path.basename(blame["file"]), blame["line"]), ("leaky_training.py", LEAK), found["findings"][0])
 
     def test_a_python_program_is_entered_by_gdb_its_leak_found_with_its_line_and_it_runs_on_unharmed(self):
         with Folder() as folder:
             self.needs_gdb(folder)
-        for version in [version for version in INTERPRETERS if version < "3.14"] and sorted(version for version in INTERPRETERS if len(version) < 4 or version < "3.14"):
+        for version in sorted(version for version in INTERPRETERS if version in ("3.9", "3.13")):
             with self.subTest(version), Folder() as folder:
-                self.check(version, folder, "--for", "5")
+                self.check(version, folder, "--for", "10")
 
     def test_ctrl_c_ends_the_watching_and_not_the_program(self):
         with Folder() as folder:
             self.needs_gdb(folder)
-            self.check("3.11", folder, stop=7)
+            self.check("3.11", folder, stop=12)
 
     def test_python_from_3_14_on_is_entered_by_remote_exec(self):
         newer = [version for version in INTERPRETERS if version >= "3.14" and len(version) == 4]
@@ -110,15 +111,16 @@ class ByPid(unittest.TestCase):
             self.skipTest("no Python 3.14 or newer is here")
         for version in newer:
             with self.subTest(version), Folder() as folder:
-                self.check(version, folder, "--for", "5")
+                self.check(version, folder, "--for", "10")
 
     def test_a_native_program_is_entered_by_gdb_and_runs_on_unharmed(self):
         with Folder() as folder:
             self.needs_gdb(folder)
-            process = Process([os.path.join(BUILD, "tests", "visited"), "--leak", "9"], folder)
-            found = self.watch(process, folder, "--for", "4", "--native")
+            process = Process([os.path.join(BUILD, "tests", "visited"), "--leak", "12"], folder)
+            self.watch(process, folder, "--for", "6", "--native")
             self.assertEqual(process.ends(), (0, "unharmed\n"))
-            self.assertIn("remember", json.dumps(found), found)
+            told = subprocess.run([MILLPOND, "report", "run.pond", "--table"], cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self.assertIn("remember", told.stdout.decode())
 
     def test_where_nobody_can_ask_the_process_in_a_sentence_says_why_and_it_is_seen_from_outside(self):
         with Folder() as folder:
