@@ -2,16 +2,17 @@
 _millpond() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options=
   COMPREPLY=()
-  if [ "$COMP_CWORD" = 1 ]; then COMPREPLY=($(compgen -W "train plan evaluate predict watch check bisect report info completion --help --version" -- "$word")); return; fi
+  if [ "$COMP_CWORD" = 1 ]; then COMPREPLY=($(compgen -W "train plan evaluate predict watch check bisect report fix info completion --help --version" -- "$word")); return; fi
   case ${COMP_WORDS[1]} in
     train) options="--help --data --data-budget --explain-data --synthetic --epochs --steps-per-epoch --batch --optimizer --loss --threads --seed --save --run --live --count-allocations --json " ;;
     plan) options="--help --batch --optimizer --loss --threads --by-layer --print-passes --no-passes --json " ;;
     evaluate) options="--help --weights --data --data-budget --batch --loss --threads --json " ;;
     predict) options="--help --weights --data --out --data-budget --batch --threads --json " ;;
-    watch) options="--help --out --force --limit --no-probes --native --no-follow-fork --quiet --verbose --for --json --pid --live --lines " ;;
-    check) options="--help --out --force --limit --no-probes --native --no-follow-fork --quiet --verbose --for --json --max-growth --max-peak --suppress --baseline --write-baseline --tolerance --allow-unsure --junit --sarif --github " ;;
-    bisect) options="--help --seconds --only --out --verbose --json " ;;
-    report) options="--help --out --csv --tensorboard --perfetto --table --tree --lines --at --rows --verbose --collapsed --speedscope --pprof --growth --color --json " ;;
+    watch) options="--help --out --force --limit --no-probes --native --no-follow-fork --no-source --no-arguments --quiet --verbose --for --json --pid --live --lines " ;;
+    check) options="--help --out --force --limit --no-probes --native --no-follow-fork --no-source --no-arguments --quiet --verbose --for --json --max-growth --max-peak --suppress --baseline --write-baseline --tolerance --allow-unsure --junit --sarif --github " ;;
+    bisect) options="--help --seconds --only --out --in-place --copy-limit --verbose --json " ;;
+    report) options="--help --out --csv --tensorboard --perfetto --share --table --tree --lines --at --rows --verbose --collapsed --speedscope --pprof --growth --color --json " ;;
+    fix) options="--help --apply " ;;
     info) options="--help --json " ;;
     completion) options="--help " ;;
   esac
@@ -23,6 +24,7 @@ _millpond() {
          -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
          *) if [ "$COMP_CWORD" = 2 ] && [ "${COMP_WORDS[1]}" = completion ]; then COMPREPLY=($(compgen -W "bash zsh fish" -- "$word"))
             elif [ "${COMP_WORDS[1]}" = report ]; then COMPREPLY=($(compgen -f -X '!*.pond' -- "$word"))
+            elif [ "${COMP_WORDS[1]}" = fix ]; then COMPREPLY=($(compgen -f -- "$word"))
             elif [[ " watch check bisect " == *" ${COMP_WORDS[1]} "* ]]; then COMPREPLY=($(compgen -c -f -- "$word"))
             elif [ "$COMP_CWORD" = 2 ]; then COMPREPLY=($(compgen -W "tiny mlp_small mlp_large mlp_784 cnn_224 resnet50 gpt2 " -- "$word") $(compgen -f -X '!*.json' -- "$word"))
             else COMPREPLY=($(compgen -f -- "$word")); fi ;;

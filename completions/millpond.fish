@@ -1,5 +1,5 @@
 # fish: millpond completion fish > ~/.config/fish/completions/millpond.fish
-complete -c millpond -f -n __fish_use_subcommand -a 'train plan evaluate predict watch check bisect report info completion '
+complete -c millpond -f -n __fish_use_subcommand -a 'train plan evaluate predict watch check bisect report fix info completion '
 complete -c millpond -n '__fish_seen_subcommand_from train' -a 'tiny mlp_small mlp_large mlp_784 cnn_224 resnet50 gpt2 '
 complete -c millpond -n '__fish_seen_subcommand_from train' -l help
 complete -c millpond -n '__fish_seen_subcommand_from train' -l data
@@ -53,6 +53,8 @@ complete -c millpond -n '__fish_seen_subcommand_from watch' -l limit
 complete -c millpond -n '__fish_seen_subcommand_from watch' -l no-probes
 complete -c millpond -n '__fish_seen_subcommand_from watch' -l native
 complete -c millpond -n '__fish_seen_subcommand_from watch' -l no-follow-fork
+complete -c millpond -n '__fish_seen_subcommand_from watch' -l no-source
+complete -c millpond -n '__fish_seen_subcommand_from watch' -l no-arguments
 complete -c millpond -n '__fish_seen_subcommand_from watch' -l quiet
 complete -c millpond -n '__fish_seen_subcommand_from watch' -l verbose
 complete -c millpond -n '__fish_seen_subcommand_from watch' -l for
@@ -67,6 +69,8 @@ complete -c millpond -n '__fish_seen_subcommand_from check' -l limit
 complete -c millpond -n '__fish_seen_subcommand_from check' -l no-probes
 complete -c millpond -n '__fish_seen_subcommand_from check' -l native
 complete -c millpond -n '__fish_seen_subcommand_from check' -l no-follow-fork
+complete -c millpond -n '__fish_seen_subcommand_from check' -l no-source
+complete -c millpond -n '__fish_seen_subcommand_from check' -l no-arguments
 complete -c millpond -n '__fish_seen_subcommand_from check' -l quiet
 complete -c millpond -n '__fish_seen_subcommand_from check' -l verbose
 complete -c millpond -n '__fish_seen_subcommand_from check' -l for
@@ -85,6 +89,8 @@ complete -c millpond -n '__fish_seen_subcommand_from bisect' -l help
 complete -c millpond -n '__fish_seen_subcommand_from bisect' -l seconds
 complete -c millpond -n '__fish_seen_subcommand_from bisect' -l only
 complete -c millpond -n '__fish_seen_subcommand_from bisect' -l out
+complete -c millpond -n '__fish_seen_subcommand_from bisect' -l in-place
+complete -c millpond -n '__fish_seen_subcommand_from bisect' -l copy-limit
 complete -c millpond -n '__fish_seen_subcommand_from bisect' -l verbose
 complete -c millpond -n '__fish_seen_subcommand_from bisect' -l json
 complete -c millpond -n '__fish_seen_subcommand_from report' -l help
@@ -92,6 +98,7 @@ complete -c millpond -n '__fish_seen_subcommand_from report' -l out
 complete -c millpond -n '__fish_seen_subcommand_from report' -l csv
 complete -c millpond -n '__fish_seen_subcommand_from report' -l tensorboard
 complete -c millpond -n '__fish_seen_subcommand_from report' -l perfetto
+complete -c millpond -n '__fish_seen_subcommand_from report' -l share
 complete -c millpond -n '__fish_seen_subcommand_from report' -l table
 complete -c millpond -n '__fish_seen_subcommand_from report' -l tree
 complete -c millpond -n '__fish_seen_subcommand_from report' -l lines
@@ -104,6 +111,8 @@ complete -c millpond -n '__fish_seen_subcommand_from report' -l pprof
 complete -c millpond -n '__fish_seen_subcommand_from report' -l growth
 complete -c millpond -n '__fish_seen_subcommand_from report' -l color
 complete -c millpond -n '__fish_seen_subcommand_from report' -l json
+complete -c millpond -n '__fish_seen_subcommand_from fix' -l help
+complete -c millpond -n '__fish_seen_subcommand_from fix' -l apply
 complete -c millpond -n '__fish_seen_subcommand_from info' -a 'tiny mlp_small mlp_large mlp_784 cnn_224 resnet50 gpt2 '
 complete -c millpond -n '__fish_seen_subcommand_from info' -l help
 complete -c millpond -n '__fish_seen_subcommand_from info' -l json
