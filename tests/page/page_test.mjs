@@ -326,7 +326,7 @@ describe("a program with children and threads", () => {
     assert.match((await texts(page, "table.places tbody tr"))[0], /churn/);
     await page.getByLabel("Thread", {exact: true}).selectOption({label: "main thread"});
     assert.ok(!(await texts(page, "table.places tbody tr")).some(t => /churn/.test(t)));
-    await page.getByRole("button", {name: "Peak", exact: true}).click();
+    await page.getByRole("group", {name: "Which moment"}).getByRole("button", {name: "Peak"}).click();
     assert.match((await texts(page, "table.places tbody tr"))[0], /hold/);
     await page.locator("#sizes summary").click();
     const shown = (await page.locator("table.sizes tbody td:nth-child(3)").evaluateAll(list => list.map(d => d.title))).map(digits);

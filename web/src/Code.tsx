@@ -75,7 +75,7 @@ export function Code({run}: {run: Run}) {
       <div class="table-tools">
         {files.length > 1 ? (
           <label class="choose">File{" "}
-            <select value={chosen.file} onChange={e => setFile(e.currentTarget.value === files[0].file ? "" : e.currentTarget.value)}>
+            <select aria-label="File" value={chosen.file} onChange={e => setFile(e.currentTarget.value === files[0].file ? "" : e.currentTarget.value)}>
               {files.map(f => <option key={f.file} value={f.file}>{shown(baseName(f.file), 80)}, kept {bytes(f.kept)}</option>)}
             </select>
           </label>

@@ -97,14 +97,14 @@ export function Holders({run, moments: wanted}: {run: Run; moments: Moments | nu
         </div>
         {inside.length > 1 && (
           <label class="choose">Process{" "}
-            <select value={process ? String(process.pid) : ""} onChange={e => setProcess(e.currentTarget.value)}>
+            <select aria-label="Process" value={process ? String(process.pid) : ""} onChange={e => setProcess(e.currentTarget.value)}>
               {inside.map(p => <option key={p.pid} value={p.main ? "" : String(p.pid)}>{shown(processName(p), 60)}</option>)}
             </select>
           </label>
         )}
         {threads.length > 1 && (
           <label class="choose">Thread{" "}
-            <select value={thread === null ? "" : String(thread)} onChange={e => setThread(e.currentTarget.value)}>
+            <select aria-label="Thread" value={thread === null ? "" : String(thread)} onChange={e => setThread(e.currentTarget.value)}>
               <option value="">all</option>
               {threads.map(t => <option key={t} value={String(t)}>{threadName(run.data.threads, t)}</option>)}
             </select>
