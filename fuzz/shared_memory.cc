@@ -48,7 +48,7 @@ class Region {
                                                   .total_blocks = 2,
                                                   .freed_bytes = 0,
                                                   .thread = 1,
-                                                  .unused = 0};
+                                                  .soon_kib = 0};
     for (uint32_t i = 0; i < 4; ++i)
       at<Live>(kLiveAt + sizeof(Live) * i) = {.address = 0x1000 + i,
                                               .size = 100,
