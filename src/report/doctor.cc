@@ -207,11 +207,11 @@ std::string without_forecast(const Verdict& v) {
 /// What the screen has room for beside the file's name, which whoever prints this puts below it, and an empty line above.
 constexpr long kScreen = 22;
 
-/// How many lines each part may take; the rest is there with -v.
+/// How many lines each part may take; the rest is there with -v. The first that fits is taken.
 struct Room {
   size_t sentence, fix, forecast, others, remarks, gpus;
 };
-constexpr Room kRooms[] = {{4, 5, 2, 2, 2, 2}, {4, 5, 2, 1, 1, 1}, {3, 4, 2, 0, 1, 0}, {3, 3, 1, 0, 1, 0}};
+constexpr Room kRooms[] = {{6, 8, 3, 3, 8, 2}, {4, 5, 2, 2, 2, 2}, {4, 5, 2, 1, 1, 1}, {3, 4, 2, 0, 1, 0}, {3, 3, 1, 0, 1, 0}};
 
 std::string answer_text(const Evidence& e, const Verdict& v, const runfile::Meta& meta, const TextStyle& style, const Room& room) {
   Page page(style);
