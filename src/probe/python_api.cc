@@ -22,7 +22,7 @@ bool find(F& function, const char* name) {
 
 bool look_up(Api& a) {
   Quiet quiet;
-  const bool all = find(a.new_tuple, "PyTuple_New") && find(a.set_item, "PyTuple_SetItem") && find(a.add_reference, "Py_IncRef") &&
+  const bool all = find(a.new_tuple, "PyTuple_New") && find(a.set_item, "PyTuple_SetItem") && find(a.item, "PyTuple_GetItem") && find(a.add_reference, "Py_IncRef") &&
                    find(a.drop_reference, "Py_DecRef") && find(a.call, "PyObject_Call") && find(a.new_integer, "PyLong_FromLong") &&
                    find(a.forget_error, "PyErr_Clear") && find(a.new_function, "PyCFunction_NewEx") && find(a.new_method, "PyInstanceMethod_New") && find(a.none, "_Py_NoneStruct");
   if (find(a.enter_tracing, "PyThreadState_EnterTracing")) find(a.leave_tracing, "PyThreadState_LeaveTracing");
@@ -37,7 +37,6 @@ struct Definition {
   const char* text;
 };
 constexpr int kWithKeywords = 1 | 2;  // a tuple and a dictionary
-constexpr size_t kTupleItems = 24;
 
 void* call_untraced(void* callable, void* arguments, void* keywords) {
   Aside aside;
@@ -46,10 +45,10 @@ void* call_untraced(void* callable, void* arguments, void* keywords) {
 // self: a tuple of what is called and what is called after it.
 void* call_and_after(void* both, void* arguments, void* keywords) {
   const Api& a = *api();
-  void* result = a.call(at<void*>(both, kTupleItems), arguments, keywords);
+  void* result = a.call(a.item(both, 0), arguments, keywords);
   if (!result) return nullptr;
   Aside aside;
-  void* answer = a.call(at<void*>(both, kTupleItems + 8), arguments, keywords);
+  void* answer = a.call(a.item(both, 1), arguments, keywords);
   if (!answer) {
     a.drop_reference(result);
     return nullptr;

@@ -8,6 +8,7 @@ namespace millpond::probe::python {
 struct Api {
   void* (*new_tuple)(ptrdiff_t);
   int (*set_item)(void*, ptrdiff_t, void*);  // takes the reference over
+  void* (*item)(void*, ptrdiff_t);           // lends it
   void (*add_reference)(void*);
   void (*drop_reference)(void*);
   void* (*call)(void*, void*, void*);  // with a tuple and a dictionary, or null
