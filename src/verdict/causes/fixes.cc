@@ -227,10 +227,15 @@ Fix without_xla(const CountedLine& line) {
 Fix give_back(const Case& c, const std::optional<Place>& place) {
   constexpr double kSmallest = 16 << 10, kUsual = 128 << 10;  // a map for less costs more than it gives; the default, which only grows
   if (!place) return {};
-  double bytes = 0, blocks = 0;
+  // The size of the block that a byte lies in: beside each array there are small objects, which are many and weigh nothing.
+  double bytes = 0, weighed = 0;
   for (const Site& site : c.evidence.sites)
-    if (const Frame* f = user_frame(site); f && same_line(*place, *f)) bytes += double(site.total.value), blocks += site.total_blocks;
-  const double block = blocks > 0 ? bytes / blocks : 0;
+    if (const Frame* f = user_frame(site); f && same_line(*place, *f) && site.total_blocks > 0) {
+      const double total = double(site.total.value);
+      bytes += total;
+      weighed += total * total / site.total_blocks;
+    }
+  const double block = bytes > 0 ? weighed / bytes : 0;
   if (block < kSmallest) return {};
   const std::string threshold = format("{:.0f}", std::min(kUsual, std::exp2(std::floor(std::log2(block)))));
   return set_variable(format("Not a leak. Blocks of about {} are freed and stay with the allocator: with MALLOC_MMAP_THRESHOLD_={} in the environment each goes back to the system when it "
