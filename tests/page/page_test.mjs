@@ -422,7 +422,7 @@ describe("the view", () => {
     await page.mouse.down();
     await page.mouse.move(box.x + box.width * 0.6, box.y + 80, {steps: 6});
     await page.mouse.up();
-    await page.getByRole("button", {name: "End", exact: true}).click();
+    await page.getByRole("button", {name: "Peak", exact: true}).click();
     await page.getByLabel("Search places").fill("leaky");
     await page.locator("table.places th", {hasText: "Ever allocated"}).getByRole("button").click();
     await page.waitForFunction(() => location.hash.includes("sort.places=-allocated"));
@@ -431,7 +431,7 @@ describe("the view", () => {
       at: await p.locator("#holders .segments").first().locator("button[aria-pressed=true]").innerText(), rows: await texts(p, "table.places tbody tr"), q: await p.getByLabel("Search places").inputValue(),
     });
     const before = await seen(page);
-    assert.deepEqual([before.by, before.zoomed, before.at, before.q], ["By line of code", "true", "End", "leaky"]);
+    assert.deepEqual([before.by, before.zoomed, before.at, before.q], ["By line of code", "true", "Peak", "leaky"]);
     const hash = await page.evaluate(() => location.hash);
     await page.reload();
     await page.waitForSelector("main[data-ready]");
