@@ -132,7 +132,7 @@ watch::Result watch_program(const WatchOptions& o, const std::vector<std::string
 
 std::string file_line(const std::string& path, bool verbose, bool live) {
   const std::string name = report::short_path(path, 40);
-  return format("  {:<9} {} (`millpond report {}`{}{})\n", "file", name, name, verbose ? "" : " -v says more", live ? ", -o page.html keeps the page" : "");
+  return format("  {:<9} {} (`millpond report {}{}`{}{})\n", "file", name, verbose ? "" : "-v ", name, verbose ? "" : " says more", live ? ", -o page.html keeps the page" : "");
 }
 
 Judged judge_file(const std::string& path) {

@@ -89,7 +89,7 @@ class Terminal(Doctor):
         self.assertLessEqual(max(map(len, lines)), 100, answer)
         self.assertRegex(" ".join(answer.split()), r"Memory grows by 3\.\d+ MiB every epoch: at `program.py:4` the list `\S*kept` keeps every bytes added to it\.")
         self.assertEqual(answer.count("At this rate"), 1)
-        self.assertRegex(lines[-1], r"^  file +run\.pond \(`millpond report run\.pond` -v says more\)$")
+        self.assertRegex(lines[-1], r"^  file +run\.pond \(`millpond report -v run\.pond` says more\)$")
         self.assertNotIn("because", answer)
         again = self.millpond("report", "run.pond").stdout
         self.assertLessEqual(len(again.splitlines()), 24)
