@@ -63,12 +63,15 @@ cp -L /etc/resolv.conf /etc/hosts "$root/etc/" 2>/dev/null || true
 environment=(PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 TERM=dumb PIP_CACHE_DIR=/cache/pip npm_config_cache=/cache/npm)
 while IFS= read -r variable; do
   case $variable in
-    *_proxy=* | *_PROXY=* | PIP_CERT=* | PIP_INDEX_URL=* | SSL_CERT_FILE=* | NODE_EXTRA_CA_CERTS=* | npm_config_registry=* | MILLPOND_*=*) environment+=("$variable") ;;
+    *_proxy=* | *_PROXY=* | PIP_INDEX_URL=* | npm_config_registry=* | MILLPOND_*=*) environment+=("$variable") ;;
   esac
 done < <(env)
-mkdir -p "$root/cache" "$root/etc/ssl/certs"
+mkdir -p "$root/cache"
 for folder in pip npm; do mkdir "$root/cache/$folder" && mount --bind "$cache/$folder" "$root/cache/$folder"; done
-if [ -f /etc/ssl/certs/ca-certificates.crt ]; then cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"; fi
+if [ -f /etc/ssl/certs/ca-certificates.crt ]; then # not in its own place, where the system's packages would replace it
+  cp -L /etc/ssl/certs/ca-certificates.crt "$root/cache/certificates.crt"
+  for variable in PIP_CERT SSL_CERT_FILE NODE_EXTRA_CA_CERTS; do environment+=("$variable=/cache/certificates.crt"); done
+fi
 
 inside() { chroot "$root" env -i HOME=/root "${environment[@]}" "$@"; }
 packages=(make)

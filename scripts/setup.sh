@@ -40,7 +40,7 @@ find_missing() {
   for entry in "${tools[@]}"; do command -v "${entry%%:*}" >/dev/null || missing+=("${entry##*:}"); done
   for entry in "${system[@]}"; do command -v "${entry%%:*}" >/dev/null || needs_root+=("${entry##*:}"); done
   # venv needs ensurepip, which Debian keeps in a package of its own.
-  if command -v python3 >/dev/null && ! python3 -c 'import ensurepip' 2>/dev/null; then needs_root+=(python3-venv); fi
+  if ! python3 -c 'import ensurepip' 2>/dev/null; then needs_root+=(python3-venv); fi
   installed=" $(in_system "${libraries[@]}" | tr '\n' ' ') "
   for entry in "${libraries[@]}"; do
     [[ $installed == *" $entry "* ]] || [ -d ".deps/usr/share/doc/$entry" ] || missing+=("$entry")

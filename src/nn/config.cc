@@ -44,7 +44,7 @@ const Json* find(const Json& object, const char* key) {
   const auto it = object.find(key);
   return it == object.end() ? nullptr : &*it;
 }
-const Json& member(const Json& object, const char* key, const std::string& of) {
+const Json& member(const Json& object, const char* key, std::string_view of) {
   const Json* j = find(object, key);
   if (!j) malformed(format("{} has no \"{}\"", of, key));
   return *j;
