@@ -17,6 +17,7 @@
 #include "report/moment.h"
 #include "verdict/notes.h"
 #include "verdict/periods.h"
+#include "verdict/sentence.h"
 #include "verdict/sites.h"
 
 namespace millpond::report {
@@ -278,6 +279,8 @@ Json findings(const RunContents& run, const verdict::Notes& notes, const SourceL
                   {"bytes", f.forecast->bytes.value},
                   {"seconds", f.forecast->seconds},
                   {"seconds_range", {f.forecast->seconds_range.low, f.forecast->seconds_range.high}},
+                  {"round", verdict::forecast_round(*f.forecast)},
+                  {"words", verdict::forecast_words(f)},
                   {"unit_index", f.forecast->unit_index ? Json(*f.forecast->unit_index) : Json()}};
     list.push_back({{"kind", to_string(f.kind)},
                     {"cause", f.cause},

@@ -50,16 +50,18 @@ std::string each(const Finding& f) { return f.each.empty() ? each(f.unit) : f.ea
 
 std::string seen_over(const Finding& f) { return counted(std::round(f.units_seen), f.each.starts_with("each time") ? "time" : noun_of(f.unit)); }
 
+std::string forecast_round(const Forecast& f) {
+  const bool named = f.unit == Unit::kEpoch || f.unit == Unit::kBatch || f.unit == Unit::kFit || f.unit == Unit::kCall;
+  // The round in which it happens: one that ends just as the limit is reached is that round.
+  return named && f.unit_index ? format("{} {}", to_string(f.unit), thousands(std::ceil(*f.unit_index - 1e-6))) : "";
+}
+
 std::string forecast_words(const Finding& finding) {
   if (!finding.forecast) return "";
   const Forecast& f = *finding.forecast;
   std::string when;
-  if (f.unit_index) {
-    // The round in which it happens: one that ends just as the limit is reached is that round.
-    const double round = std::ceil(*f.unit_index - 1e-6);
-    const bool named = f.unit == Unit::kEpoch || f.unit == Unit::kBatch || f.unit == Unit::kFit || f.unit == Unit::kCall;
-    when = named ? format(" in {} {},", to_string(f.unit), thousands(round)) : format(" after {},", counted(std::max(1.0, std::round(f.units_left)), noun_of(f.unit), " more"));
-  }
+  if (const std::string round = forecast_round(f); !round.empty()) when = format(" in {},", round);
+  else if (f.unit_index) when = format(" after {},", counted(std::max(1.0, std::round(f.units_left)), noun_of(f.unit), " more"));
   const std::string likely = duration(f.seconds), soon = duration(f.seconds_range.low), late = duration(f.seconds_range.high);
   const std::string range = soon == late ? "" : format(" ({} to {})", soon, late);
   return format("At this rate {} is reached{} in about {}{}.", limit_words(f), when, likely, range);

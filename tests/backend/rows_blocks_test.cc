@@ -2,6 +2,7 @@
 // results go past the caches. Small awkward shapes are in rows_test.cc, batch_test.cc, reduce_test.cc, copies_test.cc.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>

@@ -35,7 +35,7 @@ class Maker {
     runtime::Variable* one[] = {v};
     runtime::place(one, "test");
     if (scale != 0)
-      for (float& f : v->value().values<float>()) f = float(random_.normal() * scale);
+      for (Tensor all = v->value(); float& f : all.values<float>()) f = float(random_.normal() * scale);
     return b.variable(account, v->type(), v);
   }
 

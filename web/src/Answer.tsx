@@ -1,6 +1,6 @@
 import {codeChange, kVerdicts, leading} from "./answer";
 import type {Run} from "./decode";
-import {baseName, bytes, duration, plural, scriptFirst, shown, signedBytes, thousands} from "./format";
+import {baseName, bytes, duration, plural, scriptFirst, shown, signedBytes} from "./format";
 import type {FindingData, Kind} from "./types";
 import {copyText} from "./export";
 import {treePeak} from "./series";
@@ -83,7 +83,7 @@ export function Answer({run, live}: {run: Run; live: boolean}) {
           <Number
             name={`Limit of ${bytes(finding.forecast.bytes)}`}
             value={`in ${duration(finding.forecast.seconds)}`}
-            more={finding.forecast.unit_index ? `${run.periods?.unit ?? finding.unit} ${thousands(finding.forecast.unit_index)}` : finding.forecast.limit}
+            more={finding.forecast.round || finding.forecast.limit}
           />
         )}
         <Number name="Ran for" value={duration(facts.seconds)} more={ending(run, live)} />

@@ -1,7 +1,7 @@
 import {kVerdicts, threadLink} from "./answer";
 import {Badge, Fix} from "./Answer";
 import type {Run} from "./decode";
-import {bytes, duration, plural, shown, thousands} from "./format";
+import {bytes, plural, shown} from "./format";
 import {Cohorts, Probes, Slope} from "./SmallCharts";
 import type {FindingData, PlaceData} from "./types";
 import {Empty, Words} from "./Words";
@@ -76,8 +76,7 @@ function Card({run, finding}: {run: Run; finding: FindingData}) {
             <div class="block">
               <h4 class="label">Forecast</h4>
               <p>
-                The limit of {bytes(f.bytes)} ({shown(f.limit, 60)}) is reached in {duration(f.seconds)} ({duration(f.seconds_range[0])} to {duration(f.seconds_range[1])})
-                {f.unit_index ? `, ${run.periods?.unit ?? finding.unit} ${thousands(f.unit_index)}` : ""}, if it goes on as it did.
+                {shown(f.words, 400)}
               </p>
             </div>
           )}

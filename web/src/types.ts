@@ -102,6 +102,8 @@ export interface ForecastData {
   bytes: number;
   seconds: number;
   seconds_range: [number, number];
+  round: string; // "epoch 740", or empty
+  words: string;
   unit_index: number | null;
 }
 

@@ -203,7 +203,7 @@ describe("the answer", () => {
 describe("the forecast", () => {
   const finding = {
     kind: "leak" as const, cause: "", title: "", unit: "epoch", rate: 1, rate_range: [1, 1] as [number, number], units_seen: 1, total: 1, confidence: 1, blame: null, holder: "", chain: [],
-    evidence: [], fix: "", threads: [], forecast: {limit: "machine", bytes: 1400, seconds: 10, seconds_range: [8, 20] as [number, number], unit_index: 13}, sets_verdict: true, cohorts: null,
+    evidence: [], fix: "", threads: [], forecast: {limit: "machine", bytes: 1400, seconds: 10, seconds_range: [8, 20] as [number, number], unit_index: 13, round: "epoch 13", words: "At this rate it is reached in epoch 13."}, sets_verdict: true, cohorts: null,
   };
   it("runs from the last round to the limit, between early and late", () => {
     const band = forecastBand(decodeRun(run({findings: [finding]})))!;

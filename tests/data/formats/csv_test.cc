@@ -1,5 +1,6 @@
 #include "data/formats/csv.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 

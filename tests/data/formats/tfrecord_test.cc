@@ -1,5 +1,6 @@
 #include "data/formats/tfrecord.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/format.h"
