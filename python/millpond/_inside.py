@@ -135,20 +135,15 @@ def current():
 
 def program():
     """The path of the program `millpond`: environment MILLPOND, else beside this package, else on PATH. Raises InsideError."""
+    from ._command import find_program
+
+    found = find_program()
+    if found is not None:
+        return os.path.abspath(found)
     named = os.environ.get("MILLPOND")
     if named:
-        if not os.path.isfile(named):
-            raise InsideError("there is no program %s; the environment variable MILLPOND names it" % named)
-        return os.path.abspath(named)
-    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "millpond")
-    if os.path.isfile(beside) and os.access(beside, os.X_OK):
-        return beside
-    import shutil
-
-    found = shutil.which("millpond")
-    if found is None:
-        raise InsideError("the program millpond is not found: install it (pip install millpond), or let the environment variable MILLPOND name it")
-    return os.path.realpath(found)
+        raise InsideError("there is no program %s; the environment variable MILLPOND names it" % named)
+    raise InsideError("the program millpond is not found: install it (pip install millpond), or let the environment variable MILLPOND name it")
 
 
 def probe_library():

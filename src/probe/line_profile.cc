@@ -7,6 +7,7 @@
 #include <initializer_list>
 
 #include "probe/lock.h"
+#include "probe/python_types.h"
 #include "probe/relocations.h"
 #include "probe/system.h"
 
@@ -16,24 +17,7 @@ namespace {
 using Object = void;  // PyObject: only its address is used
 
 // ---- what is asked of the interpreter ----
-struct Allocator {  // as in cpython/pymem.h; the same since 3.5
-  void* context;
-  void* (*malloc)(void* context, size_t size);
-  void* (*calloc)(void* context, size_t count, size_t size);
-  void* (*realloc)(void* context, void* block, size_t size);
-  void (*free)(void* context, void* block);
-};
-struct ArenaAllocator {
-  void* context;
-  void* (*alloc)(void* context, size_t size);
-  void (*free)(void* context, void* arena, size_t size);
-};
-struct Method {  // PyMethodDef
-  const char* name;
-  void* function;
-  int flags;
-  const char* text;
-};
+using python::Allocator, python::ArenaAllocator, python::Definition, python::kMem, python::kObject;
 constexpr int kFastCall = 0x80, kNoArguments = 0x04;
 enum { kTraceCall = 0, kTraceLine = 2, kTraceReturn = 3 };
 using TraceFunction = int (*)(Object* self, Object* frame, int what, Object* value);
@@ -42,7 +26,7 @@ struct Python {
   int version = 0;
   long (*as_long)(Object*) = nullptr;
   Object* (*from_long)(long) = nullptr;
-  Object* (*new_function)(Method*, Object* self, Object* module) = nullptr;
+  Object* (*new_function)(Definition*, Object* self, Object* module) = nullptr;
   void (*take)(Object*) = nullptr;
   void (*drop)(Object*) = nullptr;
   Object* none = nullptr;
@@ -285,7 +269,6 @@ void read_regions() {
   syscall(SYS_close, fd);
 }
 
-enum { kMem = 1, kObject = 2 };
 Allocator old_of[kObject + 1];
 ArenaAllocator old_arena;
 const Allocator& old(void* context) { return *static_cast<Allocator*>(context); }
@@ -593,7 +576,7 @@ Object* on_end(Object*, Object* const* arguments, int64_t count) {
   return none();
 }
 
-Method methods[kLinesFunctions] = {
+Definition methods[kLinesFunctions] = {
     {"enter", reinterpret_cast<void*>(enter), kNoArguments, nullptr},     {"leave", reinterpret_cast<void*>(leave), kNoArguments, nullptr},
     {"on_line", reinterpret_cast<void*>(on_line), kFastCall, nullptr},    {"on_begin", reinterpret_cast<void*>(on_begin), kFastCall, nullptr},
     {"on_end", reinterpret_cast<void*>(on_end), kFastCall, nullptr},

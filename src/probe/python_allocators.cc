@@ -10,27 +10,13 @@
 #include "probe/mappings.h"
 #include "probe/modules.h"
 #include "probe/python_layout.h"
+#include "probe/python_types.h"
 #include "probe/sampler.h"
 #include "probe/thread.h"
 #include "probe/use.h"
 
 namespace millpond::probe::python {
 namespace {
-
-// As in cpython/pymem.h and objimpl.h; the same since 3.5.
-struct Allocator {
-  void* context;
-  void* (*malloc)(void* context, size_t size);
-  void* (*calloc)(void* context, size_t count, size_t size);
-  void* (*realloc)(void* context, void* block, size_t size);
-  void (*free)(void* context, void* block);
-};
-struct ArenaAllocator {
-  void* context;
-  void* (*alloc)(void* context, size_t size);
-  void (*free)(void* context, void* arena, size_t size);
-};
-enum Domain { kRaw, kMem, kObject };
 
 // The mallocs inside a wrapped call see a countdown that does not end.
 class Inside {

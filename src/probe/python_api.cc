@@ -6,6 +6,7 @@
 #include <initializer_list>
 
 #include "probe/python_layout.h"
+#include "probe/python_types.h"
 #include "probe/shared.h"
 #include "probe/thread.h"
 
@@ -29,13 +30,6 @@ bool look_up(Api& a) {
   return all;
 }
 
-// As in methodobject.h; the same in every version.
-struct Definition {
-  const char* name;
-  void* function;
-  int flags;
-  const char* text;
-};
 constexpr int kWithKeywords = 1 | 2;  // a tuple and a dictionary
 
 void* call_untraced(void* callable, void* arguments, void* keywords) {

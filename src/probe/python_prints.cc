@@ -10,6 +10,7 @@
 
 #include "probe/python_api.h"
 #include "probe/python_layout.h"
+#include "probe/python_types.h"
 #include "probe/shared.h"
 #include "probe/system.h"
 #include "probe/thread.h"
@@ -17,12 +18,6 @@
 namespace millpond::probe::python {
 namespace {
 
-// As in methodobject.h; the same in every version.
-struct Definition {
-  const char* name;
-  void* function;
-  int flags;
-};
 constexpr int kFastWithKeywords = 0x82, kFast = 0x80, kOneArgument = 8;
 using Fast = void* (*)(void*, void* const*, ptrdiff_t);
 using Print = void* (*)(void*, void* const*, ptrdiff_t, void*);
