@@ -61,16 +61,16 @@ make_system() {
   inside "$system" apt-get install -y -qq --no-install-recommends ca-certificates "$@" >/dev/null 2>&1
   cp /etc/ssl/certs/ca-certificates.crt "$system/etc/ssl/certs/ca-certificates.crt"
   if inside "$system" sh -c 'command -v cc || command -v gcc || command -v c++'; then return 1; fi
-  rm -rf "$system/work" && mkdir "$system/work"
-  cp "$wheel" tests/install/package_test.py examples/leaky_training.py tests/cases/programs/topic_callback.py tests/cases/programs/torch_validate.py "$system/work"
+  rm -rf "$system/trial" && mkdir "$system/trial"
+  cp "$wheel" tests/install/package_test.py examples/leaky_training.py tests/cases/programs/topic_callback.py tests/cases/programs/torch_validate.py "$system/trial"
 }
 
 # in_system SUITE PYTHON: as in_environment.
 in_system() {
   local system=$systems/$1 python=$2
-  inside "$system" "$python" -m venv "/work/env of $python"
-  inside "$system" "/work/env of $python/bin/python" -m pip install --disable-pip-version-check -q "/work/$(basename "$wheel")" pytest
-  inside "$system" env "MILLPOND_ENV=/work/env of $python" "$python" /work/package_test.py
+  inside "$system" "$python" -m venv "/trial/env of $python"
+  inside "$system" "/trial/env of $python/bin/python" -m pip install --disable-pip-version-check -q "/trial/$(basename "$wheel")" pytest
+  inside "$system" env "MILLPOND_ENV=/trial/env of $python" "$python" /trial/package_test.py
 }
 
 # answer JSON: verdict, cause and line, in a line.
@@ -95,9 +95,9 @@ bring_keras() {
 same_answer() {
   local there=$systems/trixie name=${3##*/}
   (cd "$scratch" && TF_CPP_MIN_LOG_LEVEL=3 "$root/build/bin/millpond" watch --force -o here.pond --json here.json -- "$1" "$root/$3")
-  inside "$there" sh -c "cd /work && '/work/env of python3/bin/millpond' watch --force -o there.pond --json there.json -- '$2' '$name'"
-  echo "here: $(answer "$scratch/here.json"); there: $(answer "$there/work/there.json")"
-  [ "$(answer "$scratch/here.json")" = "$(answer "$there/work/there.json")" ]
+  inside "$there" sh -c "cd /trial && '/trial/env of python3/bin/millpond' watch --force -o there.pond --json there.json -- '$2' '$name'"
+  echo "here: $(answer "$scratch/here.json"); there: $(answer "$there/trial/there.json")"
+  [ "$(answer "$scratch/here.json")" = "$(answer "$there/trial/there.json")" ]
 }
 
 echo "wheel: $(basename "$wheel") in environments of its own"
