@@ -270,6 +270,16 @@ def _joined(rows):
 # Cached functions -----------------------------------------------------------------------------------------------------
 
 
+def _decorators(source, module, line):
+    """Of the functions that begin at this line, or whose decorators do: (decorator, what it names or calls, the object which that is)."""
+    for node in ast.walk(source.tree):
+        if not isinstance(node, _functions) or not node.decorator_list or not node.decorator_list[0].lineno <= line <= node.lineno:
+            continue
+        for decorator in node.decorator_list:
+            called = decorator.func if isinstance(decorator, ast.Call) else decorator
+            yield decorator, called, _resolve(called, module)
+
+
 @_once
 def caching(file, line):
     """The decorator that makes a function's unbounded cache: {..., how: "decorator", target, name}; `name`: how this file can call functools.lru_cache."""
@@ -277,24 +287,19 @@ def caching(file, line):
     module = _module_of(file)
     if source is None or module is None:
         return None
-    for node in ast.walk(source.tree):
-        if not isinstance(node, _functions) or not node.decorator_list or not node.decorator_list[0].lineno <= line <= node.lineno:
+    for decorator, called, thing in _decorators(source, module, line):
+        if thing is None or thing not in (getattr(functools, "cache", None), functools.lru_cache):
             continue
-        for decorator in node.decorator_list:
-            called = decorator.func if isinstance(decorator, ast.Call) else decorator
-            thing = _resolve(called, module)
-            if thing is None or thing not in (getattr(functools, "cache", None), functools.lru_cache):
-                continue
-            if thing is functools.lru_cache:
-                name = source.source(called).decode("utf-8")
-            elif isinstance(called, ast.Attribute):
-                name = source.source(called.value).decode("utf-8") + ".lru_cache"
-            else:
-                name = _name_for(functools.lru_cache, module)
-                owner = _name_for(functools, module)
-                name = name or (owner and owner + ".lru_cache")
-            part = _Part(source, decorator.lineno, decorator.end_lineno)
-            return part.note(how="decorator", target=part.span(decorator), value=part.span(decorator), name=name) if name else None
+        if thing is functools.lru_cache:
+            name = source.source(called).decode("utf-8")
+        elif isinstance(called, ast.Attribute):
+            name = source.source(called.value).decode("utf-8") + ".lru_cache"
+        else:
+            name = _name_for(functools.lru_cache, module)
+            owner = _name_for(functools, module)
+            name = name or (owner and owner + ".lru_cache")
+        part = _Part(source, decorator.lineno, decorator.end_lineno)
+        return part.note(how="decorator", target=part.span(decorator), value=part.span(decorator), name=name) if name else None
     return None
 
 
@@ -346,20 +351,16 @@ def traced(file, line):
     tensorflow = sys.modules.get("tensorflow")
     if source is None or module is None or tensorflow is None:
         return None
-    for node in ast.walk(source.tree):
-        if not isinstance(node, _functions) or not node.decorator_list or not node.decorator_list[0].lineno <= line <= node.lineno:
+    for decorator, called, thing in _decorators(source, module, line):
+        if thing is not tensorflow.function:
             continue
-        for decorator in node.decorator_list:
-            called = decorator.func if isinstance(decorator, ast.Call) else decorator
-            if _resolve(called, module) is not tensorflow.function:
-                continue
-            part = _Part(source, decorator.lineno, decorator.end_lineno)
-            given = {keyword.arg: keyword.value for keyword in decorator.keywords} if isinstance(decorator, ast.Call) else {}
-            if isinstance(decorator, ast.Call) and (decorator.args or "reduce_retracing" in given or "input_signature" in given):
-                return None
-            jit = given.get("jit_compile")
-            return part.note(how="tf.function", target=part.span(called), value=part.span(decorator), given=len(given),
-                             jit=part.span(jit) if isinstance(jit, ast.Constant) and jit.value is True else None)
+        part = _Part(source, decorator.lineno, decorator.end_lineno)
+        given = {keyword.arg: keyword.value for keyword in decorator.keywords} if isinstance(decorator, ast.Call) else {}
+        if isinstance(decorator, ast.Call) and (decorator.args or "reduce_retracing" in given or "input_signature" in given):
+            return None
+        jit = given.get("jit_compile")
+        return part.note(how="tf.function", target=part.span(called), value=part.span(decorator), given=len(given),
+                         jit=part.span(jit) if isinstance(jit, ast.Constant) and jit.value is True else None)
     return None
 
 
