@@ -74,6 +74,6 @@ clean: ## build folders only; .deps and .venv-peers stay
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# $(call compile,PRESET,FOLDER[,MORE]): configure once; after that ninja re-runs CMake when it must.
-compile = { [ -f $(2)/build.ninja ] || cmake --preset $(1); } && cmake --build --preset $(1) -j $(JOBS) $(3)
+# $(call compile,PRESET,FOLDER[,MORE]): configure once; after that ninja re-runs CMake when it must. CI=1: warnings are errors.
+compile = { [ -f $(2)/build.ninja ] || cmake --preset $(1) $(if $(CI),-DMILLPOND_WERROR=ON); } && cmake --build --preset $(1) -j $(JOBS) $(3)
 check = scripts/check.sh $(1) $(JOBS) '$(TESTS)'

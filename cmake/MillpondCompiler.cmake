@@ -14,6 +14,11 @@ set(CMAKE_CXX_FLAGS_DEBUG "-Og -g")
 # Frame pointers: profilers, and our own doctor, walk the stack by them.
 add_compile_options(-Wall -Wextra -Wshadow -fno-omit-frame-pointer)
 add_link_options(-Wl,--as-needed)
+# GCC 12 warns of overlapping copies inside its own std::string (its bug 105651).
+add_compile_options($<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)
+if(MILLPOND_WERROR)
+  add_compile_options(-Werror)
+endif()
 
 if(MILLPOND_CHECKS)
   add_compile_definitions(MILLPOND_CHECKS)

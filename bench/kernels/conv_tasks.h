@@ -460,12 +460,12 @@ inline Task max_pool_backward(const Spec& s, int threads) {
          std::make_unique<Call>(std::make_unique<ops::MaxPool2DBackward>(s.win, s.x()),
                                 std::vector<TensorType>{{DType::kUInt8, y}, floats(y)}, threads),
          {}};
-  uint8_t* winners = reinterpret_cast<uint8_t*>(t.call->ins[0]->data());
+  uint8_t* chosen = reinterpret_cast<uint8_t*>(t.call->ins[0]->data());
   for (int64_t k = 0; k < y.size(); ++k) {  // any place inside the image
     const int64_t i = k / (s.ow() * s.cin) % s.oh(), j = k / s.cin % s.ow();
     int64_t place = k * 7 % (s.win.height * s.win.width), row, col;
     while (!inside(s, i, j, place / s.win.width, place % s.win.width, row, col)) place = (place + 1) % (s.win.height * s.win.width);
-    winners[k] = uint8_t(place);
+    chosen[k] = uint8_t(place);
   }
   t.check = [s](const Call& c, int64_t count) {
     return compare("dx", c.outs[0]->f(), c.outs[0]->floats(), count, [&](int64_t k) {

@@ -58,7 +58,7 @@ std::vector<Variant> all_variants() {
   };
 }
 
-struct Arguments {
+struct BisectArguments {
   std::string out, only, copy_limit = "2GiB";
   double seconds = 0;
   bool verbose = false, in_place = false;
@@ -168,7 +168,7 @@ struct Ran {
   watch::Ending ending;
 };
 
-Ran run_once(const Arguments& a, Workplace& place, const std::vector<std::string>& command, const Folder& folder, const std::string& name,
+Ran run_once(const BisectArguments& a, Workplace& place, const std::vector<std::string>& command, const Folder& folder, const std::string& name,
              std::vector<std::pair<std::string, std::string>> environment, double seconds) {
   struct Leave {
     Workplace& place;
@@ -250,7 +250,7 @@ std::vector<Variant> chosen_variants(const std::string& only) {
   return chosen;
 }
 
-int run(const Arguments& a, const std::vector<std::string>& command) {
+int run_bisect(const BisectArguments& a, const std::vector<std::string>& command) {
   const std::vector<Variant> variants = chosen_variants(a.only);
   watch::find_program(command[0]);  // a mistake is told before folders are made
   const Folder folder(a.out.empty() ? a.out : fs::absolute(a.out).string());
@@ -315,7 +315,7 @@ int run(const Arguments& a, const std::vector<std::string>& command) {
 
 void add_bisect(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("bisect", "Run a program in variants and say which one stops its growth");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<BisectArguments>();
   sub->add_option("--seconds", a->seconds, "The most that one run may take; without it what the first run needs for six rounds, at most 60")->check(CLI::Range(1.0, 86400.0));
   sub->add_option("--only", a->only, "Some variants alone: callbacks,validation,pipeline,one_batch,gc,eager,arenas,threads,cpu");
   sub->add_option("-o,--out", a->out, "Keep the run files and the program's output in this folder");
@@ -334,7 +334,7 @@ Each run has a fresh copy of this folder, so nothing in it changes; what the pro
 its time is up.
 Exit codes: 0 a variant stops the growth, or nothing grows; 1 no variant stops it, or too little was seen; 2 wrong usage.)");
   sub->callback([sub, a, &chosen] {
-    chosen.run = [sub, a, &chosen] { return run(*a, program_of(*sub, chosen, false)); };
+    chosen.run = [sub, a, &chosen] { return run_bisect(*a, program_of(*sub, chosen, false)); };
   });
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Arguments {
+struct CheckArguments {
   WatchOptions watch;
   std::string max_growth, max_peak, suppressions, baseline, junit, sarif;
   bool github = false, write_baseline = false, allow_unsure = false;
@@ -138,7 +138,7 @@ std::string annotation(const std::string& text, bool property) {
   return out;
 }
 
-std::vector<Broken> broken_limits(const Arguments& a, const Judged& j, const Json& before) {
+std::vector<Broken> broken_limits(const CheckArguments& a, const Judged& j, const Json& before) {
   std::vector<Broken> list;
   const Suppressions suppressed(a.suppressions);
   const bool limited = !a.max_growth.empty();
@@ -166,7 +166,7 @@ std::vector<Broken> broken_limits(const Arguments& a, const Judged& j, const Jso
   return list;
 }
 
-int run(const Arguments& a, const std::vector<std::string>& command) {
+int run_check(const CheckArguments& a, const std::vector<std::string>& command) {
   if (!a.max_growth.empty()) parse_growth(a.max_growth);  // before an hour of training, not after it
   if (!a.max_peak.empty()) parse_bytes(a.max_peak);
   const Suppressions early(a.suppressions);
@@ -217,7 +217,7 @@ int run(const Arguments& a, const std::vector<std::string>& command) {
 
 void add_check(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("check", "Watch a program and end with 1 if it leaks or breaks a limit, for CI");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<CheckArguments>();
   add_watch_options(*sub, a->watch);
   sub->add_option("--max-growth", a->max_growth, "Growth that is allowed: 1MB/epoch, 10kB/batch; without it no leak at all is");
   sub->add_option("--max-peak", a->max_peak, "The most resident memory that is allowed: 2GiB");
@@ -241,7 +241,7 @@ Examples:
 Exit codes: 0 no leak and every limit kept, 1 a leak or a limit exceeded, 2 wrong usage, 3 the program itself failed, 4 it cannot be told (--allow-unsure makes
 this 0).)");
   sub->callback([sub, a, &chosen] {
-    chosen.run = [sub, a, &chosen] { return run(*a, program_of(*sub, chosen, false)); };
+    chosen.run = [sub, a, &chosen] { return run_check(*a, program_of(*sub, chosen, false)); };
   });
 }
 

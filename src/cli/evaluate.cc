@@ -11,7 +11,7 @@
 namespace millpond::cli {
 namespace {
 
-struct Arguments {
+struct EvaluateArguments {
   ModelChoice choice;
   std::string weights, data_budget;
   std::vector<std::string> data;
@@ -20,7 +20,7 @@ struct Arguments {
   JsonTarget json;
 };
 
-int run(const Arguments& a) {
+int run_evaluate(const EvaluateArguments& a) {
   OpenedModel opened = open_model(a.choice);
   const int64_t batch = a.batch ? a.batch : opened.builtin ? opened.builtin->batch : 32;
   const ModelData data = a.data_budget.empty() ? read_data(opened, a.data) : stream_data(opened, a.data, {.budget = a.data_budget, .batch = batch});
@@ -42,7 +42,7 @@ int run(const Arguments& a) {
 
 void add_evaluate(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("evaluate", "Tell loss and metrics of saved weights on data");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<EvaluateArguments>();
   sub->add_option("MODEL", a->choice.model, "A built-in, or a file with the JSON of Keras's model.to_json()")->required();
   sub->add_option("--weights", a->weights, "A .weights.h5 file, Keras's or ours")->required();
   sub->add_option("--data", a->data, "x.npy and y.npy (for several inputs or outputs: all of x, then all of y)")->required()->expected(2, 64);
@@ -55,7 +55,7 @@ void add_evaluate(CLI::App& app, Invocation& chosen) {
 Examples:
   millpond evaluate mlp_784 --weights digits.weights.h5 --data x.npy y.npy
   millpond evaluate model.json --weights model.weights.h5 --data x.npy y.npy --loss mse --json -)");
-  sub->callback([&chosen, a] { chosen.run = [a] { return run(*a); }; });
+  sub->callback([&chosen, a] { chosen.run = [a] { return run_evaluate(*a); }; });
 }
 
 }  // namespace millpond::cli

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uintmax_t kMostSource = 8 << 20;
 
-struct Arguments {
+struct FixArguments {
   std::string run, file;
   bool apply = false;
 };
@@ -47,7 +47,7 @@ void write_source(const std::string& path, const std::string& text) {
   if (known && chmod(target.c_str(), before.st_mode & 07777) != 0) throw Error(Code::kFile, format("fix: {} was changed, but its permissions could not be kept", path));
 }
 
-int run(const Arguments& a) {
+int run_fix(const FixArguments& a) {
   const report::RunContents contents = open_run(a.run);
   const verdict::Finding* fixed = nullptr;
   for (const verdict::Finding& f : contents.verdict.findings)
@@ -89,7 +89,7 @@ int run(const Arguments& a) {
 
 void add_fix(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("fix", "Show the fix of a run as a change of the program's source, or make it");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<FixArguments>();
   sub->add_option("run", a->run, "Run file of `millpond watch`")->required();
   sub->add_option("file", a->file, "Source file to change; no other file is read or written");
   sub->add_flag("--apply", a->apply, "Make the change; without it a diff is shown");
@@ -103,7 +103,7 @@ A file that is not what it was when the program ran is left alone.
 Exit codes: 0 there is a change, or nothing to fix; 1 only words can be given, or the file has changed; 2 wrong usage.)");
   sub->callback([a, &chosen] {
     if (a->apply && a->file.empty()) throw CLI::ValidationError("--apply", "needs the file to change: millpond fix RUN FILE --apply");
-    chosen.run = [a] { return run(*a); };
+    chosen.run = [a] { return run_fix(*a); };
   });
 }
 

@@ -306,7 +306,7 @@ void own_facts(Facts& f) {
   }
 }
 
-int run(const JsonTarget& json) {
+int run_info(const JsonTarget& json) {
   Facts f;
   system_facts(f);
   memory_facts(f);
@@ -340,7 +340,7 @@ Examples:
 
 Container, limits, ptrace, /dev/shm, every Python on PATH, GPUs, gdb; what is missing, and what to do about it. Nothing is changed.)");
   sub->callback([json, &chosen] {
-    chosen.run = [json] { return run(*json); };
+    chosen.run = [json] { return run_info(*json); };
   });
 }
 

@@ -20,7 +20,7 @@
 namespace millpond::cli {
 namespace {
 
-struct Arguments {
+struct InspectArguments {
   std::vector<std::string> files;
   std::string share;
   std::string at = "peak", collapsed, speedscope, pprof;
@@ -41,7 +41,7 @@ struct Arguments {
   bool stdout_taken() const { return pages.on_stdout() || json.on_stdout() || collapsed == "-" || speedscope == "-" || pprof == "-"; }
 };
 
-void export_stacks(const Arguments& a, const verdict::Evidence& e) {
+void export_stacks(const InspectArguments& a, const verdict::Evidence& e) {
   const report::Weighed live = report::live_stacks(e, report::find_moment(e, a.at)), grown = report::grown_stacks(e);
   const report::Weighed& chosen = a.growth ? grown : live;
   if (chosen.stacks.empty())
@@ -55,7 +55,7 @@ void export_stacks(const Arguments& a, const verdict::Evidence& e) {
   if (!a.pprof.empty()) write_to(a.pprof, report::pprof(chosen, a.growth, e.seconds));
 }
 
-int run_one(const Arguments& a) {
+int run_one(const InspectArguments& a) {
   const report::RunContents run = open_run(a.files[0]);
   const verdict::Evidence& e = run.evidence;
   const report::SourceLine source = report::stored_source(run.sources);
@@ -84,7 +84,7 @@ int run_one(const Arguments& a) {
   return kOk;
 }
 
-int run_two(const Arguments& a) {
+int run_two(const InspectArguments& a) {
   if (a.table || a.tree || a.lines || a.exports())
     throw Error(Code::kUsage, "report: two run files are compared; table, tree, lines and exports are of one").hint("name one file");
   const Judged before = judge_file(a.files[0]), after = judge_file(a.files[1]);
@@ -95,7 +95,7 @@ int run_two(const Arguments& a) {
   return kOk;
 }
 
-void share(const Arguments& a) {
+void share(const InspectArguments& a) {
   if (a.files.size() != 1) throw Error(Code::kUsage, "report: --share is of one run file").hint("name one file");
   const runfile::Reader file(a.files[0]);
   runfile::Private p = runfile::private_here();
@@ -104,7 +104,7 @@ void share(const Arguments& a) {
   if (!a.stdout_taken()) std::printf("shared: %s (%s), without paths, user and host names\n", a.share.c_str(), to_string(Bytes{int64_t(std::filesystem::file_size(a.share))}).c_str());
 }
 
-int run(const Arguments& a) {
+int run_inspect(const InspectArguments& a) {
   if (!a.share.empty()) {
     share(a);
     if (!a.pages.any() && !a.json.wanted() && !a.table && !a.tree && !a.lines && !a.exports()) return kOk;
@@ -124,7 +124,7 @@ int run(const Arguments& a) {
 
 void add_report(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("report", "Say what a run file holds, or what changed between two");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<InspectArguments>();
   sub->add_option("FILE", a->files, "A run file of `watch`; two of them are compared")->required()->expected(1, 2);
   add_page_options(*sub, a->pages);
   sub->add_option("--share", a->share, "A copy of the run file to give to others: without paths, user and host names")->option_text("OUT.pond");
@@ -156,7 +156,7 @@ Examples:
   millpond report run.pond --share public.pond        a copy for others, without paths, user and host names
   millpond report run.pond --json -)");
   sub->callback([a, &chosen] {
-    chosen.run = [a] { return run(*a); };
+    chosen.run = [a] { return run_inspect(*a); };
   });
 }
 

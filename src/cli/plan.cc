@@ -12,7 +12,7 @@
 namespace millpond::cli {
 namespace {
 
-struct Arguments {
+struct PlanArguments {
   ModelChoice choice;
   int64_t batch = 0;
   int threads = 0;
@@ -55,7 +55,7 @@ Json to_json(const MemoryPlan& p) {
           {"accounts", accounts}};
 }
 
-int run(const Arguments& a) {
+int run_plan(const PlanArguments& a) {
   const OpenedModel opened = open_model(a.choice, true);
   PlanOptions options{.batch = a.batch ? a.batch : opened.builtin ? opened.builtin->batch : 32, .threads = a.threads};
   const MemoryPlan plan = opened.model.plan(options);
@@ -86,7 +86,7 @@ int run(const Arguments& a) {
 
 void add_plan(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("plan", "Tell the memory of training before it begins");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<PlanArguments>();
   sub->add_option("MODEL", a->choice.model, "A built-in, or a file with the JSON of Keras's model.to_json()")->required();
   sub->add_option("--batch", a->batch, "Samples in a step (default: the built-in's own, otherwise 32)")->check(CLI::PositiveNumber);
   sub->add_option("--optimizer", a->choice.optimizer, "sgd, adam or adamw (default: the built-in's or the file's, otherwise adam)");
@@ -101,7 +101,7 @@ Examples:
   millpond plan cnn_224 --batch 32
   millpond plan resnet50 --batch 8 --by-layer --no-passes
   millpond plan model.json --batch 64 --optimizer adam --json plan.json)");
-  sub->callback([&chosen, a] { chosen.run = [a] { return run(*a); }; });
+  sub->callback([&chosen, a] { chosen.run = [a] { return run_plan(*a); }; });
 }
 
 }  // namespace millpond::cli

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kRowsShown = 5, kValuesShown = 10;
 
-struct Arguments {
+struct PredictArguments {
   ModelChoice choice;
   std::string weights, data_budget;
   std::vector<std::string> data, out;
@@ -29,7 +29,7 @@ std::string row_text(const Tensor& t, int64_t row) {
   return text + (width > kValuesShown ? format(" ... ({} values)\n", width) : "\n");
 }
 
-int run(const Arguments& a) {
+int run_predict(const PredictArguments& a) {
   OpenedModel opened = open_model(a.choice, true);
   if (!a.out.empty() && a.out.size() != opened.model.outputs().size())
     throw Error(Code::kUsage, format("--out has {} files, but this model has {} outputs", a.out.size(), opened.model.outputs().size()));
@@ -57,7 +57,7 @@ int run(const Arguments& a) {
 
 void add_predict(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("predict", "Say what saved weights predict for data");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<PredictArguments>();
   sub->add_option("MODEL", a->choice.model, "A built-in, or a file with the JSON of Keras's model.to_json()")->required();
   sub->add_option("--weights", a->weights, "A .weights.h5 file, Keras's or ours")->required();
   sub->add_option("--data", a->data, "x.npy (one for each input)")->required()->expected(1, 64);
@@ -70,7 +70,7 @@ void add_predict(CLI::App& app, Invocation& chosen) {
 Examples:
   millpond predict mlp_784 --weights digits.weights.h5 --data x.npy
   millpond predict model.json --weights model.weights.h5 --data x.npy --out p.npy)");
-  sub->callback([&chosen, a] { chosen.run = [a] { return run(*a); }; });
+  sub->callback([&chosen, a] { chosen.run = [a] { return run_predict(*a); }; });
 }
 
 }  // namespace millpond::cli

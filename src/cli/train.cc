@@ -26,7 +26,7 @@ namespace {
 
 constexpr int64_t kStepsOfSynthetic = 16;  // in an epoch of a model that is not built in
 
-struct Arguments {
+struct TrainArguments {
   ModelChoice choice;
   std::vector<std::string> data;
   bool synthetic = false, count = false, live = false;
@@ -65,7 +65,7 @@ std::vector<double> us_per_step(const Outcome& o) {
   return us;
 }
 
-Json to_json(const Outcome& o, const OpenedModel& opened, const Arguments& a) {
+Json to_json(const Outcome& o, const OpenedModel& opened, const TrainArguments& a) {
   Json rss = Json::array(), loss = Json::array(), named = Json::object();
   for (Bytes b : o.measure.rss_per_epoch) rss.push_back(b.value);
   if (o.history.has("loss"))
@@ -115,7 +115,7 @@ void print_closing(const Outcome& o) {
     std::printf("%g allocations a step after the first epoch\n", allocations->calls_per_step);
 }
 
-int run(const Arguments& a, char** argv) {
+int run_train(const TrainArguments& a, char** argv) {
   if (a.count) restart_counting(argv);
   if (a.data.empty() && !a.synthetic)
     throw Error(Code::kUsage, "there is nothing to train on").hint("give --data X.npy Y.npy, or --synthetic for made-up data");
@@ -177,7 +177,7 @@ int run(const Arguments& a, char** argv) {
 
 void add_train(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("train", "Train a model, its memory told before and measured after");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<TrainArguments>();
   sub->add_option("MODEL", a->choice.model, "A built-in, or a file with the JSON of Keras's model.to_json()")->required();
   auto* data = sub->add_option("--data", a->data, "x.npy and y.npy (for several inputs or outputs: all of x, then all of y)")->expected(2, 64);
   auto* budget = sub->add_option("--data-budget", a->data_budget, "Read rows of the .npy files when they are wanted, with at most so much memory for it, for example 64MiB")->needs(data)->option_text("BYTES");
@@ -203,7 +203,7 @@ Examples:
   millpond train mlp_small --data big_x.npy big_y.npy --data-budget 64MiB --steps-per-epoch 2000 --epochs 5
   millpond train cnn_224 --synthetic --live --run run.pond
   millpond train mlp_small --synthetic --count-allocations --json -)");
-  sub->callback([&chosen, a] { chosen.run = [a, argv = chosen.argv] { return run(*a, argv); }; });
+  sub->callback([&chosen, a] { chosen.run = [a, argv = chosen.argv] { return run_train(*a, argv); }; });
 }
 
 }  // namespace millpond::cli

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kLines = 40;
 
-int run(const WatchOptions& o, bool lines, const std::vector<std::string>& command) {
+int run_watch(const WatchOptions& o, bool lines, const std::vector<std::string>& command) {
   const watch::Result result = watch_program(o, command);
   if (!result.incomplete.empty()) std::fprintf(stderr, "\nmillpond: %s could not be written any further, and ends before the program did: %s\n", result.path.c_str(), result.incomplete.c_str());
   std::optional<Judged> judged;
@@ -66,7 +66,7 @@ Examples:
 With --pid the program runs on unharmed when the time of --for is over, or after Ctrl-C. The probe comes in by sys.remote_exec (Python 3.14 and newer) or by gdb.
 The program is not changed and its output passes through untouched. The exit code is the program's own.)");
   sub->callback([sub, o, lines, &chosen] {
-    chosen.run = [sub, o, lines, &chosen] { return o->inside && o->pid ? watch_from_inside(*o) : run(*o, *lines, program_of(*sub, chosen, o->pid != 0)); };
+    chosen.run = [sub, o, lines, &chosen] { return o->inside && o->pid ? watch_from_inside(*o) : run_watch(*o, *lines, program_of(*sub, chosen, o->pid != 0)); };
   });
 }
 

@@ -16,6 +16,7 @@ using verdict::Evidence;
 using verdict::Finding;
 using verdict::Kind;
 using verdict::Verdict;
+using Json = nlohmann::ordered_json;
 
 constexpr size_t kMostProcesses = 256;  // in the JSON
 
@@ -88,7 +89,6 @@ void gpu_lines(Page& page, const Evidence& e, int most, bool notes) {
 }
 
 nlohmann::ordered_json gpu_json(const Evidence& e) {
-  using Json = nlohmann::ordered_json;
   const auto bytes = [](const std::optional<Bytes>& b) { return b ? Json(b->value) : Json(); };
   Json list = Json::array();
   for (const verdict::Gpu& gpu : e.gpus) {
@@ -181,8 +181,8 @@ std::string memory_text(const Evidence& e) {
   for (const verdict::OsPoint& p : e.os)
     if (p.rss && p.rss->value > 0) series.push_back(double(p.rss->value));
   if (series.empty()) return "";
-  constexpr double kWorthNaming = 1.01;
-  const bool higher = e.sampled_peak.value > 0 && double(e.peak_rss.value) > kWorthNaming * double(e.sampled_peak.value);
+  constexpr double kClearlyHigher = 1.01;
+  const bool higher = e.sampled_peak.value > 0 && double(e.peak_rss.value) > kClearlyHigher * double(e.sampled_peak.value);
   // At its very end a program has been taken down: its last round tells more.
   const verdict::Mark* round = last_round(e);
   return format("{}  {} to {} {}, peak {}{}, {}", sparkline(series, 24), to_bytes(series.front()), round ? *round->rss : to_bytes(series.back()),
@@ -302,7 +302,6 @@ std::string doctor_text(const Evidence& e, const Verdict& v, const runfile::Meta
 }
 
 nlohmann::ordered_json doctor_json(const Evidence& e, const Verdict& v, const runfile::Meta& meta) {
-  using Json = nlohmann::ordered_json;
   Json j;
   const nlohmann::json verdict = to_json(v);
   j["verdict"] = verdict.at("verdict");

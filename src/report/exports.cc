@@ -16,7 +16,7 @@ using verdict::Evidence;
 using verdict::Frame;
 using verdict::Mark;
 
-constexpr size_t kLongestName = 400;
+constexpr size_t kLongestFrame = 400;
 
 Weighed weighed(const Evidence& e, std::string name, const std::map<int, std::pair<double, double>>& by_site) {
   Weighed w{std::move(name), {}};
@@ -26,7 +26,7 @@ Weighed weighed(const Evidence& e, std::string name, const std::map<int, std::pa
   return w;
 }
 
-std::string frame_name(const Frame& f) { return f.function.empty() ? "?" : shown(f.function, kLongestName); }
+std::string frame_name(const Frame& f) { return f.function.empty() ? "?" : shown(f.function, kLongestFrame); }
 
 }  // namespace
 
@@ -67,7 +67,7 @@ std::string collapsed(const Weighed& w) {
     std::string line;
     for (auto f = s.site->frames.rbegin(); f != s.site->frames.rend(); ++f) {
       std::string name = frame_name(*f);
-      if (!f->file.empty()) name += f->line > 0 ? format(" ({}:{})", shown(f->file, kLongestName), f->line) : format(" ({})", shown(f->file, kLongestName));
+      if (!f->file.empty()) name += f->line > 0 ? format(" ({}:{})", shown(f->file, kLongestFrame), f->line) : format(" ({})", shown(f->file, kLongestFrame));
       std::ranges::replace(name, ';', ':');
       line += (line.empty() ? "" : ";") + name;
     }
@@ -91,7 +91,7 @@ std::string speedscope(const std::vector<Weighed>& profiles, const std::string& 
         const auto [at, fresh] = seen.try_emplace({f->file, f->function, f->line}, frames.size());
         if (fresh) {
           Json frame = {{"name", frame_name(*f)}};
-          if (!f->file.empty()) frame["file"] = shown(f->file, kLongestName);
+          if (!f->file.empty()) frame["file"] = shown(f->file, kLongestFrame);
           if (f->line > 0) frame["line"] = f->line;
           frames.push_back(std::move(frame));
         }
@@ -106,7 +106,7 @@ std::string speedscope(const std::vector<Weighed>& profiles, const std::string& 
   const Json whole = {{"$schema", "https://www.speedscope.app/file-format-schema.json"},
                       {"shared", {{"frames", std::move(frames)}}},
                       {"profiles", std::move(list)},
-                      {"name", shown(name, kLongestName)},
+                      {"name", shown(name, kLongestFrame)},
                       {"activeProfileIndex", 0},
                       {"exporter", "millpond"}};
   return whole.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -57,7 +57,7 @@ class Column {
   int64_t last_ = 0;
 };
 
-class Strings {
+class PageStrings {
  public:
   int64_t operator()(const std::string& text) {
     const auto [at, fresh] = ids_.try_emplace(text, int64_t(list_.size()));
@@ -171,7 +171,7 @@ Json accounts(const RunContents& run) {
   return {{"t", t.take()}, {"resident", rss.take()}, {"list", std::move(list)}};
 }
 
-Json marks(const RunContents& run, Strings& strings) {
+Json marks(const RunContents& run, PageStrings& strings) {
   Column t, kind, name, index, period, rss;
   const std::vector<verdict::Mark>& all = run.evidence.marks;
   for (const size_t i : spread(all.size(), kMostMarks)) {
@@ -182,7 +182,7 @@ Json marks(const RunContents& run, Strings& strings) {
   return {{"t", t.take()}, {"kind", kind.take()}, {"name", name.take()}, {"index", index.take()}, {"period", period.take()}, {"rss", rss.take()}};
 }
 
-Json phases(const RunContents& run, Strings& strings) {
+Json phases(const RunContents& run, PageStrings& strings) {
   Column kind, name, index, start, end;
   const auto add = [&](const runfile::Phase& p) {
     kind.add(strings(p.kind)), name.add(strings(p.name)), index.add(p.index);
@@ -356,7 +356,7 @@ struct SiteLimits {
   size_t snapshots = kMostSnapshots, sites = kMostSites, churning = 150;
 };
 
-Json sites(const RunContents& run, const verdict::Evidence& e, Strings& strings, const ThreadNames& threads, const SourceLine& source, const SiteLimits& limits) {
+Json sites(const RunContents& run, const verdict::Evidence& e, PageStrings& strings, const ThreadNames& threads, const SourceLine& source, const SiteLimits& limits) {
   std::vector<const verdict::Mark*> with;
   std::vector<size_t> always;
   size_t peak = 0;
@@ -447,7 +447,7 @@ Json sites(const RunContents& run, const verdict::Evidence& e, Strings& strings,
           {"thread", run.details.empty() ? Json() : std::move(thread)}};
 }
 
-Json processes(const RunContents& run, Strings& strings, const ThreadNames& threads, const SourceLine& source) {
+Json processes(const RunContents& run, PageStrings& strings, const ThreadNames& threads, const SourceLine& source) {
   Json list = Json::array();
   std::vector<const verdict::SeenProcess*> order;
   for (const verdict::SeenProcess& p : run.evidence.processes) order.push_back(&p);
@@ -475,7 +475,7 @@ Json processes(const RunContents& run, Strings& strings, const ThreadNames& thre
 }
 
 /// The user's lines: what was allocated under each, and what of it was alive at the last round (a program that ends gives much back).
-Json lines(const RunContents& run, Strings& strings) {
+Json lines(const RunContents& run, PageStrings& strings) {
   const verdict::Evidence& e = run.evidence;
   const verdict::Mark* last = nullptr;
   for (const verdict::Mark& m : e.marks)
@@ -501,7 +501,7 @@ Json lines(const RunContents& run, Strings& strings) {
           {"t", std::llround(last->t * 1000)}};
 }
 
-Json sources(const RunContents& run, Strings& strings) {
+Json sources(const RunContents& run, PageStrings& strings) {
   Json list = Json::array();
   for (const runfile::SourceRow& s : run.sources) {
     if (list.size() >= kMostSources) break;
@@ -543,7 +543,7 @@ Json sizes(const RunContents& run) {
   return {{"from", std::move(from)}, {"blocks", std::move(blocks)}, {"bytes", std::move(bytes)}, {"freed", std::move(freed)}, {"temporary", std::move(temporary)}};
 }
 
-Json programs(const RunContents& run, Strings& strings) {
+Json programs(const RunContents& run, PageStrings& strings) {
   Json list = Json::array();
   for (const PlannedProgram& p : run.programs) {
     if (list.size() >= kMostPrograms) break;
@@ -672,7 +672,7 @@ void put(std::string& page, std::string_view mark, const std::string& text) {
 PageJson page_run(const RunContents& run, const SourceLine& source) {
   const verdict::Evidence& e = run.evidence;
   const verdict::Notes notes = verdict::read_notes(e);
-  Strings strings;
+  PageStrings strings;
   ThreadNames threads(run);
   Json probes = Json::array(), limits = Json::array(), advice = Json::array();
   for (const size_t i : spread(e.probes.size(), 200)) {

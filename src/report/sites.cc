@@ -82,7 +82,7 @@ double least_bytes(const Node& root, int limit) {
 }
 
 std::string frame_text(const Frame& f, size_t most) {
-  const std::string function = f.function.empty() ? "?" : shown(f.function, 48);
+  const std::string function = f.function.empty() ? "?" : short_function(f.function, 48);
   return f.file.empty() ? function : format("{}  {}", function, line_of(f.file, f.line, most));
 }
 
@@ -128,8 +128,8 @@ std::string table_text(const Evidence& e, const Moment& moment, const TextStyle&
     }
     std::vector<std::string> cells{with_error(row.bytes, row.error), per_cent(row.share), format("{:.0f}", row.blocks)};
     if (growth) cells.push_back(std::fabs(row.per_period.value_or(0)) < 1 ? "-" : signed_bytes(*row.per_period));
-    cells.push_back(line_of(row.place.file, row.place.line, 44));
-    cells.push_back(shown(row.place.function, 40) + (row.through.empty() ? "" : format(" > {}", shown(row.through, 40))));
+    cells.push_back(line_of(row.place.file, row.place.line, 32));
+    cells.push_back(short_function(row.place.function, 40) + (row.through.empty() ? "" : format(" > {}", short_function(row.through, 40))));
     table.add(std::move(cells));
   }
   out += table.text(style.width);

@@ -12,7 +12,7 @@
 namespace millpond::report {
 namespace {
 
-constexpr size_t kMostAccounts = 6, kMostLines = 4, kSpark = 24, kName = 44;
+constexpr size_t kMostAccounts = 6, kMostRows = 4, kSpark = 24, kName = 44;
 
 /// One name with its line over time and what it holds.
 struct Row {
@@ -71,7 +71,7 @@ std::vector<Row> line_rows(const verdict::Evidence& e) {
   for (const auto& [name, bytes] : held) rows.push_back({name, {}, bytes, sum > 0 ? bytes / sum : 0});
   std::ranges::stable_sort(rows, std::ranges::greater{}, &Row::now);
   std::erase_if(rows, [](const Row& r) { return r.share < 0.02; });
-  if (rows.size() > kMostLines) rows.resize(kMostLines);
+  if (rows.size() > kMostRows) rows.resize(kMostRows);
   std::vector<const verdict::Mark*> marks;
   for (const verdict::Mark& m : e.marks)
     if (!m.sites.empty()) marks.push_back(&m);

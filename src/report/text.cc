@@ -69,6 +69,20 @@ std::string short_path(std::string_view path, size_t most) {
   return shown(whole, most);
 }
 
+std::string short_function(std::string_view name, size_t most) {
+  std::string text(name.substr(0, 4096));
+  constexpr std::string_view kUnnamed = "(anonymous namespace)::";
+  for (size_t at; (at = text.find(kUnnamed)) != text.npos;) text.erase(at, kUnnamed.size());
+  // The last group in parentheses holds the parameters, unless it is the name of a call operator.
+  size_t open = text.rfind(')');
+  for (int depth = 0; open != text.npos; --open) {
+    depth += text[open] == ')' ? 1 : text[open] == '(' ? -1 : 0;
+    if (depth == 0 || open == 0) break;
+  }
+  if (open != text.npos && open > 0 && text[open] == '(' && !text.substr(0, open).ends_with("operator")) text.resize(open);
+  return shown(text, most);
+}
+
 std::string signed_bytes(double bytes) {
   const Bytes b{int64_t(std::clamp(bytes, -9e18, 9e18))};
   return (b.value > 0 ? "+" : "") + to_string(b);
@@ -84,8 +98,8 @@ double sampling_error(Bytes bytes, double blocks, double interval) {
 }
 
 std::string with_error(Bytes bytes, double error) {
-  constexpr double kWorthNaming = 0.005;
-  if (error < kWorthNaming * double(bytes.value)) return to_string(bytes);
+  constexpr double kErrorWorthNaming = 0.005;
+  if (error < kErrorWorthNaming * double(bytes.value)) return to_string(bytes);
   return to_string(bytes) + " ± " + to_string(to_bytes(error));
 }
 

@@ -21,6 +21,9 @@ std::string shown_lines(std::string_view text);
 /// A file as people know it: the last folders of a long path.
 std::string short_path(std::string_view path, size_t most);
 
+/// A function as people know it: a C++ one without its parameters and without "(anonymous namespace)::".
+std::string short_function(std::string_view name, size_t most);
+
 /// "+8.2 MiB", "-1.1 KiB", "0 B".
 std::string signed_bytes(double bytes);
 

@@ -25,6 +25,16 @@ TEST_CASE("short_path: whole folders go from the left") {
   CHECK(short_path("train.py", 24) == "train.py");
   CHECK(columns(short_path("/" + std::string(500, 'y'), 24)) == 24);
 }
+TEST_CASE("short_function: a C++ function without its parameters, a Python one as it is") {
+  CHECK(short_function("(anonymous namespace)::remember()", 40) == "remember");
+  CHECK(short_function("pond::Cache<int (*)(long)>::put(std::function<void (int)>, (anonymous namespace)::Key const&) const", 60) == "pond::Cache<int (*)(long)>::put");
+  CHECK(short_function("Each::operator()(int) const", 40) == "Each::operator()");
+  CHECK(short_function("Each::operator()", 40) == "Each::operator()");
+  CHECK(short_function("Trainer.fit.<locals>.<lambda>", 40) == "Trainer.fit.<locals>.<lambda>");
+  CHECK(short_function("(", 40) == "(");
+  CHECK(short_function(")", 40) == ")");
+  CHECK(short_function("()", 40) == "()");
+}
 TEST_CASE("signed_bytes: shows the sign") {
   CHECK(signed_bytes(8 << 20) == "+8.00 MiB");
   CHECK(signed_bytes(-1536) == "-1.50 KiB");

@@ -4,7 +4,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> python_argument(const Case& c) {
   const std::optional<Retrace> r = retrace(c);
   if (!r || r->why != Why::kArgument) return {};
   Match m = retrace_match(c, *r);
@@ -24,6 +24,6 @@ const Cause c01_python_argument = {
         "Pass the number as a tensor of the type that the function computes with (tf.constant with that dtype), or keep it in a tf.Variable that is "
         "assigned to, so that the function is traced once.",
     .threads = {"tensorflow#24726", "tensorflow#29027", "tensorflow/addons#807"},
-    .detect = detect};
+    .detect = python_argument};
 
 }  // namespace millpond::verdict

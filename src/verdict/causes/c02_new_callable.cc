@@ -4,7 +4,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> new_callable(const Case& c) {
   const std::optional<Retrace> r = retrace(c);
   if (!r || r->why != Why::kCallable) return {};
   Match m = retrace_match(c, *r);
@@ -22,6 +22,6 @@ const Cause c02_new_callable = {
         "traced can be used again.",
     .fix = "Make the function once, outside the loop, and pass objects that stay the same.",
     .threads = {"tensorflow#31175", "tensorflow#26311", "tensorflow#50379"},
-    .detect = detect};
+    .detect = new_callable};
 
 }  // namespace millpond::verdict

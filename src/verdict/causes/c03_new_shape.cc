@@ -4,7 +4,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> new_shape(const Case& c) {
   const std::optional<Retrace> r = retrace(c);
   if (!r || r->why != Why::kShape) return {};
   Match m = retrace_match(c, *r);
@@ -24,6 +24,6 @@ const Cause c03_new_shape = {
         "Pad the inputs to a few lengths, or declare the dimension as unknown: None in the input_signature of the tf.function, None in the shape of "
         "keras.Input. A ragged last batch goes with drop_remainder=True.",
     .threads = {"tensorflow#124972", "tensorflow#38002"},
-    .detect = detect};
+    .detect = new_shape};
 
 }  // namespace millpond::verdict

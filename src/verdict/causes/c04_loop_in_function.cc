@@ -5,7 +5,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> loop_in_function(const Case& c) {
   // One trace, and most of what was taken since the start is small blocks under its line: a graph with the whole loop
   // in it.
   const CountedLine* line = c.notes.line("trace");
@@ -36,6 +36,6 @@ const Cause c04_loop_in_function = {
         "Decorate the step, not the loop; make optimizer and variables outside; loop with tf.range if the loop must be "
         "inside.",
     .threads = {"tensorflow#36988", "tensorflow#48732"},
-    .detect = detect};
+    .detect = loop_in_function};
 
 }  // namespace millpond::verdict

@@ -11,7 +11,7 @@ const Container* list_of_models(const Case& c) {
   return nullptr;
 }
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> model_in_loop(const Case& c) {
   const double made = std::max(c.times("model", Unit::kModel), c.rose("keras.models"));
   if (!c.leaking() || made < 3) return {};
   Match m;
@@ -68,6 +68,6 @@ const Cause c05_model_in_loop = {
         "model in a process of its own (multiprocessing with spawn). del, clear_session() and gc.collect() do not free "
         "a fitted model here.",
     .threads = {"keras#2102", "keras#21090", "keras#20245", "tensorflow#61791"},
-    .detect = detect};
+    .detect = model_in_loop};
 
 }  // namespace millpond::verdict

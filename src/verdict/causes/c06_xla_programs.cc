@@ -11,7 +11,7 @@ bool compiler(const Frame& f) {
   return contains(f.function, "xla::") || contains(f.function, "llvm::") || contains(f.function, "mlir::");
 }
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> xla_programs(const Case& c) {
   if (const std::optional<Retrace> r = retrace(c); r && r->why == Why::kCompiled) {
     Match m = retrace_match(c, *r);
     m.holder = "XLA's compiled programs";
@@ -41,6 +41,6 @@ const Cause c06_xla_programs = {
     .explanation = "TensorFlow has no limit on XLA executables; they live as long as the process.",
     .fix = "Use one model again, or give model.compile the argument `jit_compile=False`.",
     .threads = {"tensorflow#64170", "tensorflow#66434", "tensorflow#52645"},
-    .detect = detect};
+    .detect = xla_programs};
 
 }  // namespace millpond::verdict

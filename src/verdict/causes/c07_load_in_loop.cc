@@ -5,7 +5,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> load_in_loop(const Case& c) {
   const double loads = c.times("load_model");
   const CountedLine* line = c.notes.line("load_model");
   if (!c.leaking() || !line || loads < 3) return {};
@@ -25,6 +25,6 @@ const Cause c07_load_in_loop = {
     .explanation = "Each load makes new variables and graphs; global tables of TensorFlow keep them.",
     .fix = "Load once and use load_weights (or set_weights) for further checkpoints, or load in a process of its own.",
     .threads = {"tensorflow#40171", "tensorflow#45453", "tensorflow#35524"},
-    .detect = detect};
+    .detect = load_in_loop};
 
 }  // namespace millpond::verdict

@@ -5,7 +5,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> compile_in_loop(const Case& c) {
   const double compiles = c.times("compile", Unit::kCompile), models = c.times("model", Unit::kModel);
   const CountedLine* line = c.notes.line("compile");
   // A model that is made is compiled too: that is C5.
@@ -31,6 +31,6 @@ const Cause c08_compile_in_loop = {
         "graphs.",
     .fix = "Compile once, before the loop, and change what has to change: `model.optimizer.learning_rate = rate`.",
     .threads = {"tensorflow#55398"},
-    .detect = detect};
+    .detect = compile_in_loop};
 
 }  // namespace millpond::verdict

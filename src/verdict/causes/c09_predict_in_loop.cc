@@ -5,7 +5,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> predict_in_loop(const Case& c) {
   // Current versions do not leak here: only when growth really lies under the call and is nothing else.
   const CountedLine* line = c.notes.line("predict");
   if (!c.leaking() || !line || c.times("predict") < 20) return {};
@@ -25,6 +25,6 @@ const Cause c09_predict_in_loop = {
     .explanation = "Each call builds a tf.data pipeline and an iterator.",
     .fix = "Call the model itself: `model(x, training=False)`, or `model.predict_on_batch(x)`.",
     .threads = {"keras#13118", "tensorflow#44711", "tensorflow#33030"},
-    .detect = detect};
+    .detect = predict_in_loop};
 
 }  // namespace millpond::verdict

@@ -14,7 +14,7 @@ std::string commonest(const Notes& notes) {
   return name;
 }
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> cyclic_garbage(const Case& c) {
   const Growth& g = c.growth;
   if (c.leaking() && g.garbage) {  // the collector is turned off
     Match m{.share = 1, .weight = 1, .confidence = 0.9};
@@ -53,6 +53,6 @@ const Cause c10_cyclic_garbage = {
         "Break the cycle (a callback or closure that refers to its owner; use weakref), or call gc.collect() once "
         "every few epochs.",
     .threads = {"tensorflow#44711", "keras#19071", "pytorch#46386"},
-    .detect = detect};
+    .detect = cyclic_garbage};
 
 }  // namespace millpond::verdict

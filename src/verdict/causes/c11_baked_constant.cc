@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kLarge = 96 << 10;  // on the average of a place; a graph's own blocks are far smaller
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> baked_constant(const Case& c) {
   if (c.leaking()) {
     // Every trace brings the same large blocks again.
     const CountedLine* line = c.notes.line("trace");
@@ -43,6 +43,6 @@ const Cause c11_baked_constant = {.id = "C11",
                                       "Pass the array as an argument or keep it in a tf.Variable; feed large arrays by "
                                       "a generator or by keras.utils.PyDataset.",
                                   .threads = {"tensorflow#38693", "jax#16278", "jax#11448"},
-                                  .detect = detect};
+                                  .detect = baked_constant};
 
 }  // namespace millpond::verdict

@@ -5,7 +5,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> fit_copies(const Case& c) {
   const FitCopy copy = fit_copy(c);
   if (copy.bytes < std::max(16e6, 0.02 * c.growth.level)) return {};
   // Seen as live blocks under the line, or as a jump large enough to hold it.
@@ -33,6 +33,6 @@ const Cause c12_fit_copies = {
     .explanation = "Keras casts float64 arrays to float32 as a whole, and TensorFlow copies arrays into one tensor.",
     .fix = "Not a leak. Feed a tf.data or keras.utils.PyDataset stream instead of one array if the copy does not fit.",
     .threads = {"tensorflow#31312", "tensorflow#52086", "tensorflow#71744"},
-    .detect = detect};
+    .detect = fit_copies};
 
 }  // namespace millpond::verdict

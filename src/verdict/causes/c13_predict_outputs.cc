@@ -5,7 +5,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> predict_outputs(const Case& c) {
   // High only inside the call: at the marks it is gone. Listed, and never what sets the verdict.
   const CountedLine* line = c.notes.line("predict");
   if (!line) line = c.notes.line("evaluate");
@@ -31,6 +31,6 @@ const Cause c13_predict_outputs = {
     .explanation = "Outputs of all batches are kept until the end and then joined: twice their size for a moment.",
     .fix = "Loop over batches with predict_on_batch and write each result away.",
     .threads = {"keras#21642", "tensorflow#44986", "transformers#7232"},
-    .detect = detect};
+    .detect = predict_outputs};
 
 }  // namespace millpond::verdict

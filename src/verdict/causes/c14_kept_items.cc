@@ -33,7 +33,7 @@ void count_additions(const Case& c, const Container& k, Match& m) {
     }
 }
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> kept_items(const Case& c) {
   if (!c.leaking()) return {};
   const Container* best = nullptr;
   double share = 0;
@@ -73,6 +73,6 @@ const Cause c14_kept_items = {
         "emptied.",
     .fix = "Keep a number of each, write them to disk, or keep the newest only (collections.deque has a maxlen).",
     .threads = {"rabbityl/lepard#12", "tensorflow#34876"},
-    .detect = detect};
+    .detect = kept_items};
 
 }  // namespace millpond::verdict

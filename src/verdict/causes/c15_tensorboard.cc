@@ -5,14 +5,14 @@
 namespace millpond::verdict {
 namespace {
 
-bool tensorboard(const Frame& f) {
+bool in_tensorboard(const Frame& f) {
   const std::string file = lower(f.file);
   return contains(file, "tensorboard") || contains(file, "summary_ops") || contains(file, "torch/utils/tensorboard");
 }
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> tensorboard(const Case& c) {
   if (!c.leaking()) return {};
-  const std::optional<double> under = c.growth_share(tensorboard);
+  const std::optional<double> under = c.growth_share(in_tensorboard);
   if (under.value_or(0) < 0.4) return {};
   Match m{.share = *under * (1 - c.data_share()), .weight = 0.95, .confidence = 0.75};
   m.blame = c.growing_place();
@@ -28,6 +28,6 @@ const Cause c15_tensorboard = {
     .explanation = "Histograms and profiles of every epoch are held until they are written.",
     .fix = "TensorBoard(histogram_freq=0, profile_batch=0), or flush and close the writer each epoch.",
     .threads = {"keras#12481", "tensorflow#60917"},
-    .detect = detect};
+    .detect = tensorboard};
 
 }  // namespace millpond::verdict

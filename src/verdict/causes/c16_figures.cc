@@ -8,7 +8,7 @@ namespace {
 
 bool matplotlib(const Frame& f) { return contains(f.file, "matplotlib"); }
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> figures(const Case& c) {
   const double open = c.rose("pyplot.figures");
   const Container* registry = nullptr;
   for (const Container& k : c.notes.containers)
@@ -39,6 +39,6 @@ const Cause c16_figures = {
     .explanation = "pyplot keeps every figure until it is closed, also when no variable refers to it.",
     .fix = "Close each figure with pyplot's `close` when it is saved, or make it without pyplot (matplotlib.figure.Figure), which keeps none.",
     .threads = {"Clay-foundation/model#158", "tensorflow/models#3603", "matplotlib#8519"},
-    .detect = detect};
+    .detect = figures};
 
 }  // namespace millpond::verdict

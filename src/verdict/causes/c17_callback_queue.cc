@@ -6,7 +6,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> callback_queue(const Case& c) {
   if (!c.leaking() || !c.notes.has("keras")) return {};
   for (const GrowingType& t : c.notes.types) {
     if (!t.type.ends_with("Future") || t.per_period < 5 || t.count < 100) continue;
@@ -28,6 +28,6 @@ const Cause c17_callback_queue = {
         "Set steps_per_execution, verbose=2, or a callback of your own that overrides on_train_batch_end (then they "
         "run in step).",
     .threads = {"keras#20284"},
-    .detect = detect};
+    .detect = callback_queue};
 
 }  // namespace millpond::verdict

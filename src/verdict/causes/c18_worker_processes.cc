@@ -5,7 +5,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> worker_processes(const Case& c) {
   Series processes;
   for (size_t i = 0; i < c.periods.marks.size(); ++i) {
     processes.x.push_back(c.periods.x[i]);
@@ -33,6 +33,6 @@ const Cause c18_worker_processes = {
         "Make the pool or loader once, before the loop, and close it at the end; with Keras give the PyDataset `use_multiprocessing=False`, or use "
         "tf.data.",
     .threads = {"tensorflow#37026", "tensorflow#30801", "keras#8946"},
-    .detect = detect};
+    .detect = worker_processes};
 
 }  // namespace millpond::verdict

@@ -5,7 +5,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> dataset_cache(const Case& c) {
   const Stage* stage = c.notes.stage("cache");
   if (!stage || c.leaking()) return {};
   const double bytes = held_by_pipeline(c);
@@ -29,6 +29,6 @@ const Cause c19_dataset_cache = {
         "Not a leak. Put cache() before decoding and augmentation (small elements), cache to a file (cache(\"path\")), "
         "or leave it out.",
     .threads = {"tensorflow#27128", "tensorflow#50579"},
-    .detect = detect};
+    .detect = dataset_cache};
 
 }  // namespace millpond::verdict

@@ -5,7 +5,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> shuffle_buffer(const Case& c) {
   const Stage* stage = c.notes.stage("shuffle");
   if (!stage || c.leaking() || c.notes.stage("cache") || stage->buffer.value_or(1e9) < 100) return {};
   const double bytes = held_by_pipeline(c);
@@ -27,6 +27,6 @@ const Cause c20_shuffle_buffer = {
     .explanation = "The buffer fills at the start of every epoch and stops at its size.",
     .fix = "Not a leak. Shuffle before decoding (file names or indices), or use a smaller buffer.",
     .threads = {"tensorflow#32376", "tensorflow#60599", "tensorflow#54299"},
-    .detect = detect};
+    .detect = shuffle_buffer};
 
 }  // namespace millpond::verdict

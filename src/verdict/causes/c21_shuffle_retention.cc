@@ -6,7 +6,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> shuffle_retention(const Case& c) {
   const Stage* stage = c.notes.stage("shuffle");
   std::optional<Retention> r = retention(c);
   const Growth& g = c.growth;
@@ -31,6 +31,6 @@ const Cause c21_shuffle_retention = {
         "Not a leak. Shuffle before decoding, use a smaller buffer, preload tcmalloc or jemalloc, or set "
         "MALLOC_ARENA_MAX=2.",
     .threads = {"tensorflow#44176", "tensorflow#34942"},
-    .detect = detect};
+    .detect = shuffle_retention};
 
 }  // namespace millpond::verdict

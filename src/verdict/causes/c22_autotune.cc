@@ -5,7 +5,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> autotune(const Case& c) {
   if (c.leaking() || c.growth.course != Course::kStopped || c.notes.stage("cache") || c.notes.stage("shuffle") ||
       c.periods.rss.empty())
     return {};
@@ -32,6 +32,6 @@ const Cause c22_autotune = {
         "each pipeline.",
     .fix = "Not a leak. Fix the sizes (prefetch(2), num_parallel_calls=4), or give the pipeline tf.data.Options with a smaller autotune.ram_budget.",
     .threads = {"tensorflow#33516", "tensorflow#36821", "horovod#4296"},
-    .detect = detect};
+    .detect = autotune};
 
 }  // namespace millpond::verdict

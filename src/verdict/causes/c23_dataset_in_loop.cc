@@ -5,7 +5,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> dataset_in_loop(const Case& c) {
   if (!c.leaking()) return {};
   const CountedLine* line = c.notes.line("dataset");
   const Stage* generator = nullptr;
@@ -35,6 +35,6 @@ const Cause c23_dataset_in_loop = {
         "from_generator and py_function put Python functions into a table of the root graph that is never emptied.",
     .fix = "Make the data set once, outside the loop, and repeat or re-iterate it.",
     .threads = {"tensorflow#37653", "tensorflow#61344"},
-    .detect = detect};
+    .detect = dataset_in_loop};
 
 }  // namespace millpond::verdict

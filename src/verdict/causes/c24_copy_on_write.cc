@@ -5,7 +5,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> copy_on_write(const Case& c) {
   if (!c.leaking() || !c.growth.by_tree) return {};
   Match m{.share = 0.9, .weight = 0.9, .confidence = 0.8};
   // The many small objects that were there before the workers came: reading one writes its reference count.
@@ -33,6 +33,6 @@ const Cause c24_copy_on_write = {
         "Hold the data in one NumPy array, tensor or Arrow table (or shared memory) instead of a list or dict of "
         "Python objects.",
     .threads = {"pytorch#13246", "pytorch#20433"},
-    .detect = detect};
+    .detect = copy_on_write};
 
 }  // namespace millpond::verdict

@@ -4,7 +4,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> allocator_keeps(const Case& c) {
   const std::optional<Retention> r = retention(c);
   if (!r) return {};
   Match m = retention_match(c, *r);
@@ -22,6 +22,6 @@ const Cause c25_allocator_keeps = {
         "Not a leak. One large array instead of many blocks is given back at once when it is freed; `ctypes.CDLL(None).malloc_trim(0)` returns what is kept; "
         "with many threads MALLOC_ARENA_MAX=2 in the environment, or preloading jemalloc or tcmalloc, keeps it lower.",
     .threads = {"vllm-omni#6462", "SynaLinks/synalinks#102", "dask#3530"},
-    .detect = detect};
+    .detect = allocator_keeps};
 
 }  // namespace millpond::verdict

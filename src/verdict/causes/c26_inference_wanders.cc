@@ -3,7 +3,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> inference_wanders(const Case& c) {
   // Only prediction, no training.
   if (c.notes.count("predict") < 3 || c.notes.line("fit") || c.notes.line("optimizer_step") ||
       c.notes.line("train_on_batch"))
@@ -25,6 +25,6 @@ const Cause c26_inference_wanders = {
         "Each call takes and frees large blocks on several threads; where they lie differs from call to call.",
     .fix = "Not a leak. Predict in batches of one size; MALLOC_ARENA_MAX=2, jemalloc or tcmalloc keep it lower.",
     .threads = {"keras#19500", "tensorflow#63701"},
-    .detect = detect};
+    .detect = inference_wanders};
 
 }  // namespace millpond::verdict

@@ -10,7 +10,7 @@ bool onednn(const Frame& f) {
   return contains(f.function, "dnnl") || contains(f.function, "mkldnn") || contains(f.file, "dnnl");
 }
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> onednn_cache(const Case& c) {
   const std::optional<double> under = c.growth_share(onednn);
   if (under.value_or(0) < 0.4) return {};
   if (!c.leaking() && (c.growth.course != Course::kStopped || c.sites.gained < c.growth.solid)) return {};
@@ -35,6 +35,6 @@ const Cause c31_onednn_cache = {
     .explanation = "The cache is bounded by a number of entries (1,024), not by bytes.",
     .fix = "Pad the inputs to a few shapes, or let oneDNN keep fewer (ONEDNN_PRIMITIVE_CACHE_CAPACITY).",
     .threads = {"pytorch#29893", "pytorch#98688", "dudarenok-maker/Castwright#1378"},
-    .detect = detect};
+    .detect = onednn_cache};
 
 }  // namespace millpond::verdict

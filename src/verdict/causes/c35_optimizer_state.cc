@@ -5,7 +5,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> optimizer_state(const Case& c) {
   const CountedLine* line = nullptr;
   for (const char* what : {"optimizer_step", "fit", "train_on_batch", "tape_gradient"})
     if (!line) line = c.notes.line(what);
@@ -45,6 +45,6 @@ const Cause c35_optimizer_state = {
         "weights.",
     .fix = "Not a leak. If it does not fit: SGD or Adafactor instead of Adam, a smaller model, or lower precision.",
     .threads = {"pytorch#9439", "pytorch#18643", "Megatron-LM#640"},
-    .detect = detect};
+    .detect = optimizer_state};
 
 }  // namespace millpond::verdict

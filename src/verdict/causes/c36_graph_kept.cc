@@ -17,7 +17,7 @@ const Container* keeper(const Case& c) {
   return best;
 }
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> graph_kept(const Case& c) {
   const double graphs = c.rose("torch.with_grad_fn");
   const Container* k = keeper(c);
   if (!c.leaking() || !k || (graphs < 3 && !contains(k->words(), "grad_fn"))) return {};
@@ -43,6 +43,6 @@ const Cause c36_graph_kept = {
         "Keep a number (`.item()`, of a tensor with one element), or keep the tensor without its graph (`.detach()`); evaluate under "
         "`with torch.no_grad():`.",
     .threads = {"pytorch#1840", "pytorch#64586", "pytorch#6017"},
-    .detect = detect};
+    .detect = graph_kept};
 
 }  // namespace millpond::verdict

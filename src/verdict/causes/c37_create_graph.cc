@@ -7,7 +7,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> create_graph(const Case& c) {
   if (!c.leaking() || c.rose("torch.with_grad_fn") < 3) return {};
   for (const CountedLine& line : c.notes.lines) {
     if (line.what != "backward" ||
@@ -36,6 +36,6 @@ const Cause c37_create_graph = {
         "Set the grad of every parameter to None after each step (`optimizer.zero_grad(set_to_none=True)`; filling it with zeros keeps the graph), or take "
         "second derivatives with torch.autograd.grad; leave out retain_graph=True where backward goes through a graph once.",
     .threads = {"pytorch#4661", "pytorch#1346", "pytorch#71068"},
-    .detect = detect};
+    .detect = create_graph};
 
 }  // namespace millpond::verdict

@@ -8,7 +8,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> hook_keeps(const Case& c) {
   if (!c.leaking()) return {};
   for (const Container& k : c.notes.containers) {
     if (!k.still || k.bounded || !filled_by_hook(c, k)) continue;
@@ -36,6 +36,6 @@ const Cause c38_hook_keeps = {
         "module.",
     .fix = "Keep only the latest activation or a running statistic, detached, and remove the handle when done.",
     .threads = {"pytorch#82528", "pytorch#46386", "opacus#176"},
-    .detect = detect};
+    .detect = hook_keeps};
 
 }  // namespace millpond::verdict

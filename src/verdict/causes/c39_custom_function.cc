@@ -6,7 +6,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> custom_function(const Case& c) {
   if (!c.leaking() || !c.notes.has("torch")) return {};
   // A node of a Function written in Python is a Python type of its own: <Name>Backward, alive more and more.
   for (const GrowingType& t : c.notes.types) {
@@ -28,6 +28,6 @@ const Cause c39_custom_function = {
     .explanation = "`ctx.y = y` makes output and node refer to one another.",
     .fix = "Use `ctx.save_for_backward(y)`.",
     .threads = {"pytorch#25340", "pytorch#5569"},
-    .detect = detect};
+    .detect = custom_function};
 
 }  // namespace millpond::verdict

@@ -9,7 +9,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> exception_frames(const Case& c) {
   if (!c.leaking()) return {};
   for (const GrowingType& t : c.notes.types) {
     if ((t.type != "traceback" && t.type != "frame") || t.per_period < 0.5 || t.count < 3) continue;
@@ -40,6 +40,6 @@ const Cause c40_exception_frames = {
     .explanation = "An exception has a traceback, the traceback has frames, and a frame has its local variables.",
     .fix = "Store the error's text, or the error without its frames (`with_traceback(None)`); try again outside of the except block.",
     .threads = {"pytorch#18853", "pytorch#10348", "pytorch#82218"},
-    .detect = detect};
+    .detect = exception_frames};
 
 }  // namespace millpond::verdict

@@ -10,7 +10,7 @@ bool dynamo(const Frame& f) {
          contains(f.file, "torch/_functorch");
 }
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> torch_compile(const Case& c) {
   if (!c.leaking()) return {};
   const std::optional<double> under = c.growth_share(dynamo);
   if (under.value_or(0) < 0.4) return {};
@@ -30,6 +30,6 @@ const Cause c41_torch_compile = {
         "Compile once and use the compiled module; mark changing sizes as dynamic (torch.compile(dynamic=True)); "
         "torch._dynamo.reset() frees the caches.",
     .threads = {"pytorch#119607", "pytorch#105181", "pytorch#149834"},
-    .detect = detect};
+    .detect = torch_compile};
 
 }  // namespace millpond::verdict

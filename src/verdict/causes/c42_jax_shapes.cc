@@ -3,7 +3,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> jax_shapes(const Case& c) {
   const std::optional<JaxCompiles> j = jax_compiles(c);
   if (!j || j->fresh) return {};
   return jax_match(c, *j);
@@ -21,6 +21,6 @@ const Cause c42_jax_shapes = {.id = "C42",
                                   "compiled; make static arguments dynamic; "
                                   "jax.clear_caches() frees old programs.",
                               .threads = {"jax#2072", "jax#11923", "jax#10828"},
-                              .detect = detect};
+                              .detect = jax_shapes};
 
 }  // namespace millpond::verdict

@@ -3,7 +3,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> jit_in_loop(const Case& c) {
   const std::optional<JaxCompiles> j = jax_compiles(c);
   if (!j || !j->fresh) return {};
   return jax_match(c, *j);
@@ -19,6 +19,6 @@ const Cause c43_jit_in_loop = {
         "what it captured stays.",
     .fix = "Define and jit the function once, outside the loop, and pass what changes as arguments.",
     .threads = {"jax#282", "jax#7930"},
-    .detect = detect};
+    .detect = jit_in_loop};
 
 }  // namespace millpond::verdict

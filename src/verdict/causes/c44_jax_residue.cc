@@ -7,7 +7,7 @@ namespace {
 
 bool jaxlib(const Frame& f) { return contains(f.file, "jaxlib") || contains(f.function, "xla::"); }
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> jax_residue(const Case& c) {
   if (!c.leaking() || !c.notes.has("jax") || c.rose("jax.compiles") >= 3 || c.times("jax_compile") >= 3) return {};
   const std::optional<double> under = c.growth_share(jaxlib);
   if (under.value_or(0) < 0.6 || c.rose("jax.live_bytes") > 0.3 * c.growth.total) return {};
@@ -26,6 +26,6 @@ const Cause c44_jax_residue = {
     .explanation = "About 20 KB for each compiled shape remain, also after jax.clear_caches().",
     .fix = "Compile fewer shapes; restart the process for very long runs.",
     .threads = {"jax#19429"},
-    .detect = detect};
+    .detect = jax_residue};
 
 }  // namespace millpond::verdict

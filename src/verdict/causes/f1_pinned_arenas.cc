@@ -25,7 +25,7 @@ double empty_in_arenas(const Case& c) {
   return std::isinf(empty) ? 0 : std::clamp(empty, 0.0, arenas);
 }
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> pinned_arenas(const Case& c) {
   const double bytes = empty_in_arenas(c);
   if (c.leaking() || bytes < std::max(32e6, 0.15 * c.growth.level)) return {};
   const double arenas = c.periods.arenas.y.back();
@@ -52,6 +52,6 @@ const Cause f1_pinned_arenas = {
         "or copy what is kept into arrays and "
         "drop the objects.",
     .threads = {},
-    .detect = detect};
+    .detect = pinned_arenas};
 
 }  // namespace millpond::verdict

@@ -24,7 +24,7 @@ std::optional<Pinned> at_first_probe(const Case& c) {
   return {};
 }
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> pinned_heap(const Case& c) {
   if (c.leaking()) return {};
   const std::optional<Pinned> p = at_first_probe(c);
   if (!p || p->free < std::max(32e6, 0.25 * c.growth.level) || p->returned > 0.3 * p->free) return {};
@@ -45,6 +45,6 @@ const Cause f2_pinned_heap = {
     .fix =
         "Not a leak. Make what stays before or after what goes, copy what is kept into one array, or do the short-lived work in a process of its own.",
     .threads = {},
-    .detect = detect};
+    .detect = pinned_heap};
 
 }  // namespace millpond::verdict

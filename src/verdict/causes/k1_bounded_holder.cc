@@ -5,7 +5,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> bounded_holder(const Case& c) {
   if (c.leaking()) return {};
   for (const Container& k : c.notes.containers) {
     const double bytes = k.per_period > 0 ? k.bytes_per_period / k.per_period * k.length : 0;
@@ -34,6 +34,6 @@ const Cause k1_bounded_holder = {
     .explanation = "A replay buffer, an lru_cache or a deque(maxlen=...) grows until it is full.",
     .fix = "Not a leak. A smaller limit takes less memory.",
     .threads = {},
-    .detect = detect};
+    .detect = bounded_holder};
 
 }  // namespace millpond::verdict

@@ -22,7 +22,7 @@ bool few_blocks(const Case& c, const SiteGroup& group) {
   return large > 0.5 * group.bytes;
 }
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> filled_once(const Case& c) {
   if (c.leaking() || c.periods.marks.empty()) return {};
   const SiteGroup* best = nullptr;
   double most = std::max(20e6, 0.03 * c.growth.level);
@@ -51,6 +51,6 @@ const Cause k2_filled_once = {
     .explanation = "Results are kept for later rounds, which ask for the same ones again.",
     .fix = "Not a leak. If memory is short, bound it (functools.lru_cache has a maxsize) or keep smaller things.",
     .threads = {},
-    .detect = detect};
+    .detect = filled_once};
 
 }  // namespace millpond::verdict

@@ -29,7 +29,7 @@ std::optional<Match> renewed(const Case& c) {
   return {};
 }
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> filled_slowly(const Case& c) {
   if (!c.leaking())
     if (const std::optional<Match> found = renewed(c)) return found;
   // By what allocators have in use, not by resident memory: that also settles slowly when nothing fills.
@@ -57,6 +57,6 @@ const Cause k3_filled_slowly = {.id = "K3",
                                 .explanation = "A cache, a pool or a buffer grows until it is large enough.",
                                 .fix = "Not a leak. Nothing to fix unless memory is short.",
                                 .threads = {},
-                                .detect = detect};
+                                .detect = filled_slowly};
 
 }  // namespace millpond::verdict

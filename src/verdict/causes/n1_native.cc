@@ -53,7 +53,7 @@ std::optional<Match> past_our_hooks(const Case& c) {
   return m;
 }
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> native(const Case& c) {
   if (!c.leaking()) return {};
   if (const std::optional<Match> found = called_from_python(c)) return found;
   if (const std::optional<Match> found = past_our_hooks(c)) return found;
@@ -88,6 +88,6 @@ const Cause n1_native = {.id = "N1",
                              "goes out of scope; a sanitizer build "
                              "(-fsanitize=address) lists what is unreachable at exit.",
                          .threads = {},
-                         .detect = detect};
+                         .detect = native};
 
 }  // namespace millpond::verdict

@@ -6,7 +6,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> unknown_holder(const Case& c) {
   const std::optional<Place> grows = c.growing_place();
   if (!c.leaking() || (!grows && !c.notes.agent)) return {};
   Match m{.share = 0.5, .weight = 0.4, .confidence = 0.6};
@@ -33,6 +33,6 @@ const Cause p1_unknown_holder = {
     .explanation = "The line that allocates is known; the reference that keeps it is not.",
     .fix = "Look for what this line's results are stored in: an attribute, a global, a closure, a cache of a library.",
     .threads = {},
-    .detect = detect};
+    .detect = unknown_holder};
 
 }  // namespace millpond::verdict

@@ -7,7 +7,7 @@
 namespace millpond::verdict {
 namespace {
 
-std::optional<Match> detect(const Case& c) {
+std::optional<Match> taken_once(const Case& c) {
   // A framework's own start is not worth a word: only a jump that is a good part of the process.
   const Growth& g = c.growth;
   if (c.leaking() || g.course == Course::kTooShort) return {};
@@ -35,6 +35,6 @@ const Cause r1_taken_once = {
     .explanation = "Libraries, graphs, work memory and data that are needed from the first step on.",
     .fix = "Nothing to fix: it does not grow.",
     .threads = {},
-    .detect = detect};
+    .detect = taken_once};
 
 }  // namespace millpond::verdict
