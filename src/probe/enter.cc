@@ -17,6 +17,7 @@
 #include "probe/thread.h"
 #include "probe/tick.h"
 #include "probe/use.h"
+#include "probe/walk.h"
 
 #define MP_FUNCTIONS(X)                                                                                                             \
   X(malloc) X(calloc) X(realloc) X(free) X(posix_memalign) X(aligned_alloc) X(memalign) X(valloc) X(pvalloc) X(mmap) X(mmap64) X(munmap) \
@@ -120,6 +121,7 @@ int go_out() {
   if (alone) {
     file::close();
     snapshot::release();
+    walk::release();
     setup::forget();
     cfi::forget();
   } else {

@@ -22,6 +22,7 @@
 #include "probe/stacks.h"
 #include "probe/system.h"
 #include "probe/thread.h"
+#include "probe/walk.h"
 
 namespace millpond::probe {
 namespace setup {
@@ -60,6 +61,7 @@ void forget() {
   ring::forget();
   modules::forget();
   marks::forget();
+  walk::forget();
 }
 
 namespace {

@@ -246,6 +246,46 @@ uint64_t millpond_probe_free_bytes(void);
 /* Has `call` made by `add_pending` (Py_AddPendingCall) about every so many nanoseconds while the program allocates; null: no more. */
 void millpond_probe_tick(int (*add_pending)(int (*)(void*), void*), int (*call)(void*), uint64_t every_ns);
 
+/* Who holds what is alive (walk.h). A step is an object of a chain, which begins with the holder and ends with a root. */
+enum { kWalkHolders = 48, kWalkDepth = 20, kWalkStacks = 6, kWalkBirths = 16, kWalkType = 56 };
+#define kWalkProcess "millpond-walk" /* the name of the child, whose memory is the program's */
+enum WalkHow { kWalkReached, kWalkNative /* no root leads to it, and something that is not Python's does */, kWalkGarbage /* nothing does: it goes with the next collection */ };
+struct WalkStep {
+  uint64_t object;
+  char type[kWalkType]; /* tp_name; a root has none before it */
+};
+struct WalkHolder {
+  uint64_t bytes;                 /* of survivors right below it; samples stand for what they stand for */
+  float blocks;
+  uint32_t samples, items;        /* items: things right below it that hold some */
+  uint32_t how;                   /* WalkHow */
+  uint32_t repeats;               /* it is the first of so many objects of its type, each of which holds the next; 0: no such chain */
+  uint32_t depth;                 /* steps */
+  uint64_t births[kWalkBirths];   /* bytes by birth: equal parts of the time from the first period mark until now */
+  uint32_t stacks[kWalkStacks];   /* where they were born, most bytes first; ~0: none */
+  uint64_t stack_bytes[kWalkStacks];
+  struct WalkStep steps[kWalkDepth];
+};
+struct Walk {
+  uint64_t done;                  /* 1 when all below is filled; 2: there was no memory for it */
+  uint64_t now_ms, first_ms;      /* the births are between them */
+  uint64_t objects, edges, ns;
+  uint64_t alive;                 /* bytes of all survivors that were born since first_ms */
+  uint64_t reached, native, garbage; /* of these, by WalkHow; the rest belongs to no object of Python */
+  uint64_t unreached_objects;
+  uint32_t holders, unused;
+  struct WalkHolder holder[kWalkHolders];
+};
+/* One walk from the objects of the list `roots`; lists of objects: `all` (gc.get_objects()) and `hidden`, or null; `owned`: pairs of an object's address
+   and that of its data; `room`: no more objects than these. apart: in a child, of which the program sees nothing; what is returned is filled later, and
+   millpond_probe_walked tells when. It stays until the next call; null: not possible, or one is under way. With the GIL held. */
+struct Walk* millpond_probe_walk(void* roots, void* all, void* hidden, const uint64_t* owned, size_t owned_count, size_t room, int apart);
+/* 0: the child is at work; 1: it is done, or there is none; -1: it died. */
+int millpond_probe_walked(void);
+
+/* Python's frames of a stack, innermost first, a line each: file, line, function, with tabs between. How many bytes of `out` were written. */
+size_t millpond_probe_stack(uint32_t stack, char* out, size_t room);
+
 /* The other way in (enter.h): for a library that was loaded while the program ran. `folder` is the collector's, which is ready. */
 enum { kEnterNative = 1 /* native frames below Python's too */, kEnterFollow = 2 /* forked children */, kEnterPython = 4 /* the GIL is held: Python's allocators too */ };
 enum {

@@ -1,5 +1,6 @@
 #include "probe/stacks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "probe/python_frames.h"
 #include "probe/system.h"
 #include "probe/thread.h"
+#include "probe/use.h"
 
 namespace millpond::probe::stacks {
 namespace {
@@ -109,3 +111,22 @@ uint32_t here(const void* caller) {
 }
 
 }  // namespace millpond::probe::stacks
+
+using namespace millpond::probe;
+
+extern "C" __attribute__((visibility("default"))) size_t millpond_probe_stack(uint32_t stack, char* out, size_t room) {
+  Use use;
+  if (!use || stack >= kStacks || !file::was_reserved(&file::stacks()[stack]) || !file::stacks()[stack].hash) return 0;
+  const Stack& found = file::stacks()[stack];
+  size_t size = 0;
+  for (uint32_t i = 0; i < found.frames && found.first + i < kFrames; ++i) {
+    const Frame frame = file::frames()[found.first + i];
+    const uint64_t number = (frame & ~kFramePython) >> 32;
+    if (!(frame & kFramePython) || number >= kCodes) continue;
+    const Code& code = file::codes()[number];
+    const int written = snprintf(out + size, room - size, "%.*s\t%u\t%.*s\n", int(code.file.size), file::text() + code.file.at, uint32_t(frame), int(code.name.size), file::text() + code.name.at);
+    if (written < 0 || size_t(written) >= room - size) break;
+    size += size_t(written);
+  }
+  return size;
+}

@@ -54,6 +54,7 @@ Finding describe(const Case& c, const Named& n) {
   if (m.blame && !(m.blame->file.empty() && m.blame->function.empty())) f.blame = m.blame;
   if (f.blame) f.blame = c.with_text(*f.blame);
   f.holder = m.holder;
+  f.chain = m.chain;
   f.evidence = m.evidence;
   f.confidence = m.confidence;
   return f;
@@ -244,7 +245,7 @@ Verdict judge(const Evidence& evidence) {
   for (Finding& f : v.findings) {
     f.process = evidence.process;
     const auto held = std::ranges::find_if(c.notes.containers, [&](const Container& k) { return f.blame && k.place.line == f.blame->line && k.place.file == f.blame->file; });
-    if (held != c.notes.containers.end()) f.chain = held->chain;
+    if (f.chain.empty() && held != c.notes.containers.end()) f.chain = held->chain;
   }
   std::ranges::stable_sort(v.findings, std::ranges::greater{},
                            [](const Finding& f) { return f.sets_verdict ? 1 + severity(f.kind) : 0; });

@@ -5,40 +5,15 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "verdict/note_values.h"
+
 namespace millpond::verdict {
 namespace {
 
 using json = nlohmann::json;
 
-std::string text_of(const json& j, const char* key) {
-  const auto it = j.find(key);
-  return it != j.end() && it->is_string() ? it->get<std::string>() : "";
-}
-
-constexpr size_t kMostLine = 400;   // of a line of source: regular expressions look at it, and go as deep as it is long
 constexpr size_t kMostKept = 1000;  // containers, lines, ... of all notes; the agent itself tells of a few at a time
 constexpr int kDeepest = 32;
-constexpr double kMostNumber = 1e18;
-
-std::optional<double> maybe_number(const json& j, const char* key) {
-  const auto it = j.find(key);
-  if (it == j.end() || !it->is_number()) return {};
-  return std::clamp(it->get<double>(), -kMostNumber, kMostNumber);
-}
-
-double number_of(const json& j, const char* key) { return maybe_number(j, key).value_or(0); }
-
-const json& list_of(const json& j, const char* key) {
-  static const json none = json::array();
-  const auto it = j.find(key);
-  return it != j.end() && it->is_array() ? *it : none;
-}
-
-Place place_of(const json& j) {
-  return {text_of(j, "file"), text_of(j, "function"), text_of(j, "text").substr(0, kMostLine),
-          int(std::clamp(number_of(j, "line"), 0.0, 1e9))};
-}
-
 constexpr size_t kMostStatement = 4000;
 constexpr size_t kMostParts = 16;
 constexpr int kPartsDeep = 2;
@@ -299,6 +274,9 @@ Notes read_notes(const Evidence& evidence) {
       notes.variants.insert(text_of(note, "name"));
     } else if (what == "holders") {
       read_holders(note, notes, known.containers);
+    } else if (what == "walk") {
+      if (std::optional<HeapWalk> walk = walk_of(note)) notes.walk = std::move(walk);
+      else notes.no_walk = text_of(note, "refused");
     } else if (what == "lines") {
       read_lines(note, notes, known.lines);
     } else if (what == "data") {
@@ -312,7 +290,7 @@ Notes read_notes(const Evidence& evidence) {
       const auto types = note.find("gc_types");
       if (types != note.end() && types->is_object())
         for (const auto& [type, count] : types->items())
-          if (count.is_number()) notes.gc_types[type] += std::clamp(count.get<double>(), -kMostNumber, kMostNumber);
+          if (count.is_number()) notes.gc_types[type] += number_of(*types, type.c_str());
     } else if (what == "end") {
       const auto exception = note.find("exception");
       if (exception != note.end() && !exception->is_null())

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "verdict/verdict.h"
+#include "verdict/walks.h"
 
 namespace millpond::verdict {
 
@@ -134,6 +135,8 @@ struct Notes {
   std::vector<Stage> stages;
   std::vector<SeenAdvice> advice;
   std::map<std::string, double> gc_types;  // what probes collected
+  std::optional<HeapWalk> walk;            // the last one
+  std::string no_walk;                     // why none was made
   std::string exception;
   bool agent = false;  // it ran
   int looks = 0;       // how often containers were looked at

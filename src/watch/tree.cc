@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/format.h"
+#include "probe/shared.h"
 
 namespace millpond::watch {
 namespace {
@@ -69,7 +70,7 @@ std::vector<TreeProcess> process_tree_facts(Pid root) {
       const int pid = std::atoi(entry->d_name);
       if (pid <= 0) continue;
       std::optional<TreeProcess> p = process_facts({pid});
-      if (!p) continue;
+      if (!p || p->name == kWalkProcess) continue;  // pages that the program has already
       if (pid == root.value) tree[0] = *p;
       children.emplace(p->parent.value, std::move(*p));
     }

@@ -20,6 +20,7 @@ struct Match {
   double added = 0, each = 0;  // how often it did in all, and the bytes of one as they were weighed; 0: not known
   std::optional<Place> blame{};
   std::string title{}, holder{}, fix{};  // empty: the cause's own title and fix
+  std::vector<std::string> chain{};      // from the holder to a root, in words
   std::optional<Change> change{};        // what `fix` says, to carry out
   std::vector<std::string> evidence{};
   double score() const { return share * weight; }

@@ -6,6 +6,23 @@
 namespace millpond::verdict {
 namespace {
 
+/// What a walk found to hold it: with that the answer is complete, although no cause of the catalogue is like it.
+void tell_holder(const HeapWalk& walk, const Holder& h, Match& m) {
+  const std::string name = h.chain.empty() ? h.type : h.chain.front();
+  m.title = h.repeats > 0 ? format("A chain of objects of type {} grows and keeps what is allocated here: {}", h.type, name)
+                          : format("What is allocated here is kept: {} ({}) holds it, and nothing is taken out", name, h.type);
+  m.fix = format("Take out what is no longer needed, where a round ends: {}. Or bound it, or keep a number of each thing instead of the thing.", name);
+  m.holder = name;
+  m.chain = h.chain;
+  m.weight = 0.5;
+  if (!h.born.empty()) m.blame = h.born.front().place;
+  m.evidence.push_back(format("of {} that were allocated since the rounds began and are alive, {} are reached through {}; they were allocated at all times since then", amount(walk.alive), amount(h.bytes),
+                              name));
+  std::string chain;
+  for (const std::string& step : h.chain) chain += (chain.empty() ? "" : ", ") + step;
+  if (h.chain.size() > 1) m.evidence.push_back(format("held by: {}", chain));
+}
+
 std::optional<Match> unknown_holder(const Case& c) {
   const std::optional<Place> grows = c.growing_place();
   if (!c.leaking() || (!grows && !c.notes.agent)) return {};
@@ -15,6 +32,10 @@ std::optional<Match> unknown_holder(const Case& c) {
     const double under = c.growth_share(*grows).value_or(0);
     m.share = std::max(0.3, under);
     m.evidence.push_back(format("{:.0f} % of the sampled growth was allocated under {}", 100 * under, at(*grows)));
+  }
+  if (const Holder* h = c.notes.walk ? c.notes.walk->accumulating() : nullptr) {
+    tell_holder(*c.notes.walk, *h, m);
+    return m;
   }
   // A container that is too small to explain the growth may still hold what does.
   for (const Container& k : c.notes.containers)

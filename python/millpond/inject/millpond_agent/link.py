@@ -22,6 +22,23 @@ _native = None
 _log = None
 
 
+class _Step(ctypes.Structure):
+    _fields_ = [("object", ctypes.c_uint64), ("type", ctypes.c_char * 56)]
+
+
+class _Holder(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_uint64), ("blocks", ctypes.c_float), ("samples", ctypes.c_uint32), ("items", ctypes.c_uint32), ("how", ctypes.c_uint32),
+                ("repeats", ctypes.c_uint32), ("depth", ctypes.c_uint32), ("births", ctypes.c_uint64 * 16), ("stacks", ctypes.c_uint32 * 6),
+                ("stack_bytes", ctypes.c_uint64 * 6), ("steps", _Step * 20)]
+
+
+class Walk(ctypes.Structure):
+    """src/probe/shared.h"""
+
+    _fields_ = [(name, ctypes.c_uint64) for name in ("done", "now_ms", "first_ms", "objects", "edges", "ns", "alive", "reached", "native", "garbage", "unreached_objects")] + [
+        ("holders", ctypes.c_uint32), ("unused", ctypes.c_uint32), ("holder", _Holder * 48)]
+
+
 class _Native:
     """The probe's functions; None for those that this probe does not have."""
 
@@ -56,6 +73,14 @@ class _Native:
         self.after.argtypes, self.after.restype = [ctypes.py_object, ctypes.py_object, ctypes.c_int], ctypes.py_object
         self.exceptions = holding_the_gil.millpond_probe_exceptions
         self.exceptions.argtypes = [ctypes.c_void_p] * 2
+        self.walk = holding_the_gil.millpond_probe_walk
+        self.walk.argtypes = [ctypes.c_void_p] * 4 + [ctypes.c_size_t] * 2 + [ctypes.c_int]
+        self.walk.restype = ctypes.POINTER(Walk)
+        self.walked = library.millpond_probe_walked
+        self.stack = library.millpond_probe_stack
+        self.stack.argtypes = [ctypes.c_uint32, ctypes.c_char_p, ctypes.c_size_t]
+        self.stack.restype = ctypes.c_size_t
+        self.last_walk = None
         self.cleaning = None
         self.asked = None  # what the probe has a pointer to must live
         holding_the_gil.millpond_probe_python()
@@ -126,6 +151,31 @@ def untraced(function):
 def after(original, then, method=False):
     """A function that calls original and then `then` with the same arguments, unseen by trace functions; None: not possible."""
     return _native.after(original, then, method) if _native is not None else None
+
+
+def walk(roots, everything, hidden, owned, room, apart):
+    """One walk from the objects in `roots` (src/probe/walk.h); None: not possible now. apart: in a child; last_walk() has the result once walked() is 1."""
+    pairs = (ctypes.c_uint64 * len(owned))(*owned) if owned else None
+    found = _native.walk(id(roots), None if everything is None else id(everything), id(hidden), pairs, len(owned) // 2, room, apart)
+    _native.last_walk = found.contents if found else None
+    return _native.last_walk if _native.last_walk is not None and (apart or _native.last_walk.done == 1) else None
+
+
+def walked():
+    """0: a child walks; 1: none does, or it is done; -1: it failed."""
+    return _native.walked() if _native is not None else 1
+
+
+def last_walk():
+    return _native.last_walk
+
+
+def stack(number):
+    """Python's frames of a stack of the probe, innermost first: [(file, line, function)]."""
+    text = ctypes.create_string_buffer(16384)
+    size = _native.stack(number, text, len(text))
+    rows = [row.split("\t") for row in text.raw[:size].decode("utf-8", "replace").split("\n")]
+    return [(row[0], int(row[1]), row[2]) for row in rows if len(row) == 3]
 
 
 def settle():

@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 
-from . import calls, counters, cycles, holders, link, state
+from . import calls, counters, cycles, holders, link, state, survivors
 
 enabled = os.environ.get("MILLPOND_PROBES", "1") != "0"
 kFirstShare, kSecondShare, kShare = 0.03, 0.05, 0.02
@@ -98,6 +98,7 @@ def _look(series):
     holders.scan()
     holders.say()
     calls.say()
+    survivors.after_period(series)
     _scan_seconds += time.thread_time() - begin
 
 
@@ -158,6 +159,7 @@ def _probe(series):
         types = Counter(map(type, objects))
         counters.say_all(objects, types)
         holders.scan(objects, types, grew)
+        survivors.after_period(series, objects)
     finally:
         del objects
     holders.say()

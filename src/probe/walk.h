@@ -1,0 +1,42 @@
+// Who holds what is alive. One walk over Python's objects, breadth first from the roots, by the function that each type has for the collector
+// (tp_traverse); objects are joined by address with the sampled blocks that they own. So each survivor has a chain of objects from a root, and what
+// no root reaches is told apart as the collector does it: held by native code, or garbage until gc runs.
+//
+// Of the tree that the walk leaves, only the part above survivors is kept. A *holder* is the deepest object whose survivors were born over a long time,
+// while each thing right below it was filled in a short one: the list of a history, not its items and not the module around it. No name and no type
+// decides that, only births.
+//
+// All memory is mapped for the walk and unmapped after it: it may run in a child made by clone, where malloc can be locked for good by a thread that is
+// not there.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+#include "probe/shared.h"
+
+namespace millpond::probe::walk {
+
+// What a survivor's owner is known by, when its data does not lie where the object points to: tensors.
+struct Owned {
+  uint64_t object, data;
+};
+
+struct Request {
+  size_t room;  // no more objects than these
+  void* const* roots;
+  size_t root_count;
+  void* const* all;  // what the collector knows; null: nothing is said of what no root reaches
+  size_t all_count;
+  void* const* hidden;  // the agent's own, which are not walked into
+  size_t hidden_count;
+  const Owned* owned;
+  size_t owned_count;
+};
+
+// Fills `result`, which lies in shared memory when a child does it. False: no memory.
+bool run(const Request& request, Walk& result);
+
+void forget();   // in a child by fork: the result and the child are the parent's
+void release();  // the probe leaves
+
+}  // namespace millpond::probe::walk

@@ -1,0 +1,48 @@
+// Who holds the survivors, as the probe's walks over Python's objects found it (probe/walk.h): by births, not by names.
+#pragma once
+#include <array>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "verdict/verdict.h"
+
+namespace millpond::verdict {
+
+inline constexpr size_t kBirths = 16;
+
+struct Born {
+  Place place;  // the innermost of the user's lines
+  double bytes = 0;
+};
+
+/// The deepest object whose survivors were born over a long time.
+struct Holder {
+  enum class How { kReached, kNative, kGarbage };
+  How how = How::kReached;
+  std::string type;
+  std::vector<std::string> chain;  // from it to a root, in words
+  double bytes = 0, samples = 0, items = 0;
+  double repeats = 0;              // it begins a chain of so many objects of its type; 0: none
+  std::optional<double> length, bounded;
+  std::array<double, kBirths> births{};  // bytes, by equal parts of the time since the rounds began
+  std::vector<Born> born;                // most bytes first
+
+  /// Whether what was put into it at any time is still there: no part of the time between the first birth and now is empty for long, and nothing bounds it.
+  bool accumulates() const;
+};
+
+struct HeapWalk {
+  double period = 0, seconds = 0;
+  double alive = 0, reached = 0, native = 0, garbage = 0;  // bytes born since the rounds began
+  std::vector<Holder> holders;                             // most bytes first
+
+  /// The holder of most bytes that accumulates; null: none does.
+  const Holder* accumulating() const;
+};
+
+/// Of a note `walk`; nothing where it says why none was made.
+std::optional<HeapWalk> walk_of(const nlohmann::json& note);
+
+}  // namespace millpond::verdict

@@ -1,0 +1,165 @@
+"""Who holds the survivors: the walk finds every kind of holder by its name, what no root reaches, and leaves the program as it was."""
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+from support import MILLPOND, Folder, environment, interpreters  # noqa: E402
+
+INTERPRETERS = interpreters("3.9", "3.10", "3.11", "3.12", "3.13")
+EACH = 150_000
+ROUNDS = 26
+PROGRAM = """
+import atexit, gc, logging, os, signal, sys, threading, time
+from collections import deque
+
+def payload():
+    return bytearray(150_000)
+
+class Trainer:
+    shared = {}
+    def __init__(self):
+        self.seen, self.window, self.parts = [], deque(maxlen=4), {"train": [], "test": []}
+    def step(self, n):
+        self.seen.append(payload())
+        self.window.append(payload())
+        self.parts["test"].append((n, payload()))
+        Trainer.shared[n] = payload()
+
+class Slots:
+    __slots__ = ("kept",)
+    def __init__(self):
+        self.kept = set()
+
+class Memo(bytes):
+    pass
+
+def cached(n, memo={}):
+    memo[n] = payload()
+
+def remembering():
+    kept = []
+    def remember():
+        kept.append(payload())
+    return remember
+
+def stream():
+    inside = []
+    while True:
+        inside.append(payload())
+        yield len(inside)
+
+class Link:
+    def __init__(self, before):
+        self.before, self.data = before, payload()
+
+class Handler(logging.Handler):
+    def __init__(self):
+        super().__init__()
+        self.data = payload()
+
+class Circle:
+    def __init__(self):
+        self.me, self.data = self, payload()
+
+local = threading.local()
+ballast = [[] for _ in range(int(sys.argv[1]))]
+children = []
+signal.signal(signal.SIGCHLD, lambda *_: children.append(1))
+
+def main():
+    trainer, slots, remember, numbers, link, local.kept = Trainer(), Slots(), remembering(), stream(), None, []
+    gc.disable()
+    for epoch in range(26):
+        trainer.step(epoch)
+        slots.kept.add(Memo(b"%d" % epoch + bytes(150_000)))
+        cached(epoch)
+        remember()
+        next(numbers)
+        link = Link(link)
+        local.kept.append(payload())
+        logging.getLogger("work").addHandler(Handler())
+        atexit.register(len, payload())
+        Circle()
+        print("epoch", epoch, flush=True)
+        time.sleep(0.1)
+
+main()
+try:
+    os.waitpid(-1, os.WNOHANG)
+    print("a child")
+except ChildProcessError:
+    print("no child")
+print("signals", len(children))
+"""
+
+
+def walks_of(python, folder, ballast=0):
+    path = os.path.join(folder, "train.py")
+    with open(path, "w") as file:
+        file.write(PROGRAM)
+    log = os.path.join(folder, "log")
+    done = subprocess.run([MILLPOND, "watch", "-o", "run.pond", "--", python, path, str(ballast)], cwd=folder, env=environment(MILLPOND_AGENT_LOG=log, MILLPOND_INTERVAL="8192"),
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+    with open(log) as file:
+        said = [json.loads(line) for line in file]
+    errors = [row["error"] for row in said if "error" in row]
+    if done.returncode or errors:
+        raise AssertionError(done.stderr.decode() + "\n".join(errors))
+    return [row for row in said if row.get("note") == "walk"], done.stdout.decode()
+
+
+def line_of(text):
+    return next(number for number, line in enumerate(PROGRAM.split("\n"), 1) if text in line)
+
+
+class Walks(unittest.TestCase):
+    def check(self, version, walks, whole):
+        self.assertTrue(walks, "no walk was made")
+        walk = walks[-1]
+        by_name = {row["chain"][0]: row for row in walk["holders"] if row["chain"] and row["how"] == "reached"}
+        expected = ["attribute seen of Trainer", "attribute window of Trainer", "class attribute shared of Trainer", "default of argument memo of cached",
+                    "variable kept in the closure of remembering.<locals>.remember", "attribute kept of Slots", "attribute handlers of Logger"]
+        if walk["period"] >= 12:  # a chain is one from eight links on
+            expected.append("local link of main")
+        for name in expected:
+            self.assertIn(name, by_name, "%s: %s" % (version, sorted(by_name)))
+        self.assertIn("item 'test' of dict", by_name)
+        self.assertEqual(by_name["item 'test' of dict"]["chain"][:3], ["item 'test' of dict", "attribute parts of Trainer", "local trainer of main"])
+        self.assertEqual(by_name["attribute window of Trainer"]["bounded"], 4)
+        self.assertTrue(all(row.get("repeats") for name, row in by_name.items() if name == "local link of main"))
+        if whole:  # of what is always recorded the amounts are what the program kept by then
+            kept = walk["period"] - 2  # the first rounds lie before the first mark
+            row = by_name["attribute seen of Trainer"]
+            self.assertLess(abs(row["bytes"] - kept * EACH), 4 * EACH, row)
+            self.assertEqual([place["line"] for place in row["born"]], [line_of("return bytearray")])
+            self.assertLess(by_name["attribute window of Trainer"]["bytes"], 5.5 * EACH)
+        how = {row["how"]: row for row in walk["holders"] if row["how"] != "reached"}
+        if whole:  # what no root reaches: circles while gc is off; atexit's table is the interpreter's own since 3.10
+            self.assertIn("garbage", how, walk)
+            self.assertIn(how["garbage"]["type"], ("Circle", "dict"))
+            if version != "3.9":
+                self.assertEqual(how.get("native", {}).get("type"), "tuple", walk)
+
+    def test_every_kind_of_holder_is_found_by_its_name_and_amounts_are_true(self):
+        for version, python in sorted(INTERPRETERS.items()):
+            with self.subTest(version), Folder() as folder:
+                walks, out = walks_of(python, folder)
+                self.assertFalse(walks[-1]["apart"])
+                self.check(version, walks, whole=True)
+                self.assertTrue(out.endswith("no child\nsignals 0\n"), out[-200:])
+
+    def test_a_large_program_is_walked_in_a_child_that_it_does_not_see(self):
+        for version in [version for version in ("3.9", "3.11", "3.13") if version in INTERPRETERS]:
+            with self.subTest(version), Folder() as folder:
+                walks, out = walks_of(INTERPRETERS[version], folder, ballast=400_000)
+                self.assertTrue(walks and walks[-1]["apart"], walks)
+                self.check(version, walks, whole=False)
+                self.assertTrue(out.endswith("no child\nsignals 0\n"), out[-200:])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
