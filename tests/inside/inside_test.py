@@ -173,7 +173,7 @@ assert tables.words(names) == before
                     assert tables.words(tables.FAMILY) == before
                 child(after)
                 print(session.path)
-                """, folder)
+                """, folder, LD_BIND_NOW="1")
             self.assertEqual(sorted(os.listdir(folder)), ["child.pond", "program.py", "run.pond"])
             self.assertEqual(said, [os.path.join(folder, "run.pond")])
 

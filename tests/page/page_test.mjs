@@ -10,9 +10,15 @@ const pages = {};
 const texts = async (page, selector) => (await page.locator(selector).allInnerTexts()).map(t => t.trim());
 const digits = text => Number(text.replace(/[^0-9-]/g, ""));
 const chartBox = async page => {
-  const over = page.locator(".chart .u-over");
-  await over.scrollIntoViewIfNeeded();
-  return over.boundingBox();
+  for (let tries = 0;; ++tries) {
+    const over = page.locator(".chart .u-over");
+    try {
+      await over.scrollIntoViewIfNeeded({timeout: 2000});
+      return await over.boundingBox();
+    } catch (error) {
+      if (tries === 4) throw error; // a chart is drawn anew when its view changes
+    }
+  }
 };
 const clean = text => text.replaceAll("`", "").replace(/\s+/g, " ").trim();
 
@@ -208,7 +214,7 @@ describe("the chart", () => {
     const [, a, b] = between.match(/resident ([\d.]+) MiB → ([\d.]+) MiB/).map(Number);
     assert.ok(b > a, between);
     await page.locator("button[aria-pressed=true]", {hasText: "A to B"}).waitFor({timeout: 2000});
-    assert.ok((await page.locator(".icicle .grow").count()) > 0);
+    await page.locator(".icicle .grow").first().waitFor({timeout: 5000});
     assert.match((await texts(page, "table.places tbody tr"))[0], /\+.*MiB[\s\S]*leaky_training\.py:24/);
     assert.deepEqual(await axe(page), []);
     await page.screenshot({path: join(shots, "leak-compared.png"), fullPage: true});
@@ -473,9 +479,10 @@ describe("the view", () => {
 
 describe("the chart tells what is ours", () => {
   it("marks where Millpond itself tried gc.collect and malloc_trim", async () => {
-    const probes = documentOf(pages.leak).runs[0].probes;
-    const page = await open(browser, pages.leak);
-    assert.ok(probes.length > 0);
+    const probed = ["leak", "flat", "cache", "family"].find(name => documentOf(pages[name]).runs[0].probes.length > 0); // a quick machine may be through the first before there is one
+    assert.ok(probed);
+    const probes = documentOf(pages[probed]).runs[0].probes;
+    const page = await open(browser, pages[probed]);
     assert.match(await page.locator("#time").innerText(), new RegExp(`${probes.length} times? Millpond itself tried`));
     assert.equal(await page.locator("#time .on-paper path[fill='var(--probe)']").count(), probes.length);
     await page.context().close();

@@ -601,6 +601,31 @@ TEST_CASE("P1 and N1: growth without a holder, in Python and in a native program
   CHECK(program.judged().findings.front().unit == Unit::kSecond);
 }
 
+TEST_CASE("P1: a walk tells who holds it, with the chain to its root") {
+  const auto walked = [](const std::string& births, const std::string& more = "") {
+    Run run = leaking();
+    run.note(R"({"note": "start"})").site({user("p.py", 44, "step"), user("p.py", 60, "main")}, 10, Life::kLeak);
+    run.note(R"({"note": "walk", "period": 12, "alive": 90e6, "reached": 80e6, "holders": [{"bytes": 80e6, "samples": 40, "items": 40, "how": "reached", "type": "list",
+      "chain": ["attribute handlers of Logger", "global log of p"], "born": [{"file": "p.py", "line": 31, "bytes": 80e6}], "births": )" + births + more + "}]}");
+    return run.judged().findings.front();
+  };
+  const std::string all = "[5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5]";
+  const Finding held = walked(all);
+  CHECK(held.cause == "P1");
+  CHECK(held.holder == "attribute handlers of Logger");
+  CHECK(held.chain.size() == 2);
+  CHECK(held.blame->line == 31);
+  CHECK(held.title.find("attribute handlers of Logger (list) holds it") != std::string::npos);
+  for (const Finding& other : {walked(all, R"(, "bounded": 64)"),                       // it has a limit of its own
+                               walked("[0,0,0,0,0,0,0,0,0,0,0,0,0,0,5,5]"),             // only what is new: a window
+                               walked("[5,5,5,5,5,5,5,5,0,0,0,0,0,0,0,0]"),             // filled once, and no more
+                               walked("[5,0,0,0,0,0,0,0,0,0,0,0,0,0,0,5]"),             // the first one and the last one
+                               walked(R"(["x", {}, null])")}) {
+    CHECK(other.holder.empty());
+    CHECK(other.blame->line == 44);
+  }
+}
+
 TEST_CASE("N1: a line of Python calls native code that keeps what it allocates") {
   Run run = leaking();
   run.framework("numpy");
