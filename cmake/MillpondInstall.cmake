@@ -14,5 +14,5 @@ configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/millpond-config.cmake
                               INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/millpond-config-version.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/millpond-config.cmake" "${PROJECT_BINARY_DIR}/millpond-config-version.cmake"
-              cmake/MillpondPackages.cmake cmake/FindLIBXSMM.cmake cmake/FindHDF5Serial.cmake cmake/FindHighway.cmake
+              cmake/MillpondPackages.cmake cmake/FindLIBXSMM.cmake cmake/FindHDF5Serial.cmake
         DESTINATION ${package_dir})

@@ -13,10 +13,7 @@ mp_need(CLI11 libcli11-dev)                  # CLI11::CLI11
 mp_need(nlohmann_json nlohmann-json3-dev)    # nlohmann_json::nlohmann_json
 mp_need(SQLite3 libsqlite3-dev)              # SQLite::SQLite3
 mp_need(HDF5Serial libhdf5-dev)              # hdf5::hdf5
-if(NOT MILLPOND_STATIC) # Debian has no archive of it, and nothing uses it yet
-  mp_need(Highway libhwy-dev)                # hwy::hwy
-endif()
-mp_need(LIBXSMM libxsmm-dev)                 # LIBXSMM::LIBXSMM
+find_package(LIBXSMM QUIET)                  # LIBXSMM::LIBXSMM; not in every system: our own products take its place (backend/cpu/gemm.h)
 mp_need(ZLIB zlib1g-dev)                     # ZLIB::ZLIB
 mp_need(JPEG libjpeg-dev)                    # JPEG::JPEG
 mp_need(PNG libpng-dev)                      # PNG::PNG

@@ -7,8 +7,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tools=(cmake:cmake ninja:ninja-build ccache:ccache) # command:package
-libraries=(libxsmm-dev libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev libsqlite3-dev libhdf5-dev doctest-dev
+libraries=(libxsmm-dev libfmt-dev libcli11-dev nlohmann-json3-dev libsqlite3-dev libhdf5-dev doctest-dev
   libbenchmark-dev libdw-dev zlib1g-dev libjpeg-dev libpng-dev)
+optional=(libxsmm-dev) # without it products are slower; not every system has it
 # For tests: a browser for the report page, and as root a second compiler for the public headers, and the debugger by which `watch --pid` enters older Pythons.
 [ "${1:-}" != tests ] || tools+=(chromium:chromium)
 system=(c++:g++ python3:python3) # only root can install these
@@ -34,6 +35,7 @@ export PATH="$PWD/.deps/bin:$PATH" DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
 # in_system PACKAGE...: those of the packages that dpkg has installed, one a line.
 in_system() { dpkg-query -W -f='${db:Status-Status} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^installed //p' || true; }
 
+left_out=()
 find_missing() {
   local entry installed
   missing=() needs_root=()
@@ -43,7 +45,7 @@ find_missing() {
   if ! python3 -c 'import ensurepip' 2>/dev/null; then needs_root+=(python3-venv); fi
   installed=" $(in_system "${libraries[@]}" | tr '\n' ' ') "
   for entry in "${libraries[@]}"; do
-    [[ $installed == *" $entry "* ]] || [ -d ".deps/usr/share/doc/$entry" ] || missing+=("$entry")
+    [[ $installed == *" $entry "* ]] || [ -d ".deps/usr/share/doc/$entry" ] || [ -e ".deps/left-out/$entry" ] || missing+=("$entry")
   done
 }
 
@@ -55,11 +57,21 @@ with_lists() {
   "$@"
 }
 
+# leave_out: what is optional, and not to be had here, is not asked for.
+leave_out() {
+  local package candidate kept=()
+  for package in "${missing[@]}"; do
+    candidate=$(apt-cache "${apt[@]}" policy "$package" 2>/dev/null | sed -n 's/^ *Candidate: //p')
+    if [[ " ${optional[*]} " == *" $package "* && ${candidate:-(none)} == "(none)" ]]; then left_out+=("$package") && mkdir -p ".deps/left-out" && touch ".deps/left-out/$package"; else kept+=("$package"); fi
+  done
+  missing=("${kept[@]}")
+}
+
 install_system() {
   apt=()
   say "installing ${missing[*]} ${needs_root[*]}"
   run() { apt-get -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "${missing[@]}" "${needs_root[@]}" 2>&1 >/dev/null | grep -v '^debconf:' >&2; [ "${PIPESTATUS[0]}" = 0 ]; }
-  with_lists run || fail "apt-get could not install them; the lines above say why."
+  with_lists run || { leave_out && [ ${#left_out[@]} -gt 0 ] && { [ ${#missing[@]} = 0 ] || run; }; } || fail "apt-get could not install them; the lines above say why."
 }
 
 # apt resolves what is missing as if to install it, with its own lists and cache below .deps, and dpkg-deb unpacks it.
@@ -70,7 +82,7 @@ install_prefix() {
     -o APT::Sandbox::User= -o Debug::NoLocking=1)
   say "not root: downloading ${missing[*]} into .deps"
   resolve() { apt-get "${apt[@]}" install -s --no-install-recommends "${missing[@]}" >"$work/plan" 2>"$work/errors"; }
-  with_lists resolve || fail "apt cannot resolve them: $(tail -n 1 "$work/errors")"
+  with_lists resolve || { leave_out && [ ${#left_out[@]} -gt 0 ] && resolve; } || fail "apt cannot resolve them: $(tail -n 1 "$work/errors")"
   mapfile -t packages < <(awk '/^Inst / { print $2 }' "$work/plan")
   say "${#packages[@]} packages with what they need"
   rm -f "$work"/*.deb
@@ -131,6 +143,7 @@ else
   [ ${#missing[@]} = 0 ] || install_prefix
 fi
 find_missing
+[ ${#left_out[@]} = 0 ] || say "this system has no ${left_out[*]}: built without"
 [ ${#missing[@]} = 0 ] || fail "still missing: ${missing[*]}"
 node_here || install_node || say "no Node 20.19 or newer could be had: the report page will have text only."
 version=$(c++ -dumpversion)

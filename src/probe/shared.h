@@ -269,7 +269,7 @@ struct WalkHolder {
 struct Walk {
   uint64_t done;                  /* 1 when all below is filled; 2: there was no memory for it */
   uint64_t now_ms, first_ms;      /* the births are between them */
-  uint64_t objects, edges, ns;
+  uint64_t objects, edges, ns;    /* ns: of the processor */
   uint64_t alive;                 /* bytes of all survivors that were born since first_ms */
   uint64_t reached, native, garbage; /* of these, by WalkHow; the rest belongs to no object of Python */
   uint64_t unreached_objects;

@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "report/text.h"
+#include "verdict/account.h"
 #include "verdict/sentence.h"
 #include "verdict/threads.h"
 
@@ -288,6 +289,12 @@ std::string doctor_text(const Evidence& e, const Verdict& v, const runfile::Meta
   if (!v.advice.empty()) page.plain("\n");
   for (const verdict::Advice& a : v.advice) page.line("advice", a.text + (a.place ? " (" + place_text(*a.place) + ")" : ""));
   page.plain("\n");
+  if (v.account) {
+    const verdict::Account& a = *v.account;
+    page.line("account", format("{} of resident memory over {:.0f} {}s after warm-up:", signed_bytes(a.growth), a.rounds, verdict::to_string(a.unit)));
+    for (const verdict::AccountPart& part : a.parts)
+      page.line("", format("{:>10}  {}{}", signed_bytes(part.bytes), shown(part.name, 60), part.kind == verdict::AccountPart::Kind::kHeld && part.born ? " (born at " + format("{}:{}", short_path(part.born->file, 24), part.born->line) + ")" : ""));
+  }
   if (const std::optional<Explained> x = explained(e, meta))
     page.line("explained", format("{} of {} ({:.1f} %): in use {} ({} of it with its line), free in the allocator {}, files {}", x->all(), x->resident,
                                   x->share() * 100, x->in_use, with_error(std::min(x->in_use, x->with_line), x->with_line_error), x->free, x->files));
@@ -334,6 +341,7 @@ nlohmann::ordered_json doctor_json(const Evidence& e, const Verdict& v, const ru
   j["gpu"] = gpu_json(e);
   j["advice"] = verdict.at("advice");
   j["findings"] = verdict.at("findings");
+  j["account"] = verdict.at("account");
   Json processes = Json::array();
   for (const verdict::SeenProcess& p : e.processes) {
     if (processes.size() >= kMostProcesses) break;

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "verdict/account.h"
 #include "verdict/sentence.h"
 #include "verdict/threads.h"
 #include "verdict/verdict.h"
@@ -67,6 +68,13 @@ json to_json(const Finding& f) {
           {"chain", f.chain}};
 }
 
+json to_json(const Account& a) {
+  json parts = json::array();
+  for (const AccountPart& p : a.parts)
+    parts.push_back({{"kind", to_string(p.kind)}, {"name", p.name}, {"chain", p.chain}, {"born", to_json(p.born)}, {"bytes", p.bytes}, {"error", p.error}});
+  return {{"growth", a.growth}, {"error", a.error}, {"rounds", a.rounds}, {"unit", to_string(a.unit)}, {"parts", std::move(parts)}};
+}
+
 }  // namespace
 
 json to_json(const Verdict& v) {
@@ -76,7 +84,8 @@ json to_json(const Verdict& v) {
   json j = {{"verdict", to_string(v.kind)},
             {"sentence", v.sentence},
             {"findings", std::move(findings)},
-            {"advice", std::move(advice)}};
+            {"advice", std::move(advice)},
+            {"account", v.account ? to_json(*v.account) : json()}};
   if (v.too_short) j["too_short"] = true;
   if (!v.would_settle.empty()) j["would_settle"] = v.would_settle;
   return j;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "verdict/account.h"
 #include "verdict/advice.h"
 #include "verdict/causes/cause.h"
 #include "verdict/causes/words.h"
@@ -266,6 +267,7 @@ Verdict judge(const Evidence& evidence) {
     v.would_settle = "let it run for a second or longer";
   }
   v.advice = advice(c);
+  if (std::optional<Account> a = account(c)) v.account = std::make_shared<const Account>(std::move(*a));
   v.sentence = sentence(c, v);
   answer_from_outside(evidence, v);
   return v;

@@ -3,6 +3,7 @@
 // A verdict is the worst of its findings: leak, fragmentation, retention, cache, reserve, flat; `unsure` only when something may be a leak
 // and nothing is proven. A finding below max(1 % of resident memory, 5 MB) is listed and does not set the verdict.
 #pragma once
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -79,12 +80,15 @@ struct Advice {
   std::optional<Place> place;
 };
 
+struct Account;
+
 struct Verdict {
   Kind kind = Kind::kFlat;
   std::string sentence;           // the answer, in plain words
   std::vector<Finding> findings;  // the one that sets the verdict first
   std::vector<Advice> advice;
   std::string would_settle;       // for kUnsure
+  std::shared_ptr<const Account> account;  // where the growth went (account.h); null: no rounds were seen
   bool too_short = false;         // it ended before its memory was looked at: no verdict, which is told as kUnsure
 };
 

@@ -3,7 +3,7 @@
 #pragma once
 #include "backend/cpu/attention_kernels.h"
 #include "backend/cpu/rows.h"
-#include "backend/cpu/xsmm.h"
+#include "backend/cpu/gemm.h"
 
 namespace millpond::backend::cpu {
 

@@ -12,7 +12,7 @@
 #include "backend/cpu/dense_kernels.h"
 #include "backend/cpu/expression.h"
 #include "backend/cpu/rule.h"
-#include "backend/cpu/xsmm.h"
+#include "backend/cpu/gemm.h"
 
 namespace millpond::backend::cpu {
 

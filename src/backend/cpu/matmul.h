@@ -14,7 +14,7 @@
 #include "backend/cpu/blocks.h"
 #include "backend/cpu/dense_kernels.h"
 #include "backend/cpu/expression.h"
-#include "backend/cpu/xsmm.h"
+#include "backend/cpu/gemm.h"
 #include "ops/matmul.h"
 
 namespace millpond::backend::cpu {

@@ -2,7 +2,7 @@
 #   mp_cpu_sources(...)      compiled once, for any x86-64
 #   mp_cpu_isa_sources(...)  compiled once for each instruction set, in namespace backend::cpu::avx2 and ::avx512 (simd.h). They must
 #                            not instantiate templates of the standard library: the linker keeps one copy, perhaps AVX-512's.
-# Result: MP_CPU_SOURCES, absolute paths. Needs LIBXSMM::LIBXSMM.
+# Result: MP_CPU_SOURCES, absolute paths.
 set(MP_CPU_DIR "${CMAKE_CURRENT_LIST_DIR}")
 set(MP_CPU_SOURCES)
 set(MP_CPU_FLAGS_avx2 -mavx2 -mfma -mf16c -mbmi2 -O3 -fno-math-errno -fno-trapping-math)
@@ -31,12 +31,12 @@ mp_cpu_sources(table.cc slow.cc isa.cc copies.cc elementwise.cc expression.cc fu
 mp_cpu_isa_sources(expression_steps.cc stage_kernels.cc)
 # Products and optimisers.
 mp_cpu_sources(dense.cc matmul.cc optimizer_step.cc)
-mp_cpu_isa_sources(dense_kernels.cc rule_kernels.cc)
+mp_cpu_isa_sources(dense_kernels.cc gemm_kernels.cc rule_kernels.cc)
 # Rows, channels, copies, attention.
 mp_cpu_sources(
   argmax.cc attention.cc attention_backward.cc batch_norm.cc batch_norm_backward.cc concatenate.cc gather.cc layer_norm.cc
   layer_norm_backward.cc one_hot.cc pad.cc reduce.cc scatter_add.cc slice.cc softmax.cc softmax_cross_entropy.cc
-  softmax_cross_entropy_backward.cc transpose.cc xsmm.cc)
+  softmax_cross_entropy_backward.cc transpose.cc gemm.cc)
 mp_cpu_isa_sources(attention_kernels.cc channel_kernels.cc copy_kernels.cc reduce_kernels.cc row_kernels.cc)
 # Convolutions and pools.
 mp_cpu_sources(

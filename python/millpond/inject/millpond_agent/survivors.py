@@ -65,7 +65,7 @@ def finish(series=None):
 def _start(series, objects, blocks, apart):
     global _waiting, _spent, _last
     _last = series.count
-    begin = time.perf_counter()
+    begin = time.thread_time()
     roots, names = _roots()
     if objects is None and not apart:
         objects = gc.get_objects()
@@ -74,7 +74,7 @@ def _start(series, objects, blocks, apart):
         if name.partition(".")[0] in ("millpond_agent", "sitecustomize"):
             hidden += (module, vars(module))
     walk = link.walk(roots, objects, hidden, _tensors(objects), 2 * blocks + (1 << 18), apart)
-    _spent += time.perf_counter() - begin
+    _spent += time.thread_time() - begin
     if walk is None:
         return
     if apart:

@@ -1,7 +1,9 @@
-#include "backend/cpu/xsmm.h"
+#include "backend/cpu/gemm.h"
 
+#ifdef MILLPOND_XSMM
 #include <libxsmm_cpuid.h>
 #include <libxsmm_generator.h>
+#endif
 #include <sys/mman.h>
 
 #include <array>
@@ -11,6 +13,7 @@
 #include <mutex>
 
 #include "backend/cpu/blocks.h"
+#include "backend/cpu/gemm_kernels.h"
 #include "backend/cpu/isa.h"
 #include "base/segment.h"
 
@@ -56,6 +59,9 @@ Kernels& kernels() {
   return *all;
 }
 
+#ifndef MILLPOND_XSMM
+std::unique_ptr<Code> generate(const Gemm::Size&) { return nullptr; }
+#else
 // LIBXSMM multiplies by columns: a row-major C = A B is its C^T = B^T A^T, so m and n, a and b change places.
 std::unique_ptr<Code> generate(const Gemm::Size& s) {
   libxsmm_descriptor_blob blob;
@@ -75,11 +81,14 @@ std::unique_ptr<Code> generate(const Gemm::Size& s) {
   auto code = std::make_unique<Code>(g.generated_code, g.code_size);
   return code->data() ? std::move(code) : nullptr;
 }
+#endif
 
 }  // namespace
 
-Gemm::Gemm(const Size& s) {
+Gemm::Gemm(const Size& s, bool generated) : size_(s) {
   if (s.m <= 0 || s.n <= 0 || s.k <= 0 || isa() == Isa::kNone) return;
+  loops_ = gemm_kernels().product;
+  if (!generated) return;
   const Key key{s.m, s.n, s.k, s.lda, s.ldb, s.ldc, s.add, s.trans_a};
   Kernels& all = kernels();
   const std::lock_guard lock(all.mutex);
