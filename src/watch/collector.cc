@@ -355,6 +355,10 @@ class Collector {
   TreeMemory tree_memory(const std::vector<Pid>& tree, bool detailed) {
     const double before = elapsed();
     TreeMemory memory = memory_of(tree, detailed);
+    if (detailed && is_walked(tree)) {
+      memory.private_dirty = memory.pss = {};
+      for (ProcessMemory& one : memory.each) one.private_dirty = {};
+    }
     if (detailed) detail_seconds_ += elapsed() - before, next_detail_ = elapsed() + 0.1;
     return memory;
   }

@@ -62,23 +62,39 @@ std::string command_line(Pid pid) {
   return text;
 }
 
-std::vector<TreeProcess> process_tree_facts(Pid root) {
+namespace {
+
+/// Every process of the machine, by its parent.
+std::multimap<int, TreeProcess> all_processes() {
   std::multimap<int, TreeProcess> children;
-  std::vector<TreeProcess> tree{{root, {}, 0, false, {}}};
   if (DIR* folder = opendir("/proc")) {
     while (const dirent* entry = readdir(folder)) {
       const int pid = std::atoi(entry->d_name);
       if (pid <= 0) continue;
-      std::optional<TreeProcess> p = process_facts({pid});
-      if (!p || p->name == kWalkProcess) continue;  // pages that the program has already
-      if (pid == root.value) tree[0] = *p;
-      children.emplace(p->parent.value, std::move(*p));
+      if (std::optional<TreeProcess> p = process_facts({pid})) children.emplace(p->parent.value, std::move(*p));
     }
     closedir(folder);
   }
+  return children;
+}
+
+}  // namespace
+
+std::vector<TreeProcess> process_tree_facts(Pid root) {
+  const std::multimap<int, TreeProcess> children = all_processes();
+  std::vector<TreeProcess> tree{process_facts(root).value_or(TreeProcess{root, {}, 0, false, {}})};
   for (size_t i = 0; i < tree.size(); ++i)
-    for (auto [at, end] = children.equal_range(tree[i].pid.value); at != end; ++at) tree.push_back(at->second);
+    for (auto [at, end] = children.equal_range(tree[i].pid.value); at != end; ++at)
+      if (at->second.name != kWalkProcess) tree.push_back(at->second);
   return tree;
+}
+
+bool is_walked(const std::vector<Pid>& tree) {
+  const std::multimap<int, TreeProcess> children = all_processes();
+  for (const Pid pid : tree)
+    for (auto [at, end] = children.equal_range(pid.value); at != end; ++at)
+      if (at->second.name == kWalkProcess) return true;
+  return false;
 }
 
 std::vector<Pid> process_tree(Pid root) {
