@@ -1,5 +1,5 @@
-"""The probe in Python programs, under every interpreter from 3.9 to 3.13 that is here: the right file, line and function
-for each known block, small objects counted without bias, the same output as without it."""
+"""The probe in Python programs, under every interpreter from 3.9 on that is here, with the GIL or without (3.13t): the right file, line
+and function for each known block, small objects counted without bias, the same output as without it. MILLPOND_PYTHONS: more interpreters, by their paths."""
 import glob
 import json
 import os
@@ -12,7 +12,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from probe_file import PYTHON, ProbeFile  # noqa: E402
+from probe_file import FRAMES_SEEN, FREE_THREADED, PYTHON, ProbeFile  # noqa: E402
 
 LIBRARY = os.path.join(os.environ.get("MILLPOND_BUILD_DIR", "build"), "lib/millpond/libmillpond_probe.so")
 PATIENT = os.path.join(HERE, "python_patient.py")
@@ -23,14 +23,18 @@ LINES = {m.group(1): n for n, line in enumerate(open(PATIENT), 1) if (m := re.se
 def interpreters():
     found = {}
     paths = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3")))
-    paths += [f"/usr/bin/python3.{minor}" for minor in range(9, 14)] + ["/usr/bin/python3"]
+    paths += [os.path.join(folder, f"python3.{minor}{kind}") for folder in os.environ.get("PATH", "").split(":") + ["/usr/bin"]
+              if "/shims" not in folder for minor in range(9, 16) for kind in ("", "t")]
+    paths += ["/usr/bin/python3"] + [path for path in os.environ.get("MILLPOND_PYTHONS", "").split(":") if path]
+    known = [f"3.{minor}{kind}" for minor in range(9, 16) for kind in ("", "t")]
     for path in paths:
         if not os.path.exists(path):
             continue
-        ask = subprocess.run([path, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], stdout=subprocess.PIPE)
+        question = "import sys; print('%d.%d' % sys.version_info[:2] + ('t' if 't' in sys.abiflags else ''))"
+        ask = subprocess.run([path, "-c", question], stdout=subprocess.PIPE)
         version = ask.stdout.decode().strip()
         key = (version, os.path.realpath(path))
-        if ask.returncode == 0 and version in ("3.9", "3.10", "3.11", "3.12", "3.13"):
+        if ask.returncode == 0 and version in known:
             found[key] = path
     return [(version, path) for (version, _), path in sorted(found.items())]
 
@@ -99,7 +103,8 @@ class PythonTest(unittest.TestCase):
         run = Run(path, "where")
         self.assertEqual(run.status, 0, run.errors)
         file = run.file
-        self.assertEqual(file.header["python"], 300 + int(version[2:]))
+        self.assertEqual(file.header["python"], 300 + int(version[2:].rstrip("t")))
+        self.assertEqual(file.python_frames, FRAMES_SEEN | (FREE_THREADED if version.endswith("t") else 0))
         nested = [("inner", LINES["inner"]), ("middle", LINES["middle"]), ("outer", LINES["outer"])]
         self.assertEqual(self.places(self.block(file, 3 * MIB))[:3], nested)
         self.assertEqual(self.places(self.block(file, 5 * MIB))[:3], nested)
@@ -148,7 +153,7 @@ class PythonTest(unittest.TestCase):
 
     @under_each
     def test_python_s_other_allocators(self, version, path):
-        for name in ("malloc", "debug", "pymalloc_debug"):
+        for name in ("debug", "mimalloc_debug") if version.endswith("t") else ("malloc", "debug", "pymalloc_debug"):
             run = Run(path, "lives", MILLPOND_INTERVAL="4096", PYTHONMALLOC=name)
             self.assertEqual((run.status, run.said["right"], run.said["children"]), (0, True, [0, 0, 0]), run.errors)
             run = Run(path, "freed", PYTHONMALLOC=name)
@@ -189,7 +194,7 @@ class PythonTest(unittest.TestCase):
 
 if __name__ == "__main__":
     if not INTERPRETERS:
-        print("no interpreter from 3.9 to 3.13 is here")
+        print("no interpreter from 3.9 to 3.15 is here")
         sys.exit(77)
     print("with", ", ".join(f"{version} ({path})" for version, path in INTERPRETERS))
     unittest.main(verbosity=2)
