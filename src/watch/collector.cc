@@ -13,6 +13,7 @@
 #include <future>
 #include <list>
 #include <map>
+#include <set>
 
 #include "base/format.h"
 #include "base/utf8.h"
@@ -660,8 +661,11 @@ class Collector {
     const double t = elapsed();
     Shared sum{};
     bool python = false, agent = false;
+    std::set<std::string> unread;  // Pythons whose frames are not known
     for (const Watched& w : watched_) {
       const Shared& h = w.last;
+      if (h.python > 0 && h.python_frames & kFramesNotKnown)
+        unread.insert(format("Python {}.{}{}", h.python / 100, h.python % 100, h.python_frames & kFreeThreaded ? ", built without the GIL" : ""));
       sum.probe_ns += h.probe_ns, sum.probe_bytes = std::max(sum.probe_bytes, h.probe_bytes), sum.samples += h.samples;
       sum.lost_live += h.lost_live, sum.lost_stacks += h.lost_stacks, sum.lost_codes += h.lost_codes, sum.lost_records += h.lost_records;
       python = python || h.python, agent = agent || h.agent;
@@ -689,6 +693,9 @@ class Collector {
     }
     if (python && !agent && !options_.start.agent_folder.empty())
       result.remarks.push_back("Python ran without our agent (started with -I, -E or -S?): no epochs and no holders, native facts only");
+    if (!unread.empty())
+      result.remarks.push_back(format("the frames of {}{} are not known to this version of Millpond: where memory is allocated is told without lines of Python",
+                                      *unread.begin(), unread.size() > 1 ? " and others" : ""));
     if (sum.allocator & kAllocatorHidden)
       result.remarks.push_back("another allocator is loaded before ours that brings operator new along: what C++ takes by it is seen to grow, without its line");
     if (const uint64_t refused = room_.refused(); refused > 0 && !options_.attach && !options_.start.probe_library.empty())
