@@ -130,7 +130,10 @@ void find_interpreter() {
   if (layout.this_thread) return;
   const auto name = reinterpret_cast<const char* (*)()>(dlsym(RTLD_DEFAULT, "Py_GetVersion"));
   const auto this_thread = reinterpret_cast<void* (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState"));
-  if (!name || !this_thread) return;
+  if (!name || !this_thread) {
+    if (frames == Frames::kNone && dlsym(RTLD_DEFAULT, "pypy_main_startup")) show(Frames::kPyPy);
+    return;
+  }
   char* rest = nullptr;
   const long major = strtol(name(), &rest, 10);
   Layout found;
@@ -147,7 +150,7 @@ void find_interpreter() {
 
 void prove_frames() {
   static bool proven = false;
-  if (proven || frames == Frames::kNone || frames == Frames::kRefused) return;
+  if (proven || (frames != Frames::kKnown && frames != Frames::kUnproven)) return;
   if (frames == Frames::kKnown) {
     const Checked checked = check(layout);
     if (checked == Checked::kWrong) show(Frames::kRefused);
@@ -172,6 +175,7 @@ void prove_frames() {
 
 uint64_t frames_flags() {
   if (frames == Frames::kNone) return 0;
+  if (frames == Frames::kPyPy) return kPyPy;
   return (frames == Frames::kKnown ? kFramesSeen : kFramesNotKnown) | (layout.free_threaded ? kFreeThreaded : 0);
 }
 

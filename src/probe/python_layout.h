@@ -34,6 +34,7 @@ extern Layout layout;
 
 enum class Frames : uint32_t {
   kNone,      // no interpreter was found
+  kPyPy,      // another one than CPython
   kUnproven,  // one whose layout must be tried first
   kKnown,     // `layout` counts
   kRefused    // what was read is not what the interpreter says: nothing is read

@@ -182,7 +182,8 @@ struct Shared {
 enum PythonFrames {
   kFramesSeen = 1,
   kFramesNotKnown = 2, /* the interpreter is of a version, or built in a way, whose frames cannot be read: no lines of Python */
-  kFreeThreaded = 4    /* it is built without the GIL */
+  kFreeThreaded = 4,   /* it is built without the GIL */
+  kPyPy = 8            /* another interpreter: neither lines nor the agent */
 };
 
 enum AllocatorFlags {

@@ -1,4 +1,5 @@
 """The doctor's commands on small programs: what they say, what they leave alone, and their exit codes. Programs are written into a folder of the test's own."""
+import glob
 import json
 import os
 import shutil
@@ -99,6 +100,20 @@ class Doctor(unittest.TestCase):
 
 
 class Watch(Doctor):
+    def test_a_python_that_the_agent_does_not_know_says_nothing_of_it_and_the_answer_does(self):
+        old = glob.glob(os.path.expanduser("~/.pyenv/versions/3.6.*/bin/python3"))
+        others = [(path, "the frames of Python 3.6 are not known") for path in old[:1]]
+        others += [(path, "PyPy: only native facts are seen") for path in [shutil.which("pypy3")] if path]
+        if not others:
+            self.skipTest("neither Python 3.6 nor PyPy is here")
+        for path, told in others:
+            self.write("program.py", "import sys\nprint(sys.version_info[:2], 'sitecustomize' in sys.modules)\n")
+            bare = subprocess.run([path, "program.py"], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            done = self.millpond("watch", "--force", "--", path, "program.py")
+            self.assertEqual(done.stdout, bare.stdout)
+            self.assertTrue(done.stderr.strip().startswith("millpond: "), done.stderr)
+            self.assertIn(told, " ".join(done.stderr.split()))
+
     def test_a_python_whose_frames_are_not_known_is_told_and_still_watched(self):
         environment = {"LD_PRELOAD": OTHER_PYTHON, "OTHER_PYTHON_LINES": "1"}
         question = "import ctypes; print(ctypes.CFUNCTYPE(ctypes.c_char_p)(('Py_GetVersion', ctypes.CDLL(None)))()[:4].decode())"

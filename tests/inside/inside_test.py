@@ -162,15 +162,18 @@ assert tables.words(names) == before
                         kept = [bytearray(1000) for _ in range(10000)]
                         assert not session.active and _inside.current() is None
                     child(inside)
+                    def unchanged():  # modules that were loaded since have words that were not there before
+                        now = tables.words(tables.FAMILY)
+                        return before.items() <= now.items()
                     def leaves():
                         assert session.leave() is None
-                        assert tables.words(tables.FAMILY) == before
+                        assert unchanged()
                         with _inside.enter("child.pond") as own:
                             kept = [bytearray(1000) for _ in range(10000)]
                     child(leaves)
                     assert session.active
                 def after():
-                    assert tables.words(tables.FAMILY) == before
+                    assert unchanged()
                 child(after)
                 print(session.path)
                 """, folder, LD_BIND_NOW="1")
