@@ -160,7 +160,7 @@ Checked reads_frames(const Layout& l, const Asked& a) {
 
 Checked check(const Layout& l) {
   Asked a;
-  if (!look_up(a)) return Checked::kCannotTell;
+  if (!look_up(a) || !readable(&l, sizeof l)) return Checked::kCannotTell;  // a sandbox may forbid the question
   if (!reads_strings(l, a) || !reads_bytes(l, a)) return Checked::kWrong;
   return reads_frames(l, a);
 }

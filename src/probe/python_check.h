@@ -6,7 +6,7 @@
 
 namespace millpond::probe::python {
 
-enum class Checked { kRight, kWrong, kCannotTell /* this thread runs no Python, or a function to ask is missing */ };
+enum class Checked { kRight, kWrong, kCannotTell /* this thread runs no Python, or one cannot ask */ };
 
 // With the GIL held. About 0.1 ms.
 Checked check(const Layout& l);
