@@ -52,7 +52,7 @@ struct Table {
   uint16_t thread, frame, code, object, bytes, string;
 };
 constexpr Table kTables[] = {
-    {315, 22, 39, 47, 58, 86, 89},
+    {kNewestVersion, 22, 39, 47, 58, 86, 89},
     {314, 22, 31, 39, 50, 74, 77},
     {313, 19, 28, 34, 44, 64, 67},
 };

@@ -42,6 +42,7 @@ enum class Frames : uint32_t {
 extern Frames frames;
 inline bool frames_known() { return __atomic_load_n(&frames, __ATOMIC_ACQUIRE) == Frames::kKnown; }
 
+inline constexpr int kNewestVersion = 315;  // whose headers were read; of newer ones only what the check proves is used
 inline constexpr uint8_t kOwnedByGenerator = 1, kOwnedByC = 3;  // and above: frames that are no function's, only a call from C
 inline constexpr uintptr_t kTagBits = 3;                         // of a frame's pointer to its code since 3.14: how it is counted
 
