@@ -130,7 +130,8 @@ class Walks(unittest.TestCase):
         self.assertIn("item 'test' of dict", by_name)
         self.assertEqual(by_name["item 'test' of dict"]["chain"][:3], ["item 'test' of dict", "attribute parts of Trainer", "local trainer of main"])
         self.assertEqual(by_name["attribute window of Trainer"]["bounded"], 4)
-        self.assertTrue(all(row.get("repeats") for name, row in by_name.items() if name == "local link of main"))
+        if walk["period"] >= 12:
+            self.assertTrue(by_name["local link of main"].get("repeats"), by_name["local link of main"])
         if whole:  # of what is always recorded the amounts are what the program kept by then
             kept = walk["period"] - 2  # the first rounds lie before the first mark
             row = by_name["attribute seen of Trainer"]
