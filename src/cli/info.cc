@@ -36,7 +36,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kFirstPython = 9, kLastPython = 13;  // 3.9 to 3.13: probe/python_layout.h
+constexpr int kFirstPython = 9, kLastPython = 15;  // 3.9 to 3.15, with the GIL or without: probe/python_layout.h
 constexpr size_t kMostPythons = 24;
 constexpr auto kLongestAnswer = std::chrono::seconds(5);
 
@@ -93,6 +93,7 @@ Container container() {
 
 struct Python {
   std::string path, version, implementation, why_not;  // why_not: empty when its lines are seen
+  bool newer = false;                                   // than what is known here
   bool looks_inside() const { return why_not.empty(); }
 };
 
@@ -167,8 +168,9 @@ std::vector<Python> pythons() {
       if (!words || !known.insert(error ? p.path : same).second) continue;
       p.version = format("{}.{}.{}{}", major, minor, micro, free_threaded ? "t" : "");
       if (p.implementation != "cpython") p.why_not = "not CPython";
-      else if (free_threaded) p.why_not = "free-threaded";
-      else if (major != 3 || minor < kFirstPython || minor > kLastPython) p.why_not = format("not 3.{} to 3.{}", kFirstPython, kLastPython);
+      else if (major == 3 && minor > kLastPython)
+        p.newer = true, p.why_not = format("newer than 3.{}: its lines too if they pass a check while it runs", kLastPython);
+      else if (major != 3 || minor < kFirstPython) p.why_not = format("not 3.{} or newer", kFirstPython);
       else
         try {
           p.why_not = watch::find_program(p.path).blind.empty() ? "" : "nothing can be loaded into it";
@@ -270,7 +272,7 @@ void python_facts(Facts& f) {
   for (const Python& p : pythons()) {
     list.push_back({{"path", p.path}, {"version", p.version}, {"implementation", p.implementation}, {"looks_inside", p.looks_inside()}, {"why_not", p.looks_inside() ? Json() : Json(p.why_not)}});
     f.rows.emplace_back(label, format("{} {}: {}", report::short_path(p.path, 48), p.version,
-                                      p.looks_inside() ? "lines, epochs and holders are seen" : format("resident memory and native code only ({})", p.why_not)));
+                                      p.looks_inside() ? "lines, epochs and holders are seen" : format("resident memory and native code{} ({})", p.newer ? "" : " only", p.why_not)));
     label.clear();
     any = any || p.looks_inside();
   }

@@ -25,6 +25,7 @@ alignas(sys::kPageSize) Mapping known[kMappings];  // the first `used`, in no or
 uint32_t used = 0;
 Lock changing;
 CodeRange python_code;
+bool python_has_own_heap = false;
 
 uint64_t whole_pages(uint64_t size) { return (size + sys::kPageSize - 1) & ~uint64_t{sys::kPageSize - 1}; }
 
@@ -74,7 +75,7 @@ void added(void* at, size_t size, int protection, int flags, const void* caller)
   if (!use) return;
   if (flags & sys::kMapFixed) removing(at, size);  // it replaces what was there
   if (size < kSmallest || protection == 0 || !(flags & sys::kMapAnonymous) || !(flags & sys::kMapPrivate) ||
-      allocator_code.holds(caller))
+      allocator_code.holds(caller) || (python_has_own_heap && python_code.holds(caller)))
     return;
   Quiet quiet;
   const uint64_t begin = sys::now_ns();
@@ -142,7 +143,10 @@ uint64_t release_arenas() {
   return bytes;
 }
 
-void set_python_code(uintptr_t begin, uintptr_t end) { python_code = {begin, end}; }
+void set_python_code(uintptr_t begin, uintptr_t end, bool own_heap) {
+  python_code = {begin, end};
+  python_has_own_heap = own_heap;
+}
 
 void forget() {
   changing = {};

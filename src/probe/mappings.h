@@ -22,7 +22,9 @@ void put_down(const Moved& moved, void* at, size_t size);
 // Python's arenas look like mappings until its allocators are wrapped (python_allocators.h); from then on its objects
 // are counted and the arenas are not. Lets go of those recorded so far, and returns their bytes.
 uint64_t release_arenas();
-void set_python_code(uintptr_t begin, uintptr_t end);
+// own_heap: the interpreter has a whole allocator of its own (mimalloc, in builds without the GIL), which reserves memory by the GiB and uses it
+// piece by piece: those mappings are left out, what lies in them is counted as objects.
+void set_python_code(uintptr_t begin, uintptr_t end, bool own_heap);
 
 void forget();  // in a child
 

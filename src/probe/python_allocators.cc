@@ -242,6 +242,7 @@ int wrap_allocators() {
   {
     Quiet quiet;
     find_interpreter();
+    prove_frames();
     modules::write_new();
   }
   wrapped = true;
@@ -269,6 +270,6 @@ bool unwrap_allocators() {
   return all && !arena_in_the_way;
 }
 
-uint64_t arena_bytes() { return wrapped ? __atomic_load_n(&arenas, __ATOMIC_RELAXED) : ~uint64_t{0}; }
+uint64_t arena_bytes() { return wrapped && !layout.free_threaded ? __atomic_load_n(&arenas, __ATOMIC_RELAXED) : ~uint64_t{0}; }
 
 }  // namespace millpond::probe::python

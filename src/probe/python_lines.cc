@@ -57,15 +57,21 @@ int from_locations(Table t, int line, int64_t unit) {
   return line;
 }
 
-int decode(const void* code, int64_t unit) {
-  const int first = at<int32_t>(code, layout.code_first_line);
-  const void* table = at<const void*>(code, layout.code_lines);
+// One word each, so that a thread reads all of an answer or none of it: number 16 bits, unit 24, line 24.
+constexpr uint32_t kAnswers = 1 << 14;
+alignas(sys::kPageSize) uint64_t answers[kAnswers];
+
+}  // namespace
+
+int decode_line(const Layout& l, const void* code, int64_t unit) {
+  const int first = at<int32_t>(code, l.code_first_line);
+  const void* table = at<const void*>(code, l.code_lines);
   if (unit < 0 || !plausible(table)) return first;
-  const int64_t size = at<int64_t>(table, kBytesSize);
+  const int64_t size = at<int64_t>(table, l.bytes_size);
   if (size < 0 || size > (1 << 26)) return first;
-  const auto* text = static_cast<const uint8_t*>(table) + kBytesText;
+  const auto* text = static_cast<const uint8_t*>(table) + l.bytes_text;
   const Table t{text, text + size};
-  switch (layout.lines) {
+  switch (l.lines) {
     case Lines::kLnotab: return from_lnotab(t, first, unit);
     case Lines::kLinetable: return from_linetable(t, first, unit * 2);
     case Lines::kLocations: return from_locations(t, first, unit);
@@ -73,19 +79,13 @@ int decode(const void* code, int64_t unit) {
   return first;
 }
 
-// One word each, so that a thread reads all of an answer or none of it: number 16 bits, unit 24, line 24.
-constexpr uint32_t kAnswers = 1 << 14;
-alignas(sys::kPageSize) uint64_t answers[kAnswers];
-
-}  // namespace
-
 int line_of(const void* code, int number, int64_t unit) {
-  if (unit >= 1 << 24) return decode(code, unit);
+  if (unit >= 1 << 24) return decode_line(layout, code, unit);
   const uint64_t question = uint64_t(number + 1) << 24 | uint64_t(unit & 0xffffff);
   uint64_t& place = answers[(question * 0x9e3779b97f4a7c15u) >> 50];
   const uint64_t answer = __atomic_load_n(&place, __ATOMIC_RELAXED);
   if (answer >> 24 == question) return int(answer & 0xffffff);
-  const int line = decode(code, unit) & 0xffffff;
+  const int line = decode_line(layout, code, unit) & 0xffffff;
   __atomic_store_n(&place, question << 24 | uint64_t(line), __ATOMIC_RELAXED);
   return line;
 }

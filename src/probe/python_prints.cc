@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "probe/python_api.h"
-#include "probe/python_layout.h"
+#include "probe/python_frames.h"
 #include "probe/python_types.h"
 #include "probe/shared.h"
 #include "probe/system.h"
@@ -45,11 +45,10 @@ uint64_t now_ns() {
 // Where in the source we are: the code and the instruction of the innermost frame. False: nowhere, as far as can be seen.
 bool here(uint64_t& code, uint64_t& instruction) {
   const Layout& l = layout;
-  const void* frame = at<const void*>(l.this_thread(), l.thread_frame);
-  if (l.has_cframe && frame) frame = at<const void*>(frame, l.through_cframe);
-  while (frame && l.has_shims && at<uint8_t>(frame, l.frame_owner) == kOwnedByC) frame = at<const void*>(frame, l.frame_previous);
+  const void* frame = innermost_frame(l, l.this_thread());
+  while (frame && is_shim(l, frame)) frame = at<const void*>(frame, l.frame_previous);
   if (!frame) return false;
-  code = at<uint64_t>(frame, l.frame_code);
+  code = uint64_t(code_of(l, frame));
   instruction = l.frame_objects ? uint64_t(at<uint32_t>(frame, l.frame_at)) : at<uint64_t>(frame, l.frame_at);
   return true;
 }
@@ -124,7 +123,7 @@ void* print_and_count(void* self, void* const* values, ptrdiff_t count, void* na
   void* result = reinterpret_cast<Print>(print_hook.original)(self, values, count, names);
   printing = outer;
   if (!result || outer) return result;
-  const ptrdiff_t keywords = names ? at<ptrdiff_t>(names, 16) : 0;  // of a tuple: its size
+  const ptrdiff_t keywords = names ? at<ptrdiff_t>(names, layout.object_bytes) : 0;  // of a tuple: its size
   return after(result, values, count + keywords, names);
 }
 
@@ -200,13 +199,13 @@ extern "C" __attribute__((visibility("default"))) PrintSite* millpond_probe_prin
     take_away(write_hook, reinterpret_cast<void*>(write_and_count));
     return nullptr;
   }
-  if (!layout.this_thread || !api()) return nullptr;
+  if (!frames_known() || !api()) return nullptr;
   memset(sites, 0, sizeof sites);  // another stay: code that was there may be gone, and other code may lie at its place
   ask = callable;
   stream = stdout_object;
   millpond::probe::Quiet quiet;
-  if (print_object) put(print_hook, at<Definition*>(print_object, 16), "print", kFastWithKeywords, reinterpret_cast<void*>(print_and_count));
-  if (write_object) put(write_hook, at<Definition*>(write_object, 40), "write", kOneArgument, reinterpret_cast<void*>(write_and_count));
+  if (print_object) put(print_hook, at<Definition*>(print_object, layout.object_bytes), "print", kFastWithKeywords, reinterpret_cast<void*>(print_and_count));
+  if (write_object) put(write_hook, at<Definition*>(write_object, layout.object_bytes + 24), "write", kOneArgument, reinterpret_cast<void*>(write_and_count));
   return print_hook.definition ? sites : nullptr;
 }
 
@@ -216,9 +215,9 @@ extern "C" __attribute__((visibility("default"))) int millpond_probe_exceptions(
     take_away(except_hook, reinterpret_cast<void*>(print_exception));
     return 0;
   }
-  if (!layout.this_thread || !api()) return 1;
+  if (!frames_known() || !api()) return 1;
   clean = callable;
   millpond::probe::Quiet quiet;
-  put(except_hook, at<Definition*>(hook_object, 16), "excepthook", kFast, reinterpret_cast<void*>(print_exception));
+  put(except_hook, at<Definition*>(hook_object, layout.object_bytes), "excepthook", kFast, reinterpret_cast<void*>(print_exception));
   return except_hook.definition ? 0 : 1;
 }

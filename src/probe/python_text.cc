@@ -20,21 +20,21 @@ uint32_t encode(uint32_t c, char* out) {
 
 }  // namespace
 
-uint32_t copy_string(const void* string, char* out, uint32_t room) {
+uint32_t copy_string(const Layout& l, const void* string, char* out, uint32_t room) {
   if (!plausible(string)) return 0;
-  const int64_t length = at<int64_t>(string, kStringLength);
-  const uint32_t state = at<uint32_t>(string, kStringState);
-  const uint32_t width = state >> 2 & 7;
-  const bool compact = state >> 5 & 1, ascii = state >> 6 & 1;
+  const int64_t length = at<int64_t>(string, l.string_length);
+  const uint32_t state = at<uint32_t>(string, l.string_state) >> l.string_kind_bit;
+  const uint32_t width = state & 7;
+  const bool compact = state >> 3 & 1, ascii = state >> 4 & 1;
   if (!compact || length < 0 || (width != 1 && width != 2 && width != 4)) return 0;
   if (ascii) {
     const uint32_t size = length < room ? uint32_t(length) : room;
-    memcpy(out, static_cast<const char*>(string) + layout.ascii_text, size);
+    memcpy(out, static_cast<const char*>(string) + l.ascii_text, size);
     return size;
   }
   uint32_t size = 0;
   for (int64_t i = 0; i < length && size + 4 <= room; ++i) {
-    const size_t place = layout.compact_text + size_t(i) * width;
+    const size_t place = l.compact_text + size_t(i) * width;
     size += encode(width == 1   ? at<uint8_t>(string, place)
                    : width == 2 ? at<uint16_t>(string, place)
                                 : at<uint32_t>(string, place),

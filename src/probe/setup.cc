@@ -40,6 +40,7 @@ void begin() {
   if (file::state == file::kInert) return;
   file::shared->probe_bytes += kOwnBytes;
   file::shared->python = python::layout.version;
+  file::shared->python_frames = python::frames_flags();
   file::shared->allocator = allocator_flags;
   sampler::start();
   stacks::start();

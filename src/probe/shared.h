@@ -174,8 +174,16 @@ struct Shared {
   uint64_t refused;                     /* parts of this file that found no room */
   uint64_t allocator;                   /* AllocatorFlags */
   uint64_t pid_space;                   /* in which pid counts (inode of its namespace); 0: not known */
-  uint64_t unused[12];
+  uint64_t python_frames;               /* PythonFrames; 0: no interpreter seen */
+  uint64_t unused[11];
   struct SizeTotals sizes[kSizeClasses];
+};
+
+enum PythonFrames {
+  kFramesSeen = 1,
+  kFramesNotKnown = 2, /* the interpreter is of a version, or built in a way, whose frames cannot be read: no lines of Python */
+  kFreeThreaded = 4,   /* it is built without the GIL */
+  kPyPy = 8            /* another interpreter: neither lines nor the agent */
 };
 
 enum AllocatorFlags {

@@ -16,6 +16,7 @@ using python::at;
 using python::plausible;
 
 // PyTypeObject; the same in every version that has a GIL.
+constexpr size_t kObjectType = 8;
 constexpr size_t kTypeName = 24, kTypeSize = 32, kTypeFlags = 168, kTypeTraverse = 184, kTypeBase = 256, kTypeIsGc = 328;
 constexpr uint64_t kHasGc = 1 << 14;
 constexpr uint32_t kNone = ~uint32_t{0};
@@ -169,7 +170,7 @@ class Walker {
     for (uint32_t i = from; i < count_; ++i) {
       at_ = i;
       char* object = static_cast<char*>(objects_[i]);
-      const char* type = at<const char*>(object, python::kObjectType);
+      const char* type = at<const char*>(object, kObjectType);
       claim(object, type, i);
       if (is_array(type)) meet_array(object);
       else if (is_gc(object, type)) traverse(object, type, visit, this);
@@ -237,7 +238,7 @@ class Walker {
       counts[count++] = references;
     }
     static int add_referent(void* object, void* set) {
-      if (is_gc(object, at<const char*>(object, python::kObjectType))) static_cast<Unreached*>(set)->add(object, references(object));
+      if (is_gc(object, at<const char*>(object, kObjectType))) static_cast<Unreached*>(set)->add(object, references(object));
       return 0;
     }
     static int take_off(void* object, void* set) {
@@ -246,7 +247,7 @@ class Walker {
       return 0;
     }
     void each(int (*visit)(void*, void*)) {
-      for (uint32_t i = 0; i < count; ++i) traverse(objects[i], at<const char*>(objects[i], python::kObjectType), visit, this);
+      for (uint32_t i = 0; i < count; ++i) traverse(objects[i], at<const char*>(objects[i], kObjectType), visit, this);
     }
   };
   void split_unreached() {
@@ -357,7 +358,7 @@ class Walker {
     ++same->holder.items;
     gather(root, same->holder);
   }
-  const void* type_of(uint32_t n) { return at<const void*>(objects_[nodes_[n].object], python::kObjectType); }
+  const void* type_of(uint32_t n) { return at<const void*>(objects_[nodes_[n].object], kObjectType); }
 
   // Objects of one type, each of which holds the next: a linked list has no object whose parts are filled in short times.
   static constexpr uint32_t kChain = 8;
@@ -415,7 +416,7 @@ class Walker {
     for (uint32_t o = object; o != kNone && h.depth < kWalkDepth; o = parents_[o]) {
       WalkStep& step = h.steps[h.depth++];
       step.object = uint64_t(objects_[o]);
-      const char* type = at<const char*>(objects_[o], python::kObjectType);
+      const char* type = at<const char*>(objects_[o], kObjectType);
       strncpy(step.type, at<const char*>(type, kTypeName), kWalkType - 1);
     }
     if (result_.holders < kWalkHolders) {

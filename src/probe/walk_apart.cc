@@ -92,7 +92,8 @@ extern "C" __attribute__((visibility("default"))) int millpond_probe_walked() {
 extern "C" __attribute__((visibility("default"))) Walk* millpond_probe_walk(void* roots, void* all, void* hidden, const uint64_t* owned, size_t owned_count, size_t room,
                                                                             int apart) {
   Use use;
-  if (!use || !python::layout.this_thread) return nullptr;
+  // Without the GIL other threads change what is walked over; and how types are laid out is not part of the check.
+  if (!use || !python::frames_known() || python::layout.free_threaded || python::layout.version > python::kNewestVersion) return nullptr;
   Quiet quiet;
   if (walk::state() == 0) return nullptr;
   using walk::result;

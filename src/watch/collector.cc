@@ -13,6 +13,7 @@
 #include <future>
 #include <list>
 #include <map>
+#include <set>
 
 #include "base/format.h"
 #include "base/utf8.h"
@@ -659,12 +660,15 @@ class Collector {
   void finish(Result& result) {
     const double t = elapsed();
     Shared sum{};
-    bool python = false, agent = false;
+    bool python = false, agent = false, pypy = false;
+    std::set<std::string> unread;  // Pythons whose frames are not known
     for (const Watched& w : watched_) {
       const Shared& h = w.last;
+      if (h.python > 0 && h.python_frames & kFramesNotKnown)
+        unread.insert(format("Python {}.{}{}", h.python / 100, h.python % 100, h.python_frames & kFreeThreaded ? ", built without the GIL" : ""));
       sum.probe_ns += h.probe_ns, sum.probe_bytes = std::max(sum.probe_bytes, h.probe_bytes), sum.samples += h.samples;
       sum.lost_live += h.lost_live, sum.lost_stacks += h.lost_stacks, sum.lost_codes += h.lost_codes, sum.lost_records += h.lost_records;
-      python = python || h.python, agent = agent || h.agent;
+      python = python || h.python >= 307, agent = agent || h.agent, pypy = pypy || h.python_frames & kPyPy;
       if (w.pid == main_pid()) sum.interval = h.interval, sum.allocator = h.allocator;
     }
     rusage self{};
@@ -689,6 +693,10 @@ class Collector {
     }
     if (python && !agent && !options_.start.agent_folder.empty())
       result.remarks.push_back("Python ran without our agent (started with -I, -E or -S?): no epochs and no holders, native facts only");
+    if (pypy) result.remarks.push_back("PyPy: only native facts are seen; lines of Python, epochs and holders need CPython");
+    if (!unread.empty())
+      result.remarks.push_back(format("the frames of {}{} are not known to this version of Millpond: where memory is allocated is told without lines of Python",
+                                      *unread.begin(), unread.size() > 1 ? " and others" : ""));
     if (sum.allocator & kAllocatorHidden)
       result.remarks.push_back("another allocator is loaded before ours that brings operator new along: what C++ takes by it is seen to grow, without its line");
     if (const uint64_t refused = room_.refused(); refused > 0 && !options_.attach && !options_.start.probe_library.empty())

@@ -1,4 +1,5 @@
 """The doctor's commands on small programs: what they say, what they leave alone, and their exit codes. Programs are written into a folder of the test's own."""
+import glob
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ from program import BUILD, PROGRAM, SANITIZED
 SOURCE = os.path.abspath(os.environ.get("MILLPOND_SOURCE_DIR", "."))
 MILLPOND = os.path.abspath(PROGRAM)
 FAKE_NVML = os.path.abspath(os.path.join(BUILD, "tests/libfake_nvml.so"))
+OTHER_PYTHON = os.path.abspath(os.path.join(BUILD, "tests/libother_python.so"))
 GCC = shutil.which("gcc")
 
 LEAK = """\
@@ -98,6 +100,33 @@ class Doctor(unittest.TestCase):
 
 
 class Watch(Doctor):
+    def test_a_python_that_the_agent_does_not_know_says_nothing_of_it_and_the_answer_does(self):
+        old = glob.glob(os.path.expanduser("~/.pyenv/versions/3.6.*/bin/python3"))
+        others = [(path, "the frames of Python 3.6 are not known") for path in old[:1]]
+        others += [(path, "PyPy: only native facts are seen") for path in [shutil.which("pypy3")] if path]
+        if not others:
+            self.skipTest("neither Python 3.6 nor PyPy is here")
+        for path, told in others:
+            self.write("program.py", "import sys\nprint(sys.version_info[:2], 'sitecustomize' in sys.modules)\n")
+            bare = subprocess.run([path, "program.py"], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            done = self.millpond("watch", "--force", "--", path, "program.py")
+            self.assertEqual(done.stdout, bare.stdout)
+            self.assertTrue(done.stderr.strip().startswith("millpond: "), done.stderr)
+            self.assertIn(told, " ".join(done.stderr.split()))
+
+    def test_a_python_whose_frames_are_not_known_is_told_and_still_watched(self):
+        environment = {"LD_PRELOAD": OTHER_PYTHON, "OTHER_PYTHON_LINES": "1"}
+        question = "import ctypes; print(ctypes.CFUNCTYPE(ctypes.c_char_p)(('Py_GetVersion', ctypes.CDLL(None)))()[:4].decode())"
+        if subprocess.run([sys.executable, "-c", question], env={**os.environ, **environment}, stdout=subprocess.PIPE).stdout != b"3.99\n":
+            self.skipTest("this Python has its functions in itself and cannot be given another version")
+        found, done = self.watched(LEAK, environment=environment)
+        told = "the frames of Python 3.99 are not known to this version of Millpond: where memory is allocated is told without lines of Python"
+        self.assertEqual(found["not_seen"], told)
+        self.assertIn(told, " ".join(done.stderr.split()))
+        self.assertEqual(found["verdict"], "leak", done.stderr)
+        known, done = self.watched(LEAK, "-o", "known.pond")
+        self.assertNotIn("not_seen", known, done.stderr)
+
     def test_a_list_that_grows_is_a_leak_with_its_line_and_the_run_file_tells_it_again(self):
         found, done = self.watched(LEAK, "--lines")
         self.assertEqual(found["verdict"], "leak", done.stderr)

@@ -290,15 +290,20 @@ class Info(Doctor):
     def test_every_python_on_path_is_asked_and_what_is_missing_is_said_with_the_cure(self):
         os.mkdir(self.path("bin"))
         self.write("bin/python3", "#!/bin/sh\necho cpython 3 8 1 0 /opt/old/python3\n")
-        self.write("bin/python3.13t", "#!/bin/sh\necho cpython 3 13 0 1 /opt/free/python3.13t\n")
+        self.write("bin/python3.13t", "#!/bin/sh\necho cpython 3 13 0 1 /bin/sh\n")
+        self.write("bin/python3.99", "#!/bin/sh\necho cpython 3 99 0 0 /opt/new/python3.99\n")
         self.write("bin/python3.9", "#!/bin/sh\nexit 1\n")
         self.write("bin/python-config", "#!/bin/sh\necho no > asked\n")
         for name in os.listdir(self.path("bin")):
             os.chmod(self.path("bin/" + name), 0o755)
         found = json.loads(self.millpond("info", "--json", "-", environment={"PATH": self.path("bin")}).stdout)
         self.assertEqual([(p["path"], p["version"], p["looks_inside"]) for p in found["pythons"]],
-                         [("/opt/old/python3", "3.8.1", False), ("/opt/free/python3.13t", "3.13.0t", False)])
+                         [("/opt/old/python3", "3.8.1", False), ("/bin/sh", "3.13.0t", True), ("/opt/new/python3.99", "3.99.0", False)])
+        self.assertEqual(found["pythons"][2]["why_not"], "newer than 3.15: its lines too if they pass a check while it runs")
         self.assertFalse(os.path.exists(self.path("asked")))
+        self.assertFalse(any("no Python on PATH" in m for m in found["missing"]))
+        os.remove(self.path("bin/python3.13t"))
+        found = json.loads(self.millpond("info", "--json", "-", environment={"PATH": self.path("bin")}).stdout)
         self.assertTrue(any("no Python on PATH" in m for m in found["missing"]))
         self.assertIsNone(found["gdb"])
         self.assertTrue(any("gdb" in m for m in found["missing"]))

@@ -8,7 +8,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from support import BUILD, EXAMPLE, LEAK, LIBRARY, MILLPOND, Folder, environment, interpreters, report, run  # noqa: E402
 
-INTERPRETERS = interpreters("3.9", "3.10", "3.11", "3.12", "3.13")
+INTERPRETERS = interpreters("3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 
 LEAKY = """
 import os, random, sys
@@ -40,7 +40,7 @@ before = all_of_it()
 
 class Inside(unittest.TestCase):
     def test_the_leak_is_found_with_its_line_and_everything_is_as_before(self):
-        self.assertTrue(INTERPRETERS, "no Python from 3.9 to 3.13 is here")
+        self.assertTrue(INTERPRETERS, "no Python from 3.9 to 3.15 is here")
         for version, python in INTERPRETERS.items():
             with self.subTest(version), Folder() as folder:
                 # LD_BIND_NOW: otherwise a function that is called for the first time meanwhile changes its own word.
@@ -162,15 +162,18 @@ assert tables.words(names) == before
                         kept = [bytearray(1000) for _ in range(10000)]
                         assert not session.active and _inside.current() is None
                     child(inside)
+                    def unchanged():  # modules that were loaded since have words that were not there before
+                        now = tables.words(tables.FAMILY)
+                        return before.items() <= now.items()
                     def leaves():
                         assert session.leave() is None
-                        assert tables.words(tables.FAMILY) == before
+                        assert unchanged()
                         with _inside.enter("child.pond") as own:
                             kept = [bytearray(1000) for _ in range(10000)]
                     child(leaves)
                     assert session.active
                 def after():
-                    assert tables.words(tables.FAMILY) == before
+                    assert unchanged()
                 child(after)
                 print(session.path)
                 """, folder, LD_BIND_NOW="1")

@@ -9,7 +9,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from support import MILLPOND, Folder, environment, interpreters  # noqa: E402
 
-INTERPRETERS = interpreters("3.9", "3.10", "3.11", "3.12", "3.13")
+INTERPRETERS = interpreters("3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 EACH = 150_000
 ROUNDS = 26
 PROGRAM = """
@@ -130,7 +130,8 @@ class Walks(unittest.TestCase):
         self.assertIn("item 'test' of dict", by_name)
         self.assertEqual(by_name["item 'test' of dict"]["chain"][:3], ["item 'test' of dict", "attribute parts of Trainer", "local trainer of main"])
         self.assertEqual(by_name["attribute window of Trainer"]["bounded"], 4)
-        self.assertTrue(all(row.get("repeats") for name, row in by_name.items() if name == "local link of main"))
+        if walk["period"] >= 12:
+            self.assertTrue(by_name["local link of main"].get("repeats"), by_name["local link of main"])
         if whole:  # of what is always recorded the amounts are what the program kept by then
             kept = walk["period"] - 2  # the first rounds lie before the first mark
             row = by_name["attribute seen of Trainer"]
@@ -138,11 +139,11 @@ class Walks(unittest.TestCase):
             self.assertEqual([place["line"] for place in row["born"]], [line_of("return bytearray")])
             self.assertLess(by_name["attribute window of Trainer"]["bytes"], 5.5 * EACH)
         how = {row["how"]: row for row in walk["holders"] if row["how"] != "reached"}
-        if whole:  # what no root reaches: circles while gc is off; atexit's table is the interpreter's own since 3.10
+        if whole:  # what no root reaches: circles while gc is off; atexit's table is the interpreter's own since 3.10, and a list since 3.14
             self.assertIn("garbage", how, walk)
             self.assertIn(how["garbage"]["type"], ("Circle", "dict"))
             if version != "3.9":
-                self.assertEqual(how.get("native", {}).get("type"), "tuple", walk)
+                self.assertEqual(how.get("native", {}).get("type"), "list" if version in ("3.14", "3.15") else "tuple", walk)
 
     def test_every_kind_of_holder_is_found_by_its_name_and_amounts_are_true(self):
         for version, python in sorted(INTERPRETERS.items()):

@@ -13,6 +13,7 @@ HEADER = (
     "lost_codes lost_records probe_ns probe_bytes mapped_now"
 ).split()
 PYTHON = 3
+FRAMES_SEEN, FRAMES_NOT_KNOWN, FREE_THREADED = 1, 2, 4
 
 
 class Live:
@@ -32,10 +33,11 @@ class ProbeFile:
     def __init__(self, path):
         with open(path, "rb") as f:
             self.data = f.read()
-        values = struct.unpack_from("<QQiiQQiiQQQQQQQQQQQ16QIIIIQQQ", self.data, 0)
+        values = struct.unpack_from("<QQiiQQiiQQQQQQQQQQQ16QIIIIQQQQQQQQ", self.data, 0)
         self.header = dict(zip(HEADER, values))
         self.stacks, self.frames_used, self.codes, self.text = values[35:39]
         self.write, self.read = values[40:42]
+        self.python_frames = values[46]
 
         table = memoryview(self.data)[LIVE_AT:STACKS_AT]
         self.entries = [Live(self, values) for values in struct.iter_unpack("<QQQfIIIQ", table) if values[0] > 1]

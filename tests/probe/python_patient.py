@@ -96,7 +96,7 @@ def where():
 
 def small():
     before = [object() for _ in range(1000)]
-    tuples = [(i,) for i in range(400000)]  # tuples
+    tuples = [(i, i, i) for i in range(400000)]  # tuples
     KEEP.append(tuples)
     del before
     return {"bytes": sys.getsizeof(tuples[0]) * len(tuples), "blocks": len(tuples)}

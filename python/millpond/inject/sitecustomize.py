@@ -2,12 +2,11 @@
 sitecustomize that would have run without us."""
 
 
-def _start():
+def _start_agent(here):
     import gc
     import os
     import sys
 
-    here = __file__.rpartition("/")[0]
     writes = sys.dont_write_bytecode
     sys.dont_write_bytecode = False  # while our own modules are imported: compiling them anew takes a tenth of a second
     loaded, path = set(sys.modules), list(sys.path)
@@ -26,6 +25,15 @@ def _start():
     gc.unfreeze()
     sys.path[:] = path
     sys.dont_write_bytecode = writes
+
+
+def _start():
+    import gc
+    import sys
+
+    here = __file__.rpartition("/")[0]
+    if sys.implementation.name == "cpython" and hasattr(gc, "freeze"):  # of PyPy, and of Pythons before 3.7, only native facts are seen
+        _start_agent(here)
     # PYTHONPATH stays as it is: children of this process are watched too.
     sys.path[:] = [entry for entry in sys.path if not isinstance(entry, str) or entry.rstrip("/") != here]
     del sys.modules["sitecustomize"]
@@ -39,6 +47,6 @@ def _start():
 
 
 _there = _start()
-del _start
+del _start, _start_agent
 if not _there:  # as if nobody had found one: it leaves no module behind
     raise ImportError("No module named 'sitecustomize'", name="sitecustomize")

@@ -35,6 +35,10 @@ def after_period(series, objects=None):
     finish(series)
     if _waiting is not None or not link.native() or _refused or series.count < max(kFirst, kApart * _last):
         return
+    if "t" in sys.abiflags:
+        _refused = "this Python is built without the GIL, and other threads would change what is walked over"
+        link.note({"note": "walk", "refused": _refused})
+        return
     blocks = sys.getallocatedblocks()
     seconds = kPerObject * blocks
     apart = seconds > kInPlace

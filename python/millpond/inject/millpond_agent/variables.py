@@ -98,10 +98,10 @@ def _works():
 _get_var = None
 _hop = _offset = 0  # from the frame to its places: one pointer on the way, or none
 items = _items_unknown
-if sys.implementation.name == "cpython" and object.__basicsize__ == 16 and ctypes.sizeof(ctypes.c_void_p) == 8:
-    if sys.version_info >= (3, 13):
-        items = _items_of_mapping
-    elif sys.version_info >= (3, 12):
+if sys.implementation.name == "cpython" and sys.version_info >= (3, 13):
+    items = _items_of_mapping
+elif sys.implementation.name == "cpython" and object.__basicsize__ == 16 and ctypes.sizeof(ctypes.c_void_p) == 8:
+    if sys.version_info >= (3, 12):
         _get_var = ctypes.pythonapi.PyFrame_GetVar
         _get_var.argtypes, _get_var.restype = [ctypes.py_object, ctypes.py_object], ctypes.py_object
         items = _items_by_name
@@ -111,8 +111,8 @@ if sys.implementation.name == "cpython" and object.__basicsize__ == 16 and ctype
         else:
             _offset = types.FrameType.__basicsize__ - 8  # the first of them is counted in the size
         items = _items_in_place
-    try:
-        if not _works():
-            items = _items_unknown
-    except Exception:
+try:
+    if not _works():
         items = _items_unknown
+except Exception:
+    items = _items_unknown
