@@ -30,12 +30,13 @@ base=$cache/$suite.tar
 if [ ! -f "$base" ]; then
   say "making a clean $suite (kept in $base)"
   made=$(mktemp -d /var/tmp/millpond-base.XXXXXX)
+  trap 'rm -rf "$made"' EXIT
   script=/usr/share/debootstrap/scripts/$suite
   [ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid # a suite that is newer than this debootstrap
   debootstrap --variant=minbase "$suite" "$made" "$mirror" "$script" >"$cache/$suite.log" 2>&1 || fail "debootstrap failed: $(tail -n 1 "$cache/$suite.log")"
   rm -f "$made"/var/cache/apt/archives/*.deb
   tar -C "$made" -cf "$base.part" . && mv "$base.part" "$base"
-  rm -rf "$made"
+  rm -rf "$made" && trap - EXIT
 fi
 
 root=$(mktemp -d "${FRESH_FOLDER:-/var/tmp}/millpond-$suite.XXXXXX")

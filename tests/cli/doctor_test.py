@@ -294,7 +294,7 @@ class Watch(Doctor):
                 print(f"epoch {epoch}: loss {1 / (epoch + 1):.4f}")
             """
         found, done = self.watched(textwrap.dedent(text), "-o", "long.pond")
-        self.assertGreaterEqual(found["phases"].get("epoch", 0), 30)
+        self.assertGreaterEqual(found["phases"].get("epoch", 0), 8)  # at most one in 50 ms is marked, and a quick machine is through in half a second
         self.assertLess(os.path.getsize(self.path("long.pond")), 20_000_000)
         self.assertNotEqual(found["verdict"], "leak", found["sentence"])
 

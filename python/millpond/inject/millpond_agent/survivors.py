@@ -2,7 +2,6 @@
 holders, by births. Here: when, from which roots, and what the steps of a chain are called. A walk is made in place when it is short, otherwise in a child
 that the program does not see; together they take about 1 % of the time."""
 
-import ctypes
 import functools
 import gc
 import sys
@@ -25,7 +24,7 @@ kFirst, kApart = 4, 1.5  # rounds: the first walk, and how many times as many un
 
 _spent = 0.0
 _last = 0  # round of the last one
-_waiting = None  # what is known of the walk that a child makes: (round, kind, names of roots, roots)
+_waiting = None  # what is known of the walk that a child makes: (round, kind, names of roots); nothing of the program's is kept alive by it
 _refused = None  # why none is made, once it is known
 
 
@@ -59,11 +58,11 @@ def finish(series=None):
     done = link.walked()
     if done == 0:
         return
-    (period, kind, names, roots), _waiting = _waiting, None
+    (period, kind, names), _waiting = _waiting, None
     if done > 0:
         walk = link.last_walk()
         _spent += walk.ns * 1e-9 / 4  # beside the program, on a core that may be free
-        _say(walk, period, kind, names, roots, True)
+        _say(walk, period, kind, names, _roots()[0], True)
 
 
 def _start(series, objects, blocks, apart):
@@ -82,7 +81,7 @@ def _start(series, objects, blocks, apart):
     if walk is None:
         return
     if apart:
-        _waiting = (int(series.count), series.kind, names, roots)
+        _waiting = (int(series.count), series.kind, names)
     else:
         _say(walk, int(series.count), series.kind, names, roots, False)
 
@@ -101,7 +100,8 @@ def _room_for_child():
 
 
 def _roots():
-    """What the walk begins with, and what is known of each that has no name of its own: the variables of running functions, then modules, the user's first."""
+    """What the walk begins with: the variables of running functions, a list for each, then modules, the user's first. And what is known of the lists: function, names, where,
+    addresses."""
     roots, names = [], {}
     count = 0
     for thread, frame in list(sys._current_frames().items()):
@@ -111,7 +111,7 @@ def _roots():
                 if found:
                     values = [value for _, value in found]
                     roots.append(values)
-                    names[id(values)] = (frames.function_name(frame), [name for name, _ in found], "" if thread == threading.main_thread().ident else "another thread")
+                    names[id(values)] = (frames.function_name(frame), [name for name, _ in found], "" if thread == threading.main_thread().ident else "another thread", [id(value) for value in values])
                     count += 1
             frame = frame.f_back
     roots += [vars(module) for module in frames.user_modules()]
@@ -170,34 +170,40 @@ def _born(holder):
 
 def _named(steps, names, roots):
     """The chain in words, from the holder to its root, and the holder itself, looked up step by step from the root: only what is still there is touched."""
+    if not steps:
+        return {"type": None, "chain": []}
     objects = [None] * len(steps)
     top = len(steps) - 1
-    if top >= 0:
+    if steps[top][0] not in names:
         objects[top] = next((root for root in roots if id(root) == steps[top][0]), None)
+    elif top > 0:
+        top -= 1
+        objects[top] = next((value for root in roots if type(root) is list for value in root if id(value) == steps[top][0]), None)
     while top > 0 and objects[top] is not None:
         objects[top - 1] = _below(objects[top], steps[top - 1][0])
         top -= 1
     words = []
-    for at in range(len(steps)):
-        parent = at + 1
-        if parent >= len(steps):
-            if steps[at][0] in names:
-                if at == 0:
-                    words.append("variables of %s" % names[steps[0][0]][0])
-                continue
-            words.append(_root_words(objects[at], steps[at][1]))
-        elif objects[at] is None or objects[parent] is None:
-            words.append(steps[at][1])
+    for at, (address, kind) in enumerate(steps):
+        above = steps[at + 1][0] if at + 1 < len(steps) else None
+        if above in names:
+            words.append(_variable(names[above], address))
+        elif above is None:
+            words.append("variables of %s" % names[address][0] if address in names and at == 0 else "" if address in names else _root_words(objects[at], kind))
+        elif objects[at] is None or objects[at + 1] is None:
+            words.append(kind)
         else:
-            edge = _edge(objects[parent], objects[at], objects[parent + 1] if parent + 1 < len(steps) else None, names)
-            if edge:
-                words.append(edge)
-    thing = objects[0] if steps else None
-    row = {"type": steps[0][1] if steps else None, "chain": words[:10]}
-    if thing is not None:
-        length, bounded = _size(thing)
-        row.update({"length": length, "bounded": bounded, "module": getattr(type(thing), "__module__", None)})
+            words.append(_edge(objects[at + 1], objects[at], objects[at + 2] if at + 2 < len(steps) else None))
+    row = {"type": steps[0][1], "chain": [word for word in words if word][:10]}
+    if objects[0] is not None:
+        length, bounded = _size(objects[0])
+        row.update({"length": length, "bounded": bounded, "module": getattr(type(objects[0]), "__module__", None)})
     return row
+
+
+def _variable(known, address):
+    function, names, where, addresses = known
+    name = names[addresses.index(address)] if address in addresses else "?"
+    return "local %s of %s%s" % (name, function, " in %s" % where if where else "")
 
 
 def _size(thing):
@@ -224,14 +230,9 @@ def _below(parent, wanted):
     return found
 
 
-def _edge(parent, child, above, names):
+def _edge(parent, child, above):
     """How parent holds child, in words; empty for a step that a person does not see."""
     kind = type(parent)
-    if id(parent) in names:
-        function, variables_there, where = names[id(parent)]
-        at = next((index for index, value in enumerate(parent) if value is child), None)
-        name = variables_there[at] if at is not None and at < len(variables_there) else "?"
-        return "local %s of %s%s" % (name, function, " in %s" % where if where else "")
     if kind is dict:
         key = next((key for key, value in dict.items(parent) if value is child), None)
         name = parent.get("__name__") if "__spec__" in parent or "__builtins__" in parent else None
