@@ -92,6 +92,11 @@ def run_bare(program, truth, every):
         return child.pid, code, time.monotonic() - begun, series, marks.times, errors.read()
 
 
+def own(memory):
+    """What would be gone with the process: its private bytes, or its anonymous and shared memory where that is more (shared memory that another maps)."""
+    return max(memory["private"], memory["anon"] + memory["shmem"])
+
+
 def median(values):
     ordered = sorted(values)
     return ordered[len(ordered) // 2] if ordered else 0
@@ -115,19 +120,19 @@ def slope(pairs):
 def summarise(pid, seconds, series, marks, truth):
     """Levels of the process the truth speaks of (the child that grew most, for a child's leak) and of the whole tree."""
     tree = [(when, sum(memory["pss"] for memory in seen.values())) for when, seen in series]
-    main = [(when, seen[pid]["private"] + seen[pid]["shmem"]) for when, seen in series]
+    main = [(when, own(seen[pid])) for when, seen in series]
     points, watched = main, "main"
     children = {}
     for when, seen in series:
         for one, memory in seen.items():
             if one != pid:
-                children.setdefault(one, []).append((when, memory["private"] + memory["shmem"]))
-    if truth["process"] != "main" and children:
+                children.setdefault(one, []).append((when, own(memory)))
+    if truth["process"] == "tree":
+        points, watched = tree, "tree"
+    elif truth["process"] != "main" and children:
         lasting = {one: line for one, line in children.items() if len(line) > 5}
         chosen = max(lasting or children, key=lambda one: max(v for _, v in children[one]) - children[one][0][1])
         points, watched = children[chosen], "child"
-    elif truth["process"] == "tree":
-        points, watched = tree, "tree"
     first, last = points[0][0], points[-1][0]
     width = (last - first) / 40
     if len(marks) >= 4:
@@ -135,7 +140,9 @@ def summarise(pid, seconds, series, marks, truth):
     else:
         # The last levels of a silent program are those of its end, when Python frees what it held.
         quarters = [first + (last - first) * q for q in (0.02, 0.25, 0.5, 0.75, 0.93)]
-    levels = [round(level(points, at, width) / MB, 1) for at in quarters]
+    # The level at a mark is that just before it: after the last mark the program ends.
+    before = width / 2 if len(marks) >= 4 else 0
+    levels = [round(level(points, at - before, width) / MB, 1) for at in quarters]
     measured = {
         "watched": watched, "seconds": round(seconds, 1), "samples": len(points), "processes": 1 + len(children),
         "first_mb": levels[0], "quarter_mb": levels[1], "middle_mb": levels[2], "three_quarters_mb": levels[3], "last_mb": levels[4],
@@ -149,14 +156,14 @@ def summarise(pid, seconds, series, marks, truth):
         measured["main_at_end_mb"] = {key: round(at_end[key] / MB, 1) for key in ("rss", "anon", "file", "shmem")}
     if len(marks) >= 6:
         later = marks[len(marks) // 2:]
-        per_mark = slope([(i, level(points, at, 0.06)) for i, at in enumerate(later)])
+        per_mark = slope([(i, level(points, at - 0.05, 0.05)) for i, at in enumerate(later)])
         measured["bytes_per_round"] = round(per_mark * len(marks) / truth["rounds"])
     return measured
 
 
 def check(truth, measured):
     """Says where the measured growth contradicts the construction; an empty string when it does not."""
-    total = truth["bytes_per_round"] * truth["rounds"] / MB
+    total = truth["bytes_per_round"] * truth["rounds"] / truth.get("children", 1) / MB
     half = measured["last_half_growth_mb"]
     if truth["leak"]:
         if measured["last_mb"] - measured["first_mb"] < 0.7 * total * (1 - truth.get("begins_at", 0)):

@@ -10,7 +10,7 @@ PAGES, WORKERS = 400, 4
 
 
 async def page(request):
-    await asyncio.sleep(0.03)
+    await asyncio.sleep(0.07)
     number = int(request.match_info["number"])
     return web.Response(text=f"<p>{number}</p>" + "lorem ipsum %d " % number * 10_000)
 

@@ -29,8 +29,8 @@ class Decoded(Dataset):
 
 def main():
     data = Decoded(600)
-    loader = DataLoader(data, batch_size=20, sampler=RandomSampler(data, replacement=True, num_samples=260))
-    filters = torch.nn.Conv2d(3, 4, 5, stride=4)
+    loader = DataLoader(data, batch_size=20, sampler=RandomSampler(data, replacement=True, num_samples=300))
+    filters = torch.nn.Conv2d(3, 12, 7, stride=2)
     optimizer = torch.optim.SGD(filters.parameters(), lr=0.01)
     for epoch in range(40):
         for batch in loader:

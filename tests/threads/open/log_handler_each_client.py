@@ -39,4 +39,4 @@ logging.basicConfig(level=logging.INFO)
 for batch in range(80):
     result = run_jobs(batch)
     print(f"batch {batch}: {result:.1f}", flush=True)
-    time.sleep(0.06)
+    time.sleep(0.08)

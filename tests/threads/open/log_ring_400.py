@@ -27,7 +27,7 @@ def receive(count):
     for _ in range(count):
         packet = os.urandom(45_000)
         logger.debug("packet of %d bytes: %s", len(packet), packet)
-        time.sleep(0.004)
+        time.sleep(0.012)
 
 
 for second in range(50):

@@ -23,7 +23,7 @@ def handle(user, rng):
 def main():
     rng = random.Random(8)
     for minute in range(50):
-        for _ in range(40):
+        for _ in range(60):
             user = str(uuid.UUID(int=rng.getrandbits(128)))
             handle(user, rng)
         if minute % 10 == 9:

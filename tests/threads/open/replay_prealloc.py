@@ -31,8 +31,8 @@ def main():
     for _ in range(EPISODES):
         states = rng.standard_normal((3200, WIDTH))
         table.extend(states, states @ truth)
-        for _ in range(25):
-            x, y = table.sample(rng, 2000)
+        for _ in range(120):
+            x, y = table.sample(rng, 3000)
             value -= 0.05 * x.T @ (x @ value - y) / len(y)
     print(np.abs(value - truth).max())
 

@@ -30,7 +30,7 @@ def main():
     for file in range(70):
         rows = [{"id": (file, n), "value": rng.uniform(-1, 1), "origin": rng.randbytes(500).hex()} for n in range(400)]
         total = sum(convert(row) for row in rows)
-        time.sleep(0.05)
+        time.sleep(0.09)
     print(round(total, 3), shown)
 
 

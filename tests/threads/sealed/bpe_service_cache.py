@@ -40,7 +40,7 @@ def main():
     pieces = 0
     for _ in range(120):
         pieces += len(encoder.encode(request(rng)))
-        time.sleep(0.03)
+        time.sleep(0.06)
     print(pieces)
 
 

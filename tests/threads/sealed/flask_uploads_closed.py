@@ -44,5 +44,5 @@ if __name__ == "__main__":
         crc = requests.post(url, files={"picture": os.urandom(350_000)}).json()["crc"]
         if number % 10 == 9:
             print(f"request {number + 1} crc {crc:08x}", flush=True)
-        threading.Event().wait(0.02)
+        threading.Event().wait(0.03)
     background.server.shutdown()

@@ -30,7 +30,7 @@ class Augmented(Dataset):
 
 def main():
     loader = DataLoader(Augmented(96), batch_size=16, shuffle=True, num_workers=1, persistent_workers=True)
-    model = torch.nn.Sequential(torch.nn.AvgPool2d(8), torch.nn.Flatten(), torch.nn.Linear(192, 10))
+    model = torch.nn.Sequential(torch.nn.AvgPool2d(2), torch.nn.Flatten(), torch.nn.Linear(3072, 100), torch.nn.ReLU(), torch.nn.Linear(100, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for epoch in range(24):
         for x, y in loader:

@@ -27,7 +27,7 @@ class Sender:
 
 def step(log, rng, number):
     for part in range(150):
-        values = " ".join(f"{rng.random():.6f}" for _ in range(60))
+        values = " ".join(f"{rng.random():.6f}" for _ in range(250))
         log.info("step %d part %d values %s", number, part, values)
 
 

@@ -2,11 +2,12 @@
 flux0-ai/flux0#108
 Producers push events into a queue of limited size that one slower consumer drains."""
 import asyncio
+import os
 
 
 async def produce(name, queue, count):
     for number in range(count):
-        event = {"source": name, "number": number, "data": bytes(150_000)}
+        event = {"source": name, "number": number, "data": os.urandom(150_000)}
         await queue.put(event)
 
 

@@ -32,8 +32,8 @@ def main():
         following, reward = env.step(action)
         memory.append((state, action, reward, following))
         state = following
-        if step > 64:
-            for s, a, r, n in random.sample(memory, 24):
+        if step > 128:
+            for s, a, r, n in random.sample(memory, 128):
                 values[a] += 0.01 * (r + 0.9 * values.max() * n[0, 0] / 255 - values[a])
         if step % 200 == 199:
             print("episode", step // 200, values.round(3), flush=True)

@@ -39,7 +39,7 @@ def train(iterations=60, per_iteration=6):
     for iteration in range(iterations):
         for _ in range(per_iteration):
             buffer.add(collect(rng, weights))
-        for rollout in buffer.sample(60):
+        for rollout in buffer.sample(600):
             chosen = np.eye(4)[rollout.actions]
             weights += 1e-6 * rollout.reward * rollout.states.T @ chosen
         print(f"iteration {iteration} |w| {np.linalg.norm(weights):.3f}", flush=True)
