@@ -1,6 +1,6 @@
 """Runs the programs bare, one after another, reads their resident memory from outside, and writes lines and "measured" into each truth.
 
-usage: measure.py [--every SECONDS] [--lines] [NAME ...]   (all programs when no name is given; --lines only finds the line numbers again)
+usage: measure.py [--every SECONDS] [--missing] [--lines] [NAME ...]   (all programs when no name is given)
 Interpreters: THREADS_PYTHON, PEERS_PYTHON, SYSTEM_PYTHON in the environment, else .venv-threads, .venv-peers of the repository and /usr/bin/python3.
 """
 import argparse
@@ -142,6 +142,7 @@ def summarise(pid, seconds, series, marks, truth):
         quarters = [first + (last - first) * q for q in (0.02, 0.25, 0.5, 0.75, 0.93)]
     # The level at a mark is that just before it: after the last mark the program ends.
     before = width / 2 if len(marks) >= 4 else 0
+    from_at, to_at = (marks[0], marks[-1]) if len(marks) >= 6 else (first, last)  # the 24 levels: over the rounds where marks tell them, else over the whole run
     levels = [round(level(points, at - before, width) / MB, 1) for at in quarters]
     measured = {
         "watched": watched, "seconds": round(seconds, 1), "samples": len(points), "processes": 1 + len(children),
@@ -149,7 +150,7 @@ def summarise(pid, seconds, series, marks, truth):
         "peak_mb": round(max(v for _, v in points) / MB, 1), "last_half_growth_mb": round(levels[4] - levels[2], 1),
         "tree_middle_mb": round(level(tree, quarters[2], width) / MB, 1), "tree_last_mb": round(level(tree, quarters[4], width) / MB, 1),
         "tree_peak_mb": round(max(v for _, v in tree) / MB, 1), "marks": len(marks),
-        "series_mb": [round(level(points, first + (last - first) * (i + 0.5) / 24, width / 2) / MB, 1) for i in range(24)],
+        "series_mb": [round(level(points, from_at + (to_at - from_at) * (i + 0.5) / 24, (to_at - from_at) / 80) / MB, 1) for i in range(24)],
     }
     at_end = series[max(0, len(series) - 4)][1].get(pid)
     if at_end:
@@ -202,6 +203,9 @@ def main():
         beside = program.with_suffix(".json")
         truth = json.loads(beside.read_text())
         find_lines(program, truth)
+        if not options.lines and not os.path.exists(INTERPRETERS[truth["environment"]]):
+            raise SystemExit(f"{program.stem} needs the interpreter {INTERPRETERS[truth['environment']]}, which is not there. Make it (README.md) or name another in "
+                             f"{truth['environment'].upper()}_PYTHON.")
         if not options.lines and not (options.missing and truth.get("measured", {}).get("check") == "ok"):
             pid, code, seconds, series, marks, errors = run_bare(program, truth, options.every)
             if code != 0 or len(series) < 20:

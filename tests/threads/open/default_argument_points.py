@@ -36,7 +36,7 @@ def main():
         results.append(search(restart))
         if restart % 3 == 2:
             print(f"restart {restart + 1}: {results[-1]:.5f}", flush=True)
-        sum(objective(i / 20_000) for i in range(450_000))
+        sum(objective(i / 20_000) for i in range(520_000))
 
 
 if __name__ == "__main__":

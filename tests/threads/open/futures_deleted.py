@@ -13,7 +13,7 @@ def process(observation):
     return np.sort(samples - trend, axis=1)
 
 
-def main(total=600, in_flight=6):
+def main(total=300, in_flight=6):
     waiting = list(range(total))
     power = 0.0
     with ThreadPoolExecutor(max_workers=2) as pool:

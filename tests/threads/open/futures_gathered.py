@@ -10,7 +10,7 @@ def spectrum(number):
     rng = np.random.default_rng(number)
     signal = rng.standard_normal(60_000)
     power = np.abs(np.fft.rfft(signal))
-    smooth = np.convolve(power, np.ones(400) / 400, mode="same")
+    smooth = np.convolve(power, np.ones(200) / 200, mode="same")
     return number, smooth
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 
 def draw(history, prediction):
-    fig, ax = plt.subplots(figsize=(4, 3), dpi=50)
+    fig, ax = plt.subplots(figsize=(4, 3), dpi=40)
     ax.plot(history, label="loss")
     ax.scatter(np.arange(len(prediction)), prediction, s=1)
     ax.legend()
@@ -26,7 +26,7 @@ rng = np.random.default_rng(1)
 x = rng.random((3000, 10))
 y = x @ rng.random(10)
 weights, history = np.zeros(10), []
-for epoch in range(100):
+for epoch in range(80):
     error = x @ weights - y
     weights -= 0.1 * x.T @ error / len(y)
     history.append(float(np.square(error).mean()))

@@ -26,9 +26,10 @@ def main():
         for _ in range(60):
             user = str(uuid.UUID(int=rng.getrandbits(128)))
             handle(user, rng)
-        if minute % 10 == 9:
-            print("scrape", len(generate_latest(registry)), flush=True)
+        if minute % 5 == 4:
+            print("minute", minute + 1, flush=True)
         time.sleep(0.12)
+    print(len(generate_latest(registry)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Reading a large file in chunks takes far more memory than the rows that are kept.
 pandas-dev/pandas#48499
 Reads chunks of a table, keeps the first rows of each as a preview and sums up the rest."""
+import time
+
 import numpy as np
 import pandas as pd
 
@@ -32,6 +34,7 @@ def main():
     summary = Summary()
     for number, chunk in enumerate(chunks(120)):
         summary.add(chunk)
+        time.sleep(0.03)
         if number % 6 == 5:
             print(f"chunk {number + 1}", flush=True)
     print(summary.text())

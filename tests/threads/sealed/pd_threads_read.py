@@ -22,7 +22,7 @@ def parse(index):
     return int(df["b"].sum()) + df["c"].nunique()
 
 
-def main(rounds=80):
+def main(rounds=150):
     totals = []
     with ThreadPoolExecutor(max_workers=3) as pool:
         for turn in range(rounds):

@@ -2,6 +2,7 @@
 toshikwa/sac-discrete.pytorch#28
 Q-learning on pixels with a replay memory of fixed capacity that fills up during the run."""
 import random
+import time
 from collections import deque
 
 import numpy as np
@@ -35,6 +36,8 @@ def main():
         if step > 128:
             for s, a, r, n in random.sample(memory, 128):
                 values[a] += 0.01 * (r + 0.9 * values.max() * n[0, 0] / 255 - values[a])
+        if step % 20 == 0:
+            time.sleep(0.008)
         if step % 200 == 199:
             print("episode", step // 200, values.round(3), flush=True)
 

@@ -27,7 +27,7 @@ def main():
                           nn.Flatten(), nn.Linear(128, 10))
     stats = ActivationStats(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    for step in range(150):
+    for step in range(180):
         x, y = torch.randn(24, 1, 28, 28), torch.randint(0, 10, (24,))
         loss = nn.functional.cross_entropy(model(x), y)
         optimizer.zero_grad()
