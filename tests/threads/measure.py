@@ -4,6 +4,8 @@ usage: measure.py [--every SECONDS] [--missing] [--lines] [NAME ...]   (all prog
 Interpreters: THREADS_PYTHON, PEERS_PYTHON, SYSTEM_PYTHON in the environment, else .venv-threads, .venv-peers of the repository and /usr/bin/python3.
 """
 import argparse
+import ast
+import hashlib
 import json
 import os
 import re
@@ -68,7 +70,8 @@ class Marks(threading.Thread):
 
 
 def run_bare(program, truth, every):
-    environment = dict(os.environ, PYTHONUNBUFFERED="1", CUDA_VISIBLE_DEVICES="", TF_CPP_MIN_LOG_LEVEL="2", PYTHONWARNINGS="ignore", PYTHONDONTWRITEBYTECODE="1")
+    environment = dict(os.environ, PYTHONUNBUFFERED="1", CUDA_VISIBLE_DEVICES="", TF_CPP_MIN_LOG_LEVEL="2", PYTHONWARNINGS="ignore",
+                       PYTHONDONTWRITEBYTECODE="1")
     if "warn" in truth["name"]:
         del environment["PYTHONWARNINGS"]
     with tempfile.TemporaryDirectory() as folder, open(Path(folder) / "stderr", "w+") as errors:
@@ -93,7 +96,7 @@ def run_bare(program, truth, every):
 
 
 def own(memory):
-    """What would be gone with the process: its private bytes, or its anonymous and shared memory where that is more (shared memory that another maps)."""
+    """What would be gone with the process: its private bytes, or its anonymous and shared memory where another process maps that too."""
     return max(memory["private"], memory["anon"] + memory["shmem"])
 
 
@@ -141,8 +144,9 @@ def summarise(pid, seconds, series, marks, truth):
         # The last levels of a silent program are those of its end, when Python frees what it held.
         quarters = [first + (last - first) * q for q in (0.02, 0.25, 0.5, 0.75, 0.93)]
     # The level at a mark is that just before it: after the last mark the program ends.
-    before = width / 2 if len(marks) >= 4 else 0
-    from_at, to_at = (marks[0], marks[-1]) if len(marks) >= 6 else (first, last)  # the 24 levels: over the rounds where marks tell them, else over the whole run
+    before = width if len(marks) >= 4 else 0
+    # The 24 levels go over the rounds where marks tell them, else over the whole run.
+    from_at, to_at = (marks[0], marks[-1]) if len(marks) >= 6 else (first, last)
     levels = [round(level(points, at - before, width) / MB, 1) for at in quarters]
     measured = {
         "watched": watched, "seconds": round(seconds, 1), "samples": len(points), "processes": 1 + len(children),
@@ -150,7 +154,8 @@ def summarise(pid, seconds, series, marks, truth):
         "peak_mb": round(max(v for _, v in points) / MB, 1), "last_half_growth_mb": round(levels[4] - levels[2], 1),
         "tree_middle_mb": round(level(tree, quarters[2], width) / MB, 1), "tree_last_mb": round(level(tree, quarters[4], width) / MB, 1),
         "tree_peak_mb": round(max(v for _, v in tree) / MB, 1), "marks": len(marks),
-        "series_mb": [round(level(points, from_at + (to_at - from_at) * (i + 0.5) / 24, (to_at - from_at) / 80) / MB, 1) for i in range(24)],
+        "series_mb": [round(level(points, from_at + (to_at - from_at) * (i + 0.5) / 24, (to_at - from_at) / 80) / MB, 1)
+                      for i in range(24)],
     }
     at_end = series[max(0, len(series) - 4)][1].get(pid)
     if at_end:
@@ -186,8 +191,20 @@ def find_lines(program, truth):
         for snippet in truth[snippets]:
             hits = [number for number, line in enumerate(text, 1) if snippet in line]
             if len(hits) != 1:
-                raise SystemExit(f"{program.name}: {snippet!r} is on {len(hits)} lines; a line_text must be on exactly one. Mend {program.stem}.json.")
+                raise SystemExit(f"{program.name}: {snippet!r} is on {len(hits)} lines; it must be on exactly one. Mend {program.stem}.json.")
             truth[numbers] += hits
+
+
+def check_form(program, truth):
+    """A program lies where the hash of its name puts it and begins with the three lines that name its thread."""
+    even = int(hashlib.sha256(program.stem.encode()).hexdigest()[0], 16) % 2 == 0
+    if program.parent.name != ("sealed" if even else "open"):
+        raise SystemExit(f"{program} must lie in {'sealed' if even else 'open'}/, for its name decides that. Move it with its truth.")
+    header = (ast.get_docstring(ast.parse(program.read_text())) or "").splitlines()
+    if len(header) != 3 or header[1] != truth["thread"]:
+        raise SystemExit(f"{program.name}: the docstring must have three lines and the second must be {truth['thread']}. Mend one of the two.")
+    if truth["leak"] != (truth["kind"] == "leak") or (truth["leak"] and not truth["line_text"]):
+        raise SystemExit(f"{program.stem}.json: a leak has kind leak and a line; anything else has neither.")
 
 
 def main():
@@ -197,15 +214,17 @@ def main():
     options.add_argument("--missing", action="store_true", help="only programs that were not measured yet")
     options.add_argument("names", nargs="*")
     options = options.parse_args()
-    programs = sorted(path for side in ("open", "sealed") for path in (HERE / side).glob("*.py") if not options.names or path.stem in options.names)
+    programs = sorted(path for side in ("open", "sealed") for path in (HERE / side).glob("*.py")
+                      if not options.names or path.stem in options.names)
     contradictions = 0
     for program in programs:
         beside = program.with_suffix(".json")
         truth = json.loads(beside.read_text())
+        check_form(program, truth)
         find_lines(program, truth)
         if not options.lines and not os.path.exists(INTERPRETERS[truth["environment"]]):
-            raise SystemExit(f"{program.stem} needs the interpreter {INTERPRETERS[truth['environment']]}, which is not there. Make it (README.md) or name another in "
-                             f"{truth['environment'].upper()}_PYTHON.")
+            raise SystemExit(f"{program.stem} needs the interpreter {INTERPRETERS[truth['environment']]}, which is not there. "
+                             f"Make it (README.md) or name another in {truth['environment'].upper()}_PYTHON.")
         if not options.lines and not (options.missing and truth.get("measured", {}).get("check") == "ok"):
             pid, code, seconds, series, marks, errors = run_bare(program, truth, options.every)
             if code != 0 or len(series) < 20:
@@ -220,8 +239,9 @@ def main():
                 truth["measured"]["note"] = note
             contradictions += bool(told)
             measured = truth["measured"]
-            print(f"{program.stem:28} {truth['kind']:13} {seconds:5.1f} s  {measured['first_mb']:7.1f} {measured['middle_mb']:7.1f} {measured['last_mb']:7.1f} MB  "
-                  f"half {measured['last_half_growth_mb']:+7.1f}  a round {measured.get('bytes_per_round', '-')} of {truth['bytes_per_round']}  {told or 'ok'}", flush=True)
+            print(f"{program.stem:28} {truth['kind']:13} {seconds:5.1f} s  {measured['first_mb']:7.1f} {measured['middle_mb']:7.1f} "
+                  f"{measured['last_mb']:7.1f} MB  half {measured['last_half_growth_mb']:+7.1f}  a round {measured.get('bytes_per_round', '-')} of "
+                  f"{truth['bytes_per_round']}  {told or 'ok'}", flush=True)
         beside.write_text(json.dumps(truth, indent=1) + "\n")
     return 1 if contradictions else 0
 

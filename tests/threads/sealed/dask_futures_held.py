@@ -21,7 +21,7 @@ def main():
             table = client.submit(simulate, day, 4000)
             tables[day] = table
             print(f"day {day}: {client.submit(total, table).result():.2f}", flush=True)
-            client.submit(sum, range(2_000_000), pure=False).result()
+            client.submit(sum, range(4_000_000), pure=False).result()
 
 
 if __name__ == "__main__":

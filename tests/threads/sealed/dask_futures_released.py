@@ -26,6 +26,6 @@ if __name__ == "__main__":
         scores.append(client.submit(score, table).result())
         del table
         print(f"day {day} {scores[-1]:.5f}", flush=True)
-        client.submit(sum, range(2_000_000), pure=False).result()
+        client.submit(sum, range(4_000_000), pure=False).result()
     client.close()
     cluster.close()

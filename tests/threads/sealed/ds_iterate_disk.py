@@ -29,7 +29,7 @@ def main():
         path = os.path.join(folder, "corpus")
         build(path)
         data = load_from_disk(path)
-        for number in range(16):
+        for number in range(36):
             print(f"epoch {number}: {epoch(data)} letters", flush=True)
 
 

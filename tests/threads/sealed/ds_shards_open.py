@@ -1,6 +1,8 @@
 """Sampling from one data set after another: memory of those sampled before is not released.
 huggingface/datasets#7829
 At each step a shard of a large collection is built, a batch is sampled from it and the shard is remembered by name."""
+import time
+
 import numpy as np
 from datasets import Dataset
 
@@ -32,6 +34,7 @@ def main():
         batch = sample(collection.shard(f"corpus-{step:03d}"), rng, 200)
         total += sum(batch["label"])
         print(f"step {step}: {total}", flush=True)
+        time.sleep(0.08)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def main():
             replay.add(number, play(rng))
             loss = np.mean([replay.sample(rng)["image"].mean() for _ in range(150)])
             print(f"episode {number}: {loss:.4f}", flush=True)
-            time.sleep(0.15)
+            time.sleep(0.28)
 
 
 if __name__ == "__main__":

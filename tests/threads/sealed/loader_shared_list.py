@@ -2,6 +2,7 @@
 pytorch/pytorch#20433
 Two workers read records from a list of strings that was made before they were started."""
 import random
+import time
 
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -37,6 +38,7 @@ def main():
             loss.backward()
             optimizer.step()
         print("epoch", epoch, round(weight.item(), 6))
+        time.sleep(0.07)
 
 
 if __name__ == "__main__":

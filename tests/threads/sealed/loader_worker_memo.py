@@ -1,6 +1,8 @@
 """Persistent loader workers take more memory with every epoch.
 pytorch/pytorch#62066
 Trains on augmented pictures that one persistent worker prepares."""
+import time
+
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -39,6 +41,7 @@ def main():
             loss.backward()
             optimizer.step()
         print(f"epoch {epoch}: {loss.item():.4f}")
+        time.sleep(0.12)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """A data frame made in a loop seems to stay; a copy of the few wanted rows lets the frame go.
 pandas-dev/pandas#60897
 Makes a frame per file, keeps copies of its extreme rows and writes one small table at the end."""
+import time
+
 import numpy as np
 import pandas as pd
 
@@ -19,6 +21,7 @@ for number in range(110):
     df = df.sort_values("v0")
     extremes.append(df.head(2).reset_index(drop=True).copy())
     del df, grouped
+    time.sleep(0.04)
 
 table = pd.concat(extremes, ignore_index=True)
 assert len(table) == 220

@@ -36,7 +36,7 @@ def main():
         for _ in range(40):
             run(rng.choice(tasks), metrics, rng)
         print(f"tick {tick}: {len(metrics.text())} bytes of metrics", flush=True)
-        time.sleep(0.02)
+        time.sleep(0.07)
 
 
 main()

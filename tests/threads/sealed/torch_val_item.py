@@ -16,7 +16,7 @@ class Factors(torch.nn.Module):
         return torch.tanh(self.left @ self.right)
 
 
-def fit(target, rank=20, rounds=60, steps=10):
+def fit(target, rank=20, rounds=60, steps=7):
     model = Factors(*target.shape, rank)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     loss_history, check_history = [], []
