@@ -110,8 +110,9 @@ class Walker {
 
   bool run() {
     const uint64_t begin = busy_ns();
-    result_.first_ms = file::shared->first_period_ms;
     result_.now_ms = file::since_start_ms(sys::now_ns());
+    // A program that says nothing of its rounds: its first quarter is start-up.
+    result_.first_ms = file::shared->first_period_ms ? file::shared->first_period_ms : result_.now_ms / 4 + 1;
     if (!objects_.take(request_.room) || !parents_.take(request_.room) || !seen_.start(1 << 16) || !read_survivors()) return false;
     for (size_t i = 0; i < request_.hidden_count; ++i) seen_.find(request_.hidden[i], kHidden);
     for (size_t i = 0; i < request_.root_count; ++i) meet(request_.roots[i]);
@@ -145,7 +146,7 @@ class Walker {
       const Live entry = slot;
       __atomic_thread_fence(__ATOMIC_ACQUIRE);
       if (__atomic_load_n(&slot.address, __ATOMIC_RELAXED) != address || entry.stack >= kStacks) continue;
-      if (result_.first_ms == 0 || entry.born_ms < result_.first_ms) continue;
+      if (entry.born_ms < result_.first_ms) continue;
       const auto birth = uint32_t(std::min<uint64_t>((entry.born_ms - result_.first_ms) * kWalkBirths / span, kWalkBirths - 1));
       survivors_[survivor_count_] = {address, entry.bytes, entry.blocks, entry.stack, entry.born_ms, birth, kNone};
       by_address_.find(reinterpret_cast<const void*>(address), survivor_count_++);
@@ -216,6 +217,12 @@ class Walker {
     const size_t size = at<size_t>(type, kTypeSize);
     const size_t words = std::min(size / 8, kWordsLooked);
     for (size_t i = 2; i < words; ++i) own(at<const void*>(object, i * 8), number);
+    // The attributes of an object without a dictionary of its own: an array that a word in front of the object points into, behind a few bytes of the array's (3.11, 3.12).
+    constexpr uint64_t kManagedDictionary = 1 << 4;
+    if ((python::layout.version != 311 && python::layout.version != 312) || !(at<uint64_t>(type, kTypeFlags) & kManagedDictionary)) return;
+    const int64_t place = python::layout.version == 311 ? -32 : -24;
+    const uint64_t values = *reinterpret_cast<const uint64_t*>(object + place) & ~uint64_t{1};
+    for (uint64_t before = 8; values && before <= 64; before += 8) own(reinterpret_cast<const void*>(values - before), number);
   }
   void own(const void* block, uint32_t number) {
     if (!live::may_hold(block) || number >= kHidden) return;

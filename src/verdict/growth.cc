@@ -225,6 +225,9 @@ void witness(const Evidence& evidence, const Notes& notes, const Periods& period
   if (kept >= std::max(g.small, 0.4 * g.total))
     g.proofs.push_back(format("a container that nothing empties gains {} {}",
                               amount(kept / std::max(1.0, length)), each(periods.unit)));
+  if (notes.walk && kept < std::max(g.small, 0.4 * g.total) && notes.walk->gained_each_round() * length >= std::max(g.small, 0.4 * g.total))
+    g.proofs.push_back(format("what is reached through {} and others like it was allocated at all times since the rounds began: about {} {}", notes.walk->accumulating()->chain.empty() ? notes.walk->accumulating()->type : notes.walk->accumulating()->chain.front(),
+                              amount(notes.walk->gained_each_round()), each(periods.unit)));
   for (const auto& [name, words] : kKeepers) {
     const Series s = counter(evidence, periods, name).since(periods.warm);
     if (s.size() < 4) continue;
@@ -267,9 +270,11 @@ Course decide(const Notes& notes, const Periods& periods, const Growth& g) {
     const bool large = g.total >= std::max(20e6, 0.03 * g.level);
     return large ? Course::kUnproven : Course::kFlat;
   }
-  // Little growth needs a holder in the user's own code that explains it.
+  // Little growth needs a holder that explains it: in the user's own code...
   const bool rises_little = (g.rss.rises() && g.rss.total >= g.small && !g.rss.flattens()) ||
                             (g.has_live && g.live.rises() && g.live.total >= g.small);
+  // ...or any, with survivors of every age.
+  if (rises_little && g.vetoes.empty() && notes.walk && notes.walk->gained_each_round() * periods.length() >= std::max(g.small, 0.4 * g.total)) return Course::kLeak;
   if (rises_little && g.vetoes.empty())
     for (const Container& c : notes.containers)
       if (c.still && c.is_user && !c.bounded &&

@@ -47,6 +47,13 @@ const Holder* HeapWalk::accumulating() const {
   return found == holders.end() ? nullptr : &*found;
 }
 
+double HeapWalk::gained_each_round() const {
+  double sum = 0;
+  for (const Holder& h : holders)
+    if (h.accumulates()) sum += h.bytes;
+  return period > 1 ? sum / (period - 1) : 0;  // the first mark is the end of the first round
+}
+
 std::optional<HeapWalk> walk_of(const json& note) {
   if (!text_of(note, "refused").empty()) return {};
   HeapWalk w;

@@ -40,6 +40,8 @@ struct HeapWalk {
 
   /// The holder of most bytes that accumulates; null: none does.
   const Holder* accumulating() const;
+  /// What all that accumulate gained in one round, on average since the rounds began.
+  double gained_each_round() const;
 };
 
 /// Of a note `walk`; nothing where it says why none was made.
