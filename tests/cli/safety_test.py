@@ -42,7 +42,8 @@ def work(n):
     kept = [b"x" * 3_000_000 * (n + 1)]
     time.sleep(2)
 if __name__ == "__main__":
-    workers = [multiprocessing.Process(target=work, args=(n,)) for n in range(3)]
+    fork = multiprocessing.get_context("fork")  # since 3.14 they would be children of a server
+    workers = [fork.Process(target=work, args=(n,)) for n in range(3)]
     for w in workers: w.start()
     for w in workers: w.join()
 """
