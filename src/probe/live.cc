@@ -198,6 +198,16 @@ void put_back(const Live& entry) {
   }
 }
 
+bool read(uint32_t number, Live& entry) {
+  const Live& slot = file::live()[number];
+  if (!file::was_reserved(&slot)) return false;
+  const uint64_t address = __atomic_load_n(&slot.address, __ATOMIC_ACQUIRE);
+  if (address <= kTaken) return false;
+  entry = slot;
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  return __atomic_load_n(&slot.address, __ATOMIC_RELAXED) == address && entry.stack < kStacks;
+}
+
 uint64_t count() { return __atomic_load_n(&alive, __ATOMIC_RELAXED); }
 
 void forget() {

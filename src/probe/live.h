@@ -43,6 +43,9 @@ bool remove(const void* p, Live* out = nullptr);
 // Puts back what remove took out, as if that had not happened.
 void put_back(const Live& entry);
 
+// Entry `number` of the table as it is now; false: none is there, or it is being given to another block: it counts only if its address is the same before and after.
+bool read(uint32_t number, Live& entry);
+
 uint64_t count();
 inline uint32_t size_class(uint64_t size) {
   const uint32_t log2 = 63 - uint32_t(__builtin_clzll(size | 1));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "probe/file.h"
+#include "probe/live.h"
 #include "probe/system.h"
 
 namespace millpond::probe::snapshot {
@@ -37,15 +38,6 @@ SiteBytes site_of(uint32_t stack, const Sum& sum) {
   return site;
 }
 
-// An entry may be given to another block while it is read: it counts only if its address is the same before and after.
-bool read(const Live& slot, Live& entry) {
-  const uint64_t address = __atomic_load_n(&slot.address, __ATOMIC_ACQUIRE);
-  if (address <= 1) return false;
-  entry = slot;
-  __atomic_thread_fence(__ATOMIC_ACQUIRE);
-  return __atomic_load_n(&slot.address, __ATOMIC_RELAXED) == address && entry.stack < kStacks;
-}
-
 }  // namespace
 
 Taken take(uint64_t now_ms, uint64_t first_period_ms) {
@@ -59,7 +51,7 @@ Taken take(uint64_t now_ms, uint64_t first_period_ms) {
   const uint64_t span = first_period_ms && now_ms > first_period_ms ? now_ms - first_period_ms : 0;
   for (uint32_t i = 0; i < kLiveSlots; ++i) {
     Live entry;
-    if (!file::was_reserved(&file::live()[i]) || !read(file::live()[i], entry)) continue;
+    if (!live::read(i, entry)) continue;
     Sum& sum = s.sums[entry.stack];
     if (sum.blocks == 0) {
       s.touched[stacks++] = entry.stack;

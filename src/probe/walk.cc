@@ -139,17 +139,11 @@ class Walker {
     if (!survivors_.take(kLiveSlots) || !by_address_.start(1 << 12)) return false;
     const uint64_t span = result_.now_ms > result_.first_ms ? result_.now_ms - result_.first_ms : 1;
     for (uint32_t i = 0; i < kLiveSlots; ++i) {
-      const Live& slot = file::live()[i];
-      if (!file::was_reserved(&slot)) continue;
-      const uint64_t address = __atomic_load_n(&slot.address, __ATOMIC_ACQUIRE);
-      if (address <= 1) continue;
-      const Live entry = slot;
-      __atomic_thread_fence(__ATOMIC_ACQUIRE);
-      if (__atomic_load_n(&slot.address, __ATOMIC_RELAXED) != address || entry.stack >= kStacks) continue;
-      if (entry.born_ms < result_.first_ms) continue;
+      Live entry;
+      if (!live::read(i, entry) || entry.born_ms < result_.first_ms) continue;
       const auto birth = uint32_t(std::min<uint64_t>((entry.born_ms - result_.first_ms) * kWalkBirths / span, kWalkBirths - 1));
-      survivors_[survivor_count_] = {address, entry.bytes, entry.blocks, entry.stack, entry.born_ms, birth, kNone};
-      by_address_.find(reinterpret_cast<const void*>(address), survivor_count_++);
+      survivors_[survivor_count_] = {entry.address, entry.bytes, entry.blocks, entry.stack, entry.born_ms, birth, kNone};
+      by_address_.find(reinterpret_cast<const void*>(entry.address), survivor_count_++);
       result_.alive += entry.bytes;
     }
     return true;

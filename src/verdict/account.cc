@@ -34,7 +34,7 @@ void split_by_walk(const HeapWalk& walk, const Rise& sampled, std::vector<Accoun
   double others = walk.reached;
   for (const Holder& h : walk.holders) {
     if (h.how != Holder::How::kReached || h.bytes < kWorthNaming * walk.alive) continue;
-    AccountPart part{Part::kHeld, h.chain.empty() ? h.type : h.chain.front(), h.chain, {}, scale * h.bytes, error * h.bytes};
+    AccountPart part{Part::kHeld, h.name(), h.chain, {}, scale * h.bytes, error * h.bytes};
     if (!h.born.empty()) part.born = h.born.front().place;
     parts.push_back(std::move(part));
     others -= h.bytes;

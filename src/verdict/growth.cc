@@ -166,6 +166,11 @@ const char* const kKeepers[][2] = {{"tf.gradient_registry", "entries of TensorFl
                                    {"torch.tensors", "living tensors"},
                                    {"jax.live_arrays", "living arrays"}};
 
+/// Objects that a walk found to keep what was put into them at any time gained enough to be the growth.
+bool survivors_explain(const Notes& notes, double length, const Growth& g) {
+  return notes.walk && notes.walk->gained_each_round() * length >= std::max(g.small, 0.4 * g.total);
+}
+
 void witness(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites, Growth& g) {
   const double rising = std::max(g.rss.slope.value, g.segments.slope.value);
   const double length = periods.length();
@@ -225,8 +230,8 @@ void witness(const Evidence& evidence, const Notes& notes, const Periods& period
   if (kept >= std::max(g.small, 0.4 * g.total))
     g.proofs.push_back(format("a container that nothing empties gains {} {}",
                               amount(kept / std::max(1.0, length)), each(periods.unit)));
-  if (notes.walk && kept < std::max(g.small, 0.4 * g.total) && notes.walk->gained_each_round() * length >= std::max(g.small, 0.4 * g.total))
-    g.proofs.push_back(format("what is reached through {} and others like it was allocated at all times since the rounds began: about {} {}", notes.walk->accumulating()->chain.empty() ? notes.walk->accumulating()->type : notes.walk->accumulating()->chain.front(),
+  else if (survivors_explain(notes, length, g))
+    g.proofs.push_back(format("what is reached through {} and others like it was allocated at all times since the rounds began: about {} {}", notes.walk->accumulating()->name(),
                               amount(notes.walk->gained_each_round()), each(periods.unit)));
   for (const auto& [name, words] : kKeepers) {
     const Series s = counter(evidence, periods, name).since(periods.warm);
@@ -274,7 +279,7 @@ Course decide(const Notes& notes, const Periods& periods, const Growth& g) {
   const bool rises_little = (g.rss.rises() && g.rss.total >= g.small && !g.rss.flattens()) ||
                             (g.has_live && g.live.rises() && g.live.total >= g.small);
   // ...or any, with survivors of every age.
-  if (rises_little && g.vetoes.empty() && notes.walk && notes.walk->gained_each_round() * periods.length() >= std::max(g.small, 0.4 * g.total)) return Course::kLeak;
+  if (rises_little && g.vetoes.empty() && survivors_explain(notes, periods.length(), g)) return Course::kLeak;
   if (rises_little && g.vetoes.empty())
     for (const Container& c : notes.containers)
       if (c.still && c.is_user && !c.bounded &&

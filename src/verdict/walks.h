@@ -29,6 +29,7 @@ struct Holder {
   std::array<double, kBirths> births{};  // bytes, by equal parts of the time since the rounds began
   std::vector<Born> born;                // most bytes first
 
+  std::string name() const { return chain.empty() ? type : chain.front(); }
   /// Whether what was put into it at any time is still there: no part of the time between the first birth and now is empty for long, and nothing bounds it.
   bool accumulates() const;
 };

@@ -16,7 +16,7 @@ MILLPOND = os.environ.get("MILLPOND") or os.path.join(SOURCE, "build", "bin", "m
 PYTHONS = {"threads": os.environ.get("THREADS_PYTHON", ""), "peers": os.path.join(SOURCE, ".venv-peers", "bin", "python"), "system": "/usr/bin/python3"}
 
 
-def judged(path, truth, python):
+def judged(path, python):
     """What the doctor says of one program."""
     with tempfile.TemporaryDirectory() as folder:
         command = [MILLPOND, "watch", "--quiet", "-o", "run.pond", "--json", "answer.json", "--", python, path]
@@ -48,7 +48,7 @@ def main():
         if not os.access(python, os.X_OK):
             missing += 1
             continue
-        told = judged(os.path.join(folder, name + ".py"), truth, python)
+        told = judged(os.path.join(folder, name + ".py"), python)
         right = told["verdict"] == truth["kind"] or told["verdict"] in truth["also"]
         line = truth["leak"] and told.get("line") in truth["lines"] and told.get("file") == name + ".py"
         rows.append(dict(told, name=name, right=right, line_right=line, truth=truth["kind"], leak=truth["leak"]))

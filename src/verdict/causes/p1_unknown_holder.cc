@@ -8,7 +8,7 @@ namespace {
 
 /// What a walk found to hold it: with that the answer is complete, although no cause of the catalogue is like it.
 void tell_holder(const HeapWalk& walk, const Holder& h, Match& m) {
-  const std::string name = h.chain.empty() ? h.type : h.chain.front();
+  const std::string name = h.name();
   m.title = h.repeats > 0 ? format("A chain of objects of type {} grows and keeps what is allocated here: {}", h.type, name)
                           : format("What is allocated here is kept: {} ({}) holds it, and nothing is taken out", name, h.type);
   m.fix = format("Take out what is no longer needed, where a round ends: {}. Or bound it, or keep a number of each thing instead of the thing.", name);

@@ -2,7 +2,6 @@
 holders, by births. Here: when, from which roots, and what the steps of a chain are called. A walk is made in place when it is short, otherwise in a child
 that the program does not see; together they take about 1 % of the time."""
 
-import functools
 import gc
 import sys
 import threading
@@ -11,6 +10,7 @@ import types
 from collections import deque
 
 from . import frames, link, state, variables
+from .roots import _lru as kCached
 
 kInPlace = 0.05  # seconds
 kPerObject = 4e-7  # seconds in place, as measured: 871,000 objects in 0.28 to 0.40 s
@@ -31,7 +31,7 @@ _refused = None  # why none is made, once it is known
 def after_period(series, objects=None):
     """Tells a walk that a child has finished, and makes the next one if that is affordable. objects: gc.get_objects(), where it is there anyway."""
     global _spent, _refused
-    finish(series)
+    finish()
     if _waiting is not None or not link.native() or _refused or series.count < max(kFirst, kApart * _last):
         return
     if "t" in sys.abiflags:
@@ -50,7 +50,7 @@ def after_period(series, objects=None):
     _start(series, objects, blocks, apart)
 
 
-def finish(series=None):
+def finish():
     """Says what a child has found, if it is done."""
     global _waiting, _spent
     if _waiting is None:
@@ -210,13 +210,10 @@ def _size(thing):
     kind = type(thing)
     if kind in (list, dict, set, frozenset, tuple, bytearray, deque) or (issubclass(kind, (list, dict, set, deque)) and kind.__len__ in (list.__len__, dict.__len__, set.__len__, deque.__len__)):
         return len(thing), getattr(thing, "maxlen", None) if issubclass(kind, deque) else None
-    if kind is _lru:
+    if kind is kCached:
         info = thing.cache_info()
         return info.currsize, info.maxsize
     return None, None
-
-
-_lru = type(functools.lru_cache(maxsize=1)(len))
 
 
 def _below(parent, wanted):
