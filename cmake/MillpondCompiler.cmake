@@ -45,7 +45,5 @@ endif()
 
 find_program(MILLPOND_CCACHE ccache HINTS "${PROJECT_SOURCE_DIR}/.deps/bin")
 if(MILLPOND_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Without these two ccache passes over everything that is compiled with a precompiled header.
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${MILLPOND_CCACHE}")
-  add_compile_options($<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${MILLPOND_CCACHE}")
 endif()
