@@ -39,12 +39,12 @@ GrowthSeen growth_seen(const verdict::Evidence& e) {
   const verdict::Case c(e);
   GrowthSeen g;
   g.periods = int(c.periods.size());
-  g.enough = c.growth.course != verdict::Course::kTooShort;
+  g.enough = c.growth.outcome != verdict::Outcome::kTooShort;
   g.unit = to_string(c.periods.unit);
   g.bytes = c.growth.slope.value, g.range = c.growth.slope.range;
   g.total = g.bytes * c.periods.length();
   g.level = c.growth.level;
-  g.goes_on = !c.growth.rss.jumps && !c.growth.rss.flattens();
+  g.goes_on = c.growth.held.rises() || c.growth.rss.rises();
   return g;
 }
 

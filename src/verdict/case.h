@@ -19,7 +19,9 @@ struct Case {
   LiveSites sites;
   Growth growth;
 
-  bool leaking() const { return growth.course == Course::kLeak; }
+  /// What is in use grows until the end; `leaking`: by enough to set the verdict.
+  bool growing() const { return growth.outcome == Outcome::kLeak; }
+  bool leaking() const { return growing() && !growth.listed_only; }
 
   /// How much a counter rose after warm-up; 0 when it was not reported.
   double rose(const std::string& counter) const;

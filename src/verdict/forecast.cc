@@ -8,7 +8,6 @@ std::optional<Forecast> forecast(const Case& c, Unit unit) {
   const Growth& g = c.growth;
   const Slope slope = g.ahead();
   if (!c.leaking() || slope.value <= 0 || slope.range.low <= 0 || c.evidence.limits.empty()) return {};
-  if (g.rss.flattens() && !g.segments.rises()) return {};
   const Series& now = g.by_tree ? c.periods.tree : c.periods.rss;
   if (now.empty() || c.periods.seconds <= 0) return {};
   const Limit* nearest = nullptr;

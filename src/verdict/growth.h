@@ -1,63 +1,59 @@
-// Whether memory as a whole grows from period to period, and whether that is a leak. No causes here: only numbers.
+// Whether memory grows from round to round, and what that is. No causes here and no names: levels of memory, what gc and trim gave back, and what walks
+// over the heap found to hold the survivors.
 //
-// Three witnesses, each able to veto: what allocators have in use (exact), sampled live bytes by age (cohorts), and
-// resident memory before and after gc and trim (probes). Growth that no witness confirms is never called a leak.
+// Asked in this order: does what is in use still grow at the end (course.h); is it garbage that gc takes, or held by something with a limit; do survivors of
+// every age stay. What grows in resident memory alone is free in the allocator, or was asked for earlier and is written to now.
 #pragma once
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "verdict/course.h"
 #include "verdict/notes.h"
 #include "verdict/periods.h"
 #include "verdict/sites.h"
 
 namespace millpond::verdict {
 
-enum class Course {
-  kTooShort,  // too few periods to compare
+enum class Outcome {
+  kTooShort,  // too few rounds to compare
   kFlat,      // no growth worth naming
-  kLeak,      // rises, is still referenced, does not stop
-  kFreed,     // rises, but gc or the allocator gives it back
-  kStopped,   // rose, and stopped by itself
-  kUnproven   // rises, and no witness says what it is
+  kLeak,      // what is in use rises until the end, and nothing bounds it
+  kFreed,     // rises, but gc or the allocator could give it back
+  kStopped,   // rose, and stopped by itself or will
+  kUnproven   // rises, and nothing says what it is
 };
 
 struct Growth {
-  Course course = Course::kFlat;
-  Slope slope;  // bytes for one of x: the headline
+  Outcome outcome = Outcome::kFlat;
+  bool listed_only = false;  // a leak, and too small to set the verdict
+  Slope slope;               // bytes for one of x: the headline
   std::string measure = "resident memory";
-  double total = 0;                  // slope times length after warm-up
-  double small = 5e6, solid = 18e6;  // less is not worth naming; less needs a named holder
+  double total = 0;          // of what rises at the end
+  double small = 5e6;        // less is listed and does not set the verdict
 
-  Trend rss;       // dips that a probe made are filled up to the level before it
-  Trend segments;  // between probes only
-  Trend live, sampled, tree;
+  Course held;     // what is in use, by the best that was measured: allocators' own count, otherwise sampled blocks
+  Course rss;      // dips that a probe made are filled up to the level before it
+  Course sampled, free, tree;
   bool has_live = false, has_sampled = false;
   bool by_tree = false;  // the growth is in the children
-  bool wanders = false;  // resident memory comes and goes by itself from period to period
 
-  Series floors;  // after gc and trim
-  double floor_slope = 0;
   double level = 0;         // resident memory of the last third
   double baseline = 0;      // when the first phase began, or at the first mark
   double range = 0;         // highest period less the least of periods and baseline
   double returned = 0;      // the most a probe gave back
   double usually = 0;       // the median of what probes gave back
-  double returned_by_all = 0;
   double returned_rss = 0;  // resident memory before that probe
   double by_gc = 0;         // of that, by gc alone
   double collected = 0;     // objects, by all probes
   double piled = 0, piled_bytes = 0;  // objects in circles that the last probe counted, where the program turned gc off
-  std::optional<double> weighed;  // what the user's container that explains the rise was seen to gain, for one of x
-  bool bounded = false;     // what rises is a container with a limit of its own, or a buffer that doubles
   bool garbage = false;     // what rises is cyclic garbage: in use until gc runs
+  bool wanders = false;     // resident memory comes and goes by itself from period to period
 
-  std::vector<std::string> proofs, vetoes;  // sentences
+  std::vector<std::string> proofs;  // sentences
 
-  /// How fast a limit comes nearer: resident memory between probes, where it is known to run ahead of the headline.
-  Slope ahead() const {
-    return segments.rises() && !segments.slope.vague() && segments.slope.value > slope.value ? segments.slope : slope;
-  }
+  /// How fast a limit comes nearer: resident memory, where it runs ahead of the headline.
+  const Slope& ahead() const { return rss.move == Move::kGrows && rss.slope.value > slope.value ? rss.slope : slope; }
 };
 
 Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites);

@@ -57,16 +57,7 @@ Finding describe(const Case& c, const Named& n) {
   f.holder = m.holder;
   f.chain = m.chain;
   f.evidence = m.evidence;
-  f.confidence = m.confidence;
   return f;
-}
-
-/// How sure of "leak", from the number of witnesses and how much each says.
-double certainty(const Growth& g) {
-  const double length = g.slope.value > 0 ? (g.slope.range.high - g.slope.range.low) / g.slope.value : 1;
-  double sure = 0.55 + 0.12 * double(std::min<size_t>(3, g.proofs.size())) - 0.1 * double(g.vetoes.size());
-  if (length < 0.3) sure += 0.08;
-  return std::clamp(sure, 0.3, 0.99);
 }
 
 /// Of a program that says nothing of its rounds.
@@ -105,7 +96,6 @@ void measure_leak(const Case& c, const Match& m, bool main, Finding& f) {
     }
   }
   f.total = to_bytes(f.bytes_per_unit * f.units_seen);
-  f.confidence = std::min(f.confidence, certainty(g));
   if (!main) return;
   f.evidence.insert(f.evidence.begin(),
                     format("{} rises by {} {} ({} to {} at 90 %), seen over {} after warm-up", g.measure,
@@ -115,7 +105,6 @@ void measure_leak(const Case& c, const Match& m, bool main, Finding& f) {
     f.evidence.push_back(format("memory has a rhythm of its own: its shape comes again every {:.2f} s (correlation {:.2f}), and each time {} stay",
                                 found.every, found.strength, amount(g.slope.value * found.every)));
   for (const std::string& proof : g.proofs) f.evidence.push_back(proof);
-  for (const std::string& veto : g.vetoes) f.evidence.push_back("against it: " + veto);
   f.forecast = forecast(c, f.unit);
 }
 
@@ -153,19 +142,19 @@ std::vector<Finding> leaks(const Case& c, std::vector<Named> found) {
     Match m = n.match;
     if (!main) m.share = std::min(m.share, 1 - explained);
     measure_leak(c, m, main, f);
-    f.sets_verdict = main;
+    f.sets_verdict = main && c.leaking();
     explained += n.match.share;
     findings.push_back(std::move(f));
   }
-  if (findings.empty() && c.leaking()) {
+  if (findings.empty() && c.growing()) {
     Finding f;
     f.kind = Kind::kLeak;
     f.title = "Memory that is in use grows steadily; what holds it was not seen";
     f.fix =
         "Run it again under the agent (without python -I, -S or -E), so that the lines and what holds them can be "
         "named.";
-    f.confidence = 0.7;
     measure_leak(c, {}, true, f);
+    f.sets_verdict = c.leaking();
     findings.push_back(std::move(f));
   }
   return findings;
@@ -208,7 +197,7 @@ std::string settle(const Case& c) {
 /// Too short, yet it rose: nothing may be said but that.
 bool short_and_rising(const Case& c) {
   const Series& rss = c.periods.rss;
-  if (c.growth.course != Course::kTooShort) return false;
+  if (c.growth.outcome != Outcome::kTooShort) return false;
   if (rss.size() < 3) return false;
   // The first round always takes something; the later ones should not.
   const double rose = rss.y.back() - rss.y[1];
@@ -253,7 +242,7 @@ Verdict judge(const Evidence& evidence) {
   const bool sets = !v.findings.empty() && v.findings.front().sets_verdict;
   v.kind = sets ? v.findings.front().kind : Kind::kFlat;
   // Something that may be a leak comes before everything that is none.
-  if (v.kind != Kind::kLeak && (c.growth.course == Course::kUnproven || short_and_rising(c))) {
+  if (v.kind != Kind::kLeak && (c.growth.outcome == Outcome::kUnproven || short_and_rising(c))) {
     const bool freed = v.kind == Kind::kRetention || v.kind == Kind::kFragmentation || v.kind == Kind::kCache;
     if (!freed) {
       v.kind = Kind::kUnsure;

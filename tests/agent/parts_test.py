@@ -130,6 +130,17 @@ class Rhythm(unittest.TestCase):
             at = probes._after(at)
         self.assertEqual(found, [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96])
 
+    def test_a_library_that_is_told_of_collections_does_not_stop_them_the_program_does(self):
+        library = eval(compile("lambda phase, info: None", os.path.join(os.path.dirname(os.__file__), "library.py"), "eval"))
+        own = eval(compile("lambda phase, info: None", os.path.join(tempfile.gettempdir(), "train.py"), "eval"))
+        self.assertTrue(probes.may_collect())
+        for callback, may in ((library, True), (own, False)):
+            probes.gc.callbacks.append(callback)
+            try:
+                self.assertEqual(probes.may_collect(), may)
+            finally:
+                probes.gc.callbacks.remove(callback)
+
     def test_the_first_probe_costs_three_percent_unless_it_has_something_to_tell(self):
         saved = probes._done, probes._first_rss, probes.kPerBlock, probes.kLeast, probes.link.free_bytes
         try:

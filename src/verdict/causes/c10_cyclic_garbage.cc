@@ -29,7 +29,7 @@ std::optional<Match> cyclic_garbage(const Case& c) {
       m.evidence.push_back(format("most of them belong to objects of type {}", type));
     return m;
   }
-  if (g.course == Course::kLeak || g.returned < std::max(20e6, 0.05 * g.level) || g.collected < 100) return {};
+  if (g.outcome == Outcome::kLeak || g.returned < std::max(20e6, 0.05 * g.level) || g.collected < 100) return {};
   // gc may free objects without any change of resident memory until trim: what allocators have in use tells.
   const bool frees = g.garbage || g.by_gc > 0.5 * g.returned;
   if (!frees) return {};

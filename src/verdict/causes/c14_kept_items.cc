@@ -34,7 +34,7 @@ void count_additions(const Case& c, const Container& k, Match& m) {
 }
 
 std::optional<Match> kept_items(const Case& c) {
-  if (!c.leaking()) return {};
+  if (!c.growing()) return {};
   const Container* best = nullptr;
   double share = 0;
   for (const Container& k : c.notes.containers) {

@@ -6,7 +6,7 @@ namespace millpond::verdict {
 namespace {
 
 std::optional<Match> autotune(const Case& c) {
-  if (c.leaking() || c.growth.course != Course::kStopped || c.notes.stage("cache") || c.notes.stage("shuffle") ||
+  if (c.leaking() || c.growth.outcome != Outcome::kStopped || c.notes.stage("cache") || c.notes.stage("shuffle") ||
       c.periods.rss.empty())
     return {};
   const Stage* tuned = nullptr;

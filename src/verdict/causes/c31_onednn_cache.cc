@@ -13,7 +13,7 @@ bool onednn(const Frame& f) {
 std::optional<Match> onednn_cache(const Case& c) {
   const std::optional<double> under = c.growth_share(onednn);
   if (under.value_or(0) < 0.4) return {};
-  if (!c.leaking() && (c.growth.course != Course::kStopped || c.sites.gained < c.growth.solid)) return {};
+  if (!c.leaking() && (c.growth.outcome != Outcome::kStopped || c.sites.gained < c.growth.small)) return {};
   Match m{.kind = c.leaking() ? Kind::kLeak : Kind::kCache,
           .share = *under * (1 - c.data_share()),
           .weight = 0.9,

@@ -1,5 +1,6 @@
 #include "verdict/causes/fixes.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/format.h"

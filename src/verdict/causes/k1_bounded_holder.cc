@@ -9,7 +9,7 @@ std::optional<Match> bounded_holder(const Case& c) {
   if (c.leaking()) return {};
   for (const Container& k : c.notes.containers) {
     const double bytes = k.per_period > 0 ? k.bytes_per_period / k.per_period * k.length : 0;
-    const bool ends = k.bounded.has_value() || ((!k.still || !k.rising) && c.growth.course == Course::kStopped);
+    const bool ends = k.bounded.has_value() || ((!k.still || !k.rising) && c.growth.outcome == Outcome::kStopped);
     // What grew by the clock only was filled before the program's rounds began: data, not a cache.
     const bool before = !k.bounded && k.rounds == "timer" && c.periods.unit != Unit::kSecond;
     if (!ends || before || bytes < std::max(16e6, 0.02 * c.growth.level)) continue;

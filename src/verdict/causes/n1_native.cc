@@ -43,18 +43,18 @@ std::optional<Match> called_from_python(const Case& c) {
 /// ctypes.CDLL("libc.so.6").malloc is.
 std::optional<Match> past_our_hooks(const Case& c) {
   const Growth& g = c.growth;
-  if (!g.has_live || g.live.total < 0.6 * g.total || !g.has_sampled || g.sampled.total > 0.2 * g.total) return {};
+  if (!g.has_live || g.held.total < 0.6 * g.total || !g.has_sampled || g.sampled.total > 0.2 * g.total) return {};
   for (const Container& k : c.notes.containers)
     if (k.still && c.share(k) > 0.2) return {};
   Match m{.share = 0.8, .weight = 0.6, .confidence = 0.7};
   if (c.notes.agent) m.fix = kReleases;
   m.evidence.push_back(format("the C library has {} more in use, and only {} of that came through the functions that programs are linked with",
-                              amount(g.live.total), amount(std::max(0.0, g.sampled.total))));
+                              amount(g.held.total), amount(std::max(0.0, g.sampled.total))));
   return m;
 }
 
 std::optional<Match> native(const Case& c) {
-  if (!c.leaking()) return {};
+  if (!c.growing()) return {};
   if (const std::optional<Match> found = called_from_python(c)) return found;
   if (const std::optional<Match> found = past_our_hooks(c)) return found;
   const SiteGroup* most = nullptr;

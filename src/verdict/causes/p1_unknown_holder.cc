@@ -25,7 +25,7 @@ void tell_holder(const HeapWalk& walk, const Holder& h, Match& m) {
 
 std::optional<Match> unknown_holder(const Case& c) {
   const std::optional<Place> grows = c.growing_place();
-  if (!c.leaking() || (!grows && !c.notes.agent)) return {};
+  if (!c.growing() || (!grows && !c.notes.agent)) return {};
   Match m{.share = 0.5, .weight = 0.4, .confidence = 0.6};
   m.blame = grows;
   if (grows) {

@@ -10,7 +10,7 @@ namespace {
 std::optional<Match> taken_once(const Case& c) {
   // A framework's own start is not worth a word: only a jump that is a good part of the process.
   const Growth& g = c.growth;
-  if (c.leaking() || g.course == Course::kTooShort) return {};
+  if (c.leaking() || g.outcome == Outcome::kTooShort) return {};
   const double bytes = std::max(c.jump(), c.kept_by_user());
   if (bytes < std::max(64e6, 0.25 * g.level)) return {};
   Match m{.kind = Kind::kReserve, .share = 1, .weight = 0.3, .bytes = bytes, .confidence = 0.6};

@@ -7,7 +7,7 @@ namespace millpond::verdict {
 
 std::optional<Retention> retention(const Case& c) {
   const Growth& g = c.growth;
-  if (g.course == Course::kLeak || g.garbage) return {};
+  if (g.outcome == Outcome::kLeak || g.garbage) return {};
   const double rss = g.returned_rss > 0 ? g.returned_rss : g.level;
   // Every allocator keeps some between two steps, and a compiler leaves more: less than a third of the process is not worth a word.
   const double least = std::max(20e6, rss / 3);
@@ -18,10 +18,9 @@ std::optional<Retention> retention(const Case& c) {
     // Kept since before the first probe, and not asked for again after it: a compiler may leave a third of the process, once.
     if (g.returned >= std::max(least, 0.45 * rss) && g.by_gc < 0.5 * g.returned && g.level <= rss - 0.6 * g.returned) return Retention{g.returned, false, how};
     // It rises again after every probe, and allocators do not have more in use.
-    const double rises = std::max(g.rss.rises() ? g.rss.total : 0,
-                                  g.segments.rises() ? g.segments.slope.value * double(c.periods.size()) : 0);
+    const double rises = g.rss.rises() ? g.rss.total : 0;
     const bool enough = g.returned >= std::max(20e6, 0.05 * rss) && rises >= std::max(20e6, 0.03 * g.level);
-    if (g.course == Course::kFreed && !g.wanders && enough && g.returned > 0.4 * c.periods.length() * g.segments.slope.value / 2)
+    if (g.outcome == Outcome::kFreed && !g.wanders && enough && g.returned > 0.4 * rises / 2)
       return Retention{g.returned, true, how};
     return {};
   }
@@ -29,8 +28,8 @@ std::optional<Retention> retention(const Case& c) {
   if (c.periods.heap_free.empty()) return {};
   const double kept = median({c.periods.heap_free.y.end() - long(std::max<size_t>(1, c.periods.heap_free.size() / 3)),
                               c.periods.heap_free.y.end()});
-  if (kept < std::max(20e6, 0.25 * g.level) || (kept < 0.6 * g.range && g.course != Course::kFreed)) return {};
-  return Retention{kept, g.course == Course::kFreed,
+  if (kept < std::max(20e6, 0.25 * g.level) || (kept < 0.6 * g.range && g.outcome != Outcome::kFreed)) return {};
+  return Retention{kept, g.outcome == Outcome::kFreed,
                    format("{} of {} are free in the allocator", amount(kept), amount(g.level))};
 }
 
@@ -53,7 +52,7 @@ Match retention_match(const Case& c, const Retention& r) {
   m.evidence.push_back(r.how);
   if (c.growth.has_live)
     m.evidence.push_back(
-        format("what allocators have in use changed by {} after warm-up", amount(c.growth.live.total)));
+        format("what allocators have in use changed by {} after warm-up", amount(c.growth.held.total)));
   if (r.rising) m.evidence.push_back("resident memory rises between probes and falls at each");
   blame_temporaries(c, m);
   return m;

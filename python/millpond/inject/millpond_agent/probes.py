@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 
-from . import calls, counters, cycles, holders, link, state, survivors
+from . import calls, counters, cycles, frames, holders, link, state, survivors
 
 enabled = os.environ.get("MILLPOND_PROBES", "1") != "0"
 kFirstShare, kSecondShare, kShare = 0.03, 0.05, 0.02
@@ -111,8 +111,13 @@ def _types_gone(before):
 
 
 def may_collect():
-    """Whether a collection more is what the program might see anyway: it has not turned gc off, and nobody is told of collections."""
-    return gc.isenabled() and gc.get_threshold()[0] > 0 and not gc.callbacks and not gc.get_debug()
+    """Whether a collection more is what the program might see anyway: it has not turned gc off, and its own code is not told of collections (JAX's is, of all)."""
+    return gc.isenabled() and gc.get_threshold()[0] > 0 and not gc.get_debug() and not any(map(_is_users, gc.callbacks))
+
+
+def _is_users(callback):
+    code = getattr(getattr(callback, "__func__", callback), "__code__", None)
+    return frames.is_user_file(code.co_filename) if code else frames.user_module(sys.modules.get(getattr(callback, "__module__", None)))
 
 
 def _probe(series):

@@ -1,0 +1,190 @@
+#include "verdict/course.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+namespace millpond::verdict {
+namespace {
+
+constexpr double kDeviation = 1.4826;  // of a normal distribution, for one median absolute deviation
+
+/// Each the median of itself and its neighbours. The last has one neighbour: it may go on as the two before it did, and no higher.
+std::vector<double> without_spikes(std::span<const double> y) {
+  std::vector<double> level(y.begin(), y.end());
+  const size_t n = y.size();
+  for (size_t i = 1; i + 1 < n; ++i) level[i] = std::max(std::min(y[i - 1], y[i]), std::min(std::max(y[i - 1], y[i]), y[i + 1]));
+  level[0] = std::min(y[0], level[1]);
+  if (level[n - 2] >= level[n - 3]) level[n - 1] = std::min(y[n - 1], 2 * level[n - 2] - level[n - 3]);
+  return level;
+}
+
+double noise_of(std::span<const double> y) {
+  std::vector<double> bends;
+  for (size_t i = 2; i < y.size(); ++i) bends.push_back(std::abs(y[i] - 2 * y[i - 1] + y[i - 2]));
+  return kDeviation * median(std::move(bends)) / std::sqrt(6.0);
+}
+
+/// The least of all that follow: what of a level stays until the end. What rose after the last deep fall counts when it is more than ever fell before.
+std::vector<double> what_stays(std::span<const double> y, double least) {
+  std::vector<double> stays(y.begin(), y.end());
+  for (size_t i = y.size() - 1; i > 0; --i) stays[i - 1] = std::min(stays[i - 1], stays[i]);
+  struct Fall {
+    size_t at;
+    double depth;
+  };
+  std::vector<Fall> falls;
+  double peak = y[0], deepest = 0;
+  for (size_t i = 1; i < y.size(); ++i) {
+    peak = std::max(peak, y[i]);
+    if (peak - y[i] <= least || (i + 1 < y.size() && y[i + 1] < y[i])) continue;
+    falls.push_back({i, peak - y[i]});
+    deepest = std::max(deepest, peak - y[i]);
+    peak = y[i];
+  }
+  const auto last = std::find_if(falls.rbegin(), falls.rend(), [&](const Fall& f) { return f.depth >= 0.5 * deepest; });
+  if (last == falls.rend()) return stays;
+  const double floor = stays[last->at];
+  if (stays.back() - floor <= kCourse.tooth * deepest)
+    for (double& s : stays) s = std::min(s, floor);
+  return stays;
+}
+
+/// Where a level line turns into a rising one, by least squares; in one pass over prefix sums.
+size_t hinge(std::span<const double> y) {
+  const size_t n = y.size();
+  std::vector<double> sum(n + 1, 0), squares(n + 1, 0), moments(n + 1, 0);
+  for (size_t i = 0; i < n; ++i) {
+    const double v = y[i] - y[0];
+    sum[i + 1] = sum[i] + v, squares[i + 1] = squares[i] + v * v, moments[i + 1] = moments[i] + double(i) * v;
+  }
+  size_t best = 0;
+  double least = INFINITY;
+  for (size_t k = 0; k + 3 < n; ++k) {
+    const double before = double(k + 1), after = double(n - k), level = sum[k + 1] / before;
+    const double level_error = squares[k + 1] - before * level * level;
+    const double s = sum[n] - sum[k] - after * level, m = moments[n] - moments[k] - double(k) * (sum[n] - sum[k]) - level * after * (after - 1) / 2;
+    const double lags = (after - 1) * after * (2 * after - 1) / 6;
+    const double rise = lags > 0 ? m / lags : 0;
+    const double rest = squares[n] - squares[k] - 2 * level * (s + after * level) + after * level * level;
+    const double error = level_error + rest - rise * m;
+    if (error < least) least = error, best = k;
+  }
+  return best;
+}
+
+double value_at(std::span<const double> y, double i) {
+  const size_t below = std::min(size_t(i), y.size() - 1), above = std::min(below + 1, y.size() - 1);
+  return y[below] + (i - double(below)) * (y[above] - y[below]);
+}
+
+struct Spread {
+  double mean = 0, deviation = 0;
+};
+Spread spread(std::span<const double> v) {
+  const double n = double(v.size()), mean = std::accumulate(v.begin(), v.end(), 0.0) / n;
+  double squares = 0;
+  for (double x : v) squares += (x - mean) * (x - mean);
+  return {mean, n > 1 ? std::sqrt(squares / (n - 1)) : 0};
+}
+
+/// Student's t of the rises of equal parts. A tenth of the noise is added to their deviation, so that parts which are alike to the byte have a t at all.
+double alike(std::span<const double> y, size_t from, size_t parts, double noise) {
+  std::vector<double> rises;
+  const double length = double(y.size() - 1 - from) / double(parts);
+  for (size_t i = 0; i < parts; ++i) rises.push_back(value_at(y, double(from) + double(i + 1) * length) - value_at(y, double(from) + double(i) * length));
+  const Spread s = spread(rises);
+  return s.mean / ((s.deviation + 0.1 * noise) / std::sqrt(double(parts)));
+}
+
+/// Without single rounds that gained far more than all others: something else was taken then, once. A walk at random has none, stairs have too many.
+std::vector<double> without_jumps(std::vector<double> y, size_t from, double least) {
+  std::vector<double> gains, off;
+  for (size_t i = from + 1; i < y.size(); ++i) gains.push_back(y[i] - y[i - 1]);
+  const double usual = median(gains);
+  for (double g : gains) off.push_back(std::abs(g - usual));
+  const double far = kCourse.jump * kDeviation * median(std::move(off));
+  const auto jumps = [&](double gain) { return gain - usual > std::max(far, least); };
+  if (far <= 0 || size_t(std::ranges::count_if(gains, jumps)) * kCourse.rare > gains.size()) return y;
+  double taken = 0;
+  for (size_t i = from + 1; i < y.size(); ++i) {
+    if (jumps(gains[i - from - 1])) taken += gains[i - from - 1] - usual;
+    y[i] -= taken;
+  }
+  return y;
+}
+
+/// The last third of all that rose gained less than half of the first, by more than chance, and the middle lies between.
+bool slows(std::span<const double> y, size_t from) {
+  std::vector<double> gains;
+  for (size_t i = from + 1; i < y.size(); ++i) gains.push_back(y[i] - y[i - 1]);
+  const size_t third = gains.size() / 3;
+  if (third < 2) return false;
+  const std::span<const double> all(gains);
+  const Spread first = spread(all.first(third)), middle = spread(all.subspan(third, third)), last = spread(all.last(third));
+  const double error = std::hypot(first.deviation, last.deviation) / std::sqrt(double(third));
+  return last.mean < 0.75 * middle.mean && middle.mean < 0.9 * first.mean && last.mean < kCourse.slows * first.mean && first.mean - last.mean > 1.5 * error;
+}
+
+}  // namespace
+
+std::string_view to_string(Move move) {
+  switch (move) {
+    case Move::kShort:
+      return "short";
+    case Move::kFlat:
+      return "flat";
+    case Move::kGrows:
+      return "grows";
+    case Move::kSlows:
+      return "slows";
+    case Move::kStopped:
+      return "stopped";
+    case Move::kStep:
+      return "step";
+    case Move::kUnclear:
+      return "unclear";
+  }
+  return "short";
+}
+
+Course course(std::span<const double> x, std::span<const double> y, double grain) {
+  Course c;
+  const size_t n = y.size();
+  if (n < size_t(kCourse.fewest) || x.size() != n) return c;
+  const std::vector<double> level = without_spikes(y);
+  c.noise = std::max(noise_of(level), grain / kCourse.noise);
+  const double least = kCourse.noise * c.noise;
+  const std::vector<double> stays = what_stays(level, least);
+  c.total = stays.back() - stays.front();
+  c.move = Move::kFlat;
+  if (c.total <= 2 * least) return c;
+  const auto last_below = [&](double bound) { return size_t(std::ranges::upper_bound(stays, bound) - stays.begin()); };  // stays does not fall
+  const size_t risen = last_below(stays.back() - least);  // the first of the last level
+  const size_t onset = std::min(hinge(stays), risen - 1);
+  size_t pause = 0, since = onset;
+  for (size_t i = onset, from = onset; i <= risen; ++i)
+    if (stays[i] >= stays[from] + least) pause = std::max(pause, i - since), since = from = i;
+  c.onset = x[onset], c.last = x[risen];
+  const auto slope_until = [&](size_t end) { return theil_sen(x.subspan(onset, end - onset), std::span(level).subspan(onset, end - onset)); };
+  const size_t quiet = std::max(size_t(kCourse.quiet), size_t(std::ceil(kCourse.longest * double(pause))));
+  if (n - 1 - risen >= quiet) {
+    c.move = Move::kStopped;
+    c.slope = slope_until(risen + 1);
+    return c;
+  }
+  c.slope = slope_until(n);
+  c.move = Move::kStep;
+  if (risen - onset < 4) return c;
+  const size_t parts = std::clamp((n - 1 - onset) / 2, size_t{3}, size_t(kCourse.parts));
+  const std::vector<double> even = without_jumps(level, onset, least);
+  c.alike = std::max(alike(even, onset, parts, c.noise), alike(stays, onset, parts, c.noise));
+  c.slope = theil_sen(x.subspan(onset), std::span(even).subspan(onset));
+  const size_t begun = last_below(stays.front() + least) - 1;
+  if (slows(level, begun)) c.move = Move::kSlows;
+  else c.move = c.alike >= (parts > 4 ? kCourse.alike : kCourse.alike_few) ? Move::kGrows : Move::kUnclear;
+  return c;
+}
+
+}  // namespace millpond::verdict

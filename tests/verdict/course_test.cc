@@ -1,0 +1,154 @@
+#include "verdict/course.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <random>
+#include <vector>
+
+// Series of known truth at random: how often each is told as what it is. The bars are what kCourse reaches less three standard deviations of so many programs.
+namespace millpond::verdict {
+namespace {
+
+constexpr double kMegabyte = 1e6;
+
+struct Made {
+  std::vector<double> x, y;
+  double kept = 0;  // bytes that came and stayed
+};
+
+class Maker {
+ public:
+  explicit Maker(unsigned seed) : random_(seed) {}
+
+  Made leak() {
+    begin();
+    const size_t start = size_t(uniform(0, std::max<double>(1, double(n_) - 8)));
+    const int kind = int(uniform(0, 3));
+    for (size_t i = start; i < n_; ++i) gains_[i] = step_ * (kind == 0 ? 1 : kind == 1 ? lognormal(0.5) : poisson(3) / 3);
+    return made(std::accumulate(gains_.begin(), gains_.end(), 0.0));
+  }
+  Made stopped() {
+    begin();
+    const size_t stop = size_t(uniform(2, std::max<double>(3, double(n_) - 6))), start = size_t(uniform(0, double(stop) - 1));
+    for (size_t i = start; i < stop; ++i) gains_[i] = step_ * lognormal(0.3);
+    return made(std::accumulate(gains_.begin(), gains_.end(), 0.0));
+  }
+  Made walk() {
+    begin();
+    for (double& g : gains_) g = step_ * normal();
+    return made(100 * kMegabyte);
+  }
+  Made saw() {
+    begin();
+    const double period = uniform(3, std::max(4.0, double(n_) / 2)), from = uniform(0, period);
+    double before = 0;
+    for (size_t i = 0; i < n_; ++i) {
+      const double now = step_ * std::fmod(double(i) + from, period);
+      gains_[i] = now - before, before = now;
+    }
+    return made(100 * kMegabyte);
+  }
+  Made flat() {
+    begin();
+    return made(0);
+  }
+
+ private:
+  void begin() {
+    n_ = size_t(std::exp(uniform(std::log(12), std::log(200))));
+    step_ = kMegabyte * std::exp(uniform(std::log(0.05), std::log(20)));
+    gains_.assign(n_, 0);
+  }
+  Made made(double kept) {
+    constexpr double kNoises[] = {0, 0.02, 0.3, 2};
+    const double noise = kMegabyte * kNoises[size_t(uniform(0, 4))];
+    const int kind = int(uniform(0, 3));
+    Made m{.kept = kept};
+    double level = 300 * kMegabyte;
+    for (size_t i = 0; i < n_; ++i) {
+      level += gains_[i];
+      const double off = kind == 1 ? (uniform(0, 1) < 0.2 ? -5 * noise * std::log(uniform(1e-9, 1)) : 0) : kind == 2 ? noise * normal() : 0;
+      m.x.push_back(double(i)), m.y.push_back(level + off);
+    }
+    return m;
+  }
+  double uniform(double from, double to) { return std::uniform_real_distribution(from, to)(random_); }
+  double normal() { return std::normal_distribution()(random_); }
+  double lognormal(double s) { return std::lognormal_distribution(0.0, s)(random_); }
+  double poisson(double mean) { return double(std::poisson_distribution<int>(mean)(random_)); }
+
+  std::mt19937 random_;
+  size_t n_ = 0;
+  double step_ = 0;
+  std::vector<double> gains_;
+};
+
+constexpr double kGrain = 0.15 * kMegabyte, kWorth = 5 * kMegabyte;
+constexpr int kPrograms = 1000;
+
+/// Shares of what is worth naming, by what they were told as.
+std::map<Move, double> told(Made (Maker::*make)(), unsigned seed, double worth) {
+  Maker maker(seed);
+  std::map<Move, double> shares;
+  int all = 0;
+  for (int i = 0; i < kPrograms; ++i) {
+    const Made m = (maker.*make)();
+    if (m.kept < worth) continue;
+    ++all;
+    ++shares[course(m.x, m.y, kGrain).move];
+  }
+  for (auto& [move, share] : shares) {
+    share /= all;
+    MESSAGE(std::string(to_string(move)), ": ", share);
+  }
+  return shares;
+}
+
+TEST_CASE("a leak of any start, size and noise grows until the end") {
+  std::map<Move, double> t = told(&Maker::leak, 11, kWorth);
+  CHECK(t[Move::kGrows] > 0.91);
+  CHECK(t[Move::kStopped] < 0.05);
+}
+
+TEST_CASE("what stopped six rounds before the end or earlier has stopped") {
+  std::map<Move, double> t = told(&Maker::stopped, 12, kWorth);
+  CHECK(t[Move::kStopped] > 0.95);
+  CHECK(t[Move::kGrows] < 0.015);
+}
+
+TEST_CASE("walks at random and saw-teeth do not grow") {
+  CHECK(told(&Maker::walk, 13, kWorth)[Move::kGrows] < 0.07);
+  CHECK(told(&Maker::saw, 14, kWorth)[Move::kGrows] < 0.02);
+}
+
+TEST_CASE("noise alone is flat") { CHECK(told(&Maker::flat, 15, 0)[Move::kFlat] > 0.96); }
+
+TEST_CASE("the slope is that of the rise, not of the level before it") {
+  std::vector<double> x, y;
+  for (int i = 0; i < 40; ++i) x.push_back(i), y.push_back(i < 20 ? 1e8 : 1e8 + 2e6 * (i - 20));
+  const Course c = course(x, y, kGrain);
+  CHECK(c.move == Move::kGrows);
+  CHECK(c.onset == doctest::Approx(20).epsilon(0.06));
+  CHECK(c.slope.value == doctest::Approx(2e6).epsilon(0.03));
+}
+
+TEST_CASE("stairs go on while no pause is longer than those before") {
+  std::vector<double> x, y;
+  for (int i = 0; i < 60; ++i) x.push_back(i), y.push_back(1e8 + 8e6 * (i / 9));
+  CHECK(course(x, y, kGrain).move == Move::kGrows);
+  for (int i = 60; i < 80; ++i) x.push_back(i), y.push_back(y.back());
+  CHECK(course(x, y, kGrain).move == Move::kStopped);
+}
+
+TEST_CASE("too few rounds, or strange ones, say nothing") {
+  CHECK(course(std::vector<double>{}, std::vector<double>{}, 1).move == Move::kShort);
+  CHECK(course(std::vector<double>{0, 1, 2}, std::vector<double>{1, 2, 3}, 1).move == Move::kShort);
+  const std::vector<double> same(50, 7.0);
+  CHECK(course(same, same, 1).move == Move::kFlat);
+}
+
+}  // namespace
+}  // namespace millpond::verdict
