@@ -32,7 +32,7 @@ make_wheel() {
   say "2/3 building version $version (log: build-wheel/wheel.log)"
   # MILLPOND_PAGE=charts: no page of text only. The compiler is the one of `make`, not the one that Python was built with.
   CXX=${CXX:-c++} MILLPOND_PAGE=charts CMAKE_BUILD_PARALLEL_LEVEL=${JOBS:-$(nproc)} "$work/tools/bin/python" -m pip --disable-pip-version-check wheel -v --no-deps --no-build-isolation \
-    -C cmake.define.MILLPOND_STATIC=ON -C wheel.tags=py3-none-manylinux_2_34_x86_64 -C build-dir="$source/build" -w "$work/made" "$source" >"$work/wheel.log" 2>&1 ||
+    --config-settings=cmake.define.MILLPOND_STATIC=ON --config-settings=wheel.tags=py3-none-manylinux_2_34_x86_64 --config-settings=build-dir="$source/build" -w "$work/made" "$source" >"$work/wheel.log" 2>&1 ||
     { grep -E 'error|Error|FAILED|page:' "$work/wheel.log" | head -20 >&2; fail "the build failed; all of it is in build-wheel/wheel.log"; }
   say "3/3 checking"
   scripts/check_wheel.py "$work"/made/millpond-*.whl

@@ -182,7 +182,8 @@ class Share(Recorded):
             self.assertTrue(b"zaphodbeeble" in file.read())
         with open(os.path.join(project, "public.pond"), "rb") as file:
             shared = file.read()
-        for word in (home, "zaphodbeeble", self.folder, "my project", socket.gethostname()):
+        host = [socket.gethostname()] if len(socket.gethostname()) > 5 else []  # a shorter one is in most files by chance
+        for word in (home, "zaphodbeeble", self.folder, "my project", *host):
             self.assertFalse(word.encode() in shared, word)
         before, after = (json.loads(run("report", name, "--json", "-")) for name in ("run.pond", "public.pond"))
         for key in ("verdict", "peak_rss", "seconds", "dropped_events", "phases"):

@@ -81,7 +81,13 @@ print("unharmed")
 names = ("valloc", "pvalloc", "memalign", "aligned_alloc") + tables.FAMILY
 before = tables.words(names)
 _inside.enter("run.pond").leave()
-assert tables.words(names) == before
+after = tables.words(names)
+# The loader may have bound a word in the meantime, because somebody called it for the first time: then it is the C library's own function.
+import ctypes
+library = ctypes.CDLL(None)
+for key in before.keys() | after.keys():
+    own = ctypes.cast(getattr(library, key[1]), ctypes.c_void_p).value
+    assert after.get(key) == before.get(key) or after[key] == (own, before[key][1]), (key, before.get(key), after.get(key), own)
 """, folder, arguments=[EXAMPLE])
 
     def test_one_session_at_a_time_and_a_sentence_otherwise(self):

@@ -55,7 +55,7 @@ def make_environment():
     for name in ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE"):
         shutil.copy(os.path.join(SOURCE, name), source)
     shutil.copytree(os.path.join(SOURCE, "python"), os.path.join(source, "python"), ignore=shutil.ignore_patterns("__pycache__"))
-    done = run(python, "-m", "pip", "install", "--disable-pip-version-check", "-q", "-C", "wheel.cmake=false", "-C", "wheel.platlib=true", source, "pytest", code=None)
+    done = run(python, "-m", "pip", "install", "--disable-pip-version-check", "-q", "--config-settings=wheel.cmake=false", "--config-settings=wheel.platlib=true", source, "pytest", code=None)
     if done.returncode != 0 and re.search("Could not find a version|No matching distribution|ConnectionError|Network is unreachable", done.stderr):
         print("skipped: the package registry does not give scikit-build-core and pytest\n" + done.stderr)
         sys.exit(SKIPPED)
