@@ -20,8 +20,8 @@ struct Case {
   Growth growth;
 
   /// What is in use grows until the end; `leaking`: by enough to set the verdict.
-  bool growing() const { return growth.outcome == Outcome::kLeak; }
-  bool leaking() const { return growing() && !growth.listed_only; }
+  bool leaking() const { return growth.outcome == Outcome::kLeak; }
+  bool growing() const { return leaking() || growth.little; }
 
   /// How much a counter rose after warm-up; 0 when it was not reported.
   double rose(const std::string& counter) const;

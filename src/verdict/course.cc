@@ -89,27 +89,42 @@ Spread spread(std::span<const double> v) {
   return {mean, n > 1 ? std::sqrt(squares / (n - 1)) : 0};
 }
 
-/// Student's t of the rises of equal parts. A tenth of the noise is added to their deviation, so that parts which are alike to the byte have a t at all.
-double alike(std::span<const double> y, size_t from, size_t parts, double noise) {
+Spread rises_of_parts(std::span<const double> y, size_t from, size_t parts) {
   std::vector<double> rises;
   const double length = double(y.size() - 1 - from) / double(parts);
   for (size_t i = 0; i < parts; ++i) rises.push_back(value_at(y, double(from) + double(i + 1) * length) - value_at(y, double(from) + double(i) * length));
-  const Spread s = spread(rises);
+  return spread(rises);
+}
+
+/// Student's t of the rises of equal parts. A tenth of the noise is added to their deviation, so that parts which are alike to the byte have a t at all.
+double alike(std::span<const double> y, size_t from, size_t parts, double noise) {
+  const Spread s = rises_of_parts(y, from, parts);
   return s.mean / ((s.deviation + 0.1 * noise) / std::sqrt(double(parts)));
 }
 
-/// Without single rounds that gained far more than all others: something else was taken then, once. A walk at random has none, stairs have too many.
-std::vector<double> without_jumps(std::vector<double> y, size_t from, double least) {
+/// By least squares; the range is that of pairs, and that of equal parts where what is added differs from part to part.
+Slope slope_of_rise(std::span<const double> x, std::span<const double> y, size_t from, size_t parts) {
+  constexpr double kStudent = 2.1;  // 95 % to either side, of three to six parts
+  Slope s = theil_sen(x.subspan(from), y.subspan(from));
+  s.value = slope_of(x.subspan(from), y.subspan(from));
+  const double off = kStudent * rises_of_parts(y, from, parts).deviation * std::sqrt(double(parts)) / (x.back() - x[from]);
+  s.range = {std::min(s.range.low, s.value - off), std::max(s.range.high, s.value + off)};
+  return s;
+}
+
+/// Without a round or two that gained far more than all others: something else was taken then, once. A walk at random has none, stairs have more.
+std::vector<double> without_jumps(std::vector<double> y, double least) {
   std::vector<double> gains, off;
-  for (size_t i = from + 1; i < y.size(); ++i) gains.push_back(y[i] - y[i - 1]);
+  for (size_t i = 1; i < y.size(); ++i) gains.push_back(y[i] - y[i - 1]);
   const double usual = median(gains);
   for (double g : gains) off.push_back(std::abs(g - usual));
   const double far = kCourse.jump * kDeviation * median(std::move(off));
   const auto jumps = [&](double gain) { return gain - usual > std::max(far, least); };
-  if (far <= 0 || size_t(std::ranges::count_if(gains, jumps)) * kCourse.rare > gains.size()) return y;
+  const size_t many = size_t(std::ranges::count_if(gains, jumps));
+  if (far <= 0 || many > 2 || many * kCourse.rare > gains.size()) return y;
   double taken = 0;
-  for (size_t i = from + 1; i < y.size(); ++i) {
-    if (jumps(gains[i - from - 1])) taken += gains[i - from - 1] - usual;
+  for (size_t i = 1; i < y.size(); ++i) {
+    if (jumps(gains[i - 1])) taken += gains[i - 1] - usual;
     y[i] -= taken;
   }
   return y;
@@ -153,9 +168,10 @@ Course course(std::span<const double> x, std::span<const double> y, double grain
   Course c;
   const size_t n = y.size();
   if (n < size_t(kCourse.fewest) || x.size() != n) return c;
-  const std::vector<double> level = without_spikes(y);
+  std::vector<double> level = without_spikes(y);
   c.noise = std::max(noise_of(level), grain / kCourse.noise);
   const double least = kCourse.noise * c.noise;
+  level = without_jumps(std::move(level), least);
   const std::vector<double> stays = what_stays(level, least);
   c.total = stays.back() - stays.front();
   c.move = Move::kFlat;
@@ -178,9 +194,8 @@ Course course(std::span<const double> x, std::span<const double> y, double grain
   c.move = Move::kStep;
   if (risen - onset < 4) return c;
   const size_t parts = std::clamp((n - 1 - onset) / 2, size_t{3}, size_t(kCourse.parts));
-  const std::vector<double> even = without_jumps(level, onset, least);
-  c.alike = std::max(alike(even, onset, parts, c.noise), alike(stays, onset, parts, c.noise));
-  c.slope = theil_sen(x.subspan(onset), std::span(even).subspan(onset));
+  c.alike = std::max(alike(level, onset, parts, c.noise), alike(stays, onset, parts, c.noise));
+  c.slope = slope_of_rise(x, level, onset, parts);
   const size_t begun = last_below(stays.front() + least) - 1;
   if (slows(level, begun)) c.move = Move::kSlows;
   else c.move = c.alike >= (parts > 4 ? kCourse.alike : kCourse.alike_few) ? Move::kGrows : Move::kUnclear;

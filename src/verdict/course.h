@@ -47,7 +47,7 @@ struct CourseTable {
   int parts = 6;         // equal parts of the rise
   double alike = 4, alike_few = 5;  // t of five or six parts, of three or four: at 3 and 4 twice as many walks at random grow (9 % for 4 %), at 5 and 6 3 % more leaks are unclear
   double jump = 8;       // deviations: a round that gained so much more than others took something else, once
-  size_t rare = 8;       // at most one round in so many
+  size_t rare = 8;       // at most one round in so many, and two in all
   double slows = 0.5;    // the last third of the rise against the first
 };
 inline constexpr CourseTable kCourse;

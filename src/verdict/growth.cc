@@ -12,6 +12,7 @@ namespace {
 /// The numbers of this file. Errors were counted on tests/threads and ../cases; `make judge` prints them for unseen programs.
 constexpr double kSmall = 5e6, kSmallShare = 0.01;  // by definition: below it growth is listed and does not set the verdict
 constexpr double kGrain = 128 << 10;                // allocators take memory from the system by such pieces, or larger ones
+constexpr double kWanders = 0.03;                   // of resident memory: it goes up and down by that with nothing kept
 constexpr double kMost = 0.5;                       // what is named as the reason explains at least half
 constexpr double kNotes = 0.4;                      // of the growth: weights of containers and survivors are estimates, off by a third now and then
 
@@ -66,6 +67,38 @@ void read_levels(const Evidence& evidence, const Periods& periods, Growth& g) {
   g.baseline = evidence.baseline_rss.value > 0 ? double(evidence.baseline_rss.value) : rss.y.front();
   g.range = std::ranges::max(rss.y) - std::min(g.baseline, std::ranges::min(rss.y));
   g.small = std::max(kSmall, kSmallShare * g.level);
+}
+
+/// Where nothing tells what is in use: gc and trim gave back little of what resident memory had gained since the second round.
+bool stays_at_probes(const Evidence& evidence, const Periods& periods) {
+  if (evidence.probes.empty() || periods.rss.size() < 3) return false;
+  const Probe& probe = evidence.probes.back();
+  const auto at = std::ranges::upper_bound(periods.rss.x, periods.at(probe.t));
+  const size_t last = size_t(at - periods.rss.x.begin());
+  if (last < 4 || probe.after_trim.value <= 0) return false;
+  return double((probe.rss - probe.after_trim).value) < kMost * (periods.rss.y[last - 1] - periods.rss.y[1]);
+}
+
+/// Resident memory by the slopes of pairs with no probe between them. The first mark after a probe still fills up what was taken and is left out.
+Slope between_probes(const Series& rss, const Evidence& evidence, const Periods& periods) {
+  constexpr size_t kMostMarks = 1024;
+  std::vector<double> slopes, cuts;
+  double variance = 0;  // of Kendall's S: that of independent stretches adds up
+  for (const Probe& probe : evidence.probes) cuts.push_back(periods.at(probe.t));
+  cuts.push_back(INFINITY);
+  size_t begin = 0;
+  for (double cut : cuts) {
+    size_t end = begin;
+    while (end < rss.x.size() && rss.x[end] <= cut) ++end;
+    const size_t stride = 1 + (end - begin) / kMostMarks;
+    double used = 0;
+    for (size_t i = begin; i < end; i += stride, ++used)
+      for (size_t j = i + stride; j < end && slopes.size() < kMostMarks * kMostMarks; j += stride)
+        if (rss.x[j] > rss.x[i]) slopes.push_back((rss.y[j] - rss.y[i]) / (rss.x[j] - rss.x[i]));
+    variance += used * (used - 1) * (2 * used + 5) / 18;
+    begin = std::min(end + 1, rss.x.size());
+  }
+  return slopes.size() < 3 ? Slope{} : middle_of(std::move(slopes), variance);
 }
 
 /// The first round takes what it needs, whatever comes later.
@@ -171,7 +204,7 @@ Outcome beyond_use(const Periods& periods, const LiveSites& sites, const Growth&
     const auto found = std::ranges::lower_bound(s.x, g.rss.onset);
     return found == s.x.end() ? 0.0 : s.y[size_t(found - s.x.begin())];
   };
-  if (at(sites.total) - at(periods.rss) > kMost * g.rss.total) return Outcome::kStopped;
+  if (g.rss.move != Move::kGrows || at(sites.total) - at(periods.rss) > kMost * g.rss.total) return Outcome::kStopped;
   if (g.wanders || g.returned > kMost * g.rss.total) return Outcome::kFreed;
   return g.rss.total >= g.small ? Outcome::kUnproven : Outcome::kFlat;
 }
@@ -199,16 +232,21 @@ Outcome decide(const Evidence& evidence, const Notes& notes, const Periods& peri
     if (is_bounded(notes, length, g)) return Outcome::kStopped;
     if (main.move == Move::kSlows) return Outcome::kStopped;
     const bool explained = survivors_explain(notes, length, g);
-    if (main.move == Move::kGrows && has_held) return Outcome::kLeak;  // of pieces that are filled, too
-    if (explained && main.move != Move::kStep) return Outcome::kLeak;
-    if (main.total >= g.small) return Outcome::kUnproven;
+    const bool kept = has_held ? main.move == Move::kGrows : main.move == Move::kGrows && stays_at_probes(evidence, periods);
+    g.little = kept || (explained && main.move != Move::kStep);
+    if (g.little && main.total >= g.small) return Outcome::kLeak;
+    // Resident memory alone wanders by more than what is in use.
+    if (!g.little && main.total >= (has_held ? g.small : std::max(g.small, kWanders * g.level))) return Outcome::kUnproven;
   }
-  if (has_held && g.rss.move == Move::kGrows) {
+  if (has_held && g.rss.rises() && g.rss.total >= g.small) {
+    g.total = g.rss.total;
+    if (survivors_explain(notes, periods.x.back() - g.rss.onset, g)) return g.slope = g.rss.slope, g.measure = "resident memory", Outcome::kLeak;
     const Outcome rest = beyond_use(periods, sites, g);
     if (rest != Outcome::kFlat) {
-      if (rest != Outcome::kStopped) g.total = g.rss.total, g.slope = g.rss.slope;
+      if (rest != Outcome::kStopped) g.slope = g.rss.slope, g.little = false;
       return rest;
     }
+    g.total = main.total;
   }
   const bool rose = g.level - g.baseline >= g.small || main.total >= g.small;
   return rose ? Outcome::kStopped : Outcome::kFlat;
@@ -253,6 +291,8 @@ Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& 
   g.tree = course_of(periods.tree);
   if (g.has_live || g.has_sampled) g.measure = g.has_live ? "memory in use" : "sampled memory in use";
   g.garbage = falls_at_probes(evidence, periods);
+  if (!evidence.probes.empty()) g.between = between_probes(periods.rss.since(periods.warm), evidence, periods);
+  g.refills = g.between.range.low > 0 && g.between.value * periods.length() / double(evidence.probes.size() + 1) > kMost * g.usually;
   g.outcome = decide(evidence, notes, periods, sites, g);
   // Children that grow while the parent does not.
   if (g.outcome != Outcome::kLeak && g.tree.move == Move::kGrows && g.tree.total >= g.small && g.rss.total < 0.3 * g.tree.total) {
@@ -263,9 +303,12 @@ Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& 
     g.outcome = Outcome::kLeak;
     g.proofs.push_back(format("memory private to the processes rose by {} {} while the main process's own stayed", amount(g.tree.slope.value), each(periods.unit)));
   } else if (g.outcome == Outcome::kLeak) {
+    // What was asked for and never written to takes no memory. After a probe resident memory may lag: pages that went back are taken again first.
+    const double behind = (g.slope.value - g.rss.slope.value) * (periods.x.back() - g.rss.onset);
+    if (g.rss.rises() && g.rss.slope.range.low > 0 && g.rss.slope.value < kMost * g.slope.value && g.rss.total < kMost * g.total && behind > 2 * g.returned) g.slope = g.rss.slope, g.total = g.rss.total, g.measure = "resident memory";
     tell_proofs(evidence, notes, periods, sites, g);
   }
-  g.listed_only = g.outcome == Outcome::kLeak && g.total < g.small;
+  if (g.outcome == Outcome::kLeak) g.little = false;
   return g;
 }
 

@@ -26,7 +26,7 @@ enum class Outcome {
 
 struct Growth {
   Outcome outcome = Outcome::kFlat;
-  bool listed_only = false;  // a leak, and too small to set the verdict
+  bool little = false;       // what is in use grows as a leak does, and by too little to set the verdict; slope and total are its own then
   Slope slope;               // bytes for one of x: the headline
   std::string measure = "resident memory";
   double total = 0;          // of what rises at the end
@@ -48,12 +48,15 @@ struct Growth {
   double collected = 0;     // objects, by all probes
   double piled = 0, piled_bytes = 0;  // objects in circles that the last probe counted, where the program turned gc off
   bool garbage = false;     // what rises is cyclic garbage: in use until gc runs
+  bool refills = false;     // what probes took of resident memory comes back slowly, round by round
   bool wanders = false;     // resident memory comes and goes by itself from period to period
 
   std::vector<std::string> proofs;  // sentences
 
+  Slope between;            // of resident memory between probes
+
   /// How fast a limit comes nearer: resident memory, where it runs ahead of the headline.
-  const Slope& ahead() const { return rss.move == Move::kGrows && rss.slope.value > slope.value ? rss.slope : slope; }
+  const Slope& ahead() const { return between.range.low > 0 && !between.vague() && between.value > slope.value ? between : slope; }
 };
 
 Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites);

@@ -36,6 +36,11 @@ std::string limit_words(const Forecast& f) {
   return format("the limit of {} ({})", f.bytes, name);
 }
 
+/// Growth that is too small to matter in this run, and is there.
+std::string small(const Finding& f) {
+  return format("Memory grows a little: {} {}, {} in all{}.", amount(f.bytes_per_unit), each(f), f.total, f.blame ? format(", at `{}`", at(*f.blame)) : "");
+}
+
 std::string flat(const Case& c) {
   const Series& rss = c.periods.rss;
   if (rss.size() < 2)
@@ -78,7 +83,7 @@ std::string sentence(const Case& c, const Verdict& v) {
                         amount(c.growth.total), v.would_settle)
                : format("The run was too short to tell: {} seen; {}.",
                         c.periods.size() == 0 ? "no round was" : c.periods.size() == 1 ? "only one round was" : format("only {} rounds were", c.periods.size()), v.would_settle);
-  if (v.kind == Kind::kFlat || !f) return flat(c);
+  if (v.kind == Kind::kFlat || !f) return f && f->kind == Kind::kLeak ? small(*f) : flat(c);
   if (v.kind == Kind::kLeak) return leak(*f);
   const std::string where = f->blame ? format(" ({})", at(*f->blame)) : "";
   switch (v.kind) {

@@ -25,6 +25,12 @@ struct Slope {
 /// The median of the slopes of all pairs. Fewer than two different x: zero.
 Slope theil_sen(std::span<const double> x, std::span<const double> y);
 
+/// The median of slopes of pairs, with the range that their rank correlation has by chance; `variance`: of Kendall's S.
+Slope middle_of(std::vector<double> slopes, double variance);
+
+/// By least squares: exact for stairs too, where the median of pairs is not. Nothing strange may be among them.
+double slope_of(std::span<const double> x, std::span<const double> y);
+
 /// Share of the variance of y that a straight line in x explains, 0..1. A constant y: 0.
 double straightness(std::span<const double> x, std::span<const double> y);
 

@@ -115,7 +115,7 @@ it("train --live: the same, and readers that do not read hold up nothing", async
     q.end();
   }
   const page = await open(browser, url);
-  await page.waitForFunction(() => document.querySelector(".live-dot").textContent === "the run is over", null, {timeout: 60000});
+  await page.waitForFunction(() => document.querySelector(".live-dot").textContent === "the run is over", null, {timeout: 240000});
   assert.equal((await ended)[0], 0);
   assert.match(await page.locator("h1").innerText(), /Memory is flat/);
   assert.equal(query("live-train", "SELECT value FROM meta WHERE key = 'status'")[0][0], "ended");

@@ -87,7 +87,7 @@ TEST_CASE(
       CAPTURE(k.name);
       CAPTURE(regrow);
       Run run = as_watched(k, regrow);
-      run.live_from(0.5 * k.rss.front(), is_leak(k) ? k.mb_per_unit * k.units_per_mark : 0.1);
+      run.live_from(0.5 * k.rss.front(), is_leak(k) ? k.mb_per_unit * k.units_per_mark : 0.01);
       const Verdict v = run.judged();
       CAPTURE(v.sentence);
       CHECK((v.kind == Kind::kLeak) == is_leak(k));

@@ -66,7 +66,7 @@ class Maker {
     constexpr double kNoises[] = {0, 0.02, 0.3, 2};
     const double noise = kMegabyte * kNoises[size_t(uniform(0, 4))];
     const int kind = int(uniform(0, 3));
-    Made m{.kept = kept};
+    Made m{{}, {}, kept};
     double level = 300 * kMegabyte;
     for (size_t i = 0; i < n_; ++i) {
       level += gains_[i];

