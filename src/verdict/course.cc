@@ -10,6 +10,27 @@ namespace {
 
 constexpr double kDeviation = 1.4826;  // of a normal distribution, for one median absolute deviation
 
+struct Even {
+  std::vector<double> x, y;
+};
+/// Rounds that were not looked at lie on a line between those that were: only what is evenly spaced can be compared round by round.
+Even evenly(std::span<const double> x, std::span<const double> y) {
+  constexpr size_t kMost = 1024;
+  std::vector<double> gaps;
+  for (size_t i = 1; i < x.size(); ++i) gaps.push_back(x[i] - x[i - 1]);
+  const double length = x.back() - x.front(), step = std::max(median(std::move(gaps)), length / kMost);
+  if (!(step > 0)) return {{x.begin(), x.end()}, {y.begin(), y.end()}};
+  Even even;
+  const size_t steps = size_t(std::lround(length / step));
+  for (size_t i = 0, next = 1; i <= steps; ++i) {
+    const double at = i == steps ? x.back() : x.front() + double(i) * step;
+    while (next + 1 < x.size() && x[next] < at) ++next;
+    const double from = x[next - 1], share = x[next] > from ? std::clamp((at - from) / (x[next] - from), 0.0, 1.0) : 1;
+    even.x.push_back(at), even.y.push_back(y[next - 1] + share * (y[next] - y[next - 1]));
+  }
+  return even;
+}
+
 /// Each the median of itself and its neighbours. The last has one neighbour: it may go on as the two before it did, and no higher.
 std::vector<double> without_spikes(std::span<const double> y) {
   std::vector<double> level(y.begin(), y.end());
@@ -112,16 +133,16 @@ Slope slope_of_rise(std::span<const double> x, std::span<const double> y, size_t
   return s;
 }
 
-/// Without a round or two that gained far more than all others: something else was taken then, once. A walk at random has none, stairs have more.
+/// Without a round or two that gained far more than all others, which are alike: something else was taken then, once. Walks and stairs have no such rounds.
 std::vector<double> without_jumps(std::vector<double> y, double least) {
   std::vector<double> gains, off;
   for (size_t i = 1; i < y.size(); ++i) gains.push_back(y[i] - y[i - 1]);
   const double usual = median(gains);
   for (double g : gains) off.push_back(std::abs(g - usual));
-  const double far = kCourse.jump * kDeviation * median(std::move(off));
+  const double deviation = kDeviation * median(std::move(off)), far = kCourse.jump * deviation;
   const auto jumps = [&](double gain) { return gain - usual > std::max(far, least); };
   const size_t many = size_t(std::ranges::count_if(gains, jumps));
-  if (far <= 0 || many > 2 || many * kCourse.rare > gains.size()) return y;
+  if (deviation >= 0.5 * usual || many > 2 || many * kCourse.rare > gains.size()) return y;
   double taken = 0;
   for (size_t i = 1; i < y.size(); ++i) {
     if (jumps(gains[i - 1])) taken += gains[i - 1] - usual;
@@ -164,18 +185,22 @@ std::string_view to_string(Move move) {
   return "short";
 }
 
-Course course(std::span<const double> x, std::span<const double> y, double grain) {
+Course course(std::span<const double> seen_x, std::span<const double> seen_y, double grain) {
   Course c;
+  if (seen_y.size() < size_t(kCourse.fewest) || seen_x.size() != seen_y.size()) return c;
+  const Even even = evenly(seen_x, seen_y);
+  const std::span<const double> x(even.x), y(even.y);
   const size_t n = y.size();
-  if (n < size_t(kCourse.fewest) || x.size() != n) return c;
+  if (n < size_t(kCourse.fewest)) return c;
   std::vector<double> level = without_spikes(y);
   c.noise = std::max(noise_of(level), grain / kCourse.noise);
-  const double least = kCourse.noise * c.noise;
+  double least = kCourse.noise * c.noise;
   level = without_jumps(std::move(level), least);
   const std::vector<double> stays = what_stays(level, least);
   c.total = stays.back() - stays.front();
   c.move = Move::kFlat;
   if (c.total <= 2 * least) return c;
+  least = std::max(least, kCourse.worth * c.total);
   const auto last_below = [&](double bound) { return size_t(std::ranges::upper_bound(stays, bound) - stays.begin()); };  // stays does not fall
   const size_t risen = last_below(stays.back() - least);  // the first of the last level
   const size_t onset = std::min(hinge(stays), risen - 1);

@@ -41,6 +41,7 @@ Course course(std::span<const double> x, std::span<const double> y, double grain
 struct CourseTable {
   int fewest = 6;        // rounds: below it second differences say nothing
   double noise = 3;      // deviations: a rise is more than that. 2 made one flat series in 12 rise, 4 hides 1 % more leaks
+  double worth = 0.02;   // of all that rose: less is not what rose
   int quiet = 5;         // rounds without a rise, at least: what was kept in each of the last five is a leak by definition
   double longest = 1.5;  // times the longest pause before: 1 calls 3 % of uneven leaks stopped
   double tooth = 1.5;    // times the deepest fall before: what rose since may fall again
