@@ -218,6 +218,9 @@ int millpond_probe_python(void);
 /* A new tuple of the `count` variables of a Python frame, the frame itself in place of one that is not set. They lie
    `offset` bytes from the frame, or, with a `hop`, from where the pointer there leads (millpond_agent/variables.py). With the GIL held. */
 void* millpond_probe_locals(void* frame, size_t hop, size_t offset, int count);
+/* A new tuple of what atexit has registered, three for each of `count` functions: it, its arguments, its keywords, None for what is not there. `table` is the
+   interpreter's (millpond_agent/unsaid.py); nothing but None if it has another length now. With the GIL held. */
+void* millpond_probe_registered(const void* table, int count);
 /* A place in the source that prints. The agent is asked again after `skip` more lines, or with the first one after due_ns
    (CLOCK_MONOTONIC); it sets both. */
 enum { kPrintSites = 1 << 11 };

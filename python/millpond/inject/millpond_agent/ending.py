@@ -77,7 +77,7 @@ def _end():
         with state.own_work():
             link.mark("end", "", 0, link.SNAPSHOT)
             holders.say(final=True)
-            puts.finish(periods.leader(), survivors.length)
+            puts.finish(periods.leader(), survivors.Lengths())
             calls.say()
             cells.say()
             link.note(

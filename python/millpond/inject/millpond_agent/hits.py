@@ -4,10 +4,11 @@ nothing of it, and once the counter is used up the interpreter makes the fast fo
 a few nanoseconds each for 4095 times."""
 
 import ctypes
+import dis
 import opcode
 import sys
 
-kFrom, kUntil = (3, 11), (3, 15)  # versions whose code was read; each is tried before it is trusted
+kFrom, kUntil = (3, 11), (3, 15)  # and each is tried before it is trusted
 kFull = 0xFFF0  # twelve bits that count and four that say how long it waits after it failed: none
 kCounted = ("CALL", "PRECALL", "LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL", "STORE_ATTR", "STORE_SUBSCR", "BINARY_SUBSCR", "BINARY_OP", "COMPARE_OP")
 _general = {}  # opcode -> the one that counts
@@ -63,7 +64,7 @@ class Counter:
         if words is None:
             return self.total
         now, left = words[self.unit] & 255, words[self.unit + 1]
-        if now == _general[self.plain] and left & 15 == 0:
+        if now == _general[self.plain] and left % _step == 0:
             self.total += (kFull - left) // _step
         elif now == _general[self.plain] or _plain.get(now) == self.plain:
             self.total += kFull // _step
@@ -77,8 +78,6 @@ def _tables():
     if sys.version_info >= (3, 13):
         numbers = opcode._specialized_opmap
     else:
-        import dis
-
         numbers = dis._all_opmap
     for name, forms in base.items():
         plain = opcode.opmap[name]
@@ -94,11 +93,14 @@ def _tables():
 
 
 def _proven():
-    """Whether it counts what happens, and leaves what happens as it is."""
-    space = {}
-    exec(compile("def tried(into, other, n):\n    into.append(n)\n    other[n] = n\n    if n < 0:\n        into.append(0)\n", "<millpond_agent>", "exec"), space)
-    tried = space["tried"]
-    import dis
+    """How much is counted down each time, if it counts what happens and leaves what happens as it is; 0: it does not."""
+    global _step
+
+    def tried(into, other, n):
+        into.append(n)
+        other[n] = n
+        if n < 0:
+            into.append(0)
 
     for n in range(64):
         tried([], {}, n)
@@ -106,9 +108,8 @@ def _proven():
     stores = [part for part in dis.get_instructions(tried.__code__) if part.opname == "STORE_SUBSCR"]
     if len(calls) != 2 or len(stores) != 1:
         return 0
-    step = 0
     for step in (16, 8):
-        globals()["_step"] = step
+        _step = step
         counters = [Counter(tried.__code__, part.offset // 2, part.opcode) for part in calls + stores]
         kept, other = [], {}
         for n in range(37):

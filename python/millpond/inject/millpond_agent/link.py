@@ -64,6 +64,8 @@ class _Native:
         self.locals_of = holding_the_gil.millpond_probe_locals
         self.locals_of.argtypes = [ctypes.py_object, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
         self.locals_of.restype = ctypes.py_object
+        self.registered = holding_the_gil.millpond_probe_registered
+        self.registered.argtypes, self.registered.restype = [ctypes.c_void_p, ctypes.c_int], ctypes.py_object
         self.prints = holding_the_gil.millpond_probe_prints
         self.prints.argtypes = [ctypes.c_void_p] * 4
         self.prints.restype = ctypes.c_void_p
@@ -113,6 +115,10 @@ def native():
 
 def locals_of(frame, hop, offset, count):
     return _native.locals_of(frame, hop, offset, count)
+
+
+def registered(table, count):
+    return _native.registered(table, count)
 
 
 class PrintSite(ctypes.Structure):

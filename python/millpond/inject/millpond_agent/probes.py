@@ -39,7 +39,7 @@ def after_period(series, now):
     from . import periods
 
     if puts.watching() and periods.leader() is series:
-        puts.after_period(series, survivors.length)
+        survivors.see_puts(series)
     if series.count < series.next_scan and series.count < series.next_probe:
         return
     if periods.leader() is not series or not holders.lock.acquire(False):

@@ -17,9 +17,10 @@ kAsking = frozenset(("hasattr", "len", "print", "isinstance", "sum", "min", "max
                      "reversed", "format", "tuple", "list", "set", "dict"))  # functions that only look at what they are given, or copy it
 kLines = 16  # proposed for one holder
 kRounds, kRoundsMost = 2, 24  # a holder is watched for
+kAsked = 12  # times
 kWatched = 16
 kCodes = 4000
-kInstructions = 20000  # read for one walk
+kInstructions = 6000  # read for one walk: about 15 ms
 kRegistries = {"atexit": {"register"}}  # modules written in C, which have no code to read
 kNamesOf = {"__warningregistry__": {"warn", "warn_explicit"}}
 
@@ -43,11 +44,12 @@ class _Line:
 
 
 class _Watch:
-    __slots__ = ("words", "type", "found", "tiers", "births", "length", "period", "gained")
+    __slots__ = ("words", "type", "found", "tiers", "births", "length", "period", "gained", "asked")
 
     def __init__(self, words, kind, found, tiers, births, length, period):
         self.words, self.type, self.found, self.tiers, self.births, self.length, self.period = words, kind, found, tiers, births, length, period
         self.gained = None
+        self.asked = 0
 
 
 # What the walk found -------------------------------------------------------------------------------------------------
@@ -87,6 +89,10 @@ def after_period(series, lengths):
         rounds = series.count - watched.period
         if rounds < kRounds:
             continue
+        if watched.asked >= kAsked:
+            finish(series, lengths, words)
+            continue
+        watched.asked += 1
         seen = not hits.works() or any(line.ran() > 0 for tier in watched.tiers for line in tier)
         if (seen and _gain(watched, lengths) != 0) or rounds >= kRoundsMost:
             finish(series, lengths, words)
@@ -172,7 +178,7 @@ def _propose(chain):
         elif step.kind == "thread_local" or (step.kind in ("attribute", "class_attribute") and step.name and not _is_library(step.of)):
             direct, handed, assigned = search.puts(step.name, True, owner=step.of, called=_called(steps, at))
         elif step.kind in ("attribute", "class_attribute") and step.name:
-            calls += search.puts(step.name, True)[0] + search.calling(_names_that_put(step.of, step.name))
+            calls += search.puts(step.name, True)[0] + search.calling(_names_that_put(search, step.of, step.name))
         elif step.kind in ("local", "frame", "closure", "default") and step.name:
             code = step.where if type(step.where) is types.CodeType else getattr(step.where, "__code__", None)
             if code is not None and frames.has_source(code.co_filename):
@@ -184,7 +190,7 @@ def _propose(chain):
                 more = search.puts(step.name, True)
                 direct, handed = direct + more[0], handed + more[1]
             else:
-                calls += search.calling(_functions_that_put(module, step.name))
+                calls += search.calling(_functions_that_put(search, module, step.name))
         elif step.kind == "cache" and step.where is not None:
             calls += search.calling({getattr(step.where, "__name__", "")})
         if direct or handed or assigned or (calls and at + 1 == len(steps)):
@@ -199,7 +205,7 @@ def _is_library(kind):
     return module is None or not frames.user_module(module)
 
 
-def _names_that_put(kind, name):
+def _names_that_put(search, kind, name):
     """The functions of a library's class that add to this attribute, and those that call them."""
     functions = {}
     for base in kind.__mro__:
@@ -207,12 +213,12 @@ def _names_that_put(kind, name):
             code = getattr(getattr(value, "__func__", value), "__code__", None)
             if type(code) is types.CodeType:
                 functions.setdefault(key, code)
-    return _with_callers(functions, {key for key, code in functions.items() if name in code.co_names and _adds(code, name)}, kind.__name__)
+    return _with_callers(functions, {key for key, code in functions.items() if name in code.co_names and _adds(search, code, name)}, kind.__name__)
 
 
-def _functions_that_put(module, name):
+def _functions_that_put(search, module, name):
     functions = {key: value.__code__ for key, value in list(vars(module).items()) if type(value) is types.FunctionType} if module is not None else {}
-    return _with_callers(functions, {key for key, code in functions.items() if name in code.co_names and _adds(code, name)}, "")
+    return _with_callers(functions, {key for key, code in functions.items() if name in code.co_names and _adds(search, code, name)}, "")
 
 
 def _with_callers(functions, names, constructor):
@@ -227,8 +233,10 @@ def _with_callers(functions, names, constructor):
     return {name for name in names if not name.startswith("__")} if len(names) <= 32 else set()
 
 
-def _adds(code, name):
-    reader = _Reader(code)
+def _adds(search, code, name):
+    if search.left <= 0:
+        return False
+    reader = search.reader(code)
     uses = [reader.use(at, depth) for at, depth in reader.loads(name, True) + reader.loads(name, False)]
     return any(how in ("item", "aug") or (how == "method" and of in kAdders) for how, of, _ in uses) or bool(reader.stores(name, True)) and code.co_name != "__init__"
 

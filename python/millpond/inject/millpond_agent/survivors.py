@@ -182,11 +182,26 @@ def _born(holder):
     return [({"file": file, "line": line, "function": function, "text": frames.text(file, line)}, size) for (file, line), (function, size) in rows[:3]]
 
 
-def length(found):
-    """How many items the holder at the end of these addresses has now; None: it is not there, or does not say."""
-    roots, _ = _roots()
-    objects = _objects(found, (), roots, unsaid.links())
-    return chains.size(objects[0])[0] if objects[0] is not None else None
+class Lengths:
+    """How many items a holder has now, asked once or for several."""
+
+    def __init__(self):
+        self.roots = None
+
+    def __call__(self, found):
+        """Of the holder at the end of these addresses; None: it is not there, or does not say."""
+        if self.roots is None:
+            self.roots, self.links = _roots()[0], unsaid.links()
+        objects = _objects(found, (), self.roots, self.links)
+        return chains.size(objects[0])[0] if objects[0] is not None else None
+
+
+def see_puts(series):
+    """A round is over, while it is being seen what puts into the holders of the last walk."""
+    global _spent
+    begin = time.thread_time()
+    puts.after_period(series, Lengths())
+    _spent += time.thread_time() - begin
 
 
 class Chain:

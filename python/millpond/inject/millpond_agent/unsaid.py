@@ -7,18 +7,18 @@ import os
 import struct
 import sys
 
+from . import link
+
 kMost = 10000
 kScanned = 1 << 19  # bytes of the interpreter's state
-_table = None  # where the interpreter keeps the table: (its address, where it says how many); False: not found
+_table = None  # the address at which the interpreter says where its table is and how long; False: not found
 
 
 def links():
     """[(object, what it holds)], alive while the list is."""
     try:
-        return [(atexit, part) for part in _registered()] + _graphs()
+        return [(atexit, part) for part in _registered()]
     except Exception:
-        from . import link
-
         link.oops()
         return []
 
@@ -33,22 +33,13 @@ def _registered():
 
     if sys.version_info >= (3, 14):
         return _registered_list(ending.registered())
-    memory = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)  # what is not there cannot be read, and that is all
-    try:
-        if _table is None:
+    if _table is None:
+        memory = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)  # what is not there cannot be read, and that is all
+        try:
             _table = _find(memory, count, id(ending.registered())) or False
-        if not _table:
-            return []
-        entries, said = struct.unpack("<Qi", os.pread(memory, 12, _table))
-        if said != count:
-            return []
-        found = []
-        for at in struct.unpack("<%dQ" % count, os.pread(memory, 8 * count, entries)):
-            if at:
-                found += [part for part in struct.unpack("<3Q", os.pread(memory, 24, at)) if part]
-        return [ctypes.cast(part, ctypes.py_object).value for part in found]
-    finally:
-        os.close(memory)
+        finally:
+            os.close(memory)
+    return [part for part in link.registered(_table, count) if part is not None] if _table else []
 
 
 def _find(memory, count, ours):
@@ -94,6 +85,3 @@ def _registered_list(ours):
                     return [table]
     return []
 
-
-def _graphs():
-    return []
