@@ -119,7 +119,7 @@ class Walker {
     drain(0);
     native_from_ = garbage_from_ = count_;
     if (request_.all && !full_) split_unreached();
-    for (size_t i = 0; i < request_.owned_count; ++i) own(reinterpret_cast<const void*>(request_.owned[i].data), seen_.find(reinterpret_cast<const void*>(request_.owned[i].object)));
+    for (size_t i = 0; i < request_.owned_count; ++i) own(reinterpret_cast<const void*>(request_.owned[i].data), seen_.find(reinterpret_cast<const void*>(request_.owned[i].object)), true);
     result_.objects = count_;
     if (!make_tree()) return false;
     find_holders();
@@ -234,10 +234,11 @@ class Walker {
     const uint64_t values = *reinterpret_cast<const uint64_t*>(object + place) & ~uint64_t{1};
     for (uint64_t before = 8; values && before <= 64; before += 8) own(reinterpret_cast<const void*>(values - before), number);
   }
-  void own(const void* block, uint32_t number) {
+  // nearest: of several tensors that share their data, the one nearest to a root keeps it.
+  void own(const void* block, uint32_t number, bool nearest = false) {
     if (!live::may_hold(block) || number >= kHidden) return;
     const uint32_t found = by_address_.find(block);
-    if (found != kNone && survivors_[found].owner == kNone) survivors_[found].owner = number;
+    if (found != kNone && (survivors_[found].owner == kNone || (nearest && number < survivors_[found].owner))) survivors_[found].owner = number;
   }
 
   // As the collector does it: references that come from within the set are taken off each count; what has some left is held from elsewhere. Dictionaries

@@ -178,7 +178,7 @@ def _propose(chain):
         elif step.kind == "thread_local" or (step.kind in ("attribute", "class_attribute") and step.name and not _is_library(step.of)):
             direct, handed, assigned = search.puts(step.name, True, owner=step.of, called=_called(steps, at))
         elif step.kind in ("attribute", "class_attribute") and step.name:
-            calls += search.puts(step.name, True)[0] + search.calling(_names_that_put(search, step.of, step.name))
+            calls += search.puts(step.name, True)[0] + search.calling(_names_that_put(search, step.of, step.name), _called(steps, at))
         elif step.kind in ("local", "frame", "closure", "default") and step.name:
             code = step.where if type(step.where) is types.CodeType else getattr(step.where, "__code__", None)
             if code is not None and frames.has_source(code.co_filename):
@@ -314,15 +314,15 @@ class _Search:
             direct += inner
             handed.append(reader.line(where, "call"))
 
-    def calling(self, names):
-        """Lines that call something by one of these names."""
+    def calling(self, names, called=()):
+        """Lines that call something by one of these names; those alone that do it with what is called so, if there are some."""
         found = []
         for name in sorted(names):
             for reader in self.readers(name):
                 for at, part in enumerate(reader.parts):
                     if part.argval == name and part.opname in ("LOAD_METHOD", "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_NAME"):
-                        found.append(reader.line(at, name))
-        return _unique(found)
+                        found.append((2 if called and called & reader.called_before(at) else 1, reader.line(at, name)))
+        return _best(found)
 
 
 def _best(lines):
@@ -482,7 +482,7 @@ class _Reader:
         return None, None, at
 
     def called_before(self, at):
-        """Names that the call there may be of: those loaded before it on its line."""
+        """Names that the call there may be of or with: those loaded before it on its line."""
         return {self.parts[i].argval for i in range(max(0, at - 24), at) if self.lines[i] == self.lines[at] and self.parts[i].opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_METHOD", "LOAD_ATTR", "LOAD_DEREF")
                 and type(self.parts[i].argval) is str}
 

@@ -121,15 +121,17 @@ def _roots():
 def _tensors(objects):
     """Pairs of a tensor and its data, where the object does not point to it: torch. Subclasses may run code of the program's when they are asked."""
     torch = sys.modules.get("torch")
-    if objects is None or getattr(torch, "nn", None) is None:
+    if getattr(torch, "nn", None) is None:
         return []
+    if objects is None:
+        objects = gc.get_objects()
     kinds = (torch.Tensor, getattr(torch.nn, "Parameter", None))
     pairs = []
     for thing in objects:
         if type(thing) in kinds and len(pairs) < 2 * kTensorsMost:
             try:
                 if thing.device.type == "cpu":
-                    pairs += (id(thing), thing.data_ptr())
+                    pairs += (id(thing), thing.data_ptr() - thing.storage_offset() * thing.element_size())  # a slice keeps all of what it is a slice of
             except Exception:  # a tensor without storage
                 pass
     return pairs
