@@ -124,3 +124,18 @@ extern "C" __attribute__((visibility("default"))) void* millpond_probe_locals(vo
   }
   return values;
 }
+
+extern "C" __attribute__((visibility("default"))) void* millpond_probe_registered(const void* table, int count) {
+  const Api* a = api();
+  void* parts = a->new_tuple(ptrdiff_t(count) * 3);  // a collection may run here; from now on nothing else does
+  if (!parts) return nullptr;
+  void*** const entries = at<void***>(table, 0);
+  const bool same = at<int>(table, 8) == count;
+  for (int i = 0; i < count * 3; ++i) {
+    void* part = same && entries[i / 3] ? entries[i / 3][i % 3] : nullptr;
+    if (!part) part = a->none;
+    a->add_reference(part);
+    a->set_item(parts, i, part);
+  }
+  return parts;
+}

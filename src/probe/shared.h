@@ -218,6 +218,9 @@ int millpond_probe_python(void);
 /* A new tuple of the `count` variables of a Python frame, the frame itself in place of one that is not set. They lie
    `offset` bytes from the frame, or, with a `hop`, from where the pointer there leads (millpond_agent/variables.py). With the GIL held. */
 void* millpond_probe_locals(void* frame, size_t hop, size_t offset, int count);
+/* A new tuple of what atexit has registered, three for each of `count` functions: it, its arguments, its keywords, None for what is not there. `table` is the
+   interpreter's (millpond_agent/unsaid.py); nothing but None if it has another length now. With the GIL held. */
+void* millpond_probe_registered(const void* table, int count);
 /* A place in the source that prints. The agent is asked again after `skip` more lines, or with the first one after due_ns
    (CLOCK_MONOTONIC); it sets both. */
 enum { kPrintSites = 1 << 11 };
@@ -285,9 +288,10 @@ struct Walk {
   struct WalkHolder holder[kWalkHolders];
 };
 /* One walk from the objects of the list `roots`; lists of objects: `all` (gc.get_objects()) and `hidden`, or null; `owned`: pairs of an object's address
-   and that of its data; `room`: no more objects than these. apart: in a child, of which the program sees nothing; what is returned is filled later, and
+   and that of its data; `links`: pairs of an object and one that it holds without saying so; `room`: no more objects than these. apart: in a child, of which the program sees nothing; what is returned is filled later, and
    millpond_probe_walked tells when. It stays until the next call; null: not possible, or one is under way. With the GIL held. */
-struct Walk* millpond_probe_walk(void* roots, void* all, void* hidden, const uint64_t* owned, size_t owned_count, size_t room, int apart);
+struct Walk* millpond_probe_walk(void* roots, void* all, void* hidden, const uint64_t* owned, size_t owned_count, const uint64_t* links, size_t link_count,
+                                 size_t room, int apart);
 /* 0: the child is at work; 1: it is done, or there is none; -1: it died. */
 int millpond_probe_walked(void);
 

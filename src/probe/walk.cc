@@ -113,13 +113,13 @@ class Walker {
     result_.now_ms = file::since_start_ms(sys::now_ns());
     // A program that says nothing of its rounds: its first quarter is start-up.
     result_.first_ms = file::shared->first_period_ms ? file::shared->first_period_ms : result_.now_ms / 4 + 1;
-    if (!objects_.take(request_.room) || !parents_.take(request_.room) || !seen_.start(1 << 16) || !read_survivors()) return false;
+    if (!objects_.take(request_.room) || !parents_.take(request_.room) || !seen_.start(1 << 16) || !read_survivors() || !read_links()) return false;
     for (size_t i = 0; i < request_.hidden_count; ++i) seen_.find(request_.hidden[i], kHidden);
     for (size_t i = 0; i < request_.root_count; ++i) meet(request_.roots[i]);
     drain(0);
     native_from_ = garbage_from_ = count_;
     if (request_.all && !full_) split_unreached();
-    for (size_t i = 0; i < request_.owned_count; ++i) own(reinterpret_cast<const void*>(request_.owned[i].data), seen_.find(reinterpret_cast<const void*>(request_.owned[i].object)));
+    for (size_t i = 0; i < request_.owned_count; ++i) own(reinterpret_cast<const void*>(request_.owned[i].data), seen_.find(reinterpret_cast<const void*>(request_.owned[i].object)), true);
     result_.objects = count_;
     if (!make_tree()) return false;
     find_holders();
@@ -149,6 +149,21 @@ class Walker {
     return true;
   }
 
+  // The links of one parent stand one behind another from the number on that its address leads to.
+  bool read_links() {
+    if (!request_.link_count) return true;
+    if (!links_.take(request_.link_count) || !first_link_.start(1 << 10)) return false;
+    for (size_t i = 0; i < links_.count; ++i) links_[i] = request_.links[i];
+    std::sort(links_.at, links_.at + links_.count, [](const Link& a, const Link& b) { return a.parent < b.parent; });
+    for (size_t i = 0; i < links_.count; ++i)
+      if (i == 0 || links_[i].parent != links_[i - 1].parent) first_link_.find(reinterpret_cast<const void*>(links_[i].parent), uint32_t(i));
+    return true;
+  }
+  void meet_linked(const void* parent) {
+    if (!links_.count) return;
+    for (size_t i = first_link_.find(parent); i < links_.count && links_[i].parent == uint64_t(parent); ++i) meet(reinterpret_cast<void*>(links_[i].child));
+  }
+
   static int visit(void* object, void* walker) {
     static_cast<Walker*>(walker)->meet(object);
     return 0;
@@ -169,6 +184,7 @@ class Walker {
       claim(object, type, i);
       if (is_array(type)) meet_array(object);
       else if (is_gc(object, type)) traverse(object, type, visit, this);
+      meet_linked(object);
     }
   }
   static void traverse(void* object, const char* type, int (*visit)(void*, void*), void* argument) {
@@ -218,10 +234,11 @@ class Walker {
     const uint64_t values = *reinterpret_cast<const uint64_t*>(object + place) & ~uint64_t{1};
     for (uint64_t before = 8; values && before <= 64; before += 8) own(reinterpret_cast<const void*>(values - before), number);
   }
-  void own(const void* block, uint32_t number) {
+  // nearest: of several tensors that share their data, the one nearest to a root keeps it.
+  void own(const void* block, uint32_t number, bool nearest = false) {
     if (!live::may_hold(block) || number >= kHidden) return;
     const uint32_t found = by_address_.find(block);
-    if (found != kNone && survivors_[found].owner == kNone) survivors_[found].owner = number;
+    if (found != kNone && (survivors_[found].owner == kNone || (nearest && number < survivors_[found].owner))) survivors_[found].owner = number;
   }
 
   // As the collector does it: references that come from within the set are taken off each count; what has some left is held from elsewhere. Dictionaries
@@ -434,7 +451,8 @@ class Walker {
   Pages<uint32_t> parents_;
   uint32_t count_ = 0, at_ = kNone, native_from_ = kNone, garbage_from_ = kNone;
   bool full_ = false;
-  Numbers seen_, by_address_, node_of_;
+  Numbers seen_, by_address_, node_of_, first_link_;
+  Pages<Link> links_;
   Pages<Survivor> survivors_;
   uint32_t survivor_count_ = 0;
   Pages<uint32_t> next_survivor_;

@@ -21,6 +21,11 @@ struct Owned {
   uint64_t object, data;
 };
 
+// What an object refers to without saying so to the collector: the values of a thread, the functions of atexit.
+struct Link {
+  uint64_t parent, child;
+};
+
 struct Request {
   size_t room;  // no more objects than these
   void* const* roots;
@@ -31,6 +36,8 @@ struct Request {
   size_t hidden_count;
   const Owned* owned;
   size_t owned_count;
+  const Link* links;
+  size_t link_count;
 };
 
 // Fills `result`, which lies in shared memory when a child does it. False: no memory.

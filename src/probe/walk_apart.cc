@@ -90,8 +90,8 @@ extern "C" __attribute__((visibility("default"))) int millpond_probe_walked() {
   return walk::state();
 }
 
-extern "C" __attribute__((visibility("default"))) Walk* millpond_probe_walk(void* roots, void* all, void* hidden, const uint64_t* owned, size_t owned_count, size_t room,
-                                                                            int apart) {
+extern "C" __attribute__((visibility("default"))) Walk* millpond_probe_walk(void* roots, void* all, void* hidden, const uint64_t* owned, size_t owned_count,
+                                                                            const uint64_t* links, size_t link_count, size_t room, int apart) {
   Use use;
   // Without the GIL other threads change what is walked over; and how types are laid out is not part of the check.
   if (!use || !python::frames_known() || python::layout.free_threaded || python::layout.version > python::kNewestVersion) return nullptr;
@@ -102,7 +102,8 @@ extern "C" __attribute__((visibility("default"))) Walk* millpond_probe_walk(void
   if (!result) return nullptr;
   *result = Walk{};
   const walk::List from = walk::list_of(roots), known = walk::list_of(all), ours = walk::list_of(hidden);
-  const walk::Request request{room, from.items, from.count, known.items, known.count, ours.items, ours.count, reinterpret_cast<const walk::Owned*>(owned), owned_count};
+  const walk::Request request{room, from.items, from.count, known.items, known.count, ours.items, ours.count, reinterpret_cast<const walk::Owned*>(owned), owned_count,
+                              reinterpret_cast<const walk::Link*>(links), link_count};
   if (!apart) {
     result->done = walk::run(request, *result) ? 1 : 2;
     return result;

@@ -18,6 +18,11 @@ def install():
         put(sys, "excepthook", sys.excepthook, _chain(sys.excepthook))
 
 
+def registered():
+    """Our function in the table of atexit."""
+    return _registered
+
+
 def remove():
     """The program runs on without us: what is said at the end is said now."""
     atexit.unregister(_registered)
@@ -67,11 +72,12 @@ def _end():
     if not state.on:
         return
     try:
-        from . import cells, holders
+        from . import cells, holders, puts, survivors
 
         with state.own_work():
             link.mark("end", "", 0, link.SNAPSHOT)
             holders.say(final=True)
+            puts.finish(periods.leader(), survivors.Lengths())
             calls.say()
             cells.say()
             link.note(

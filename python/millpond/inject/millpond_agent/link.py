@@ -64,6 +64,8 @@ class _Native:
         self.locals_of = holding_the_gil.millpond_probe_locals
         self.locals_of.argtypes = [ctypes.py_object, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
         self.locals_of.restype = ctypes.py_object
+        self.registered = holding_the_gil.millpond_probe_registered
+        self.registered.argtypes, self.registered.restype = [ctypes.c_void_p, ctypes.c_int], ctypes.py_object
         self.prints = holding_the_gil.millpond_probe_prints
         self.prints.argtypes = [ctypes.c_void_p] * 4
         self.prints.restype = ctypes.c_void_p
@@ -74,7 +76,7 @@ class _Native:
         self.exceptions = holding_the_gil.millpond_probe_exceptions
         self.exceptions.argtypes = [ctypes.c_void_p] * 2
         self.walk = holding_the_gil.millpond_probe_walk
-        self.walk.argtypes = [ctypes.c_void_p] * 4 + [ctypes.c_size_t] * 2 + [ctypes.c_int]
+        self.walk.argtypes = [ctypes.c_void_p] * 4 + [ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
         self.walk.restype = ctypes.POINTER(Walk)
         self.walked = library.millpond_probe_walked
         self.stack = library.millpond_probe_stack
@@ -115,6 +117,10 @@ def locals_of(frame, hop, offset, count):
     return _native.locals_of(frame, hop, offset, count)
 
 
+def registered(table, count):
+    return _native.registered(table, count)
+
+
 class PrintSite(ctypes.Structure):
     """src/probe/shared.h"""
 
@@ -153,10 +159,11 @@ def after(original, then, method=False):
     return _native.after(original, then, method) if _native is not None else None
 
 
-def walk(roots, everything, hidden, owned, room, apart):
-    """One walk from the objects in `roots` (src/probe/walk.h); None: not possible now. apart: in a child; last_walk() has the result once walked() is 1."""
-    pairs = (ctypes.c_uint64 * len(owned))(*owned) if owned else None
-    found = _native.walk(id(roots), None if everything is None else id(everything), id(hidden), pairs, len(owned) // 2, room, apart)
+def walk(roots, everything, hidden, owned, links, room, apart):
+    """One walk from the objects in `roots` (src/probe/walk.h); owned, links: flat lists of pairs. None: not possible now. apart: in a child; last_walk() has the
+    result once walked() is 1."""
+    pairs, linked = ((ctypes.c_uint64 * len(list_))(*list_) if list_ else None for list_ in (owned, links))
+    found = _native.walk(id(roots), None if everything is None else id(everything), id(hidden), pairs, len(owned) // 2, linked, len(links) // 2, room, apart)
     _native.last_walk = found.contents if found else None
     return _native.last_walk if _native.last_walk is not None and (apart or _native.last_walk.done == 1) else None
 

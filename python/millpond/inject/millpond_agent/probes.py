@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 
-from . import calls, counters, cycles, frames, holders, link, state, survivors
+from . import calls, counters, cycles, frames, holders, link, puts, state, survivors
 
 enabled = os.environ.get("MILLPOND_PROBES", "1") != "0"
 kFirstShare, kSecondShare, kShare = 0.03, 0.05, 0.02
@@ -38,6 +38,8 @@ def after_period(series, now):
     global _first_rss
     from . import periods
 
+    if puts.watching() and periods.leader() is series:
+        survivors.see_puts(series)
     if series.count < series.next_scan and series.count < series.next_probe:
         return
     if periods.leader() is not series or not holders.lock.acquire(False):

@@ -7,10 +7,8 @@ import sys
 import threading
 import time
 import types
-from collections import deque
 
-from . import frames, link, state, variables
-from .roots import _lru as kCached
+from . import chains, frames, link, puts, state, unsaid, variables
 
 kInPlace = 0.05  # seconds
 kPerObject = 4e-7  # seconds in place, as measured: 871,000 objects in 0.28 to 0.40 s
@@ -62,7 +60,7 @@ def finish():
     if done > 0:
         walk = link.last_walk()
         _spent += walk.ns * 1e-9 / 4  # beside the program, on a core that may be free
-        _say(walk, period, kind, names, _roots()[0], True)
+        _say(walk, period, kind, names, _roots()[0], unsaid.links(), True)
 
 
 def _start(series, objects, blocks, apart):
@@ -76,14 +74,15 @@ def _start(series, objects, blocks, apart):
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in ("millpond_agent", "sitecustomize"):
             hidden += (module, vars(module))
-    walk = link.walk(roots, objects, hidden, _tensors(objects), 2 * blocks + (1 << 18), apart)
+    links = unsaid.links()
+    walk = link.walk(roots, objects, hidden, _tensors(objects), [id(part) for pair in links for part in pair], 2 * blocks + (1 << 18), apart)
     _spent += time.thread_time() - begin
     if walk is None:
         return
     if apart:
         _waiting = (int(series.count), series.kind, names)
     else:
-        _say(walk, int(series.count), series.kind, names, roots, False)
+        _say(walk, int(series.count), series.kind, names, roots, links, False)
 
 
 def _room_for_child():
@@ -111,7 +110,7 @@ def _roots():
                 if found:
                     values = [value for _, value in found]
                     roots.append(values)
-                    names[id(values)] = (frames.function_name(frame), [name for name, _ in found], "" if thread == threading.main_thread().ident else "another thread", [id(value) for value in values])
+                    names[id(values)] = (frames.function_name(frame), [name for name, _ in found], "" if thread == threading.main_thread().ident else "another thread", [id(value) for value in values], frame.f_code)
                     count += 1
             frame = frame.f_back
     roots += [vars(module) for module in frames.user_modules()]
@@ -122,21 +121,25 @@ def _roots():
 def _tensors(objects):
     """Pairs of a tensor and its data, where the object does not point to it: torch. Subclasses may run code of the program's when they are asked."""
     torch = sys.modules.get("torch")
-    if objects is None or getattr(torch, "nn", None) is None:
+    if getattr(torch, "nn", None) is None:
         return []
+    if objects is None:
+        objects = gc.get_objects()
     kinds = (torch.Tensor, getattr(torch.nn, "Parameter", None))
     pairs = []
     for thing in objects:
         if type(thing) in kinds and len(pairs) < 2 * kTensorsMost:
             try:
                 if thing.device.type == "cpu":
-                    pairs += (id(thing), thing.data_ptr())
+                    pairs += (id(thing), thing.data_ptr() - thing.storage_offset() * thing.element_size())  # a slice keeps all of what it is a slice of
             except Exception:  # a tensor without storage
                 pass
     return pairs
 
 
-def _say(walk, period, kind, names, roots, apart):
+def _say(walk, period, kind, names, roots, links, apart):
+    global _spent
+    begin = time.thread_time()
     told = []
     for index in range(min(walk.holders, kTold)):
         holder = walk.holder[index]
@@ -145,12 +148,25 @@ def _say(walk, period, kind, names, roots, apart):
         if holder.repeats:
             row["repeats"] = holder.repeats
         row["born"] = [dict(place, bytes=size) for place, size in _born(holder)]
-        steps = [(holder.steps[i].object, holder.steps[i].type.decode("utf-8", "replace")) for i in range(holder.depth)]
-        row.update(_named(steps, names, roots))
+        chain = Chain([(holder.steps[i].object, holder.steps[i].type.decode("utf-8", "replace")) for i in range(holder.depth)], names, roots, links)
+        row.update(chain.said())
+        puts.watch(row, chain, _birth_lines(holder), period)
         told.append(row)
+    puts.told()
     link.note({"note": "walk", "kind": kind, "period": period, "apart": apart, "seconds": round(walk.ns * 1e-9, 5), "objects": walk.objects,
                "alive": walk.alive, "reached": walk.reached, "native": walk.native, "garbage": walk.garbage,
                "from_ms": walk.first_ms, "until_ms": walk.now_ms, "holders": told})
+    _spent += time.thread_time() - begin
+
+
+def _birth_lines(holder):
+    """All of the user's lines that ran when survivors were made: (file, line) to bytes."""
+    found = {}
+    for stack, size in zip(holder.stacks, holder.stack_bytes):
+        if stack != 0xFFFFFFFF:
+            for place in {(file, line) for file, line, _ in link.stack(stack) if frames.has_source(file)}:
+                found[place] = found.get(place, 0) + size
+    return found
 
 
 def _born(holder):
@@ -168,138 +184,80 @@ def _born(holder):
     return [({"file": file, "line": line, "function": function, "text": frames.text(file, line)}, size) for (file, line), (function, size) in rows[:3]]
 
 
-def _named(steps, names, roots):
-    """The chain in words, from the holder to its root, and the holder itself, looked up step by step from the root: only what is still there is touched."""
-    if not steps:
-        return {"type": None, "chain": []}
-    objects = [None] * len(steps)
-    top = len(steps) - 1
-    if steps[top][0] not in names:
-        objects[top] = next((root for root in roots if id(root) == steps[top][0]), None)
-    elif top > 0:
-        top -= 1
-        objects[top] = next((value for root in roots if type(root) is list for value in root if id(value) == steps[top][0]), None)
-    while top > 0 and objects[top] is not None:
-        objects[top - 1] = _below(objects[top], steps[top - 1][0])
-        top -= 1
-    words = []
-    for at, (address, kind) in enumerate(steps):
-        above = steps[at + 1][0] if at + 1 < len(steps) else None
-        if above in names:
-            words.append(_variable(names[above], address))
-        elif above is None:
-            words.append("variables of %s" % names[address][0] if address in names and at == 0 else "" if address in names else _root_words(objects[at], kind))
-        elif objects[at] is None or objects[at + 1] is None:
-            words.append(kind)
+class Lengths:
+    """How many items a holder has now, asked once or for several."""
+
+    def __init__(self):
+        self.roots = None
+
+    def __call__(self, found):
+        """Of the holder at the end of these addresses; None: it is not there, or does not say."""
+        if self.roots is None:
+            self.roots, self.links = _roots()[0], unsaid.links()
+        objects = _objects(found, (), self.roots, self.links)
+        return chains.size(objects[0])[0] if objects[0] is not None else None
+
+
+def see_puts(series):
+    """A round is over, while it is being seen what puts into the holders of the last walk."""
+    global _spent
+    begin = time.thread_time()
+    puts.after_period(series, Lengths())
+    _spent += time.thread_time() - begin
+
+
+class Chain:
+    """From a holder to its root: addresses and names of types as the walk found them, objects as far as they are still there, and steps that have words."""
+
+    def __init__(self, found, names, roots, links):
+        self.found = found
+        self.objects = _objects(found, names, roots, links)
+        if self.objects and type(self.objects[0]) is types.ModuleType and any(above is self.objects[0] for above, _ in links):
+            name = self.objects[0].__name__
+            self.steps = [chains.Step("registry", name, "functions registered with %s" % name, types.ModuleType, name)]
         else:
-            words.append(_edge(objects[at + 1], objects[at], objects[at + 2] if at + 2 < len(steps) else None))
-    row = {"type": steps[0][1], "chain": [word for word in words if word][:10]}
-    if objects[0] is not None:
-        length, bounded = _size(objects[0])
-        row.update({"length": length, "bounded": bounded, "module": getattr(type(objects[0]), "__module__", None)})
-    return row
+            self.steps = []
+        self.steps += [step for step in (self._step(at, names) for at in range(len(found))) if step is not None and step.words]
+
+    def _step(self, at, names):
+        (address, kind), objects = self.found[at], self.objects
+        above = self.found[at + 1][0] if at + 1 < len(self.found) else None
+        if above in names:
+            return _variable(names[above], address)
+        if above is None:
+            if address not in names:
+                return chains.root(objects[at], kind)
+            return chains.Step("local", None, "variables of %s" % names[address][0], None, names[address][4]) if at == 0 else None
+        if objects[at] is None or objects[at + 1] is None:
+            return chains.Step("held", None, kind)
+        return chains.edge(objects[at + 1], objects[at], *(objects[at + 2:at + 4] + [None, None])[:2])
+
+    def said(self):
+        row = {"type": self.found[0][1] if self.found else None, "chain": [step.words for step in self.steps[:10]], "steps": [step.said() for step in self.steps[:10]]}
+        holder = self.objects[0] if self.objects else None
+        if holder is not None:
+            length, limit = chains.size(holder)
+            row.update({"length": length, "bounded": limit, "len": length, "bound": chains.bound(self.objects), "module": getattr(type(holder), "__module__", None)})
+        return row
+
+
+def _objects(found, names, roots, links):
+    """The objects of a chain, looked up step by step from the root: only what is still there is touched."""
+    objects = [None] * len(found)
+    top = len(found) - 1
+    if top < 0:
+        return objects
+    objects[top] = next((root for root in roots if id(root) == found[top][0]), None) if found[top][0] not in names else None
+    if objects[top] is None and top > 0:  # the variables of a function, which are put together anew for each walk
+        top -= 1
+        objects[top] = next((value for root in roots if type(root) is list for value in root if id(value) == found[top][0]), None)
+    while top > 0 and objects[top] is not None:
+        objects[top - 1] = chains.below(objects[top], found[top - 1][0], links)
+        top -= 1
+    return objects
 
 
 def _variable(known, address):
-    function, names, where, addresses = known
-    name = names[addresses.index(address)] if address in addresses else "?"
-    return "local %s of %s%s" % (name, function, " in %s" % where if where else "")
-
-
-def _size(thing):
-    kind = type(thing)
-    if kind in (list, dict, set, frozenset, tuple, bytearray, deque) or (issubclass(kind, (list, dict, set, deque)) and kind.__len__ in (list.__len__, dict.__len__, set.__len__, deque.__len__)):
-        return len(thing), getattr(thing, "maxlen", None) if issubclass(kind, deque) else None
-    if kind is kCached:
-        info = thing.cache_info()
-        return info.currsize, info.maxsize
-    return None, None
-
-
-def _below(parent, wanted):
-    """What `parent` refers to directly and has this address; None: no more."""
-    if type(parent) in (list, tuple, deque, set, frozenset):
-        return next((value for value in list(parent) if id(value) == wanted), None)
-    found = next((value for value in gc.get_referents(parent) if id(value) == wanted), None)
-    if found is None and type(parent).__module__ == "numpy" and type(parent).__name__ == "ndarray":
-        base = parent.base
-        found = base if id(base) == wanted else None
-    return found
-
-
-def _edge(parent, child, above):
-    """How parent holds child, in words; empty for a step that a person does not see."""
-    kind = type(parent)
-    if kind is dict:
-        key = next((key for key, value in dict.items(parent) if value is child), None)
-        name = parent.get("__name__") if "__spec__" in parent or "__builtins__" in parent else None
-        if type(name) is str and type(key) is str:
-            return "global %s of %s" % (key, name)
-        if parent is sys.modules:
-            return ""
-        if above is not None and _own(above) is parent and type(key) is str:
-            return "attribute %s of %s" % (key, type(above).__name__)
-        if issubclass(type(above), type) and type(key) is str:
-            return "class attribute %s of %s" % (key, above.__name__)
-        return "item %s of dict" % frames.told_key(key) if key is not None else "a key of dict"
-    if kind in (list, tuple, set, frozenset, deque):
-        if type(above) is types.FunctionType:
-            if above.__defaults__ is parent:
-                names_there = above.__code__.co_varnames[: above.__code__.co_argcount]
-                at = next(index for index, value in enumerate(parent) if value is child)
-                return "default of argument %s of %s" % (names_there[len(names_there) - len(parent) + at], above.__qualname__)
-            if above.__closure__ is parent:
-                at = next(index for index, value in enumerate(parent) if value is child)
-                return "variable %s in the closure of %s" % (above.__code__.co_freevars[at], above.__qualname__)
-        return "an item of %s" % kind.__name__
-    if kind is types.CellType:
-        return ""
-    if kind is types.FunctionType:
-        if parent.__defaults__ is child or parent.__closure__ is child or parent.__dict__ is child:
-            return ""
-        if parent.__globals__ is child:
-            return "the globals of function %s" % parent.__qualname__
-        return "function %s" % parent.__qualname__
-    if kind is types.MethodType:
-        return "method %s" % parent.__func__.__qualname__ if hasattr(parent.__func__, "__qualname__") else "a method"
-    if issubclass(kind, types.ModuleType) or (issubclass(kind, type) and type(child) is dict):
-        return ""
-    if _own(parent) is child:
-        return ""
-    attribute = _attribute(parent, child)
-    return "attribute %s of %s" % (attribute, type(parent).__name__) if attribute else "held by %s" % type(parent).__name__
-
-
-def _own(thing):
-    """The dictionary of an object's attributes, without running anything of its class; None: it has none."""
-    if not type(thing).__dictoffset__:
-        return None
-    try:
-        own = object.__getattribute__(thing, "__dict__")
-    except Exception:
-        return None
-    return own if type(own) is dict else None
-
-
-def _attribute(parent, child):
-    """The name of an attribute that is this very object."""
-    for name, value in dict.items(_own(parent) or {}):
-        if value is child and type(name) is str:
-            return name
-    for kind in type(parent).__mro__:
-        for name, member in list(vars(kind).items()):
-            if type(member) is types.MemberDescriptorType:
-                try:
-                    if member.__get__(parent) is child:
-                        return name
-                except AttributeError:  # not set
-                    pass
-    return None
-
-
-def _root_words(thing, kind):
-    if thing is sys.modules:
-        return "modules"
-    if type(thing) is dict and type(thing.get("__name__")) is str:
-        return "module %s" % thing["__name__"]
-    return kind
+    function, names, where, addresses, code = known
+    name = names[addresses.index(address)] if address in addresses else None
+    return chains.Step("local", name, "local %s of %s%s" % (name or "?", function, " in %s" % where if where else ""), None, code)
