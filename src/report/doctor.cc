@@ -271,6 +271,7 @@ std::string doctor_text(const Evidence& e, const Verdict& v, const runfile::Meta
       page.line("rate", format("{} {} ({} to {}), seen over {}, {} in all", to_bytes(f.bytes_per_unit), verdict::each(f),
                                to_bytes(std::max(0.0, f.bytes_per_unit_range.low)), to_bytes(f.bytes_per_unit_range.high), verdict::seen_over(f), f.total));
     if (f.blame) page.line("line", place_text(*f.blame) + (f.blame->snippet.empty() ? "" : "\n    " + shown(f.blame->snippet, 200)));
+    if (f.born_at) page.line("allocated", place_text(*f.born_at) + (f.born_at->snippet.empty() ? "" : "\n    " + shown(f.born_at->snippet, 200)));
     page.line("held by", f.holder);
     for (size_t i = 0; i < f.evidence.size(); ++i) page.line(i == 0 ? "because" : "", f.evidence[i]);
     page.line("fix", f.fix);
@@ -279,7 +280,6 @@ std::string doctor_text(const Evidence& e, const Verdict& v, const runfile::Meta
       const std::string address = verdict::thread_address(f.threads[i]);
       page.line(i == 0 ? "others" : "", address.empty() ? f.threads[i] : address);
     }
-    page.line("sure", format("{:.0f} %", f.confidence * 100));
   }
   if (small) {
     page.plain("\n");

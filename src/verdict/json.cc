@@ -52,6 +52,7 @@ json to_json(const Finding& f) {
           {"total_bytes", f.total.value},
           {"confidence", f.confidence > 0 ? json(f.confidence) : json()},
           {"blame", to_json(f.blame)},
+          {"born_at", to_json(f.born_at)},
           {"holder", f.holder},
           {"evidence", f.evidence},
           {"fix", f.fix},

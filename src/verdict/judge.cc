@@ -54,6 +54,7 @@ Finding describe(const Case& c, const Named& n) {
   // A holder whose line was not found has nothing to blame.
   if (m.blame && !(m.blame->file.empty() && m.blame->function.empty())) f.blame = m.blame;
   if (f.blame) f.blame = c.with_text(*f.blame);
+  if (m.born && !(f.blame && same_line(*m.born, *f.blame))) f.born_at = c.with_text(*m.born);
   f.holder = m.holder;
   f.chain = m.chain;
   f.evidence = m.evidence;

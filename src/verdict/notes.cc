@@ -277,6 +277,8 @@ Notes read_notes(const Evidence& evidence) {
     } else if (what == "walk") {
       if (std::optional<HeapWalk> walk = walk_of(note)) notes.walk = std::move(walk);
       else notes.no_walk = text_of(note, "refused");
+    } else if (what == "puts") {
+      if (notes.walk) take_puts(note, *notes.walk);
     } else if (what == "lines") {
       read_lines(note, notes, known.lines);
     } else if (what == "data") {

@@ -12,15 +12,30 @@ using nlohmann::json;
 
 constexpr size_t kMostHolders = 64, kMostWords = 32;
 
+std::vector<std::string> chain_of(const json& j) {
+  std::vector<std::string> chain;
+  for (const json& word : list_of(j, "chain"))
+    if (word.is_string() && chain.size() < kMostWords) chain.push_back(word);
+  return chain;
+}
+
+std::vector<Put> puts_of(const json& j) {
+  std::vector<Put> puts;
+  for (const json& p : list_of(j, "puts"))
+    if (p.is_object() && puts.size() < kMostWords) puts.push_back({place_of(p), text_of(p, "how"), text_of(p, "by"), number_of(p, "gained")});
+  return puts;
+}
+
 Holder holder_of(const json& j) {
   Holder h;
   const std::string how = text_of(j, "how");
   h.how = how == "native" ? Holder::How::kNative : how == "garbage" ? Holder::How::kGarbage : Holder::How::kReached;
   h.type = text_of(j, "type");
-  for (const json& word : list_of(j, "chain"))
-    if (word.is_string() && h.chain.size() < kMostWords) h.chain.push_back(word);
+  h.chain = chain_of(j);
+  h.puts = puts_of(j);
   h.bytes = number_of(j, "bytes"), h.samples = number_of(j, "samples"), h.items = number_of(j, "items"), h.repeats = number_of(j, "repeats");
   h.length = maybe_number(j, "length"), h.bounded = maybe_number(j, "bounded");
+  if (!h.bounded) h.bounded = maybe_number(j, "bound");
   size_t part = 0;
   for (const json& bytes : list_of(j, "births"))
     if (part < kBirths && bytes.is_number()) h.births[part++] = std::max(0.0, bytes.get<double>());
@@ -52,6 +67,15 @@ double HeapWalk::gained_each_round() const {
   for (const Holder& h : holders)
     if (h.accumulates()) sum += h.bytes;
   return period > 1 ? sum / (period - 1) : 0;  // the first mark is the end of the first round
+}
+
+void take_puts(const json& note, HeapWalk& walk) {
+  for (const json& j : list_of(note, "holders")) {
+    if (!j.is_object()) continue;
+    const std::vector<std::string> chain = chain_of(j);
+    for (Holder& h : walk.holders)
+      if (h.chain == chain && h.type == text_of(j, "type")) h.puts = puts_of(j);
+  }
 }
 
 std::optional<HeapWalk> walk_of(const json& note) {

@@ -17,6 +17,14 @@ struct Born {
   double bytes = 0;
 };
 
+/// A line that puts things into a holder, and was seen to while it gained.
+struct Put {
+  Place place;
+  std::string how;   // "append", "item", "set", ...
+  std::string by;    // "counted", "births"; "only": no other line could
+  double gained = 0; // its share of what the holder gained
+};
+
 /// The deepest object whose survivors were born over a long time.
 struct Holder {
   enum class How { kReached, kNative, kGarbage };
@@ -28,6 +36,7 @@ struct Holder {
   std::optional<double> length, bounded;
   std::array<double, kBirths> births{};  // bytes, by equal parts of the time since the rounds began
   std::vector<Born> born;                // most bytes first
+  std::vector<Put> puts;                 // most gained first
 
   std::string name() const { return chain.empty() ? type : chain.front(); }
   /// Whether what was put into it at any time is still there: no part of the time between the first birth and now is empty for long, and nothing bounds it.
@@ -44,6 +53,9 @@ struct HeapWalk {
   /// What all that accumulate gained in one round, on average since the rounds began.
   double gained_each_round() const;
 };
+
+/// Of a note `puts`: into those holders of the walk that they are of.
+void take_puts(const nlohmann::json& note, HeapWalk& walk);
 
 /// Of a note `walk`; nothing where it says why none was made.
 std::optional<HeapWalk> walk_of(const nlohmann::json& note);

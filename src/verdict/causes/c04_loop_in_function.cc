@@ -19,7 +19,7 @@ std::optional<Match> loop_in_function(const Case& c) {
           break;
         }
   if (small < 0.5 * c.jump()) return {};
-  Match m{.kind = Kind::kReserve, .share = 1, .weight = 0.9, .bytes = small, .confidence = 0.6};
+  Match m{.kind = Kind::kReserve, .share = 1, .weight = 0.9, .bytes = small};
   m.blame = line->place;
   m.evidence.push_back(format("{} in small blocks are alive under {}, which was traced {}", amount(small),
                               at(line->place), often(line->count)));

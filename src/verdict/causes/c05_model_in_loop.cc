@@ -17,7 +17,6 @@ std::optional<Match> model_in_loop(const Case& c) {
   Match m;
   m.share = 0.9 * (1 - 0.8 * c.data_share());
   m.weight = 0.9;
-  m.confidence = 0.85;
   if (c.periods.rate(Unit::kModel) > 0) m.unit = Unit::kModel;
   m.evidence.push_back(format("{:.0f} models were made after warm-up", made));
   const double registry = c.rose("tf.gradient_registry"), graphs = c.rose("tf.funcgraphs");
@@ -33,7 +32,6 @@ std::optional<Match> model_in_loop(const Case& c) {
     m.holder = tell(*list);
     m.share = 1;
     m.weight = 1;
-    m.confidence = 0.92;
     m.title = "Every model that is made is kept in a container";
     m.evidence.push_back(format("{} holds {:.0f} models", tell(*list), list->length));
     m.fix = format(

@@ -26,7 +26,7 @@ std::optional<Match> xla_programs(const Case& c) {
     return {};
   const std::optional<double> under = c.growth_share(compiler);
   if (under.value_or(0) < 0.4) return {};
-  Match m{.share = *under, .weight = 0.95, .confidence = 0.75};
+  Match m{.share = *under, .weight = 0.95};
   if (c.periods.rate(Unit::kModel) > 0) m.unit = Unit::kModel;
   if (const CountedLine* line = c.notes.line("model")) m.blame = line->loop ? *line->loop : c.loop_place(line->place);
   m.evidence.push_back(format("{:.0f} % of the sampled growth was allocated by the XLA compiler", 100 * *under));

@@ -10,7 +10,7 @@ std::optional<Match> load_in_loop(const Case& c) {
   const CountedLine* line = c.notes.line("load_model");
   if (!c.leaking() || !line || loads < 3) return {};
   const std::optional<double> under = c.growth_share(line->place);
-  Match m{.share = 0.9 * (1 - 0.8 * c.data_share()), .weight = 0.97, .confidence = 0.85};
+  Match m{.share = 0.9 * (1 - 0.8 * c.data_share()), .weight = 0.97};
   m.blame = line->place;
   m.evidence.push_back(format("{} loaded a model {}", at(line->place), often(line->count)));
   if (under) m.evidence.push_back(format("{:.0f} % of the sampled growth was allocated under that line", 100 * *under));

@@ -10,7 +10,7 @@ std::optional<Match> compile_in_loop(const Case& c) {
   const CountedLine* line = c.notes.line("compile");
   // A model that is made is compiled too: that is C5.
   if (!c.leaking() || compiles < 3 || models > 0.5 * compiles) return {};
-  Match m{.share = 0.9 * (1 - 0.8 * c.data_share()), .weight = 0.95, .confidence = 0.88};
+  Match m{.share = 0.9 * (1 - 0.8 * c.data_share()), .weight = 0.95};
   if (line) m.blame = line->place;
   m.holder = c.rose("tf.gradient_registry") >= 3 ? "TensorFlow's global gradient registry" : "";
   m.evidence.push_back(format("model.compile was called {} after warm-up, on models made before", often(compiles)));

@@ -11,7 +11,7 @@ std::optional<Match> predict_in_loop(const Case& c) {
   if (!c.leaking() || !line || c.times("predict") < 20) return {};
   const std::optional<double> under = c.growth_share(line->place);
   if (under.value_or(0) < 0.6) return {};
-  Match m{.share = *under * (1 - c.data_share()), .weight = 0.6, .confidence = 0.6};
+  Match m{.share = *under * (1 - c.data_share()), .weight = 0.6};
   m.blame = line->place;
   m.evidence.push_back(format("predict was called {} at {}", often(line->count), at(line->place)));
   return m;

@@ -17,7 +17,7 @@ std::string commonest(const Notes& notes) {
 std::optional<Match> cyclic_garbage(const Case& c) {
   const Growth& g = c.growth;
   if (c.leaking() && g.garbage) {  // the collector is turned off
-    Match m{.share = 1, .weight = 1, .confidence = 0.9};
+    Match m{.share = 1, .weight = 1};
     m.blame = c.growing_place();
     m.title = "Objects that refer to one another pile up, because Python's garbage collector is turned off";
     m.fix = "Turn it on again (gc.enable()), call gc.collect() at the end of each round, or break the circle (weakref.ref for the way back).";
@@ -33,7 +33,7 @@ std::optional<Match> cyclic_garbage(const Case& c) {
   // gc may free objects without any change of resident memory until trim: what allocators have in use tells.
   const bool frees = g.garbage || g.by_gc > 0.5 * g.returned;
   if (!frees) return {};
-  Match m{.kind = Kind::kRetention, .share = 1, .weight = 1, .bytes = g.returned, .confidence = g.garbage ? 0.85 : 0.7};
+  Match m{.kind = Kind::kRetention, .share = 1, .weight = 1, .bytes = g.returned};
   m.evidence.push_back(format("gc.collect() found {:.0f} objects, and {} went back", g.collected, amount(g.returned)));
   if (const std::string type = commonest(c.notes); !type.empty())
     m.evidence.push_back(format("most of them belong to objects of type {}", type));

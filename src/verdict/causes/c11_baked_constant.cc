@@ -15,7 +15,7 @@ std::optional<Match> baked_constant(const Case& c) {
     const double large = c.grown_in_blocks(kLarge);
     const std::optional<double> under = c.growth_share(line->place);
     if (large < 0.5 * c.growth.total || under.value_or(0) < 0.6) return {};
-    Match m{.share = std::min(1.0, *under) * (1 - c.data_share()), .weight = 1, .confidence = 0.75};
+    Match m{.share = std::min(1.0, *under) * (1 - c.data_share()), .weight = 1};
     m.blame = line->place;
     m.evidence.push_back(format("{} of the growth are large blocks, made while tracing under {}",
                                 amount(large), at(line->place)));
@@ -26,7 +26,7 @@ std::optional<Match> baked_constant(const Case& c) {
   if (!slices) return {};
   const double bytes = c.reserved_at(slices->place);
   if (bytes < std::max(20e6, 0.03 * c.growth.level)) return {};
-  Match m{.kind = Kind::kReserve, .share = 1, .weight = 1, .bytes = bytes, .confidence = 0.75};
+  Match m{.kind = Kind::kReserve, .share = 1, .weight = 1, .bytes = bytes};
   m.blame = slices->place;
   m.evidence.push_back(format("{} are alive that {} took once", amount(bytes), at(slices->place)));
   return m;

@@ -11,7 +11,7 @@ std::optional<Match> fit_copies(const Case& c) {
   // Seen as live blocks under the line, or as a jump large enough to hold it.
   const double seen = std::max(c.reserved_at(copy.place), c.jump());
   if (seen < 0.3 * copy.bytes) return {};
-  Match m{.kind = Kind::kReserve, .share = 1, .weight = 1, .bytes = std::min(copy.bytes, seen), .confidence = 0.8};
+  Match m{.kind = Kind::kReserve, .share = 1, .weight = 1, .bytes = std::min(copy.bytes, seen)};
   m.blame = copy.place;
   m.holder = "a tensor with all of the training data";
   if (copy.doubles > 0)

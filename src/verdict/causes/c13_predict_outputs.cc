@@ -15,7 +15,7 @@ std::optional<Match> predict_outputs(const Case& c) {
   for (const SiteShare& s : temporaries(c.evidence))
     if (same_line(s.place, line->place)) churn += double(s.bytes.value);
   if (churn < above) return {};
-  Match m{.kind = Kind::kFlat, .share = 1, .weight = 0.5, .bytes = above, .confidence = 0.5};
+  Match m{.kind = Kind::kFlat, .share = 1, .weight = 0.5, .bytes = above};
   m.blame = line->place;
   m.evidence.push_back(
       format("the highest point, {}, is {} above the level between epochs; {} were allocated and freed at {}",

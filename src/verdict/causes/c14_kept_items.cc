@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/format.h"
 #include "verdict/causes/cause.h"
 #include "verdict/causes/fixes.h"
@@ -47,7 +49,7 @@ std::optional<Match> kept_items(const Case& c) {
     if (own > share) share = own, best = &k;
   }
   if (!best || share < 0.15) return {};
-  Match m{.share = share, .weight = best->is_user ? 1.0 : 0.7, .confidence = share > 0.5 ? 0.93 : 0.7};
+  Match m{.share = share, .weight = best->is_user ? 1.0 : 0.7};
   m.blame = best->place;
   // The source of a program read from standard input is gone: the line that allocates is all that is known.
   if (const std::optional<Place> grows = c.growing_place(); best->place.line == 0 && grows && grows->file == "<stdin>") m.blame = grows;
@@ -60,6 +62,11 @@ std::optional<Match> kept_items(const Case& c) {
                               number(best->per_period), every(c), amount(best->bytes_per_period), every(c)));
   if (!best->chain.empty()) m.evidence.push_back(format("it is reached by: {}", fmt::join(best->chain, ", ")));
   take(m, keep_less(c, *best));
+  // Of several lines that add to it, the one that was seen to run; the fix is for the line that it was made of.
+  if (const Holder* h = c.notes.walk ? c.notes.walk->accumulating() : nullptr; h && !h->puts.empty() && std::ranges::find(best->chain, h->name()) != best->chain.end() && !same_line(h->puts.front().place, best->place)) {
+    m.blame = h->puts.front().place;
+    m.change.reset();
+  }
   return m;
 }
 

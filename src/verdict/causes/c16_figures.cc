@@ -15,7 +15,7 @@ std::optional<Match> figures(const Case& c) {
     if (k.still && (is_figure(k.item_type) || contains(k.words(), "pyplot"))) registry = &k;
   if (!c.leaking() || (open < 3 && !registry)) return {};
   const std::optional<double> under = c.growth_share(matplotlib);
-  Match m{.share = std::max(0.6, under.value_or(0.9)) * (1 - 0.8 * c.data_share()), .weight = 1, .confidence = 0.93};
+  Match m{.share = std::max(0.6, under.value_or(0.9)) * (1 - 0.8 * c.data_share()), .weight = 1};
   if (under && *under < 0.2) m.share = *under;
   if (const CountedLine* line = c.notes.line("figure"))
     m.blame = line->place;

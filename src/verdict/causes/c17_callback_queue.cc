@@ -10,7 +10,7 @@ std::optional<Match> callback_queue(const Case& c) {
   if (!c.leaking() || !c.notes.has("keras")) return {};
   for (const GrowingType& t : c.notes.types) {
     if (!t.type.ends_with("Future") || t.per_period < 5 || t.count < 100) continue;
-    Match m{.share = 0.5, .weight = 0.7, .confidence = 0.6};
+    Match m{.share = 0.5, .weight = 0.7};
     m.evidence.push_back(format("{} are pending, {} more {}", counted(t.count, "future"), number(t.per_period), every(c)));
     return m;
   }

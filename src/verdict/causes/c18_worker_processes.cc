@@ -15,7 +15,7 @@ std::optional<Match> worker_processes(const Case& c) {
   if (!c.leaking() || processes.size() < 4 || processes.y.back() - processes.y.front() < 3 ||
       !processes.trend().rises())
     return {};
-  Match m{.share = 0.9, .weight = 1, .confidence = 0.85};
+  Match m{.share = 0.9, .weight = 1};
   for (const char* what : {"dataloader", "fit", "dataset"})
     if (const CountedLine* line = c.notes.line(what); line && !m.blame) m.blame = line->place;
   m.evidence.push_back(

@@ -10,7 +10,7 @@ std::optional<Match> dataset_cache(const Case& c) {
   if (!stage || c.leaking()) return {};
   const double bytes = held_by_pipeline(c);
   if (bytes <= 0) return {};
-  Match m{.kind = Kind::kCache, .share = 1, .weight = 1, .bytes = bytes, .confidence = c.sites.empty() ? 0.7 : 0.9};
+  Match m{.kind = Kind::kCache, .share = 1, .weight = 1, .bytes = bytes};
   m.blame = stage->place;
   m.holder = "the cache of the tf.data pipeline";
   m.evidence.push_back(format("cache() at {} holds about {}; memory rose in the first epoch and then stayed",

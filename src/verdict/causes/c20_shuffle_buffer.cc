@@ -10,7 +10,7 @@ std::optional<Match> shuffle_buffer(const Case& c) {
   if (!stage || c.leaking() || c.notes.stage("cache") || stage->buffer.value_or(1e9) < 100) return {};
   const double bytes = held_by_pipeline(c);
   if (bytes < std::max(32e6, 0.05 * c.growth.level)) return {};
-  Match m{.kind = Kind::kCache, .share = 1, .weight = 1, .bytes = bytes, .confidence = 0.8};
+  Match m{.kind = Kind::kCache, .share = 1, .weight = 1, .bytes = bytes};
   m.blame = stage->place;
   m.holder = "the shuffle buffer of the tf.data pipeline";
   m.evidence.push_back(format("shuffle at {} holds {} elements; memory is {} above its level before training",

@@ -15,7 +15,7 @@ std::optional<Match> autotune(const Case& c) {
   // It fills over several epochs, so the marks themselves must show it.
   const double filled = std::min(held_by_pipeline(c), c.growth.level - c.periods.rss.y.front());
   if (!tuned || filled < std::max(32e6, 0.05 * c.growth.level)) return {};
-  Match m{.kind = Kind::kCache, .share = 1, .weight = 0.8, .bytes = filled, .confidence = 0.6};
+  Match m{.kind = Kind::kCache, .share = 1, .weight = 0.8, .bytes = filled};
   m.blame = tuned->place;
   m.evidence.push_back(format("{} at {} tunes its own buffer; memory rose by {} and stopped", tuned->op,
                               at(tuned->place), amount(filled)));

@@ -18,7 +18,7 @@ std::optional<Match> dataset_in_loop(const Case& c) {
   // Without a generator a pipeline leaves little: then only what was really allocated there counts.
   if (!generator && under.value_or(0) < 0.4) return {};
   Match m{
-      .share = under.value_or(0.7) * (1 - 0.8 * c.data_share()), .weight = generator ? 0.9 : 0.7, .confidence = 0.7};
+      .share = under.value_or(0.7) * (1 - 0.8 * c.data_share()), .weight = generator ? 0.9 : 0.7};
   // What the Python function closes over was allocated elsewhere, and is kept all the same.
   if (generator) m.share = std::max(m.share, 0.75 * (1 - 0.8 * c.data_share()));
   m.blame = place;

@@ -7,7 +7,7 @@ namespace {
 
 std::optional<Match> copy_on_write(const Case& c) {
   if (!c.leaking() || !c.growth.by_tree) return {};
-  Match m{.share = 0.9, .weight = 0.9, .confidence = 0.8};
+  Match m{.share = 0.9, .weight = 0.9};
   // The many small objects that were there before the workers came: reading one writes its reference count.
   const SiteGroup* objects = nullptr;
   for (const SiteGroup& s : c.sites.groups)

@@ -17,8 +17,7 @@ std::optional<Match> onednn_cache(const Case& c) {
   Match m{.kind = c.leaking() ? Kind::kLeak : Kind::kCache,
           .share = *under * (1 - c.data_share()),
           .weight = 0.9,
-          .bytes = *under * c.sites.gained,
-          .confidence = 0.75};
+          .bytes = *under * c.sites.gained};
   m.blame = c.growing_place();
   const std::string pad = "Pad the inputs to a few shapes, or ";
   take(m, c.notes.has("tensorflow") ? set_variable(pad + "run TensorFlow without oneDNN: TF_ENABLE_ONEDNN_OPTS=0.", "TF_ENABLE_ONEDNN_OPTS", "0")

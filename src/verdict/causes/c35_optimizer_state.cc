@@ -12,7 +12,7 @@ std::optional<Match> optimizer_state(const Case& c) {
   if (!line) return {};
   const double least = std::max(16e6, 0.02 * c.growth.level);
   const double copied = fit_copy(c).bytes;
-  Match m{.kind = Kind::kReserve, .share = 1, .weight = 1, .bytes = 0, .confidence = 0.8};
+  Match m{.kind = Kind::kReserve, .share = 1, .weight = 1, .bytes = 0};
   m.blame = line->place;
   const double seen = c.reserved_at(line->place) - copied;
   if (!c.sites.empty() && seen >= least) {
@@ -29,7 +29,6 @@ std::optional<Match> optimizer_state(const Case& c) {
       return {};
     m.bytes = jump;
     m.weight = 0.7;
-    m.confidence = 0.5;
     m.evidence.push_back(format("memory rose by {} when training began and then stayed", amount(jump)));
   }
   return m;

@@ -21,7 +21,7 @@ std::optional<Match> graph_kept(const Case& c) {
   const double graphs = c.rose("torch.with_grad_fn");
   const Container* k = keeper(c);
   if (!c.leaking() || !k || (graphs < 3 && !contains(k->words(), "grad_fn"))) return {};
-  Match m{.share = 1, .weight = 1.1, .confidence = 0.9};
+  Match m{.share = 1, .weight = 1.1};
   m.blame = k->place;
   m.holder = tell(*k);
   m.evidence.push_back(

@@ -15,7 +15,7 @@ std::optional<Match> create_graph(const Case& c) {
       continue;
     // Gradients with a graph keep the graphs of all steps before them; a list of the user's own is told by C36.
     const bool listed = std::ranges::any_of(c.notes.containers, [](const Container& k) { return k.still && k.is_user && is_tensor(k.item_type) && !contains(k.type, "chain"); });
-    Match m{.share = listed ? 0.9 * (1 - c.data_share()) : 1, .weight = listed ? 1 : 1.2, .confidence = 0.8};
+    Match m{.share = listed ? 0.9 * (1 - c.data_share()) : 1, .weight = listed ? 1 : 1.2};
     m.blame = line.place;
     m.evidence.push_back(format("{} was called {}, and {:.0f} more tensors with a graph are alive", at(line.place),
                                 often(line.count), c.rose("torch.with_grad_fn")));

@@ -11,7 +11,7 @@ std::optional<Match> custom_function(const Case& c) {
   // A node of a Function written in Python is a Python type of its own: <Name>Backward, alive more and more.
   for (const GrowingType& t : c.notes.types) {
     if (!t.type.ends_with("Backward") || t.per_period < 1) continue;
-    Match m{.share = 0.8 * (1 - c.data_share()), .weight = 0.9, .confidence = 0.7};
+    Match m{.share = 0.8 * (1 - c.data_share()), .weight = 0.9};
     m.blame = c.growing_place();
     m.evidence.push_back(format("{} of type {} are alive, {} more {}, and gc does not free them", counted(t.count, "node"),
                                 t.type, number(t.per_period), every(c)));

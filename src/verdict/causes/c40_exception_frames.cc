@@ -13,7 +13,7 @@ std::optional<Match> exception_frames(const Case& c) {
   if (!c.leaking()) return {};
   for (const GrowingType& t : c.notes.types) {
     if ((t.type != "traceback" && t.type != "frame") || t.per_period < 0.5 || t.count < 3) continue;
-    Match m{.share = 0.8 * (1 - 0.5 * c.data_share()), .weight = 0.95, .confidence = 0.75};
+    Match m{.share = 0.8 * (1 - 0.5 * c.data_share()), .weight = 0.95};
     for (const Container& k : c.notes.containers)
       if (k.still && k.is_user &&
           (contains(lower(k.item_type), "error") || contains(lower(k.item_type), "exception"))) {

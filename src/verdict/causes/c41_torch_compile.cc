@@ -14,7 +14,7 @@ std::optional<Match> torch_compile(const Case& c) {
   if (!c.leaking()) return {};
   const std::optional<double> under = c.growth_share(dynamo);
   if (under.value_or(0) < 0.4) return {};
-  Match m{.share = *under * (1 - c.data_share()), .weight = 0.95, .confidence = 0.8};
+  Match m{.share = *under * (1 - c.data_share()), .weight = 0.95};
   m.blame = c.growing_place();
   m.evidence.push_back(format("{:.0f} % of the sampled growth was allocated while torch.compile worked", 100 * *under));
   return m;

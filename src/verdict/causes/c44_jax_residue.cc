@@ -11,7 +11,7 @@ std::optional<Match> jax_residue(const Case& c) {
   if (!c.leaking() || !c.notes.has("jax") || c.rose("jax.compiles") >= 3 || c.times("jax_compile") >= 3) return {};
   const std::optional<double> under = c.growth_share(jaxlib);
   if (under.value_or(0) < 0.6 || c.rose("jax.live_bytes") > 0.3 * c.growth.total) return {};
-  Match m{.share = *under * (1 - c.data_share()), .weight = 0.6, .confidence = 0.5};
+  Match m{.share = *under * (1 - c.data_share()), .weight = 0.6};
   m.blame = c.growing_place();
   m.evidence.push_back(
       format("{:.0f} % of the sampled growth is native memory of JAX that belongs to no living array", 100 * *under));

@@ -14,11 +14,11 @@ struct Match {
   double share = 0;   // of the growth; for what does not grow: 1
   double weight = 1;  // how particular the evidence is: of two that explain the same, the more particular one is named
   double bytes = 0;   // of what does not grow
-  double confidence = 0.7;
   std::optional<Unit> unit{};  // growth follows this; otherwise the period
   double additions = 0;        // how often in a period the blamed line adds; 0: not known
   double added = 0, each = 0;  // how often it did in all, and the bytes of one as they were weighed; 0: not known
-  std::optional<Place> blame{};
+  std::optional<Place> blame{};          // the line to change: where what stays is put into what holds it
+  std::optional<Place> born{};           // where it is allocated, if that is another line
   std::string title{}, holder{}, fix{};  // empty: the cause's own title and fix
   std::vector<std::string> chain{};      // from the holder to a root, in words
   std::optional<Change> change{};        // what `fix` says, to carry out

@@ -30,7 +30,7 @@ std::optional<Match> pinned_arenas(const Case& c) {
   if (c.leaking() || bytes < std::max(32e6, 0.15 * c.growth.level)) return {};
   const double arenas = c.periods.arenas.y.back();
   if (bytes < 0.4 * arenas) return {};
-  Match m{.kind = Kind::kFragmentation, .share = 1, .weight = 1, .bytes = bytes, .confidence = 0.85};
+  Match m{.kind = Kind::kFragmentation, .share = 1, .weight = 1, .bytes = bytes};
   m.holder = "Python's arenas of small objects";
   m.evidence.push_back(format("Python's arenas have {}, of which about {} hold nothing: a few living objects pin each",
                               amount(arenas), amount(bytes)));

@@ -28,7 +28,7 @@ std::optional<Match> pinned_heap(const Case& c) {
   if (c.leaking()) return {};
   const std::optional<Pinned> p = at_first_probe(c);
   if (!p || p->free < std::max(32e6, 0.25 * c.growth.level) || p->returned > 0.3 * p->free) return {};
-  Match m{.kind = Kind::kFragmentation, .share = 1, .weight = 1, .bytes = p->free - std::max(0.0, p->returned), .confidence = 0.8};
+  Match m{.kind = Kind::kFragmentation, .share = 1, .weight = 1, .bytes = p->free - std::max(0.0, p->returned)};
   m.holder = "the C allocator (glibc)";
   m.evidence.push_back(format("{} are free in the allocator, and trim could return only {} of it: living blocks lie on nearly every page", amount(p->free),
                               amount(std::max(0.0, p->returned))));

@@ -29,7 +29,6 @@ Match jax_match(const Case& c, const JaxCompiles& j) {
     if (const auto grows = c.growing_place()) m.blame = c.loop_place(*grows);
   m.share = 0.9 * (1 - 0.8 * c.data_share());
   m.weight = 0.95;
-  m.confidence = 0.88;
   m.holder = "JAX's cache of compiled programs";
   m.evidence.push_back(
       format("JAX compiled {} after warm-up{}", often(j.count), j.place ? ", most often under " + at(*j.place) : ""));

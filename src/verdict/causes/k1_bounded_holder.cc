@@ -13,7 +13,7 @@ std::optional<Match> bounded_holder(const Case& c) {
     // What grew by the clock only was filled before the program's rounds began: data, not a cache.
     const bool before = !k.bounded && k.rounds == "timer" && c.periods.unit != Unit::kSecond;
     if (!ends || before || bytes < std::max(16e6, 0.02 * c.growth.level)) continue;
-    Match m{.kind = Kind::kCache, .share = 1, .weight = 1, .bytes = bytes, .confidence = k.bounded ? 0.9 : 0.75};
+    Match m{.kind = Kind::kCache, .share = 1, .weight = 1, .bytes = bytes};
     m.blame = k.place;
     m.holder = tell(k);
     if (k.bounded)

@@ -36,7 +36,7 @@ std::optional<Match> filled_once(const Case& c) {
     if (filled > most && stopped) most = filled, best = &s;
   }
   if (!best) return {};
-  Match m{.kind = Kind::kCache, .share = 1, .weight = 0.8, .bytes = most, .confidence = 0.7};
+  Match m{.kind = Kind::kCache, .share = 1, .weight = 0.8, .bytes = most};
   m.blame = c.with_text(best->place);
   m.evidence.push_back(format("{} from {} were taken while training began and stayed; nothing was added later",
                               amount(most), at(best->place)));

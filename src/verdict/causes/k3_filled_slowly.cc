@@ -20,7 +20,7 @@ std::optional<Match> renewed(const Case& c) {
     const double filled = least - (by_clock ? y.front() : s.before);
     if (filled < std::max(16e6, 0.05 * c.growth.level) || least < 0.8 * most) continue;
     if (by_clock ? biggest_step(y).size > 0.6 * filled : c.outlived(s) < 0.2 * s.bytes) continue;
-    Match m{.kind = Kind::kCache, .share = 1, .weight = 0.6, .bytes = filled, .confidence = 0.7};
+    Match m{.kind = Kind::kCache, .share = 1, .weight = 0.6, .bytes = filled};
     m.blame = c.with_text(s.place);
     m.evidence.push_back(format("what {} allocated rose to {} and stayed there while new blocks took the place of old ones",
                                 at(s.place), amount(least)));
@@ -44,7 +44,7 @@ std::optional<Match> filled_slowly(const Case& c) {
   const bool stopped = end - part(n / 2, n - n / 3) < 0.1 * filled;
   const bool slowly = biggest_step(live.y).size < 0.6 * filled;  // one step is a reserve
   if (!stopped || !slowly) return {};
-  Match m{.kind = Kind::kCache, .share = 1, .weight = 0.6, .bytes = filled, .confidence = 0.6};
+  Match m{.kind = Kind::kCache, .share = 1, .weight = 0.6, .bytes = filled};
   m.evidence.push_back(format("what allocators have in use rose by {} over several rounds and then stopped",
                               amount(filled)));
   return m;

@@ -26,7 +26,7 @@ std::optional<Match> called_from_python(const Case& c) {
       if (foreign(c.evidence.sites[size_t(i)])) native += taken;
     }
     if (all <= 0 || native < 0.8 * all) continue;
-    Match m{.share = std::min(1.0, s.grown / std::max(1.0, c.growth.total)), .weight = 0.9, .confidence = 0.85};
+    Match m{.share = std::min(1.0, s.grown / std::max(1.0, c.growth.total)), .weight = 0.9};
     m.blame = s.place;
     if (c.periods.length() > 0 && s.block() > 0) {
       m.additions = s.grown / s.block() / c.periods.length();
@@ -46,7 +46,7 @@ std::optional<Match> past_our_hooks(const Case& c) {
   if (!g.has_live || g.held.total < 0.6 * g.total || !g.has_sampled || g.sampled.total > 0.2 * g.total) return {};
   for (const Container& k : c.notes.containers)
     if (k.still && c.share(k) > 0.2) return {};
-  Match m{.share = 0.8, .weight = 0.6, .confidence = 0.7};
+  Match m{.share = 0.8, .weight = 0.6};
   if (c.notes.agent) m.fix = kReleases;
   m.evidence.push_back(format("the C library has {} more in use, and only {} of that came through the functions that programs are linked with",
                               amount(g.held.total), amount(std::max(0.0, g.sampled.total))));
@@ -63,7 +63,6 @@ std::optional<Match> native(const Case& c) {
   if (!most) return {};
   Match m{.weight = 0.35};
   m.share = std::clamp(most->grown / std::max(1.0, c.growth.total), 0.1, 1.0);
-  m.confidence = cohorts(most->age) == Cohorts::kEvery ? 0.85 : 0.65;
   if (c.notes.agent) m.fix = kReleases;
   if (!c.notes.agent) {
     m.weight = 0.8;

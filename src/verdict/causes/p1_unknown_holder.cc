@@ -15,7 +15,11 @@ void tell_holder(const HeapWalk& walk, const Holder& h, Match& m) {
   m.holder = name;
   m.chain = h.chain;
   m.weight = 0.5;
-  if (!h.born.empty()) m.blame = h.born.front().place;
+  if (!h.born.empty()) m.blame = m.born = h.born.front().place;
+  if (!h.puts.empty()) {
+    m.blame = h.puts.front().place;
+    m.evidence.push_back(format("{} puts it there{}", at(*m.blame), h.puts.front().by == "only" ? ": no other line could" : ", and was seen to while it gained"));
+  }
   m.evidence.push_back(format("of {} that were allocated since the rounds began and are alive, {} are reached through {}; they were allocated at all times since then", amount(walk.alive), amount(h.bytes),
                               name));
   std::string chain;
@@ -26,7 +30,7 @@ void tell_holder(const HeapWalk& walk, const Holder& h, Match& m) {
 std::optional<Match> unknown_holder(const Case& c) {
   const std::optional<Place> grows = c.growing_place();
   if (!c.growing() || (!grows && !c.notes.agent)) return {};
-  Match m{.share = 0.5, .weight = 0.4, .confidence = 0.6};
+  Match m{.share = 0.5, .weight = 0.4};
   m.blame = grows;
   if (grows) {
     const double under = c.growth_share(*grows).value_or(0);

@@ -13,7 +13,7 @@ std::optional<Match> taken_once(const Case& c) {
   if (c.leaking() || g.outcome == Outcome::kTooShort) return {};
   const double bytes = std::max(c.jump(), c.kept_by_user());
   if (bytes < std::max(64e6, 0.25 * g.level)) return {};
-  Match m{.kind = Kind::kReserve, .share = 1, .weight = 0.3, .bytes = bytes, .confidence = 0.6};
+  Match m{.kind = Kind::kReserve, .share = 1, .weight = 0.3, .bytes = bytes};
   if (bytes <= c.jump())
     m.evidence.push_back(
         format("{} when the first phase began, {} in the last third of the run", amount(g.baseline), amount(g.level)));

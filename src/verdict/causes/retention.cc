@@ -44,8 +44,7 @@ Match retention_match(const Case& c, const Retention& r) {
   Match m{.kind = Kind::kRetention,
           .share = 1,
           .weight = 0.8,
-          .bytes = r.bytes,
-          .confidence = c.evidence.probes.empty() ? 0.65 : 0.9};
+          .bytes = r.bytes};
   m.holder = "the C allocator (glibc)";
   m.evidence.push_back(r.how);
   if (c.growth.has_live)

@@ -108,7 +108,6 @@ Match retrace_match(const Case& c, const Retrace& r) {
   if (m.blame) under = c.growth_share(*m.blame);
   m.share = std::clamp(under.value_or(0.9), 0.6, 1.0) * (1 - 0.8 * c.data_share());
   m.weight = 0.95;
-  m.confidence = under.value_or(0) > 0.5 ? 0.95 : 0.85;
   m.holder = "the cache of traces of the tf.function";
   m.evidence.push_back(format("tf.functions were traced {} after warm-up{}", often(r.count),
                               r.place ? ", most often under " + at(*r.place) : ""));
