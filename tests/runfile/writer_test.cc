@@ -25,7 +25,7 @@ TEST_CASE("run file: what was written is what is read") {
   CHECK(meta.at("program") == "millpond train");
   CHECK(meta.at("seconds") == "4.250");
   CHECK(meta.at("status") == "ended");
-  CHECK(meta.at("schema_minor") == "1");
+  CHECK(meta.at("schema_minor") == "2");
   CHECK(r.accounts() ==
         std::vector<std::string>{"activations/dense", "metrics/loss", "weights/dense", "pipeline/prefetch"});
 
