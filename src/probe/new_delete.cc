@@ -70,12 +70,13 @@ bool hooked = false;
 
 bool look_up(const void* of_allocator) {
   const void* module = module_of(of_allocator);
-  for (relocations::Function& f : functions) {
-    f.real = relocations::definition_of(f.name);
-    if (module_of(f.real) != module) f.real = nullptr;
+  // A delete that the allocator lacks is the C++ library's, and that one calls the allocator's through a table of its own, which we cannot change.
+  for (int i = 0; i < int(kFunctions); ++i) {
+    functions[i].real = relocations::definition_of(functions[i].name);
+    if (i < kDelete && module_of(functions[i].real) != module) functions[i].real = nullptr;
   }
   // One that is only in part the allocator's own, or that comes by malloc, is seen there.
-  const bool whole = functions[0].real && functions[kNothrow].real && functions[kDelete].real;
+  const bool whole = functions[0].real && functions[kNothrow].real && module_of(functions[kDelete].real) == module;
   if (whole && !comes_by_malloc()) return true;
   for (relocations::Function& f : functions) f.real = nullptr;
   return false;

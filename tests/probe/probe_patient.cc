@@ -174,6 +174,10 @@ void news(const char*) {
   ::operator delete(p[6], kAligned, std::nothrow);
   ::operator delete[](p[7], kAligned);
   SAY_SEEN("freed");
+  say("\n");
+}
+
+void throws(const char*) {
   bool thrown = false;
   try {
     keep = ::operator new(size_t{1} << 62);
@@ -460,7 +464,7 @@ struct Scenario {
   const char* name;
   void (*run)(const char* argument);
 };
-const Scenario all[] = {{"estimate", estimate}, {"reallocs", reallocs}, {"kinds", kinds},     {"news", news}, {"mappings", mappings},
+const Scenario all[] = {{"estimate", estimate}, {"reallocs", reallocs}, {"kinds", kinds},     {"news", news}, {"throws", throws}, {"mappings", mappings},
                         {"threads", threads},   {"forks", forks},       {"spawns", spawns},   {"replaced", replaced},
                         {"killed", killed},     {"libraries", libraries}, {"marks", marks},   {"full_ring", full_ring},
                         {"apart", apart},       {"temporary", temporary},
