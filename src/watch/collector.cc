@@ -400,9 +400,10 @@ class Collector {
   TreeMemory tree_memory(const std::vector<Pid>& tree, Budget* budget, double pause) {
     const double before = worked();
     TreeMemory memory = memory_of(tree, budget);
-    if (budget && is_walked(tree)) {
+    if (const std::set<Pid> busy = budget ? walked(tree) : std::set<Pid>(); !busy.empty()) {
       memory.private_dirty = memory.pss = {};
-      for (ProcessMemory& one : memory.each) one.private_dirty = one.pss = {};
+      for (ProcessMemory& one : memory.each)
+        if (busy.contains(one.pid)) one.private_dirty = one.pss = {};
     }
     if (budget) budget->took(worked() - before, elapsed(), pause);
     return memory;

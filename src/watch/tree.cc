@@ -95,12 +95,13 @@ std::vector<TreeProcess> process_tree_facts(Pid root) {
   return tree;
 }
 
-bool is_walked(const std::vector<Pid>& tree) {
+std::set<Pid> walked(const std::vector<Pid>& tree) {
+  std::set<Pid> found;
   const std::multimap<int, TreeProcess> children = all_processes();
   for (const Pid pid : tree)
     for (auto [at, end] = children.equal_range(pid.value); at != end; ++at)
-      if (at->second.name == kWalkProcess) return true;
-  return false;
+      if (at->second.name == kWalkProcess) found.insert(pid);
+  return found;
 }
 
 std::vector<Pid> process_tree(Pid root) {

@@ -22,8 +22,8 @@ std::optional<TreeProcess> process_facts(Pid pid);  // nothing: it is gone
 /// The process itself first. A process that ends meanwhile is left out, and so is a walk (probe/walk.h): its pages are the program's.
 std::vector<TreeProcess> process_tree_facts(Pid root);
 std::vector<Pid> process_tree(Pid root);
-/// While one of them is walked over, in a child, none of its pages is private to it.
-bool is_walked(const std::vector<Pid>& tree);
+/// Those of them that are walked over, each in a child: none of its pages is private to it meanwhile.
+std::set<Pid> walked(const std::vector<Pid>& tree);
 
 struct ProcessMemory {
   Pid pid;
