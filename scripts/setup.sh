@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 tools=(cmake:cmake ninja:ninja-build ccache:ccache) # command:package
 libraries=(libxsmm-dev libfmt-dev libcli11-dev nlohmann-json3-dev libsqlite3-dev libhdf5-dev doctest-dev
   libbenchmark-dev libdw-dev zlib1g-dev libjpeg-dev libpng-dev)
+allocators=(libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0) # that programs under watch may be run with
 optional=(libxsmm-dev) # without it products are slower; not every system has it
 # For tests: a browser for the report page, and as root a second compiler for the public headers, and the debugger by which `watch --pid` enters older Pythons.
 [ "${1:-}" != tests ] || tools+=(chromium:chromium)
@@ -129,7 +130,7 @@ install_node() {
   chmod +x .deps/bin/npm
 }
 
-if [ "${1:-}" = tests ] && [ "$way" = system ]; then tools+=(clang++:clang gdb:gdb); fi
+if [ "${1:-}" = tests ] && [ "$way" = system ]; then tools+=(clang++:clang gdb:gdb) libraries+=("${allocators[@]}") optional+=("${allocators[@]}"); fi
 find_missing
 if [ "$way" = system ]; then
   [ ${#missing[@]} = 0 ] && [ ${#needs_root[@]} = 0 ] || install_system

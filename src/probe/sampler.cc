@@ -7,6 +7,7 @@
 #include "probe/chance.h"
 #include "probe/enter.h"
 #include "probe/file.h"
+#include "probe/new_delete.h"
 #include "probe/stacks.h"
 #include "probe/system.h"
 #include "probe/tick.h"
@@ -155,6 +156,7 @@ bool record(void* block, uint64_t size, Weight weight, LiveKind kind, const void
   spent(end - begin);
   steer(end);
   if (may_leave) at_sample(end);
+  else if (new_delete::hooked) new_delete::at_sample(end);
   tick::at(end);
   return added;
 }

@@ -13,6 +13,7 @@
 #include "probe/marks.h"
 #include "probe/modules.h"
 #include "probe/native_frames.h"
+#include "probe/new_delete.h"
 #include "probe/python_layout.h"
 #include "probe/python_lines.h"
 #include "probe/real.h"
@@ -67,6 +68,22 @@ void forget() {
 
 namespace {
 
+// Of /proc/self/statm: resident pages without those of files and of shared memory.
+uint64_t anonymous_bytes() {
+  const int fd = int(syscall(SYS_openat, AT_FDCWD, "/proc/self/statm", O_RDONLY | O_CLOEXEC));
+  if (fd < 0) return 0;
+  char text[128];
+  const long size = syscall(SYS_read, fd, text, sizeof text - 1);
+  syscall(SYS_close, fd);
+  uint64_t field[3] = {};  // all that is mapped; resident; of it files and shared memory
+  int at = 0;
+  for (long i = 0; i < size && at < 3; ++i) {
+    if (text[i] >= '0' && text[i] <= '9') field[at] = field[at] * 10 + uint64_t(text[i] - '0');
+    else ++at;
+  }
+  return field[1] > field[2] ? (field[1] - field[2]) * sys::kPageSize : 0;
+}
+
 // Only the thread that called fork is there, and whatever another one was changing is half changed: all of it goes.
 void begin_as_child() {
   Quiet quiet;
@@ -74,6 +91,7 @@ void begin_as_child() {
   file::open_again(follow);
   if (!file::shared) return;  // nothing was ever open here, or we have left
   forget();
+  if (file::state != file::kInert) file::shared->forked = 1, file::shared->inherited = anonymous_bytes();
   begin();
 }
 
@@ -105,6 +123,7 @@ __attribute__((constructor(101))) void start() {
   look_around();
   begin();
   if (!file::is_open()) return;
+  new_delete::start();
   modules::write_new();
   hear_of_forks();
 }

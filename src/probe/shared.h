@@ -175,7 +175,9 @@ struct Shared {
   uint64_t allocator;                   /* AllocatorFlags */
   uint64_t pid_space;                   /* in which pid counts (inode of its namespace); 0: not known */
   uint64_t python_frames;               /* PythonFrames; 0: no interpreter seen */
-  uint64_t unused[11];
+  uint64_t forked;                      /* 1: this process is a copy of its parent, made by fork */
+  uint64_t inherited;                   /* bytes without a file behind them that it had of its parent then */
+  uint64_t unused[9];
   struct SizeTotals sizes[kSizeClasses];
 };
 

@@ -19,8 +19,10 @@
 namespace millpond::runfile {
 namespace {
 
-enum Doctor { kProcesses = 8, kFrames, kSites, kMarks, kSiteStates, kTreeSeries, kNotes, kGpus, kGpuSeries, kSpaces, kProcessSeries, kSources, kThreads, kSiteDetails, kSizes };
+enum Doctor { kProcesses = 8, kFrames, kSites, kMarks, kSiteStates, kTreeSeries, kNotes, kGpus, kGpuSeries, kSpaces, kProcessSeries, kSources, kThreads, kSiteDetails, kSizes,
+              kProcessDetails, kProcessMemory, kMappingSeries };
 constexpr Seen kAllSeen[] = {Seen::kInside, Seen::kOutside, Seen::kNot};
+constexpr How kAllHow[] = {How::kUnknown, How::kFork, How::kSpawn, How::kExec};
 constexpr size_t kLongestSpace = 64;
 
 Error refusal(const std::string& path, std::string what, std::string hint) {
@@ -265,6 +267,8 @@ std::string gpu_space(int64_t device) { return format("gpu:{}", device); }
 
 const char* to_string(Seen seen) { return seen == Seen::kInside ? "inside" : seen == Seen::kOutside ? "outside" : "not"; }
 
+const char* to_string(How how) { return how == How::kFork ? "fork" : how == How::kSpawn ? "spawn" : how == How::kExec ? "exec" : ""; }
+
 std::optional<double> number(const Meta& meta, const char* key) {
   const auto at = meta.find(key);
   if (at == meta.end()) return {};
@@ -385,6 +389,39 @@ std::vector<ProcessPointRow> Reader::process_series() const {
   if (!state_->has(kProcessSeries)) return list;
   for (Statement s = state_->select(kProcessSeries, "ORDER BY rowid"); s.step();)
     list.push_back({s.seconds(0), id_or_none(s, 1), state_->space(s, 2), bytes_or_none(s, 3), bytes_or_none(s, 4), bytes_or_none(s, 5)});
+  return list;
+}
+
+std::vector<ProcessDetailRow> Reader::process_details() const {
+  std::vector<ProcessDetailRow> list;
+  if (!state_->has(kProcessDetails)) return list;
+  for (Statement s = state_->select(kProcessDetails, "ORDER BY process"); s.step();) {
+    const std::string how = s.null(1) ? std::string() : s.text(1);
+    const auto known = std::ranges::find_if(kAllHow, [&](How k) { return how == to_string(k); });
+    if (known == std::end(kAllHow))
+      throw refusal(state_->path, format("has a process that began by \"{}\"", how.substr(0, 40)), "only fork, spawn and exec are known");
+    list.push_back({{s.integer(0)}, *known, s.null(2) ? std::string() : s.text(2), bytes_or_none(s, 3)});
+  }
+  return list;
+}
+
+std::vector<ProcessMemoryRow> Reader::process_memory() const {
+  std::vector<ProcessMemoryRow> list;
+  if (!state_->has(kProcessMemory)) return list;
+  for (Statement s = state_->select(kProcessMemory, "ORDER BY rowid"); s.step();)
+    list.push_back({s.seconds(0), {s.integer(1)}, s.bytes(2), bytes_or_none(s, 3), bytes_or_none(s, 4), s.bytes(5), bytes_or_none(s, 6)});
+  return list;
+}
+
+std::vector<MappingRow> Reader::mapping_series() const {
+  std::vector<MappingRow> list;
+  if (!state_->has(kMappingSeries)) return list;
+  for (Statement s = state_->select(kMappingSeries, "ORDER BY rowid"); s.step();) {
+    const std::string kind = s.text(2);
+    if (std::ranges::none_of(kMappingKinds, [&](const char* k) { return kind == k; }))
+      throw refusal(state_->path, format("has mappings of the kind \"{}\"", kind.substr(0, 40)), "record the run again");
+    list.push_back({s.seconds(0), id_or_none(s, 1), kind, s.bytes(3), s.bytes(4), s.bytes(5), s.bytes(6)});
+  }
   return list;
 }
 

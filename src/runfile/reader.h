@@ -55,6 +55,10 @@ class Reader {
   std::vector<ThreadRow> threads() const;
   std::vector<SiteDetailRow> site_details() const;  // by site
   std::vector<SizeRow> sizes() const;
+  // Empty in files of version 2.1 too.
+  std::vector<ProcessDetailRow> process_details() const;
+  std::vector<ProcessMemoryRow> process_memory() const;  // by time of writing
+  std::vector<MappingRow> mapping_series() const;        // likewise
   std::vector<SourceRow> sources() const;               // all that is shown of a source is here: no reader opens the files that a run file names
 
   /// Of the file: 1 or 2. Rows of version 1 come out as version 2 has them: no process, the space "host", every process seen from inside.

@@ -14,7 +14,7 @@ namespace millpond::runfile {
 /// Raised when the meaning of something changes; a reader refuses what is newer than itself. A table or a column that
 /// is only added raises kMinorVersion instead: older readers do not see it and lose nothing else.
 constexpr int kSchemaVersion = 2;
-constexpr int kMinorVersion = 1;
+constexpr int kMinorVersion = 2;
 constexpr int64_t kMostText = 1 << 16;  // bytes of one value
 constexpr int32_t kApplicationId = 0x504f4e44;  // "POND", in the header of the file
 
@@ -113,6 +113,34 @@ struct ProcessPointRow {
   std::optional<Bytes> private_;   // of those, what no other process has
   std::optional<Bytes> in_use{};   // what its allocator has handed out; only where the probe is inside
 };
+/// How a process came to be, as far as that is known. kFork: a copy of its parent; kSpawn: a new interpreter, by multiprocessing; kExec: another program.
+enum class How { kUnknown, kFork, kSpawn, kExec };
+const char* to_string(How how);
+struct ProcessDetailRow {
+  RowId process;
+  How how = How::kUnknown;
+  std::string label{};              // the name that multiprocessing gave it: "ForkPoolWorker-2"; empty: none
+  std::optional<Bytes> inherited{}; // of a fork: memory without a file behind it that it had of its parent when it began
+};
+/// What the pages of a process were at a moment. Where private_ rises and anonymous does not, pages of its parent became its own: it wrote into them.
+struct ProcessMemoryRow {
+  double t = 0;
+  RowId process;
+  Bytes resident;
+  std::optional<Bytes> private_, pss;  // pss: shared pages count with the part that falls to it, so sums over a tree count each page once
+  Bytes anonymous;                     // of resident: without a file behind it, shared with its parent or not
+  std::optional<Bytes> alive{};        // blocks that this very process took and has not given back (an estimate); only where the probe is inside
+};
+/// What a process had mapped at a moment, by kind of memory (kMappingKinds).
+struct MappingRow {
+  double t = 0;
+  RowId process;  // none: of all together (tmpfs)
+  std::string kind;
+  Bytes mapped, resident, private_, pss;
+};
+/// anonymous: of this process alone; stack; shared_anonymous: without a name, shared with its children; shared_memory: /dev/shm and its like; library: files with code;
+/// file: other files; device: of a driver, where pinned memory is; tmpfs: files in /dev/shm that were made during the run, mapped or not.
+inline constexpr const char* kMappingKinds[] = {"anonymous", "stack", "shared_anonymous", "shared_memory", "library", "file", "device", "tmpfs"};
 /// The text of a function of the user's, as it was when the run was recorded. For code outside of any function: a piece of the file.
 struct SourceRow {
   std::string file, function;  // file: as `frames` names it

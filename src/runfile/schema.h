@@ -1,6 +1,6 @@
 // schema: the tables of a run file, version 2, as SQL. Process and memory space are keys of every series: `process` is NULL where the program that writes
 // the file speaks of itself (the engine), and `space` is a row of `spaces`, of which the first is "host".
-// `threads`, `site_details` and `sizes` came with minor version 1 of it.
+// `threads`, `site_details` and `sizes` came with minor version 1 of it; `process_details`, `process_memory` and `mapping_series` with minor version 2.
 #pragma once
 
 namespace millpond::runfile {
@@ -50,6 +50,11 @@ CREATE TABLE threads (id INTEGER PRIMARY KEY, process INTEGER NOT NULL REFERENCE
 CREATE TABLE site_details (site INTEGER PRIMARY KEY REFERENCES sites(id), thread INTEGER REFERENCES threads(id), temporary_bytes INTEGER NOT NULL);
 CREATE TABLE sizes (process INTEGER NOT NULL REFERENCES processes(id), "from" INTEGER NOT NULL, blocks REAL NOT NULL, bytes INTEGER NOT NULL,
                     freed_bytes INTEGER NOT NULL, temporary_bytes INTEGER NOT NULL);
+CREATE TABLE process_details (process INTEGER PRIMARY KEY REFERENCES processes(id), how TEXT, label TEXT, inherited INTEGER);
+CREATE TABLE process_memory (t REAL NOT NULL, process INTEGER NOT NULL REFERENCES processes(id), resident INTEGER NOT NULL, private INTEGER, pss INTEGER,
+                             anonymous INTEGER NOT NULL, alive INTEGER);
+CREATE TABLE mapping_series (t REAL NOT NULL, process INTEGER REFERENCES processes(id), kind TEXT NOT NULL, mapped INTEGER NOT NULL,
+                             resident INTEGER NOT NULL, private INTEGER NOT NULL, pss INTEGER NOT NULL);
 CREATE TABLE sources (id INTEGER PRIMARY KEY, file TEXT NOT NULL, function TEXT NOT NULL, first INTEGER NOT NULL, text TEXT NOT NULL);
 )sql";
 

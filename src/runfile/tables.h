@@ -53,6 +53,9 @@ inline constexpr Table kTables[] = {
     {.name = "threads", .columns = "id, process, tid, name", .before = kNotThere, .since_second = 1, .most = 200'000},
     {.name = "site_details", .columns = "site, thread, temporary_bytes", .before = kNotThere, .since_second = 1, .most = 500'000},
     {.name = "sizes", .columns = "process, \"from\", blocks, bytes, freed_bytes, temporary_bytes", .before = kNotThere, .since_second = 1, .most = 100'000},
+    {.name = "process_details", .columns = "process, how, label, inherited", .before = kNotThere, .since_second = 2, .most = 100'000},
+    {.name = "process_memory", .columns = "t, process, resident, private, pss, anonymous, alive", .before = kNotThere, .since_second = 2, .most = 1'000'000},
+    {.name = "mapping_series", .columns = "t, process, kind, mapped, resident, private, pss", .before = kNotThere, .since_second = 2, .most = 1'000'000},
 };
 
 }  // namespace millpond::runfile

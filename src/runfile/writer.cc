@@ -87,6 +87,8 @@ struct Writer::State {
   Statement process{db, "INSERT INTO processes (pid, parent, name, command, t_start, t_end, seen) VALUES (?, ?, ?, ?, ?, ?, ?)"};
   Statement process_known{db, "UPDATE processes SET pid = ?, parent = ?, name = ?, command = ?, t_start = ?, t_end = ?, seen = ? WHERE id = ?"};
   Statement process_point{db, "INSERT INTO process_series VALUES (?, ?, ?, ?, ?, ?)"};
+  Statement process_details{db, "INSERT OR REPLACE INTO process_details VALUES (?, ?, ?, ?)"};
+  Statement process_memory{db, "INSERT INTO process_memory VALUES (?, ?, ?, ?, ?, ?, ?)"}, mapping{db, "INSERT INTO mapping_series VALUES (?, ?, ?, ?, ?, ?, ?)"};
   Statement source{db, "INSERT INTO sources (file, function, first, text) VALUES (?, ?, ?, ?)"};
   Statement frame{db, "INSERT INTO frames (file, function, line, native, user) VALUES (?, ?, ?, ?, ?)"};
   Statement site{db, "INSERT INTO sites (process, frames, total_bytes, total_blocks, freed_bytes) VALUES (?, ?, 0, 0.0, 0)"};
@@ -228,6 +230,21 @@ void Writer::add(const ProcessPointRow& r) {
   state_->process_point.bind(r.t, or_null(r.process), state_->space_of(r.space).value, r.resident, r.private_, r.in_use).execute();
 }
 
+void Writer::put(const ProcessDetailRow& d) {
+  state_->write();
+  state_->process_details.bind(d.process.value, text_or_null(to_string(d.how)), text_or_null(d.label), d.inherited).execute();
+}
+
+void Writer::add(const ProcessMemoryRow& r) {
+  state_->write();
+  state_->process_memory.bind(r.t, r.process.value, r.resident, r.private_, r.pss, r.anonymous, r.alive).execute();
+}
+
+void Writer::add(const MappingRow& r) {
+  state_->write();
+  state_->mapping.bind(r.t, or_null(r.process), r.kind, r.mapped, r.resident, r.private_, r.pss).execute();
+}
+
 bool Writer::add(const SourceRow& s) {
   const int64_t size = int64_t(s.text.size());
   if (size > kMostText || size > kMostSource - state_->source_bytes) return false;
@@ -336,6 +353,8 @@ int64_t Writer::thin_os_series() { return thin("os_series"); }
 int64_t Writer::thin_tree_series() { return thin("tree_series"); }
 int64_t Writer::thin_gpu_series() { return thin("gpu_series", "PARTITION BY device"); }
 int64_t Writer::thin_process_series() { return thin("process_series", "PARTITION BY process, space"); }
+int64_t Writer::thin_process_memory() { return thin("process_memory", "PARTITION BY process"); }
+int64_t Writer::thin_mapping_series() { return thin("mapping_series", "PARTITION BY process, kind"); }
 
 bool Writer::add(const NoteRow& n) {
   if (int64_t(n.text.size()) > kMostText) return false;

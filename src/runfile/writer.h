@@ -39,6 +39,9 @@ class Writer {
   /// A process that ended, or of which more is known: everything but its id is written anew.
   void put(const Process& process);
   void add(const ProcessPointRow& row);
+  void put(const ProcessDetailRow& details);  // anew, or more of it
+  void add(const ProcessMemoryRow& row);
+  void add(const MappingRow& row);
   /// A text beyond kMostText, or one with which all would be beyond kMostSource, is not written; false then.
   bool add(const SourceRow& source);
   /// A frame is written once, however many sites have it.
@@ -61,6 +64,8 @@ class Writer {
   int64_t thin_tree_series();
   int64_t thin_gpu_series();
   int64_t thin_process_series();  // of each process and space
+  int64_t thin_process_memory();
+  int64_t thin_mapping_series();
   /// A text beyond kMostText is not written; false then.
   bool add(const NoteRow& note);
 

@@ -23,7 +23,7 @@ constexpr int64_t kMostStacks = int64_t{512}
 RowId main_process(const std::vector<runfile::Process>& processes, const std::vector<runfile::MarkRow>& marks) {
   std::unordered_map<int64_t, int64_t> periods;
   for (const runfile::MarkRow& m : marks)
-    if (m.period) periods[m.process.value] += m.kind == "timer" ? 1 : 1000;  // what a program says of itself counts more
+    if (m.period) periods[m.process.value] += m.kind == "timer" || m.kind == "task" || m.kind == "request" ? 1 : 1000;  // what a program says of itself counts more
   RowId best = processes.empty() ? RowId{} : processes.front().id;
   for (const runfile::Process& p : processes)
     if (periods[p.id.value] > periods[best.value]) best = p.id;

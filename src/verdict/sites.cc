@@ -4,15 +4,17 @@
 #include <map>
 #include <numeric>
 
+#include "runfile/rows.h"
 #include "verdict/notes.h"
 
 namespace millpond::verdict {
 namespace {
 
-/// Of a stack without Python: the first function that has a name, as an allocator's own frames have none.
+/// Of a stack without Python: the first function that is the program's own (the collector knows: neither a library's nor an allocator's), or else that has a name.
 Place native_place(const Site& site) {
+  if (const Frame* f = own_frame(site)) return place_of(*f);
   for (const Frame& f : site.frames)
-    if (!f.function.empty()) return place_of(f);
+    if (!f.function.empty() && !f.function.starts_with(runfile::kOffset)) return place_of(f);
   return site.frames.empty() ? Place{"", "unknown", "", 0} : place_of(site.frames.front());
 }
 

@@ -34,9 +34,9 @@ namespace {
 namespace fs = std::filesystem;
 using runfile::RowId;
 
-constexpr double kTick = 0.05, kTreeEvery = 1, kTreeEveryFirst = 0.25, kTimerEvery = 0.25, kCommitEvery = 2;
+constexpr double kTick = 0.05, kTreeEvery = 1, kTreeEveryFirst = 0.25, kTreeEverySoon = 0.1, kMappingsEvery = 1, kTimerEvery = 0.25, kCommitEvery = 2;
 constexpr size_t kMostMarks = 512, kMostSites = 300, kMostStates = 200000, kMostPhases = 20000;
-constexpr int64_t kMostPoints = 4000;
+constexpr int64_t kMostPoints = 4000, kMostMappings = 16000;
 constexpr size_t kMostProcesses = 256, kMostThreads = 1024, kMostChurning = 200;
 constexpr uint64_t kLeastChurned = 8 << 20;
 constexpr size_t kMostNoteBytes = 16 << 20;  // an agent of ours says less than a megabyte in ten hours; a program may call what the agent calls
@@ -45,6 +45,13 @@ uint64_t now_ns() {
   timespec t{};
   clock_gettime(CLOCK_MONOTONIC, &t);
   return uint64_t(t.tv_sec) * 1000000000 + uint64_t(t.tv_nsec);
+}
+
+/// Seconds of the processor that this thread took. Not by the clock on the wall: on a busy machine that counts what others do.
+double worked() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return double(t.tv_sec) + double(t.tv_nsec) * 1e-9;
 }
 
 /// Of numbers of processes: the inode of our namespace.
@@ -84,7 +91,7 @@ bool users_file(const std::string& file, const std::string& agent) {
 /// A library or interpreter that somebody installed, not a program of the user's.
 bool installed_module(const std::string& path) {
   if (path.starts_with("/usr/") || path.starts_with("/lib")) return true;
-  for (const char* part : {"-packages/", "/lib/python3", "/bin/python", "/libpython"})
+  for (const char* part : {"-packages/", "/lib/python3", "/bin/python", "/libpython", "/libmillpond_"})
     if (path.find(part) != path.npos) return true;
   return false;
 }
@@ -100,6 +107,15 @@ std::string free_name() {
 }
 
 namespace {
+
+/// Page tables are walked under a lock that the program wants too when it maps memory: a small share of the time, and some to begin with, as a run may be short. Each kind
+/// of look has a budget of its own, so that none takes what another needs: the marks of a child come before its parent's epochs do.
+struct Budget {
+  double share, start;
+  double spent = 0, next = 0;
+  bool allows(double t) const { return spent <= share * t + start && t >= next; }
+  void took(double seconds, double now, double pause) { spent += seconds, next = now + pause; }
+};
 
 /// The marks of one kind that are kept: when there are too many every second one goes, and only every second new one is taken.
 struct Kept {
@@ -262,8 +278,13 @@ class Collector {
     if (running) retire_ended();
     const bool gpus_came = take_gpus();
     const bool joined = watched_.size() != known_;  // by fork, or a program of its own: no need to wait for the second
-    if (running && (t >= next_tree_ || joined)) look_at_tree(t), next_tree_ = elapsed() + (t < 10 ? kTreeEveryFirst : kTreeEvery), known_ = watched_.size();
-    else if (running && gpus_came) look_at_gpus(t, process_tree(root_));
+    if (running && (t >= next_tree_ || joined)) {
+      look_at_tree(t);
+      next_tree_ = elapsed() + (t < 3 && had_children_ ? kTreeEverySoon : t < 10 ? kTreeEveryFirst : kTreeEvery);
+      known_ = watched_.size();
+    }
+    else if (running && gpus_came)
+      look_at_gpus(t, process_tree(root_));
     if (running) timer_marks(t);
     if (t >= next_commit_) writer_->commit(), next_commit_ = t + kCommitEvery;
     if (options_.tell && t >= next_tell_) options_.tell(progress(t)), next_tell_ = t + 1;
@@ -302,9 +323,7 @@ class Collector {
     for (const TreeProcess& p : facts) tree.push_back(p.pid);
     processes_ = int(tree.size());
     const bool children = tree.size() > 1;
-    const bool detailed = children && budget_allows(t) && t >= next_tree_detail_;
-    if (detailed) next_tree_detail_ = t + kTreeEvery;
-    const TreeMemory m = tree_memory(tree, detailed);
+    const TreeMemory m = tree_memory(tree, children && timed_.allows(t) ? &timed_ : nullptr, t < 3 ? kTreeEverySoon : kTreeEveryFirst);
     look_at_gpus(t, tree);
     processes_seen_->look(t, facts, m, gpus_ ? gpus_->devices() : std::vector<Gpu>());
     if (children || had_children_) {
@@ -312,7 +331,34 @@ class Collector {
       if (++tree_points_ > kMostPoints) tree_points_ = writer_->thin_tree_series();
     }
     had_children_ = had_children_ || children;
+    look_at_mappings(t, tree);
     room_.look(held_in(room_.path()));
+  }
+
+  void look_at_mappings(double t, const std::vector<Pid>& tree) {
+    if (!mapped_.allows(t)) return;
+    std::set<std::string> shared_files;
+    const auto write = [&](runfile::MappingRow row, RowId process) {
+      row.t = t, row.process = process;
+      writer_->add(row);
+      ++mapping_points_;
+    };
+    bool whole = true;
+    for (const Pid pid : tree) {
+      if (!processes_seen_->has_series(pid)) continue;
+      whole = whole && mapped_.spent <= mapped_.share * t + mapped_.start;
+      if (!whole) break;
+      const double before = worked();
+      for (runfile::MappingRow& row : mappings_by_kind(pid, room_.path(), shared_files)) write(std::move(row), processes_seen_->row_of(pid));
+      mapped_.took(worked() - before, 0, 0);
+    }
+    if (whole && !options_.attach) {
+      const runfile::MappingRow files = shared_files_since("/dev/shm", started_, room_.path(), shared_files);
+      had_shared_files_ = had_shared_files_ || files.resident.value > 0;
+      if (had_shared_files_) write(files, {});
+    }
+    if (mapping_points_ > kMostMappings) mapping_points_ = writer_->thin_mapping_series(), mapping_every_ *= 2;
+    mapped_.next = elapsed() + (t < 10 ? mapping_every_ / 2 : mapping_every_);
   }
 
   /// True once: when they can be asked.
@@ -350,17 +396,16 @@ class Collector {
     return {};
   }
 
-  // Page tables are walked under a lock that the program wants too when it maps memory: a hundredth of the time, and some to begin with, as a run
-  // may be short.
-  bool budget_allows(double t) const { return detail_seconds_ <= 0.01 * t + 0.5 && t >= next_detail_; }
-  TreeMemory tree_memory(const std::vector<Pid>& tree, bool detailed) {
-    const double before = elapsed();
-    TreeMemory memory = memory_of(tree, detailed);
-    if (detailed && is_walked(tree)) {
+  /// `budget`: that of a detailed look; null: none is made.
+  TreeMemory tree_memory(const std::vector<Pid>& tree, Budget* budget, double pause) {
+    const double before = worked();
+    TreeMemory memory = memory_of(tree, budget);
+    if (const std::set<Pid> busy = budget ? walked(tree) : std::set<Pid>(); !busy.empty()) {
       memory.private_dirty = memory.pss = {};
-      for (ProcessMemory& one : memory.each) one.private_dirty = {};
+      for (ProcessMemory& one : memory.each)
+        if (busy.contains(one.pid)) one.private_dirty = one.pss = {};
     }
-    if (detailed) detail_seconds_ += elapsed() - before, next_detail_ = elapsed() + 0.1;
+    if (budget) budget->took(worked() - before, elapsed(), pause);
     return memory;
   }
 
@@ -371,7 +416,7 @@ class Collector {
     for (const Watched& w : watched_) {
       uint64_t n = 0;
       for (const auto& [kind, kept] : w.kept)
-        if (kind != "timer") n += kept.seen;
+        if (kind != "timer" && kind != "task" && kind != "request") n += kept.seen;
       if (n > most) most = n, best = &w;
     }
     return best ? best->pid : root_;
@@ -404,7 +449,7 @@ class Collector {
     }
     found.sort([](const Found& a, const Found& b) { return a.header.start_ns < b.header.start_ns; });  // programs that follow each other in one process by exec
     for (auto& [view, path, h] : found) {
-      const RowId process = processes_seen_->inside({h.pid}, {h.parent}, std::min(t, seconds_at(h.start_ns)));
+      const RowId process = processes_seen_->inside({h.pid}, {h.parent}, std::min(t, seconds_at(h.start_ns)), h.forked == 1, known(h.inherited).value_or(Bytes{}));
       Watched& added = watched_.emplace_back(std::move(view), path, process, h);
       for (Watched& w : watched_)
         if (w.pid == added.pid && w.process.value != process.value) (w.start_ns < added.start_ns ? w : added).replaced = true;
@@ -444,6 +489,7 @@ class Collector {
       ++lost_notes_;
       return;
     }
+    if (note->process) processes_seen_->told(w.process, note->process->how, note->process->label);
     if (note->source) sources_->take(std::move(*note->source));
     for (const ToldLine& told : note->lines)
       if (users_file(told.file, options_.start.agent_folder)) sources_->want(told.file, told.function, told.line, false, Sources::Why::kTold);
@@ -496,9 +542,16 @@ class Collector {
                          .processes = processes_,
                          .units = {}};
     for (int i = 0; i < kUnitsUsed; ++i) row.units.push_back(int64_t(std::min<uint64_t>(m.units[i], uint64_t{1} << 62)));
-    if (processes_ > 1 && period && budget_allows(t)) {
-      const TreeMemory tree = tree_memory(process_tree(root_), true);
+    // At the rounds of the process whose memory is the story: those of its workers, and seconds, come at any moment of them.
+    if (processes_ > 1 && period && rounds_.allows(t) && w.pid == main_pid() && (kind != "timer" || !w.marked)) {
+      const TreeMemory tree = tree_memory(process_tree(root_), &rounds_, kTreeEverySoon);
       row.private_dirty = tree.private_dirty, row.pss = tree.pss, row.processes = tree.processes;
+      processes_seen_->memory(t, tree);
+    }
+    if (!m.sites.empty()) {
+      uint64_t alive = 0;
+      for (const RawSite& s : m.sites) alive += std::min(s.bytes, uint64_t{1} << kAddressBits);
+      if (const std::optional<Bytes> bytes = known(alive)) processes_seen_->alive(w.process, *bytes);
     }
     if (row.heap_in_use)
       processes_seen_->in_use(w.process, *row.heap_in_use + row.heap_mapped.value_or(Bytes{}) + row.python_arenas.value_or(Bytes{}));
@@ -631,8 +684,9 @@ class Collector {
       if (library && !options_.start.native) continue;  // seconds for the large ones, and nobody's own line is in them
       const NativeName n = w.symbols.name(place.first, place.second);
       if (n.function.empty() && n.source.empty()) continue;
-      const bool user = !n.source.empty() && !library && !n.source.starts_with("/usr/include/");
-      if (user) sources_->want(n.source, n.function, n.line, true, Sources::Why::kSampled);
+      // Without debug information the name of the function is what tells.
+      const bool user = !library && !of_the_system(n.source) && !of_the_library(n.function);
+      if (user && !n.source.empty()) sources_->want(n.source, n.function, n.line, true, Sources::Why::kSampled);
       writer_->rename(row, {clean(n.source.empty() ? n.module : n.source), clean(n.function), n.line, true, user});
     }
   }
@@ -743,8 +797,12 @@ class Collector {
   Bytes rss_, peak_;
   std::optional<Bytes> swap_;
   Bytes files_;  // resident pages that have a file behind them
-  double next_point_ = 0, next_totals_ = 0, point_every_ = kTick, detail_seconds_ = 0, next_detail_ = 0, next_tree_detail_ = 0;
-  int64_t points_ = 0, tree_points_ = 0, gpu_points_ = 0;
+  double next_point_ = 0, next_totals_ = 0, point_every_ = kTick;
+  Budget rounds_{.share = 0.005, .start = 0.4}, timed_{.share = 0.004, .start = 0.3}, mapped_{.share = 0.002, .start = 0.1};
+  time_t started_ = time(nullptr);
+  bool had_shared_files_ = false;
+  double mapping_every_ = kMappingsEvery;
+  int64_t mapping_points_ = 0, points_ = 0, tree_points_ = 0, gpu_points_ = 0;
   std::future<std::unique_ptr<Gpus>> opening_gpus_;
   std::unique_ptr<Gpus> gpus_;
   std::vector<std::optional<runfile::GpuRow>> gpu_rows_;  // by device, as written

@@ -8,7 +8,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kDeepest = 32;
-constexpr size_t kMostLines = 200;
+constexpr size_t kMostLines = 200, kLongestLabel = 80;
 
 void look_into(Json& j, const NoteRules& rules, std::vector<ToldLine>& lines) {
   if (j.is_object()) {
@@ -45,6 +45,11 @@ std::optional<ReadNote> read_note(const std::string& text, const NoteRules& rule
     if (file == j.end() || !file->is_string() || source == j.end() || !source->is_string() || first == j.end() || !first->is_number_integer()) return {};
     note.source = runfile::SourceRow{*file, function != j.end() && function->is_string() ? function->get<std::string>() : "", *first, *source};
     return note;
+  }
+  if (const auto how = j.find("how"); (name == "process" || name == "start") && how != j.end() && how->is_string()) {
+    const auto label = j.find("name");
+    note.process = ToldProcess{*how == "fork" ? runfile::How::kFork : *how == "spawn" ? runfile::How::kSpawn : runfile::How::kUnknown,
+                               label != j.end() && label->is_string() ? label->get<std::string>().substr(0, kLongestLabel) : std::string()};
   }
   if (!rules.arguments) j.erase("argv");
   // The type of an exception, never its text: that may hold anything the program knows, a password in an address included.

@@ -19,10 +19,16 @@ struct ToldLine {
   int line = 0;
 };
 
+struct ToldProcess {
+  runfile::How how = runfile::How::kUnknown;
+  std::string label;
+};
+
 struct ReadNote {
   std::string text;                         // to store; empty: nothing
   std::vector<ToldLine> lines;              // of the source, that it tells of
   std::optional<runfile::SourceRow> source; // a note of the kind `source`: it is stored as such and not as a note
+  std::optional<ToldProcess> process;       // what the process says of itself
 };
 
 /// Nothing when it is no note: no JSON object, or nested beyond reason.

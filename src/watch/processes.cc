@@ -54,7 +54,15 @@ void Processes::root(Pid pid, double t) {
   if (facts) add(pid, facts->parent, facts->born, facts->name, t, Seen::kOutside).series = true;
 }
 
-RowId Processes::inside(Pid pid, Pid parent, double since) {
+RowId Processes::inside(Pid pid, Pid parent, double since, bool forked, Bytes inherited) {
+  const bool first = all_.size() <= 1;
+  const auto known = [&](One& o) {
+    o.details.process = o.row.id;
+    o.details.how = forked ? runfile::How::kFork : first ? runfile::How::kUnknown : runfile::How::kExec;
+    if (forked) o.details.inherited = inherited;
+    if (o.details.how != runfile::How::kUnknown) writer_.put(o.details);
+    return o.row.id;
+  };
   One* one = find(pid);
   const std::optional<TreeProcess> facts = process_facts(pid);
   const bool same = one && (!facts || one->born == facts->born);
@@ -62,12 +70,32 @@ RowId Processes::inside(Pid pid, Pid parent, double since) {
     one->row.seen = Seen::kInside;
     one->row.start = std::min(one->row.start, since);
     writer_.put(one->row);
-    return one->row.id;
+    return known(*one);
   }
   if (one) end(*one, since);
   One& fresh = add(pid, parent, facts ? facts->born : 0, facts ? facts->name : std::string(), since, Seen::kInside);
   if (same) fresh.series = std::exchange(one->series, false);
-  return fresh.row.id;
+  return known(fresh);
+}
+
+Processes::One* Processes::of(RowId process) {
+  for (auto& [pid, one] : now_)
+    if (one->row.id == process) return one;
+  return nullptr;
+}
+
+void Processes::told(RowId process, runfile::How how, const std::string& label) {
+  const auto one = std::ranges::find(all_, process, [](const One& o) { return o.row.id; });
+  if (one == all_.end()) return;
+  one->details.process = process;
+  if (how != runfile::How::kUnknown && one->details.how != runfile::How::kFork) one->details.how = how;
+  if (!label.empty()) one->details.label = clean(label);
+  writer_.put(one->details);
+}
+
+bool Processes::has_series(Pid pid) const {
+  const auto at = now_.find(pid.value);
+  return at != now_.end() && at->second->series;
 }
 
 void Processes::end(One& one, double t) {
@@ -88,8 +116,20 @@ void Processes::ended(RowId process, double t) {
 }
 
 void Processes::in_use(RowId process, Bytes bytes) {
-  for (auto& [pid, one] : now_)
-    if (one->row.id == process) one->in_use = bytes;
+  if (One* one = of(process)) one->in_use = bytes;
+}
+void Processes::alive(RowId process, Bytes bytes) {
+  if (One* one = of(process)) one->alive = bytes;
+}
+
+void Processes::memory(double t, const TreeMemory& memory) {
+  if (memory_looks_++ % memory_stride_ != 0 && !memory.private_dirty) return;
+  for (const ProcessMemory& m : memory.each)
+    if (One* one = find(m.pid); one && one->series) {
+      writer_.add(runfile::ProcessMemoryRow{t, one->row.id, m.resident, m.private_dirty, m.pss, m.anonymous, std::exchange(one->alive, std::nullopt)});
+      ++memory_points_;
+    }
+  if (memory_points_ > kMostPoints) memory_points_ = writer_.thin_process_memory(), memory_stride_ *= 2;
 }
 
 void Processes::point(const ProcessPointRow& row) {
@@ -121,6 +161,7 @@ void Processes::look(double t, const std::vector<TreeProcess>& tree, const TreeM
       if (one->row.seen == Seen::kNot) one->row.seen = Seen::kOutside, writer_.put(one->row);
     }
   }
+  this->memory(t, memory);
   if (looks_++ % stride_ != 0) return;
   Bytes other_host, other_shared;
   bool others = false;

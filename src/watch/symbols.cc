@@ -96,9 +96,28 @@ struct Symbols::Dw {
   }
 };
 
-namespace {
-bool of_the_system(const std::string& source) { return source.starts_with("/usr/include/") || source.starts_with("/usr/lib/"); }
-}  // namespace
+bool of_the_system(const std::string& source) {
+  return source.starts_with("/usr/include/") || source.starts_with("/usr/lib/") || source.find("/include/c++/") != source.npos;
+}
+
+bool of_the_library(const std::string& function) {
+  // "void std::vector<int>::_M_realloc_insert<int>(...)": a template's function begins with its type, and what is in brackets is not its name.
+  size_t begin = 0;
+  int depth = 0;
+  for (size_t i = 0; i < function.size(); ++i) {
+    const char c = function[i];
+    if (c == '(' && depth == 0 && !std::string_view(function).substr(begin).starts_with("(anonymous")) break;
+    if (c == '<' || c == '(' || c == '{') ++depth;
+    else if (c == '>' || c == ')' || c == '}') --depth;
+    else if (c == ' ' && depth == 0 && !std::string_view(function).substr(0, i).ends_with("operator")) begin = i + 1;
+  }
+  const std::string_view name = std::string_view(function).substr(begin);
+  for (const char* first : {"std::", "__gnu_cxx::", "__cxxabiv1::", "operator new", "operator delete"})
+    if (name.starts_with(first)) return true;
+  for (const char* whole : {"malloc", "calloc", "realloc", "free", "memalign", "posix_memalign", "aligned_alloc", "strdup", "strndup"})
+    if (name == whole) return true;
+  return false;
+}
 
 // A line of a library's header was inlined here: the line of the program's own that called it, through as many headers as there are.
 void Symbols::to_caller(void* module, uint64_t at, NativeName& n) {

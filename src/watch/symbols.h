@@ -20,6 +20,11 @@ struct NativeName {
   int line = 0;
 };
 
+/// A header of the C++ library or of the system.
+bool of_the_system(const std::string& source);
+/// A function of the C++ library's or of an allocator, by its demangled name, wherever it was instantiated: std::vector<int>::push_back, operator new.
+bool of_the_library(const std::string& function);
+
 class Symbols {
  public:
   Symbols();

@@ -1,7 +1,11 @@
 #include "watch/tree.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +16,8 @@
 
 namespace millpond::watch {
 namespace {
+
+constexpr int kMostSharedFiles = 4096;  // of a folder
 
 std::string content(const std::string& path, size_t most) {
   FILE* file = std::fopen(path.c_str(), "re");
@@ -89,12 +95,13 @@ std::vector<TreeProcess> process_tree_facts(Pid root) {
   return tree;
 }
 
-bool is_walked(const std::vector<Pid>& tree) {
+std::set<Pid> walked(const std::vector<Pid>& tree) {
+  std::set<Pid> found;
   const std::multimap<int, TreeProcess> children = all_processes();
   for (const Pid pid : tree)
     for (auto [at, end] = children.equal_range(pid.value); at != end; ++at)
-      if (at->second.name == kWalkProcess) return true;
-  return false;
+      if (at->second.name == kWalkProcess) found.insert(pid);
+  return found;
 }
 
 std::vector<Pid> process_tree(Pid root) {
@@ -116,18 +123,81 @@ TreeMemory memory_of(const std::vector<Pid>& tree, bool detailed) {
       if (t->private_dirty) dirty = dirty + *t->private_dirty;
       if (t->pss) pss = pss + *t->pss;
       whole = whole && t->private_dirty && t->pss;
-      sum.each.push_back({pid, t->resident, t->shared, t->private_dirty});
+      sum.each.push_back({pid, t->resident, t->shared, t->private_dirty, t->pss, t->anonymous});
     } else {
       // The short file alone: smaps_rollup would walk the page tables.
       const MemoryTotals t = parse_totals(content(format("/proc/{}/status", pid.value), 4096), "");
       if (t.resident.value == 0) continue;
       ++sum.processes;
       sum.rss = sum.rss + t.resident;
-      sum.each.push_back({pid, t.resident, t.shared, {}});
+      sum.each.push_back({pid, t.resident, t.shared, {}, {}, t.anonymous});
     }
   }
   if (whole && sum.processes) sum.private_dirty = dirty, sum.pss = pss;
   return sum;
+}
+
+namespace {
+
+const char* mapping_kind(const Mapping& m, const std::set<std::string>& with_code) {
+  const bool shared = m.permissions.size() > 3 && m.permissions[3] == 's';
+  switch (m.kind) {
+    case MappingKind::kStack:
+    case MappingKind::kThreadStack: return "stack";
+    case MappingKind::kKernel: return nullptr;
+    case MappingKind::kFile: break;
+    default: return "anonymous";
+  }
+  if (m.name.starts_with("/dev/zero")) return shared ? "shared_anonymous" : "anonymous";
+  for (const char* place : {"/dev/shm/", "/run/shm/", "/memfd:", "/SYSV"})
+    if (m.name.starts_with(place)) return "shared_memory";
+  if (m.name.starts_with("/dev/") || m.name.starts_with("anon_inode:")) return "device";
+  return with_code.contains(m.name) ? "library" : "file";
+}
+
+}  // namespace
+
+std::vector<runfile::MappingRow> mappings_by_kind(const std::vector<Mapping>& mappings, const std::string& own, std::set<std::string>& shared_files) {
+  std::set<std::string> with_code;
+  for (const Mapping& m : mappings)
+    if (m.kind == MappingKind::kFile && m.permissions.size() > 2 && m.permissions[2] == 'x') with_code.insert(m.name);
+  std::vector<runfile::MappingRow> rows;
+  for (const Mapping& m : mappings) {
+    const char* const kind = m.name.starts_with(own) ? nullptr : mapping_kind(m, with_code);
+    if (!kind) continue;
+    if (std::string_view(kind) == "shared_memory") shared_files.insert(m.name);
+    auto row = std::find_if(rows.begin(), rows.end(), [&](const runfile::MappingRow& r) { return r.kind == kind; });
+    if (row == rows.end()) row = rows.insert(rows.end(), runfile::MappingRow{.t = 0, .process = {}, .kind = kind, .mapped = {}, .resident = {}, .private_ = {}, .pss = {}});
+    row->mapped += Bytes{int64_t(m.end - m.begin)}, row->resident += m.resident, row->private_ += m.private_dirty, row->pss += m.pss;
+  }
+  return rows;
+}
+
+std::vector<runfile::MappingRow> mappings_by_kind(Pid pid, const std::string& own, std::set<std::string>& shared_files) {
+  return mappings_by_kind(mappings(pid), own, shared_files);
+}
+
+runfile::MappingRow shared_files_since(const std::string& place, time_t since, const std::string& own, const std::set<std::string>& mapped) {
+  runfile::MappingRow row{.t = 0, .process = {}, .kind = "tmpfs", .mapped = {}, .resident = {}, .private_ = {}, .pss = {}};
+  const auto look_into = [&](const std::string& folder, int depth, const auto& again) -> void {
+    DIR* entries = opendir(folder.c_str());
+    if (!entries) return;
+    for (int count = 0; const dirent* entry = count++ < kMostSharedFiles ? readdir(entries) : nullptr;) {
+      const std::string path = folder + "/" + entry->d_name;
+      struct statx facts {};
+      if (entry->d_name[0] == '.' || path == own || statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &facts) != 0) continue;
+      if (facts.stx_uid != geteuid()) continue;
+      if (S_ISDIR(facts.stx_mode) && depth > 0) again(path, depth - 1, again);
+      const int64_t made = facts.stx_mask & STATX_BTIME ? facts.stx_btime.tv_sec : facts.stx_ctime.tv_sec;
+      if (!S_ISREG(facts.stx_mode) || made < int64_t(since)) continue;
+      const Bytes held{int64_t(std::min<uint64_t>(facts.stx_blocks, uint64_t{1} << 40)) * 512};
+      row.mapped += Bytes{int64_t(std::min<uint64_t>(facts.stx_size, uint64_t{1} << 49))}, row.resident += held;
+      if (!mapped.contains(path)) row.private_ += held;
+    }
+    closedir(entries);
+  };
+  look_into(place, 1, look_into);
+  return row;
 }
 
 }  // namespace millpond::watch

@@ -1,10 +1,12 @@
 // tree: a process and all below it, as /proc tells. Costs about 20 us for each process of the machine.
 #pragma once
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/process.h"
+#include "runfile/rows.h"
 
 namespace millpond::watch {
 
@@ -20,13 +22,14 @@ std::optional<TreeProcess> process_facts(Pid pid);  // nothing: it is gone
 /// The process itself first. A process that ends meanwhile is left out, and so is a walk (probe/walk.h): its pages are the program's.
 std::vector<TreeProcess> process_tree_facts(Pid root);
 std::vector<Pid> process_tree(Pid root);
-/// While one of them is walked over, in a child, none of its pages is private to it.
-bool is_walked(const std::vector<Pid>& tree);
+/// Those of them that are walked over, each in a child: none of its pages is private to it meanwhile.
+std::set<Pid> walked(const std::vector<Pid>& tree);
 
 struct ProcessMemory {
   Pid pid;
   Bytes resident, shared;  // shared: of resident, in shared memory (RssShmem)
-  std::optional<Bytes> private_dirty;
+  std::optional<Bytes> private_dirty, pss;
+  Bytes anonymous;  // of resident: RssAnon
 };
 /// Sums over a tree. Resident memory counts shared pages once for each process; the other two do not.
 struct TreeMemory {
@@ -37,6 +40,12 @@ struct TreeMemory {
 };
 /// `detailed` asks for private_dirty and pss, which cost some ms for each GiB.
 TreeMemory memory_of(const std::vector<Pid>& tree, bool detailed);
+
+/// What a process has mapped, by kind (runfile::kMappingKinds). `own`: our folder in shared memory, whose files do not count.
+std::vector<runfile::MappingRow> mappings_by_kind(Pid pid, const std::string& own, std::set<std::string>& shared_files);
+std::vector<runfile::MappingRow> mappings_by_kind(const std::vector<Mapping>& mappings, const std::string& own, std::set<std::string>& shared_files);
+/// Files in shared memory that this user has made since then. private_: of those that no name in `mapped` is of.
+runfile::MappingRow shared_files_since(const std::string& place, time_t since, const std::string& own, const std::set<std::string>& mapped);
 
 /// Whether there is no such process any more, or only what its parent has not waited for.
 bool has_ended(Pid pid);

@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <new>
+
 #include "probe/chance.h"
 #include "probe_file.h"
 
@@ -153,6 +155,36 @@ void kinds(const char*) {
   free(nullptr);
   SAY_SEEN("freed");
   say("\n");
+}
+
+// Each is seen once: also where operator new comes by malloc, and where an allocator has one of its own.
+void news(const char*) {
+  const ProbeFile file(own_file());
+  const ProbeFile::Sum before = file.sum();
+  constexpr std::align_val_t kAligned{4096};
+  void* p[8] = {::operator new(kMiB),           ::operator new[](kMiB),           ::operator new(kMiB, std::nothrow),           ::operator new[](kMiB, std::nothrow),
+                ::operator new(kMiB, kAligned), ::operator new[](kMiB, kAligned), ::operator new(kMiB, kAligned, std::nothrow), ::operator new[](kMiB, kAligned, std::nothrow)};
+  SAY_SEEN("alive");
+  ::operator delete(p[0]);
+  ::operator delete[](p[1], kMiB);
+  ::operator delete(p[2], std::nothrow);
+  ::operator delete[](p[3]);
+  ::operator delete(p[4], kAligned);
+  ::operator delete[](p[5], kMiB, kAligned);
+  ::operator delete(p[6], kAligned, std::nothrow);
+  ::operator delete[](p[7], kAligned);
+  SAY_SEEN("freed");
+  say("\n");
+}
+
+void throws(const char*) {
+  bool thrown = false;
+  try {
+    keep = ::operator new(size_t{1} << 62);
+  } catch (const std::bad_alloc&) {
+    thrown = true;
+  }
+  say("thrown %d\n", int(thrown));
 }
 
 void mappings(const char*) {
@@ -432,7 +464,7 @@ struct Scenario {
   const char* name;
   void (*run)(const char* argument);
 };
-const Scenario all[] = {{"estimate", estimate}, {"reallocs", reallocs}, {"kinds", kinds},     {"mappings", mappings},
+const Scenario all[] = {{"estimate", estimate}, {"reallocs", reallocs}, {"kinds", kinds},     {"news", news}, {"throws", throws}, {"mappings", mappings},
                         {"threads", threads},   {"forks", forks},       {"spawns", spawns},   {"replaced", replaced},
                         {"killed", killed},     {"libraries", libraries}, {"marks", marks},   {"full_ring", full_ring},
                         {"apart", apart},       {"temporary", temporary},

@@ -116,6 +116,7 @@ void check_estimate(const Patient& patient) {
 
 const char* const kReallocs = "malloc 1 1.00; grown 1 3.00; failed 1 3.00; shrunk 1 2.00; ended 0 0.00; ";
 const char* const kKinds = "alive 7 8.00; freed 0 0.00; ";
+const char* const kNews = "alive 8 8.00; freed 0 0.00; ";
 const char* const kMappings =
     "mapped 1 8.00; head 1 7.00; tail 1 6.00; hole 2 5.00; over 3 5.00; grown 3 19.00; shrunk 3 7.00; others 3 7.00; "
     "now 7.00; ended 0 0.00; now 0.00";
@@ -137,10 +138,11 @@ TEST_CASE("probe: estimates are unbiased, for many small blocks and for mixed on
     }
 }
 
-TEST_CASE("probe: large blocks are recorded exactly through realloc, every function of the family, and mappings") {
+TEST_CASE("probe: large blocks are recorded exactly through realloc, every function of the family, operator new and mappings") {
   const Folder folder;
   CHECK(Patient(folder, {"reallocs"}).said == kReallocs);
   CHECK(Patient(folder, {"kinds"}).said == kKinds);
+  CHECK(Patient(folder, {"news"}).said == kNews);
   CHECK(Patient(folder, {"mappings"}).said == kMappings);
 }
 
@@ -156,6 +158,8 @@ TEST_CASE("probe: under jemalloc, tcmalloc and mimalloc the same holds, and thei
     check_estimate(Patient(folder, {"estimate", "mixed"}, {}, path));
     CHECK(Patient(folder, {"reallocs"}, {}, path).said == kReallocs);
     CHECK(Patient(folder, {"kinds"}, {}, path).said == kKinds);
+    CHECK(Patient(folder, {"news"}, {}, path).said == kNews);
+    if (name != "libmimalloc.so.2") CHECK(Patient(folder, {"throws"}, {}, path).number("thrown") == 1);  // it aborts, also without us
     CHECK(Patient(folder, {"mappings"}, {}, path).said == kMappings);
     Patient patient(folder, {"threads"}, {}, path);
     CHECK(patient.number("largest") < 1000);

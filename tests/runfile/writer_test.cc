@@ -25,7 +25,7 @@ TEST_CASE("run file: what was written is what is read") {
   CHECK(meta.at("program") == "millpond train");
   CHECK(meta.at("seconds") == "4.250");
   CHECK(meta.at("status") == "ended");
-  CHECK(meta.at("schema_minor") == "1");
+  CHECK(meta.at("schema_minor") == "2");
   CHECK(r.accounts() ==
         std::vector<std::string>{"activations/dense", "metrics/loss", "weights/dense", "pipeline/prefetch"});
 
@@ -130,6 +130,48 @@ TEST_CASE("run file: threads, what lived for a moment and blocks by size are wha
   CHECK(older.threads().empty());
   CHECK(older.site_details().empty());
   CHECK(older.sizes().empty());
+}
+
+TEST_CASE("run file: how a process began, its pages and its mappings are what was written; a file of version 2.1 has none of them") {
+  const Folder folder;
+  const std::string path = folder / "run.pond";
+  {
+    Writer w(path, {});
+    const RowId one = w.add(Process{{}, 7, 1, "python3", 0}), two = w.add(Process{{}, 8, 7, "python3", 1});
+    w.put(ProcessDetailRow{two, How::kFork, {}, 40_MiB});
+    w.put(ProcessDetailRow{two, How::kFork, "ForkPoolWorker-1", 40_MiB});  // more of it
+    w.add(ProcessMemoryRow{1, one, 9_MiB, {}, {}, 5_MiB, {}});
+    for (int i = 0; i < 4; ++i) w.add(ProcessMemoryRow{2.0 + i, two, 9_MiB, 3_MiB, 4_MiB, 5_MiB, 1_MiB});
+    w.add(MappingRow{2, two, "shared_memory", 8_MiB, 6_MiB, 1_MiB, 3_MiB});
+    w.add(MappingRow{2, {}, "tmpfs", 8_MiB, 6_MiB, 2_MiB, {}});
+    CHECK(w.thin_process_memory() == 3);  // of each process
+    CHECK(w.thin_mapping_series() == 2);
+    w.commit();
+    const Reader r(path);
+    REQUIRE(r.process_details().size() == 1);
+    CHECK(r.process_details()[0].how == How::kFork);
+    CHECK(r.process_details()[0].label == "ForkPoolWorker-1");
+    CHECK(r.process_details()[0].inherited == 40_MiB);
+    REQUIRE(r.process_memory().size() == 3);
+    CHECK_FALSE(r.process_memory()[0].private_.has_value());
+    CHECK(r.process_memory()[1].process == two);
+    CHECK(r.process_memory()[1].private_ == 3_MiB);
+    CHECK(r.process_memory()[1].alive == 1_MiB);
+    REQUIRE(r.mapping_series().size() == 2);
+    CHECK(r.mapping_series()[0].kind == "shared_memory");
+    CHECK(r.mapping_series()[0].pss == 3_MiB);
+    CHECK(r.mapping_series()[1].process == RowId{});
+  }
+  Database db(path, Database::Mode::kWrite);
+  db.run("UPDATE mapping_series SET kind = 'other'");
+  CHECK_THROWS_AS(Reader(path).mapping_series(), Error);
+  db.run("UPDATE process_details SET how = 'magic'");
+  CHECK_THROWS_AS(Reader(path).process_details(), Error);
+  db.run("DROP TABLE process_details; DROP TABLE process_memory; DROP TABLE mapping_series; UPDATE meta SET value = '1' WHERE key = 'schema_minor'");
+  const Reader older(path);
+  CHECK(older.process_details().empty());
+  CHECK(older.process_memory().empty());
+  CHECK(older.mapping_series().empty());
 }
 
 TEST_CASE("run file: thinning the points of GPUs leaves every device its half") {

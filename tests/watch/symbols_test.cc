@@ -67,3 +67,17 @@ TEST_CASE("Symbols: a pipe in place of a module is not waited for") {
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   CHECK(Symbols().name(pipe, 16).function.empty());
 }
+
+TEST_CASE("Symbols: functions of the C++ library and of allocators are told from the program's own by their names, wherever they were instantiated") {
+  for (const char* theirs : {"std::vector<int, std::allocator<int> >::push_back(int&&)", "void std::vector<Node*, std::allocator<Node*> >::_M_realloc_insert<Node*>(int)",
+                             "std::thread::_State_impl<std::thread::_Invoker<std::tuple<main::{lambda()#1}> > >::_M_run()", "operator new(unsigned long)", "operator new[](unsigned long)",
+                             "__gnu_cxx::new_allocator<int>::allocate(unsigned long, void const*)", "int* std::__new_allocator<int>::allocate(unsigned long, void const*)", "malloc",
+                             "std::map<int, Node>& std::forward<std::map<int, Node>&>(int)"})
+    CHECK_MESSAGE(of_the_library(theirs), theirs);
+  for (const char* own : {"leak_new(int)", "main", "Trainer<std::vector<int> >::step(std::string const&)", "void fill<std::vector<int> >(std::vector<int>&)", "main::{lambda()#1}::operator()() const",
+                          "(anonymous namespace)::keep(std::string)", "std_like::keep()", "Pool::operator new(unsigned long)", "std::vector<int> make_row(int)", "mallocate(int)", ""})
+    CHECK_MESSAGE(!of_the_library(own), own);
+  CHECK(of_the_system("/usr/include/c++/12/bits/new_allocator.h"));
+  CHECK(of_the_system("/opt/gcc/include/c++/13/vector"));
+  CHECK_FALSE(of_the_system("/home/user/include/pool.h"));
+}

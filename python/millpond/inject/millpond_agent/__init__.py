@@ -26,15 +26,16 @@ def start(library=None, probes=None):
 
         probing.enabled = probes
     from . import sources  # noqa: F401  what it imports leaves circles behind, and the program may count what its collections find
-    from . import ctypes_hooks, ending, imports, jax_hooks, keras_hooks, lines, loop_hooks, once, periods, pyplot_hooks, state, tensorflow_hooks, torch_hooks
+    from . import children, ctypes_hooks, ending, imports, jax_hooks, keras_hooks, lines, loop_hooks, once, periods, pyplot_hooks, state, tensorflow_hooks, torch_hooks
 
     with state.own_work():
         hide_environment()
+        children.remember()
         if os.environ.get("MILLPOND_VARIANT"):
             from . import variants
 
             variants.install()  # first: its changes lie below the other wrappers
-        for hooks in (keras_hooks, tensorflow_hooks, torch_hooks, jax_hooks, pyplot_hooks, loop_hooks):
+        for hooks in (keras_hooks, tensorflow_hooks, torch_hooks, jax_hooks, pyplot_hooks, loop_hooks, children):
             imports.add(hooks.HOOKS)
         imports.install()
         lines.install()
@@ -42,17 +43,19 @@ def start(library=None, probes=None):
             ctypes_hooks.install()  # a function that was looked up would outlive our stay
         ending.install()
         link.tick(periods.tick, 0.5)
-        once.in_children(state.forked)
-        link.note(
-            {
-                "note": "start",
-                "python": sys.version.split()[0],
-                "executable": sys.executable,
-                "script": _script(),
-                "argv": list(getattr(sys, "argv", []) or []),
-                "cwd": os.getcwd(),
-            }
-        )
+        once.in_children(children.forked)
+        link.note(_facts())
+
+
+def _facts():
+    return {
+        "note": "start",
+        "python": sys.version.split()[0],
+        "executable": sys.executable,
+        "script": _script(),
+        "argv": list(getattr(sys, "argv", []) or []),
+        "cwd": os.getcwd(),
+    }
 
 
 def stop():

@@ -1,6 +1,7 @@
 """The end: registered first, so it runs after the program's own atexit functions. What was seen is said again, complete."""
 
 import atexit
+import os
 import sys
 
 from . import calls, lines, link, periods, state
@@ -8,6 +9,7 @@ from .wrapping import put
 
 _exception = None
 _registered = None
+_said = None  # the process that has said its last
 
 
 def install():
@@ -65,12 +67,21 @@ def _without_us(traceback):
     return traceback
 
 
+def in_child():
+    """A child of multiprocessing ends without atexit."""
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        util.Finalize(None, _registered, exitpriority=-1000)
+
+
 def _end():
+    global _said
     lines.remove()
     link.exceptions(None)
     link.tick(None, 0)
-    if not state.on:
+    if not state.on or _said == os.getpid():
         return
+    _said = os.getpid()
     try:
         from . import cells, holders, puts, survivors
 

@@ -170,6 +170,19 @@ def remove():
         vars(sys.stdout).pop("write", None)
 
 
+def forked():
+    """In a child: what it prints is its own."""
+    global _epoch_line, framework_epochs, _asking
+    _seen.clear()
+    _sites.clear()
+    _epoch_line, framework_epochs, _asking = None, False, 0.0
+    for number, site in _counted.items():
+        row = _table[number]
+        row.skip = row.due_ns = 0
+        site.__init__(site.code)
+        site.told = row.hits
+
+
 class _Site:
     """A call of print in the source. After a few equal patterns it is trusted to print that pattern always, and only looked at now and
     then: a program may print a lot."""
@@ -255,9 +268,9 @@ def _asked(number, values, names):
     row = _table[number]
     row.skip, row.due_ns = 0, 0
     try:
-        if not state.on:
+        if not state.on and not state.waiting:
             row.skip, row.due_ns = kNever, kNever
-        elif not state.here.working:
+        elif not state.here.working and (state.on or periods._child_begins()):
             frame = sys._getframe(1)
             site = _counted.get(number)
             if site is None:

@@ -18,6 +18,7 @@ kUnits = 16
 
 units = [0] * kUnits  # with the probe: its own counters in shared memory
 counting = []  # functions that bring them up to date
+frameworks = []  # notes of this kind, for children by fork
 _native = None
 _log = None
 
@@ -82,6 +83,7 @@ class _Native:
         self.stack = library.millpond_probe_stack
         self.stack.argtypes = [ctypes.c_uint32, ctypes.c_char_p, ctypes.c_size_t]
         self.stack.restype = ctypes.c_size_t
+        self.watching = library.millpond_probe_watching
         self.last_walk = None
         self.cleaning = None
         self.asked = None  # what the probe has a pointer to must live
@@ -107,6 +109,11 @@ def reconnect():
     global units
     at = _native.units_of() if _native is not None else None
     units = (ctypes.c_uint64 * kUnits).from_address(at) if at else [0] * kUnits
+
+
+def watching():
+    """Whether the probe watches this process: a child by fork may be none of those that are followed."""
+    return _native is not None and _native.watching() != 0
 
 
 def native():
@@ -200,6 +207,8 @@ def mark(kind, name="", index=0, flags=0):
 
 def note(values):
     """Says a thing; False when there is no room."""
+    if values.get("note") == "framework" and values not in frameworks:
+        frameworks.append(values)
     if _log is not None:
         _write(values)
     if _native is None:

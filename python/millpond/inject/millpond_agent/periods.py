@@ -10,7 +10,7 @@ import time
 from . import counters, frames, link, probes, state
 
 kMost = 512
-kCoarse = ("round", "epoch", "line", "fit", "model", "loader", "loop")  # what a person would call a round; others come in thousands
+kCoarse = ("round", "epoch", "line", "fit", "model", "loader", "loop", "task", "request")  # what a person would call a round; others come in thousands
 kSeriesMost = 64
 kSettle = 0.75  # seconds without an import
 
@@ -83,7 +83,7 @@ def get(kind, name=""):
 
 def period(kind, name="", told=1):
     """One more round of this kind is done. `told`: the number that the program itself gives to it; the first one counts."""
-    if not state.on or state.here.working:
+    if not (state.on or _child_begins()) or state.here.working:
         return
     series = get(kind, name)
     if series is None:
@@ -173,6 +173,7 @@ def _reached(series):
     try:
         with state.own_work(apart=True):
             counters.say(now)
+            _tell()
             probes.after_period(series, now)
     except Exception:
         link.oops()
@@ -182,7 +183,7 @@ def tick():
     """Seconds as rounds, for a program that says nothing of its own: they are looked at and probed like others. The marks of such a program are the
     collector's."""
     global _modules, _settled
-    if not state.on or state.here.working or state.here.phase:
+    if not (state.on or _child_begins()) or state.here.working or state.here.phase:
         return
     now = time.monotonic()
     if len(sys.modules) != _modules:  # still importing: a framework may be about to say where its rounds are
@@ -197,7 +198,22 @@ def tick():
             return
         series.count = seconds
         counters.say(now)
+        _tell()
         probes.after_period(series, now)
+
+
+def _tell():
+    from . import children
+
+    children.tell()
+
+
+def _child_begins():
+    if not state.waiting:
+        return False
+    from . import children
+
+    return children.may_begin()
 
 
 def leader():
@@ -242,7 +258,7 @@ def _rank(series):
         if lines.is_round(series.name):
             return 1
         return 3 if series.count > 2 else 6
-    return {"fit": 2, "loader": 5, "loop": 5, "model": 6, "step": 7, "call": 8}.get(kind, 9)
+    return {"fit": 2, "loader": 5, "loop": 5, "model": 6, "task": 6, "request": 6, "step": 7, "call": 8}.get(kind, 9)
 
 
 def counts():

@@ -51,7 +51,7 @@ def after_period(series, now):
             while series.next_probe <= series.count:
                 series.next_probe *= 2
             series.next_scan = max(series.next_scan, _after(series.count))
-            if enabled:
+            if enabled and state.may_touch():
                 _probe(series)
             else:
                 _look(series)

@@ -1,13 +1,16 @@
 """What all parts share: is the agent on, is it at work in this thread, what has it cost."""
 
 import contextlib
+import gc
 import threading
 import time
 
 from . import link
 
-on = True  # off in children by fork: they only count units
-started = time.monotonic()
+on = True
+waiting = False  # a child by fork whose agent has not begun (children.py): until then it only counts units
+is_forked = False
+started = time.monotonic()  # in a child by fork: when it was forked
 seconds = 0.0  # of the processor, spent in the agent's bigger work
 
 
@@ -42,11 +45,19 @@ def elapsed():
     return time.monotonic() - started
 
 
+_full = 0  # collections of all generations until the fork
+
+
 def forked():
-    global on
+    global on, waiting, is_forked, started, seconds, _full
+    waiting = is_forked = True
     on = False
-    here.working = 0
-    try:
-        link.reconnect()
-    except Exception:
-        pass
+    started, seconds = time.monotonic(), 0.0
+    here.working = here.phase = here.tracing = 0
+    _full = gc.get_stats()[-1]["collections"]
+
+
+def may_touch():
+    """Whether all objects may be gone through. In a child by fork that writes into each of them, and makes pages private that were its parent's: not before the child's
+    own collector has done so."""
+    return not is_forked or gc.get_stats()[-1]["collections"] > _full

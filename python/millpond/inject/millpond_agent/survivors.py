@@ -7,8 +7,11 @@ import sys
 import threading
 import time
 import types
+from collections import deque
+from itertools import islice
 
 from . import chains, frames, link, puts, state, unsaid, variables
+from .roots import Walk
 
 kInPlace = 0.05  # seconds
 kPerObject = 4e-7  # seconds in place, as measured: 871,000 objects in 0.28 to 0.40 s
@@ -17,6 +20,7 @@ kTables = 0.01  # of free memory may go to the page tables of a child
 kTold = 24
 kFramesMost = 200
 kTensorsMost = 20000
+kLook = 0.03  # seconds, for the user's own containers where not all objects are gone through
 
 kFirst, kApart = 4, 1.5  # rounds: the first walk, and how many times as many until the next
 
@@ -68,7 +72,7 @@ def _start(series, objects, blocks, apart):
     _last = series.count
     begin = time.thread_time()
     roots, names = _roots()
-    if objects is None and not apart:
+    if objects is None and not apart and state.may_touch():
         objects = gc.get_objects()
     hidden = [roots, names, objects]
     for name, module in list(sys.modules.items()):
@@ -124,7 +128,7 @@ def _tensors(objects):
     if getattr(torch, "nn", None) is None:
         return []
     if objects is None:
-        objects = gc.get_objects()
+        objects = gc.get_objects() if state.may_touch() else _of_user()
     kinds = (torch.Tensor, getattr(torch.nn, "Parameter", None))
     pairs = []
     for thing in objects:
@@ -135,6 +139,18 @@ def _tensors(objects):
             except Exception:  # a tensor without storage
                 pass
     return pairs
+
+
+def _of_user():
+    """What lies in the user's containers: where all objects are not gone through, because there are many or because most of them are the parent's."""
+    things = []
+    for found in Walk(kLook).run():
+        thing = found.thing
+        if type(thing) in (list, tuple, deque, set, dict):
+            values = thing.values() if type(thing) is dict else thing
+            for value in islice(reversed(values) if type(thing) in (list, deque) else list(values), kTensorsMost):
+                things += value if type(value) in (list, tuple) else (value,)
+    return things
 
 
 def _say(walk, period, kind, names, roots, links, apart):
