@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "report/source.h"
+#include "verdict/children.h"
 #include "verdict/read.h"
 #include "verdict/sentence.h"
 
@@ -131,12 +132,13 @@ RunContents read_contents(const runfile::Reader& file, std::string name) {
   run.engine = !run.programs.empty() || !run.series.empty();
   run.evidence = verdict::read_evidence(file);
   run.verdict = verdict::judge(run.evidence);
+  read_children(run, file);
+  verdict::add_children(run.evidence, run.children, run.verdict);
   if (run.engine) answer_engine(run);
   // A line that was found by sampling alone has its text from what is stored.
   const SourceLine source = stored_source(run.sources);
   for (verdict::Finding& f : run.verdict.findings)
     if (f.blame && f.blame->snippet.empty()) f.blame->snippet = source(f.blame->file, f.blame->line);
-  read_children(run, file);
   return run;
 }
 

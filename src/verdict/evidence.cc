@@ -28,6 +28,10 @@ std::string_view to_string(Unit unit) {
       return "run";
     case Unit::kRound:
       return "round";
+    case Unit::kTask:
+      return "task";
+    case Unit::kRequest:
+      return "request";
   }
   return "run";
 }

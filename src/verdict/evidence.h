@@ -13,9 +13,9 @@
 
 namespace millpond::verdict {
 
-enum class Unit { kBatch, kEpoch, kModel, kCall, kTrace, kCompile, kLine, kFit, kSecond, kRun, kRound };
+enum class Unit { kBatch, kEpoch, kModel, kCall, kTrace, kCompile, kLine, kFit, kSecond, kRun, kRound, kTask, kRequest };
 constexpr int kCountedUnits = 8;  // up to kFit, as in probe/shared.h
-std::string_view to_string(Unit unit);  // "batch", "epoch", "model", "call", "shape", "compile", "line", "fit", "second", "run", "round"
+std::string_view to_string(Unit unit);  // "batch", "epoch", "model", "call", "shape", "compile", "line", "fit", "second", "run", "round", "task", "request"
 
 /// Bytes by birth: equal parts of the time from the first period to a mark, oldest first.
 constexpr int kAgeParts = 8;

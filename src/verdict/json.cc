@@ -63,6 +63,7 @@ json to_json(const Finding& f) {
           {"forecast_words", forecast_words(f)},
           {"sets_verdict", f.sets_verdict},
           {"process", f.process ? json(f.process) : json()},
+          {"processes", f.processes},
           {"space", f.space},
           {"account", f.account.empty() ? json() : json(f.account)},
           {"born", f.born ? to_json(*f.born) : json()},

@@ -33,6 +33,8 @@ Unit unit_of(std::string_view kind, const std::string& name) {
   if (kind == "call") return Unit::kCall;
   if (kind == "timer") return Unit::kSecond;
   if (kind == "loader") return Unit::kEpoch;
+  if (kind == "task") return Unit::kTask;
+  if (kind == "request") return Unit::kRequest;
   if (kind == "round") return contains(lower(words_of(name)), "epoch") ? Unit::kEpoch : Unit::kRound;
   return contains(lower(words_of(name)), "epoch") ? Unit::kEpoch : Unit::kLine;
 }

@@ -70,6 +70,7 @@ struct Finding {
   std::optional<Forecast> forecast;
   bool sets_verdict = true;  // false: too small
   int64_t process = 0;              // row of the run file; 0: not known
+  int processes = 1;                // alike ones that it speaks for; the rate is that of one of them
   std::string space = "host";       // where it grows: "host", "shared", "gpu:0"
   std::string account{};            // what of that space grows; empty: not told apart
   std::optional<Interval> born{};   // seconds of the run in which what stays was allocated

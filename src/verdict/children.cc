@@ -1,0 +1,86 @@
+#include "verdict/children.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/format.h"
+#include "verdict/causes/words.h"
+#include "verdict/growth.h"
+#include "verdict/sentence.h"
+
+namespace millpond::verdict {
+namespace {
+
+/// What processes that run the same code have in common when they leak.
+using Alike = std::tuple<std::string, std::string, int, std::string>;  // cause, file, line, holder
+
+struct Group {
+  Finding finding;  // of the one that grows most
+  int processes = 0;
+  double bytes_per_unit = 0;  // sum
+  Bytes total;
+};
+
+std::string who(const Evidence& main, const Evidence& child, int processes) {
+  if (processes > 1) return format("{} processes that it started", processes);
+  const auto seen = std::ranges::find(main.processes, child.process, &SeenProcess::row);
+  return seen == main.processes.end() ? "a process that it started" : format("a process that it started ({} {})", seen->name, seen->pid);
+}
+
+}  // namespace
+
+void add_children(const Evidence& main, std::span<const Evidence> children, Verdict& v) {
+  std::map<Alike, Group> groups;
+  std::map<Alike, const Evidence*> first;
+  const Evidence* unsure = nullptr;
+  std::string why;
+  for (const Evidence& child : children) {
+    const Verdict own = judge(child);
+    if (own.kind == Kind::kUnsure && !own.too_short && own.account && !unsure) unsure = &child, why = own.would_settle;
+    if (own.kind != Kind::kLeak) continue;
+    for (const Finding& f : own.findings) {
+      if (f.kind != Kind::kLeak || !f.sets_verdict || f.cause == "C24") continue;
+      const Alike key{f.cause, f.blame ? f.blame->file : "", f.blame ? f.blame->line : 0, f.holder};
+      Group& g = groups[key];
+      if (g.processes == 0 || f.bytes_per_unit > g.finding.bytes_per_unit) g.finding = f, first[key] = &child;
+      ++g.processes;
+      g.bytes_per_unit += f.bytes_per_unit;
+      g.total += f.total;
+    }
+  }
+  if (groups.empty()) {
+    if (unsure && (v.kind == Kind::kFlat || v.kind == Kind::kReserve)) {
+      v.kind = Kind::kUnsure;
+      v.would_settle = why;
+      v.sentence = format("Memory rises in {}, and nothing shows yet whether that is a leak: {}.", who(main, *unsure, 1), why);
+    }
+    return;
+  }
+  std::erase_if(v.findings, [](const Finding& f) { return f.cause == "C24"; });
+  const bool leaks = std::ranges::any_of(v.findings, [](const Finding& f) { return f.kind == Kind::kLeak && f.sets_verdict; });
+  std::vector<Finding> told;
+  for (auto& [key, g] : groups) {
+    Finding f = std::move(g.finding);
+    const std::string processes = who(main, *first[key], g.processes);
+    f.title = format("In {}: {}", processes, f.title);
+    f.processes = g.processes;
+    f.bytes_per_unit = g.bytes_per_unit / g.processes;
+    f.total = g.total;
+    told.push_back(std::move(f));
+  }
+  std::ranges::stable_sort(told, std::ranges::greater{}, [](const Finding& f) { return f.total; });
+  for (Finding& f : v.findings)
+    if (f.kind != Kind::kLeak) f.sets_verdict = false;
+  if (!leaks) {
+    const Finding& worst = told.front();
+    v.kind = Kind::kLeak;
+    v.would_settle.clear();
+    const std::string where = worst.blame ? format(" at `{}`", at(*worst.blame)) : "";
+    v.sentence = format("Memory grows in {}, by {} {}{}: {}{}.", worst.processes > 1 ? format("{} processes", worst.processes) : "a process that the program started",
+                        amount(worst.bytes_per_unit), each(worst), worst.processes > 1 ? " each" : "", where.empty() ? "" : where.substr(1) + ", ", worst.holder.empty() ? "what holds it was not found" : worst.holder);
+  }
+  const auto place = std::ranges::find_if(v.findings, [](const Finding& f) { return f.kind != Kind::kLeak || !f.sets_verdict; });
+  v.findings.insert(place, std::make_move_iterator(told.begin()), std::make_move_iterator(told.end()));
+}
+
+}  // namespace millpond::verdict
