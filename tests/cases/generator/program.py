@@ -1,0 +1,252 @@
+"""Draws one program and its truth from a seed."""
+import dataclasses
+import random
+import re
+
+from . import frame, frameworks, truth
+from .holders import HOLDERS
+from .items import Item, draw_item
+from .noise import NOISES, decoy, log_uniform
+from .parts import Part, with_item, wrapped
+from .text import Names, Scope, guarded, without_marks
+from .work import work
+
+PYTHONS = ("3.9", "3.10", "3.11", "3.12", "3.13")
+PAGE = 4096
+MOST = 1.5e9  # bytes that the leaks of a program may keep together
+
+
+@dataclasses.dataclass
+class Shape:
+    rounds: int
+    steps: int
+    rhythm: str
+    process: str
+    every: int = 1  # rounds for a printed line; 0: silent
+    pause: float = 0.0  # seconds to sleep in each step
+    paced: float = 0.0  # seconds that a round takes by the clock
+    gap: float = 0.0  # seconds between two requests
+    workers: int = 1
+    seconds: float = 8.0
+
+
+class Draw:
+    """What a part needs to know to be drawn."""
+
+    def __init__(self, rng, names, python, numpy, rounds, calls, room):
+        self.rng, self.names, self.scope, self.python, self.numpy = rng, names, Scope(names), python, numpy
+        self.rounds, self.steps, self.room = rounds, calls, room
+        self.calls = rounds * calls
+        self.churn = 2e9 / self.calls  # bytes that a call may make and drop, so that a run has time for them
+
+    def item(self, size, kinds=None, each=1):
+        """Something of about that size, made `each` times a call, or of what there is time for."""
+        item = draw_item(self.rng, self.scope, self.python, self.numpy, min(size, self.churn / each), kinds, self.calls * each)
+        item.seconds *= each
+        return item
+
+    def possible(self, holders):
+        """Those that this Python can run, with their weights."""
+        good = [holder for holder in holders if self.numpy or "import numpy as np" not in holder.imports]
+        return good, [holder.weight for holder in good]
+
+
+@dataclasses.dataclass
+class Program:
+    name: str
+    files: dict
+    truth: dict
+
+
+def window(rng, rounds, kind):
+    """From which round on and until which something is kept: [first, stop)."""
+    if kind == "leak":
+        first = rng.choice([0, 0, 0, rng.randint(0, rounds - 6), rng.randint(rounds // 2, rounds - 6)])
+        return first, rounds
+    if kind == "late":
+        return rng.randint(rounds - 5, rounds - 2), rounds
+    first = rng.choice([0, 0, rng.randint(0, max(0, rounds - 9))])
+    return first, rng.randint(first + 2, max(first + 2, rounds - 6))
+
+
+def leak_part(draw, shape, kind, number, avoid):
+    """A holder without a bound, and what is kept in it in each round of its window."""
+    rng, scope = draw.rng, draw.scope
+    holders, weights = draw.possible([holder for holder in HOLDERS if holder.kind not in avoid])
+    holder = rng.choices(holders, weights)[0]
+    first, stop = window(rng, shape.rounds, kind) if shape.workers == 1 else (0, shape.rounds)
+    per_step = shape.steps > 1 and rng.random() < 0.5
+    calls = (shape.steps if per_step else 1) * shape.workers
+    per_round = min(log_uniform(rng, 1e4, 1e8), min(draw.room, holder.total) / max(1, stop - first), holder.largest * calls)
+    many = rng.choice([1, 1, 2, 5, 12]) if holder.many and per_round / calls > 3000 else 1
+    size = max(64, per_round / calls / many)
+    takes = holder.takes
+    rounded = 1
+    if takes in (("mapped bytes",), ("nonzero bytes",)):
+        n = max(64, int(size))
+        if takes == ("mapped bytes",):
+            rounded = PAGE
+        item = Item("bytes", f"bytes([1 + «i» % 250]) * {n}", lambda i: -(-(n + (0 if rounded > 1 else 1)) // rounded) * rounded, seconds=n * 5e-10)
+        values = {"n": n}
+    else:
+        item, values = draw_item(rng, scope, draw.python, draw.numpy, size, takes, (stop - first) * calls * many), {}
+    part = Part(holder.kind, holder.imports, scope.fill(holder.top), scope.fill(holder.begin, **values), scope.fill(holder.each, **values), scope.fill(holder.end))
+    part = with_item(draw, item, part)
+    if many > 1:
+        loop = scope["n"]
+        part.each = f"for {loop} in range({many}):\n    " + part.each.replace("«i»", f"(«i» * {many} + {loop})").replace("\n", "\n    ")
+        part.seconds *= many
+    if shape.rhythm not in ("server", "pool") and rng.random() < 0.25:
+        part = wrapped(scope, part, frame.state_names([part]))
+    first_text = {0: ""}.get(first, f"«r» >= {first}" if stop >= shape.rounds else f"{first} <= «r» < {stop}")
+    if first == 0 and stop < shape.rounds:
+        first_text = f"«r» < {stop}"
+    rank = rng.randrange(4) if shape.process == "ranks" else None
+    if rank is not None:
+        first_text = f"os.environ.get(\"RANK\") == \"{rank}\"" + (f" and {first_text}" if first_text else "")
+        part.imports += ("import os",)
+    part.each = guarded(first_text, part.each)
+    part.per_step = per_step
+    calls_of = lambda r: range(r * calls * many, (r + 1) * calls * many)
+    bytes_of = lambda r: sum(item.size(i) for i in calls_of(r))
+    kept = [bytes_of(r) for r in range(first, stop)]
+    last = kept[-max(1, min(len(kept), max(5, len(kept) // 2))):]
+    part.leak = truth.Leak(number, holder, item.kind, first, stop, round(sum(last) / len(last)), sum(kept), calls * many, [scope[name] for name in holder.names] + list(holder.words), rank)
+    return part
+
+
+def draw_shape(rng, quick):
+    rounds = round(log_uniform(rng, 12, 40 if quick else 200))
+    process = rng.choices(["main", "thread", "fork", "process fork", "process spawn", "process forkserver", "pool fork", "pool spawn", "pool forkserver", "subprocess", "ranks"],
+                          [12, 1.6, 0.9, 0.5, 0.5, 0.5, 0.4, 0.4, 0.4, 0.9, 0.7])[0]
+    rhythm = rng.choices(["epochs", "models", "steps", "silent", "stream", "server"], [6, 1, 2, 2, 1.2, 1.2])[0]
+    if process.startswith("pool"):
+        rhythm = "pool"
+    elif rhythm == "server" and process not in ("main", "fork", "subprocess"):
+        rhythm = "epochs"
+    steps = 1 if rhythm in ("steps", "server", "pool", "stream") else rng.choice([1, 2, 4, 8, 20])
+    if rhythm in ("steps", "server"):
+        rounds = max(rounds, rng.randint(40, 60) if quick else rng.randint(60, 200))
+    seconds = rng.uniform(2.5, 4.0) if quick else rng.uniform(5.0, 13.0)
+    shape = Shape(rounds, steps, rhythm, process, seconds=seconds)
+    shape.every = {"silent": 0, "steps": rng.choice([1, 5, 10]), "server": rng.choice([0, 1]), "pool": rng.choice([0, 1]), "stream": rng.choice([0, 0, 1])}.get(rhythm, rng.choices([1, 2, 5], [8, 1, 1])[0])
+    if rounds // max(1, shape.every) < 12:
+        shape.every = min(1, shape.every)
+    if process.startswith("pool") and rng.random() < 0.4:
+        shape.workers = 2
+    return shape
+
+
+def make(seed, number, quick=False):
+    """The program of that number of a seed. quick: one of 3 s or so, of no framework."""
+    rng = random.Random(f"{seed}/{number}")
+    names = Names(rng)
+    framework = None if quick else frameworks.draw(rng)
+    if framework:
+        return framework(rng, names, f"case_{number:04d}")
+    numpy = rng.random() < 0.6
+    python = "system" if numpy and rng.random() < 0.5 else "peers" if numpy else rng.choice(PYTHONS)
+    version = "3.11" if numpy else python
+    shape = draw_shape(rng, quick)
+    ranks = 4 if shape.process == "ranks" else 1
+    outcome = rng.choices(["leak", "stopped", "late", "none"], [52, 8, 3, 37])[0]
+    leaks = [outcome] * (1 if outcome == "late" else rng.choices([1, 2, 3], [7, 2, 1])[0]) if outcome != "none" else []
+    noises = rng.choices([0, 1, 2, 3], [3, 5, 3, 1] if leaks else [1, 5, 4, 2])[0]
+    drawing = lambda room, calls=1: Draw(rng, names, version, numpy, shape.rounds, calls, room)
+    parts, used = [], set()
+    room = 3e8 if quick else MOST
+    if shape.rhythm in ("server", "pool"):
+        used.add("thread local")
+    for index, kind in enumerate(leaks):
+        part = leak_part(drawing(room / len(leaks)), shape, kind, index, used)
+        if part.name in ("cycles with gc off", "memory database", "warnings registry"):
+            used.add(part.name)
+        parts.append(part)
+    for _ in range(noises):
+        per_step = shape.steps > 1 and rng.random() < 0.4
+        makers = [(maker, weight) for maker, weight in NOISES if (numpy or maker.__name__ != "growing_table") and not (maker.__name__ == "garbage" and "cycles with gc off" in used)]
+        maker = rng.choices([maker for maker, _ in makers], [weight for _, weight in makers])[0]
+        part = maker(drawing(4e8 / ranks / shape.workers, shape.steps if per_step else 1))
+        part.per_step = per_step
+        parts.append(part)
+    for _ in range(rng.choice([0, 1, 2, 3])):
+        parts.append(decoy(drawing(1e8)))
+    calls = shape.rounds * shape.steps
+    busy = sum(part.seconds * (calls if part.per_step else shape.rounds) for part in parts)
+    for _ in range(rng.choice([1, 1, 2])):
+        part = work(drawing(1e8, shape.steps), rng.uniform(0.08, 0.3) * shape.seconds / calls / ranks)
+        busy += part.seconds * calls
+        parts.append(part)
+    rest = max(0.02 * shape.seconds, shape.seconds - busy * max(1, ranks / 2))
+    if shape.rhythm in ("silent", "stream"):
+        shape.paced = max(shape.seconds, busy * 1.5) / shape.rounds
+    elif shape.rhythm == "server":
+        shape.gap = rest / shape.rounds
+    else:
+        shape.pause = rest / calls
+    return assemble(rng, names, f"case_{number:04d}", shape, parts, python, version, numpy)
+
+
+def assemble(rng, names, name, shape, parts, python, version, numpy):
+    for index, part in enumerate(parts):
+        number = lambda text: re.sub(r"#@(\w+)(?!:)\b", rf"#@\1:{index}", text)
+        part.top, part.begin, part.each = number(part.top), number(part.begin), number(part.each)
+    layout = rng.choice(["script", "function", "class", "namespace", "dict"])
+    if shape.rhythm in ("server", "pool"):
+        layout = rng.choice(["namespace", "dict"])
+    elif shape.process not in ("main", "subprocess") and layout == "script":
+        layout = "function"
+    printed, pattern, imports = frame.progress(rng, names, shape)
+    imports = [*imports, *([] if shape.paced or shape.pause < 0.0002 and not shape.gap else ["import time"]), *(["import time"] if shape.paced else []), *(["import types"] if layout == "namespace" else [])]
+    files, tops = {}, []
+    home = name + ".py"
+    for part in parts:
+        imports += part.imports if part.begin or part.each else ()
+        if not part.top:
+            continue
+        if rng.random() < 0.15:
+            module, line = frame.module_of(names, part)
+            files[module + ".py"] = frame.file_text("", part.imports, [part.top])
+            imports.append(line)
+        else:
+            imports += part.imports
+            tops.append(part.top)
+    rng.shuffle(tops)
+    text, entry = frame.run_text(rng, names, shape, parts, layout, printed)
+    pieces = [*tops, text]
+    if "logging.info(" in printed:
+        pieces.insert(0, "logging.basicConfig(stream=sys.stdout, level=logging.INFO, format=\"%(message)s\")")
+    process = shape.process
+    if shape.rhythm == "server":
+        more, main, needed = frame.server(rng, names, shape, entry)
+        pieces.append(more)
+        serve = names.draw("do_serve")
+        pieces.append(f"def {serve}():\n" + frame.indent(main))
+        imports += needed
+        entry = serve
+    if process == "subprocess":
+        inner = names.draw("module")
+        files[inner + ".py"] = frame.file_text(docstring(rng, names), imports, pieces + ([f"if __name__ == \"__main__\":\n    {entry}()"] if entry else []))
+        child = names.draw("child")
+        call = rng.choice([f"{child} = subprocess.run([sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), \"{inner}.py\")])\nsys.exit({child}.returncode)",
+                           f"{child} = subprocess.Popen([sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), \"{inner}.py\")])\nsys.exit({child}.wait())"])
+        files[home] = frame.file_text(docstring(rng, names), ["import os", "import subprocess", "import sys"], [call])
+    else:
+        if entry:
+            main, needed = frame.launch(rng, names, shape, entry, files)
+            imports += needed
+            pieces.append("if __name__ == \"__main__\":\n" + frame.indent(main))
+        files[home] = frame.file_text(docstring(rng, names), imports, pieces)
+    clean, marks = {}, {}
+    for file, body in files.items():
+        clean[file], found = without_marks(body)
+        for key, lines in found.items():
+            marks.setdefault(key, []).extend((file, line) for line in lines)
+    told = truth.of(shape, parts, marks, pattern, python, version, numpy, layout, "numpy" if numpy else "plain")
+    told["name"] = name
+    return Program(name, clean, told)
+
+
+def docstring(rng, names):
+    topic = rng.choice(["demand", "traffic", "weather", "routes", "prices", "signals", "queries", "tickets", "readings", "images", "reviews", "sessions"])
+    return rng.choice(["", f'"""Fits a small model of {topic}."""', f'"""{topic.capitalize()}: second attempt, smaller steps."""', f"# {topic}, the nightly job", f'"""Reads {topic} and reports as it goes."""', f"# works on {topic}; see the notes of last week"])
