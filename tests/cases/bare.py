@@ -115,10 +115,19 @@ def compare(truth, seconds, series, marks):
         known = sorted(at)[-2:]
     # Ranks do not wait for each other: near the end some have ended already.
     first, last = known[0], known[-1 if truth["process"] != "ranks" else int(len(known) * 0.8)]
-    expected = sum(leak["bytes_per_round"] * (last - max(first, leak["first_round"] - 1)) for leak in still)
+    unknown = any(leak["bytes_per_round"] is None for leak in still)
+    rates = sum(leak["bytes_per_round"] or 0 for leak in still)
+    expected = sum((leak["bytes_per_round"] or 0) * (last - max(first, leak["first_round"] - 1)) for leak in still)
     measured = level(series, at[last] - 0.005) - level(series, at[first] - 0.005)
-    room = 0.2 * expected + 3 * MB + noise * (1.0 if truth["levels"] else 0.0) + (0 if truth.get("seconds_per_round") or marks else 0.15 * expected + 2 * sum(leak["bytes_per_round"] for leak in still))
-    return {"rounds": [first, last], "expected_mb": round(expected / MB, 2), "measured_mb": round(measured / MB, 2), "room_mb": round(room / MB, 2), "agrees": abs(measured - expected) <= room}
+    room = 0.2 * expected + 3 * MB + noise * (1.0 if truth["levels"] else 0.0) + (0 if truth.get("seconds_per_round") or marks else 0.15 * expected + 2 * rates)
+    # glibc does not use freed aligned blocks again, which torch asks for; a framework's import and first calls go on allocating for a while.
+    above = room + {"torch": 1.0 * expected + 8 * MB, "tensorflow": 0.2 * expected + 12 * MB, "keras": 0.2 * expected + 12 * MB, "jax": 6 * MB}.get(truth["framework"], 0)
+    if not marks and not truth.get("seconds_per_round") and not unknown:
+        # Nothing tells when a round was: only that all that was kept must have been there.
+        kept = sum(leak["total_bytes"] for leak in still)
+        return {"kept_mb": round(kept / MB, 2), "agrees": max(value for _, value, _ in series) >= 0.8 * kept}
+    agrees = measured > 3 * MB if unknown else -room <= measured - expected <= above
+    return {"rounds": [first, last], "expected_mb": round(expected / MB, 2), "measured_mb": round(measured / MB, 2), "room_mb": round(room / MB, 2), "agrees": agrees}
 
 
 def check(folder, name):

@@ -99,7 +99,7 @@ def score(truth, answer, run):
     if not answer:
         row.update(right=False, false_alarm=False, unsure=False, leaks=[], big=None)
         still = [leak for leak in truth["leaks"] if leak["still"]]
-        row["leaks"] = [{"size": size_of(leak, 0), "late": leak["late"], "told": False, "line": False, "holder": False, "listed": False, "total": leak["total_bytes"]} for leak in still]
+        row["leaks"] = [{"size": size_of(leak, 0), "late": leak["late"], "told": False, "line": False, "holder": False, "listed": False, "total": leak["total_bytes"], "rated": leak["bytes_per_round"] is not None} for leak in still]
         row["big"] = any(leak["size"] == "big" and not leak["late"] for leak in row["leaks"])
         return row
     resident = max(answer.get("last_round_rss") or 0, answer.get("peak_rss") or 0)
@@ -129,7 +129,7 @@ def leak_row(truth, answer, run, leak, size, lead, findings, count):
     own = next((finding for finding in findings if same_line(finding.get("blame"), leak["blame"])), None)
     matched = own or (lead if count == 1 and told else None)
     one = {"size": size, "late": leak["late"], "total": leak["total_bytes"], "told": told, "listed": own is not None, "line": bool(leak["blame"]) and own is not None if leak["blame"] else None,
-           "holder": held_by(matched, leak) if matched else (False if leak["holder"]["names"] is not None else None), "kind": leak["holder"]["kind"]}
+           "holder": held_by(matched, leak) if matched else (False if leak["holder"]["names"] is not None else None), "kind": leak["holder"]["kind"], "rated": leak["bytes_per_round"] is not None}
     one["leading_line"] = same_line(lead.get("blame"), leak["blame"]) if leak["blame"] else None
     one["born"] = (same_line(matched.get("born"), leak["born"]) if matched else False) if leak["born"] else None
     one["cause"] = None if leak["cause"] in (None, "none") else bool(matched) and matched.get("cause") == leak["cause"]
@@ -188,7 +188,7 @@ def summary(rows):
     big = [leak for leak in leaks if leak["size"] == "big" and not leak["late"]]
     small = [leak for leak in leaks if leak["size"] == "small" and not leak["late"]]
     tiny = [leak for leak in leaks if leak["size"] == "tiny" and not leak["late"]]
-    heavy = [leak for leak in big if (leak["total"] or 12 * MB) >= 12 * MB]
+    heavy = [leak for leak in big if (leak["total"] or 12 * MB) >= 12 * MB and leak.get("rated")]
     light = [leak for leak in big + small if (leak["total"] or 0) < 12 * MB and leak.get("total") is not None]
     accounts = [row["account"] for row in rows if row.get("account")]
     return {

@@ -95,7 +95,7 @@ def launch(rng, names, shape, run, files):
     """How the run is started: the text of the main block, its imports, and more files."""
     child, index = names.draw("child"), names.draw("index")
     way = shape.process
-    if way == "main":
+    if way in ("main", "loader"):
         return f"{run}()", ()
     if way == "thread":
         return f"{child} = threading.Thread(target={run})\n{child}.start()\n{child}.join()", ("import threading",)
@@ -154,7 +154,7 @@ def module_of(names, part):
 
 def file_text(docstring, imports, pieces):
     lines = sorted(set(imports), key=lambda line: (line.startswith("from"), line))
-    standard = [line for line in lines if "numpy" not in line]
-    third = [line for line in lines if "numpy" in line]
+    third = [line for line in lines if re.search(r"\b(numpy|torch|jax|keras|tensorflow|matplotlib)\b", line)]
+    standard = [line for line in lines if line not in third]
     head = "\n".join([docstring] if docstring else []) + ("\n" if docstring else "") + "\n".join(standard) + ("\n\n" if standard and third else "") + "\n".join(third)
     return head.strip("\n") + ("\n\n\n" if pieces and pieces[0].startswith(("def ", "class ", "@")) else "\n\n") + "\n\n\n".join(piece for piece in pieces if piece) + "\n"

@@ -25,6 +25,9 @@ class Holder:
     largest: float = 1e9  # bytes an item may have
     total: float = 3e9  # bytes it may keep in all
     end: str = ""
+    own: object = None  # makes what it keeps itself: a function of rng and bytes that gives values for the template, the bytes of a call (None: not known by construction), and what it is
+    only: str = ""  # the rhythm or the environment it needs
+    seconds: float = 0.0  # of a call
 
 
 def _list(each, weight=0.5):

@@ -32,9 +32,9 @@ def sized(rng, count, even):
 
 
 def draw_item(rng, scope, python, numpy, size, kinds=None, times=1):
-    """An item of about `size` bytes, made so many times in the run. kinds: those that the holder can take."""
+    """An item of about `size` bytes, made so many times in the run. numpy: the libraries there are, NumPy first. kinds: those that the holder can take."""
     small = size <= 6e6 and size * times <= 3e8  # small objects take time
-    possible = [kind for kind in (["bytes", "bytearray", "str", *(["floats", "records", "objects", "slots", "rows", "strings"] if small else []), *(["ndarray"] * 6 if numpy else [])]) if kinds is None or kind in kinds]
+    possible = [kind for kind in (["bytes", "bytearray", "str", *(["floats", "records", "objects", "slots", "rows", "strings"] if small else []), *(["ndarray"] * 6 if numpy else []), *(["tensor"] * 12 if len(numpy) > 1 else [])]) if kinds is None or kind in kinds]
     kind = rng.choice(possible)
     even = rng.random() < 0.6
     if kind in ("bytes", "bytearray", "str"):
@@ -56,6 +56,13 @@ def draw_item(rng, scope, python, numpy, size, kinds=None, times=1):
         else:
             made = rng.choice([f"np.full({text}, «i» * 0.5)", f"np.random.random({text})", f"np.ones({text}) * «i»", f"np.arange({text}) * 0.5", f"np.linspace(0.0, «i» + 1.0, {text})"])
         return Item(kind, made, lambda i: number(i) * wide + 112, ("import numpy as np",), seconds=size * 4e-9)
+    if kind == "tensor":
+        # JAX compiles for each new shape, and that would be kept too: one size only.
+        text, number = sized(rng, max(4, int(size / 4)), even or "jax" in numpy)
+        made = rng.choice({"torch": [f"torch.full(({text},), «i» * 0.5)", f"torch.randn({text})", f"torch.ones({text}) * «i»"], "jax": [f"jnp.full(({text},), «i» * 0.5)", f"jax.random.uniform(jax.random.PRNGKey(«i»), ({text},))"],
+                           "tensorflow": [f"tf.fill([{text}], «i» * 0.5)", f"tf.random.uniform([{text}])"]}[numpy[1]])
+        imports = {"torch": ("import torch",), "jax": ("import jax", "import jax.numpy as jnp"), "tensorflow": ("import tensorflow as tf",)}[numpy[1]]
+        return Item(kind, made, lambda i: number(i) * 4 + 200, imports, seconds=size * 4e-9 + 2e-5)
     loop = scope["k"]
     each = {"floats": FLOAT + 8, "strings": 64 + 8, "records": RECORD[python] + 8, "objects": PLAIN[python] + 8, "slots": SLOTS + 8, "rows": ROW + 8}[kind]
     text, number = sized(rng, max(1, int(size / each)), even)

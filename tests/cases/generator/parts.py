@@ -21,6 +21,9 @@ class Part:
 
 def with_item(draw, item, part, level=None):
     """Puts the item where the template says ITEM: in that line, in a line before it, or made by a function of its own. The line that makes it is marked #@born."""
+    if not item.expression:  # the template makes what it keeps itself
+        part.seconds += item.seconds
+        return part
     way = draw.rng.choice(["here", "before", "function", "here"])
     scope = draw.scope
     top = [part.top] if part.top else []

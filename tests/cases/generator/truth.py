@@ -19,8 +19,8 @@ class Leak:
     item: str
     first: int
     stop: int
-    bytes_per_round: int  # in the later half of its window
-    total: int
+    bytes_per_round: object  # in the later half of its window; None: not known by construction, and then so much that it must be told
+    total: object
     calls: int  # of the line that puts, in a round
     names: list
     rank: object = None
@@ -30,7 +30,7 @@ def leak_facts(leak, shape, lines, rounds):
     holder = leak.holder
     blame, born = lines("blame"), lines("born")
     return {"id": leak.number, "holder": {"kind": holder.kind, "names": leak.names, "native": holder.native}, "item": leak.item, "first_round": leak.first, "stop_round": leak.stop, "bytes_per_round": leak.bytes_per_round,
-            "bytes_per_call": round(leak.bytes_per_round / leak.calls), "calls_per_round": leak.calls, "total_bytes": leak.total, "blame": blame, "born": born or blame, "cause": holder.cause or None, "space": holder.space, "rank": leak.rank,
+            "bytes_per_call": leak.bytes_per_round and round(leak.bytes_per_round / leak.calls), "calls_per_round": leak.calls, "total_bytes": leak.total, "blame": blame, "born": born or blame, "cause": holder.cause or None, "space": holder.space, "rank": leak.rank,
             "still": leak.stop >= rounds, "late": leak.first >= rounds - 5}
 
 
@@ -62,7 +62,7 @@ def verdicts(leaks, levels, rounds):
     return {"kind": "leak", "accepted": ["leak", "unsure"] if late else ["leak"]}, quiet
 
 
-def of(shape, parts, marks, pattern, python, version, numpy, layout, framework, process=None):
+def of(shape, parts, marks, pattern, python, version, layout, framework):
     leaks = []
     for index, part in enumerate(parts):
         if part.leak:
@@ -72,5 +72,5 @@ def of(shape, parts, marks, pattern, python, version, numpy, layout, framework, 
     told, quiet = verdicts(leaks, levels, shape.rounds)
     return {"format": "millpond generated program 1", "kind": told["kind"], "accepted": told["accepted"], "without_leaks": quiet, "leaks": leaks,
             "rounds": shape.rounds, "steps_per_round": shape.steps, "rhythm": shape.rhythm, "mark": pattern, "rounds_per_mark": shape.every or None, "seconds_per_round": round(shape.paced, 4) or None,
-            "process": process or shape.process, "workers": shape.workers, "python": python, "version": version, "framework": framework, "layout": layout,
+            "process": shape.process, "workers": shape.workers, "python": python, "version": version, "framework": framework, "layout": layout,
             "noise": sorted({part.name for part in parts if part.level}), "levels": [{"kind": level.kind, "bytes": round(level.bytes), "done_by": round(level.done_by, 1)} for level in levels], "timeout_s": 120}

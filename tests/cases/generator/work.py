@@ -28,3 +28,15 @@ def work(draw, seconds):
         each = "for $n in range(«n»):\n" + indent(each)
     keep = lambda text: scope.fill(text, n=n, seed=rng.randrange(1000)).replace("§" + scope["loss"], "§loss")  # the computation's loss is the run's
     return Part("work", ("import numpy as np",) if draw.numpy else (), begin=keep(begin), each=keep(each), per_step=True, seconds=n * cost)
+
+
+def model(draw):
+    """A model of each round: made, fitted a little, and dropped for the next."""
+    rng, scope = draw.rng, draw.scope
+    side = rng.choice([20, 60, 120, 300])
+    if draw.numpy:
+        make, step = f"np.full(({side}, {side}), 0.01)", "self.$w = np.tanh(self.$w + 0.1)"
+    else:
+        make, step = f"[[0.01] * {side} for $n in range({side})]", "self.$w[0] = [value * 0.9 + 0.1 for value in self.$w[0]]"
+    top = f"class $Model:\n    def __init__(self):\n        self.$w = {make}\n        self.$age = 0\n\n    def $do_fit(self):\n        for $n in range(3):\n            {step}\n            self.$age += 1\n        return self.$age"
+    return Part("model", ("import numpy as np",) if draw.numpy else (), scope.fill(top), scope.fill("§model = None"), scope.fill("§model = $Model()\n§model.$do_fit()"), seconds=1e-3)
