@@ -59,7 +59,7 @@ def seconds_per_round(truth, times):
     if not truth.get("rounds_per_mark") or len(times) < 6:
         return None
     later = times[len(times) // 2:]
-    return (later[-1] - later[0]) / (len(later) - 1) / truth["rounds_per_mark"] * (truth.get("workers") or 1) or None
+    return (later[-1] - later[0]) / (len(later) - 1) / truth["rounds_per_mark"] * (truth["workers"] if truth["rhythm"] == "pool" else 1) or None
 
 
 def watch(truth, keep):

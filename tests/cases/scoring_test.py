@@ -107,6 +107,10 @@ class ScoringTest(unittest.TestCase):
         thread = truths.of_thread({"name": "t", "environment": "peers", "leak": False, "kind": "cache", "also": ["reserve"], "rounds": 20, "bytes_per_round": 0, "library": "pandas"})
         self.assertTrue(row(dict(thread, name="t"), answer("reserve"))["right"])
 
+    def test_the_holder_of_a_thread_is_known_by_the_names_in_its_sentence(self):
+        self.assertEqual(truths.names_in("LATENCY._metrics and the list rows (dicts of a client)", "LATENCY = 1\nfor row in rows: pass"), ["LATENCY", "_metrics", "rows"])
+        self.assertIsNone(truths.names_in("the allocator", "import os"))
+
     def test_the_text_has_the_matrix_the_bars_and_the_classes(self):
         said = figures.text(figures.all_figures([row(truth(leak()), answer("leak", finding())), row(truth(), answer("leak", finding()))]))
         for part in ("truth \\ found", "false alarms", "MISSED", "process main", "95 to 100 %"):

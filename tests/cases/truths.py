@@ -1,6 +1,9 @@
 """Truths in one form, whichever of the three formats they were written in: generated programs, measured programs (README.md), programs after threads."""
+import builtins
 import json
+import keyword
 import os
+import re
 
 from environments import PEERS, SYSTEM, interpreter
 
@@ -13,7 +16,19 @@ def read(path):
     case = {"name": told["name"], "program": os.path.join(folder, told["name"] + ".py"), "folder": folder}
     if "format" in told:
         return dict(told, **case)
-    return dict(of_thread(told) if "environment" in told else of_measured(told), **case)
+    return dict(of_thread(told, source_of(case["program"])) if "environment" in told else of_measured(told), **case)
+
+
+def source_of(path):
+    with open(path) as file:
+        return file.read()
+
+
+def names_in(words, source):
+    """The names in a sentence that says who holds: its words that are names in the program, or look like names."""
+    common = {*keyword.kwlist, *dir(builtins)}
+    found = [word for word in re.findall(r"[A-Za-z_][A-Za-z_0-9]*", words or "") if len(word) > 3 and word not in common and ("_" in word or re.search(rf"\b{word}\b", source))]
+    return sorted(set(found)) or None
 
 
 def lines_of(name, lines):
@@ -37,13 +52,13 @@ def of_measured(told):
             "rounds_per_mark": 1, "seconds_per_round": None, "process": "main", "workers": 1, "python": python, "version": "3.11", "framework": told.get("framework", ""), "noise": [], "timeout_s": 300, "format": "measured"}
 
 
-def of_thread(told):
+def of_thread(told, source=""):
     """The format of tests/threads: one leak at most, lines found by their text."""
     name = told["name"]
     leaks = []
     if told["leak"]:
         total = told["bytes_per_round"] * told["rounds"] * (1 - told.get("begins_at", 0))
-        leaks = [{"id": 0, "holder": {"kind": told.get("library", ""), "names": None, "native": False, "words": told.get("holder", "")}, "item": "", "first_round": 0, "stop_round": told["rounds"], "bytes_per_round": told["bytes_per_round"],
+        leaks = [{"id": 0, "holder": {"kind": told.get("library", ""), "names": names_in(told.get("holder"), source), "native": False}, "item": "", "first_round": 0, "stop_round": told["rounds"], "bytes_per_round": told["bytes_per_round"],
                   "bytes_per_call": None, "calls_per_round": 1, "total_bytes": total, "blame": lines_of(name, told.get("lines", [])), "born": lines_of(name, told.get("born_lines", [])), "cause": told.get("cause"), "rank": None, "still": True,
                   "late": False, "space": "host"}]
     accepted = [told["kind"], *told["also"]]
