@@ -190,7 +190,7 @@ def main():
     options.add_argument("--rejudge", action="store_true")
     options.add_argument("--open", action="store_true")
     options.add_argument("--bars", action="store_true")
-    options.add_argument("--right", type=float, help="exit code 1 when fewer than this share of the verdicts is right, a program gave no answer, or there was a false alarm")
+    options.add_argument("--right", type=float, help="exit code 1 when fewer than this share of the verdicts is right, or a program failed or has no answer")
     options = options.parse_args()
     commit, clean = seed_of_commit()
     seed = options.seed or commit
@@ -233,9 +233,9 @@ def main():
     if options.bars and any(figures.met(name, figure) is False for name, figure in found["figures"].items()):
         return 1
     if options.right is not None:
-        wrong = [row["name"] for row in rows if row["found"] == "none" or row["false_alarm"]]
+        wrong = [row["name"] for row in rows if row["found"] == "none" or row["problem"]]
         if wrong or sum(row["right"] for row in rows) < options.right * len(rows):
-            print(f"judge: {len(wrong)} without an answer or with a false alarm; {sum(row['right'] for row in rows)} of {len(rows)} verdicts right, at least {options.right:.0%} are wanted")
+            print(f"judge: {len(wrong)} failed or without an answer; {sum(row['right'] for row in rows)} of {len(rows)} verdicts right, at least {options.right:.0%} are wanted")
             return 1
     return 0
 
