@@ -80,6 +80,7 @@ def run(folder, truth, limit):
             os.killpg(child.pid, 9)
         time.sleep(0.02)
     reader.join(5)
+    child.stdout.close()
     return child.returncode, time.monotonic() - begun, series, marks, "".join(tail)
 
 

@@ -118,6 +118,7 @@ def leak_part(draw, shape, kind, number, avoid):
         part.imports += ("import os",)
     part.each = guarded(first_text, part.each)
     part.per_step = per_step
+    part.seconds *= (stop - first) / shape.rounds
     calls_of = lambda r: range(r * calls * many, (r + 1) * calls * many)
     bytes_of = lambda r: sum(item.size(i) for i in calls_of(r))
     kept = [bytes_of(r) for r in range(first, stop)]
@@ -201,7 +202,7 @@ def make(seed, number, quick=False):
         part = (frameworks.work if len(libs) > 1 else work)(drawing(1e8, shape.steps), rng.uniform(0.08, 0.3) * shape.seconds / calls / ranks)
         busy += part.seconds * calls
         parts.append(part)
-    rest = max(0.02 * shape.seconds, shape.seconds - busy * max(1, ranks / 2))
+    rest = max(0.4 * shape.seconds, shape.seconds - busy * max(1, ranks / 2))  # how long it takes to make things is an estimate, and much too long on a quick machine
     if shape.rhythm in ("silent", "stream"):
         shape.paced = max(shape.seconds, busy * 1.5) / shape.rounds
     elif shape.rhythm == "server":
