@@ -35,8 +35,8 @@ peers: ## .venv-peers: TensorFlow, Keras and JAX, pinned, for tests and benchmar
 browser: ## what only tests need: Chromium for the report page, clang for the public headers
 	@scripts/setup.sh tests
 
-cases: build peers ## the doctor on programs whose memory is known, beside the truth
-	@tests/cases/run.py --bars
+judge: build peers ## the doctor on PROGRAMS=500 generated programs of unseen seeds, or on CASES=folder; REJUDGE=1, OPEN=1 (tests/cases/README.md)
+	@tests/cases/judge.py --jobs $(JOBS) $(if $(CASES),$(addprefix --cases ,$(CASES)),--programs $(or $(PROGRAMS),500)) $(if $(REJUDGE),--rejudge) $(if $(OPEN),--open) $(if $(SEED),--seed $(SEED))
 
 prove: build peers ## the long proofs, with figures; ONLY=name picks one (scripts/prove.sh has the names)
 	@scripts/prove.sh $(ONLY)

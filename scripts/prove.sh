@@ -3,11 +3,12 @@
 # SEED=1000: where the random programs begin.
 set -u
 cd "$(dirname "$0")/.."
-PARTS="fixes same wheel"
+PARTS="fixes generator same wheel"
 
 part() {
   case $1 in
     fixes) tests/fixes/run.py ;;
+    generator) tests/cases/generator_test.py --measure 20 ;;
     same) tests/same/run.py --programs 300 --from "${SEED:-1000}" ;;
     wheel) scripts/wheel.sh && scripts/wheel.sh --try ;;
     *) echo "prove: no part is called $1; there are: $PARTS" >&2; return 2 ;;

@@ -22,7 +22,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(ROOT, "tests", "cases"))
 from cases import CASES  # noqa: E402
-from run import MILLPOND, PEERS  # noqa: E402
+from environments import MILLPOND, PEERS  # noqa: E402
 
 CALM = ("flat", "reserve", "cache", "retention", "fragmentation")
 
