@@ -116,10 +116,12 @@ it("train --live: the same, and readers that do not read hold up nothing", async
   const url = await address(child);
   child.stdout.resume();
   // twenty that ask and never read an answer
+  const silent = [];
   for (let i = 0; i < 20; ++i) {
     const q = request(`${url}${i % 2 ? "events" : ""}`, reply => reply.pause());
     q.on("error", () => {});
     q.end();
+    silent.push(q);
   }
   const page = await open(browser, url);
   await page.waitForFunction(() => document.querySelector(".live-dot").textContent === "the run is over", null, {timeout: 240000});
@@ -127,4 +129,5 @@ it("train --live: the same, and readers that do not read hold up nothing", async
   assert.match(await page.locator("h1").innerText(), /Memory is flat/);
   assert.equal(query("live-train", "SELECT value FROM meta WHERE key = 'status'")[0][0], "ended");
   await page.context().close();
+  silent.forEach(q => q.destroy()); // the server stays as long as somebody holds its events open
 });
