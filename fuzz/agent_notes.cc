@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using fuzz::real, fuzz::text, fuzz::whole, fuzz::Cell;
   fuzz::RunTables tables(true);
   const auto add = [&](size_t table, std::vector<Cell> cells) { tables.add(table, cells); };
-  add(kMeta, {text("schema_minor"), text("0")});
+  add(kMeta, {text("schema_minor"), text(std::to_string(fuzz::kMinor))});
   add(kMeta, {text("limit.bytes"), text("8000000000")});
   add(kProcesses, {whole(1), whole(7), whole(1), text("python3"), {}, real(0), {}, text("inside")});
   add(kFrames, {whole(1), text("train.py"), text("keep"), whole(2), whole(0), whole(1)});

@@ -267,8 +267,24 @@ SAID = [
     {"note": "data", "what": "fit", "arrays": [{"shape": [60000, 28, 28], "dtype": "float64", "bytes": 376320000, "type": "ndarray"}], "file": "train.py", "line": 4, "text": "model.fit(x, y)"},
     {"note": "advice", "what": "retracing", "file": "train.py", "line": 9, "text": "step(i)", "count": 5},
     {"note": "variant", "name": "no_cache", "count": 1},
+    {"note": "walk", "kind": "epoch", "period": 6, "apart": False, "seconds": 0.01, "objects": 28993, "alive": 60000000, "reached": 50000000, "native": 6000000, "garbage": 4000000, "from_ms": 500,
+     "until_ms": 11500, "holders": [{"bytes": 50000000, "blocks": 33.3, "samples": 40, "items": 40, "how": "reached", "births": [3000000] * 16, "type": "list", "length": 36, "bounded": None, "module": "builtins",
+                                     "chain": ["attribute kept of K", "local k of main"], "born": [{"file": "train.py", "line": 2, "function": "keep", "text": "x = make()", "bytes": 50000000}]},
+                                    {"bytes": 6000000, "blocks": 9, "samples": 9, "items": 9, "how": "native", "births": [0] * 15 + [6000000], "type": "Tensor"},
+                                    {"bytes": 4000000, "blocks": 3, "samples": 9, "items": 9, "how": "garbage", "repeats": 40, "births": [1], "type": "Node"}]},
+    {"note": "walk", "refused": "this interpreter has no table of its objects"},
+    {"note": "source", "file": "<ipython-input-3-0a>", "function": "<module>", "first": 1, "text": "kept.append(x)"},
+    {"note": "holders", "kind": "epoch", "period": 8, "final": True, "types": [], "containers": [
+        {"type": "list", "length": 48, "per_period": 6.0, "item_type": "bytearray", "bytes_per_period": 18000000, "exact": True, "holder": "K.kept", "chain": ["list of 48", "attribute kept of K"], "rises": 4,
+         "still": True, "bounded": None, "file": "train.py", "line": 2, "function": "keep", "text": "kept.append(x)", "found_by": "source", "of": "builtins.list", "items": {"family": "object"},
+         "statement": {"line": 2, "text": "  kept.append(x)", "digest": "42:9f3aac64", "how": how, "target": [2, 6], "value": [14, 15], "atom": True, "alone": True, "parts": [[14, 15, True]], "end": 16, "indent": 2}}
+        for how in ("append", "assign", "add", "decorator", "close", "argument", "tf.function")]},
     {"note": "end", "agent_seconds": 0.5, "exception": {"type": "MemoryError", "text": "x"}},
 ]
+
+
+def kind_of(note):
+    return note["note"] + ("_refused" if "refused" in note else "_final" if "final" in note else "")
 
 
 def lines(notes):
@@ -280,7 +296,7 @@ def lines(notes):
 def agent_notes():
     files = {"all": lines(SAID), "strange": b'{"note": 7}\n{"note": "holders", "containers": [[], {}, 3]}\n{"note": "probe", "rss": 1e300, "period": -5}\n[1]\n"x"\nnull\n{\n'}
     for i, note in enumerate(SAID):
-        files.setdefault(note["note"], lines([note]))
+        files.setdefault(kind_of(note), lines([note]))
     put_all("agent_notes", "jsonl", files)
 
 
@@ -316,8 +332,12 @@ def run_file():
             db.execute("INSERT INTO os_series VALUES (?, NULL, 1, 1, ?, NULL, NULL, NULL, 0, NULL, NULL, NULL)", (i + 0.5, rss))
             db.execute("INSERT INTO tree_series VALUES (?, 1, 1, 2, ?, NULL, NULL)", (float(i), 2 * rss))
             db.executemany("INSERT INTO process_series VALUES (?, ?, ?, ?, ?, NULL)", [(float(i), 1, 1, rss, rss // 2), (float(i), 1, 2, MiB, None), (float(i), None, 1, MiB, None)])
-        for i in (0, 5, 7, 8):
-            db.execute("INSERT INTO notes VALUES (?, 1, ?)", (float(i), json.dumps(SAID[i])))
+        db.executemany("INSERT INTO threads VALUES (?, 1, ?, ?)", [(1, 4711, "python3"), (2, 4712, "loader")])
+        db.executemany("INSERT INTO site_details VALUES (?, ?, ?)", [(1, 2, 70 * MiB), (2, None, 0)])
+        db.executemany("INSERT INTO sizes VALUES (1, ?, ?, ?, ?, ?)", [(1 << i, 9.5 * i, i * MiB, i * MiB // 2, i * MiB // 4) for i in range(4, 24)])
+        for i, note in enumerate(SAID):
+            if kind_of(note) in ("start", "probe", "holders", "lines", "walk", "holders_final"):
+                db.execute("INSERT INTO notes VALUES (?, 1, ?)", (float(i), json.dumps(note)))
 
     def engine(db):
         db.executemany("INSERT INTO accounts VALUES (?, ?)", [(1, "weights/dense"), (2, "process/free in the allocator")])
@@ -334,7 +354,7 @@ def run_file():
         with tempfile.TemporaryDirectory() as place:
             db = sqlite3.connect(f"{place}/x")
             db.executescript("PRAGMA page_size = 512; PRAGMA application_id = 0x504f4e44; PRAGMA user_version = 2;" + schema())
-            db.executemany("INSERT INTO meta VALUES (?, ?)", {"schema_minor": "0", "seconds": "10.5", "status": "ended", **meta}.items())
+            db.executemany("INSERT INTO meta VALUES (?, ?)", {"schema_minor": "1", "seconds": "10.5", "status": "ended", **meta}.items())
             fill(db)
             db.commit()
             db.close()
@@ -346,8 +366,14 @@ def run_file():
 
 
 def run_rows():
+    tables = 23
+
     def row(table, *cells, repeats=0):
-        return bytes([table + 20 * repeats]) + b"".join(cells)
+        cells = b"".join(cells)
+        if repeats < 10:
+            return bytes([table + tables * repeats]) + cells
+        first = len(cells) * 10 // (repeats + 1)
+        return row(table, cells[:first], repeats=9) + row(table, cells[first:], repeats=repeats - 10)
 
     def usual(n, move=0):
         return bytes([255 - move]) * n
@@ -358,11 +384,12 @@ def run_rows():
     def edge(i):
         return bytes([74, i])  # 74 % 12 == 2
 
-    watched = row(8, usual(8)) + row(9, usual(18), repeats=2) + row(10, usual(12), repeats=1) + row(11, usual(16 * 12), repeats=11) + row(12, usual(5 * 12), repeats=11) + row(12, usual(5 * 5), repeats=4) + row(16, usual(6 * 6), repeats=5) + row(17, usual(5)) + row(14, usual(3 * 8), repeats=7)
+    watched = row(8, usual(8)) + row(9, usual(18), repeats=2) + row(10, usual(12), repeats=1) + row(11, usual(16 * 12), repeats=11) + row(12, usual(5 * 12), repeats=11) + row(12, usual(5 * 5), repeats=4) + row(16, usual(6 * 6), repeats=5) + row(17, usual(5)) + row(14, usual(3 * 11), repeats=10)
+    watched += row(20, usual(4 * 2), repeats=1) + row(21, usual(3 * 2), repeats=1) + row(22, usual(6 * 10), repeats=9)
     engine = row(1, usual(4), repeats=1) + row(5, usual(7)) + row(6, usual(16), repeats=1) + row(7, usual(12), repeats=1) + row(2, usual(7 * 8), repeats=7) + row(3, usual(7 * 8), repeats=7) + row(4, usual(12 * 8), repeats=7)
     meta = b"".join(row(0, text(k), text(v)) for k, v in [(b"seconds", b"nan"), (b"peak_rss", b"-1"), (b"file_rss", b"1e300"), (b"status", b"ended"), (b"limit.bytes", b"9" * 19)])
     edges = b"".join(row(11, usual(5), edge(i), usual(1), edge(i) * 7, usual(2)) for i in range(15))
-    nothing = b"".join(row(t, bytes([72]) * 16) for t in range(20))
+    nothing = b"".join(row(t, bytes([72]) * 16) for t in range(tables))
     deep = row(14, usual(2), bytes([69, 0]) + b"[" + (60000).to_bytes(2, "little"))  # 69 % 12 == 9
     put_all("run_rows", "bin", {"watched": b"\0" + watched, "watched_loose": b"\1" + watched + meta, "engine": b"\0" + engine, "meta": b"\2" + meta, "edges": b"\3" + edges, "nothing": b"\3" + nothing,
                                 "deep": b"\2" + deep, "ordinary": b"\2", "shared": b"\6" + meta})

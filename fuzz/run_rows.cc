@@ -2,7 +2,7 @@
 // no text, ids that lead nowhere. A report in every form, or an Error; and in seconds, whatever the numbers say.
 //
 //   input  = flags, row...                    flags & 1: without types and constraints; flags & 2: a whole ordinary run
-//   comes first; flags & 4: a copy to share is made of it row    = table + 20 * repeats, cell...    every repeat reads cells of its own cell   = a byte that says
+//   comes first; flags & 4: a copy to share is made of it row    = table + 23 * repeats, cell...    every repeat reads cells of its own cell   = a byte that says
 //   what: below; from 128 on what an ordinary run has there, moved by the rest of the byte
 #include <bit>
 #include <cmath>
@@ -60,7 +60,10 @@ enum Table {
   kProcessSeries,
   kSources,
   kGpus,
-  kGpuSeries
+  kGpuSeries,
+  kThreads,
+  kSiteDetails,
+  kSizes
 };
 
 const char* const kKeys[] = {"schema_minor",
@@ -118,6 +121,9 @@ const char* const kWords[] = {"epoch",
                               "process/free",
                               "weights/a"};
 const char* const kSaid[] = {
+    R"js({"note": "walk", "kind": "epoch", "period": 6, "apart": true, "seconds": 0.01, "objects": 28993, "alive": 60000000, "reached": 50000000, "native": 6000000, "garbage": 4000000, "from_ms": 500, "until_ms": 11500, "holders": [{"bytes": 50000000, "blocks": 33.3, "samples": 40, "items": 40, "how": "reached", "births": [3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3], "born": [{"file": "train.py", "line": 1, "function": "f0", "text": "x = make()", "bytes": 50000000}], "type": "list", "chain": ["attribute kept of K", "local k of main"], "length": 36, "bounded": null, "repeats": 3, "module": "builtins"}, {"bytes": 4000000, "blocks": 3, "samples": 9, "items": 9, "how": "garbage", "births": [1], "type": "Node"}]})js",
+    R"js({"note": "walk", "refused": "this interpreter has no table of its objects"})js",
+    R"js({"note": "holders", "kind": "epoch", "period": 8, "containers": [{"type": "list", "length": 48, "per_period": 6, "item_type": "bytearray", "bytes_per_period": 8000000, "holder": "K.kept", "chain": ["list of 48", "attribute kept of K"], "rises": 4, "still": true, "bounded": null, "file": "train.py", "line": 2, "function": "f0", "text": "kept.append(x)", "found_by": "source", "of": "builtins.list", "items": {"family": "object"}, "statement": {"line": 2, "text": "  kept.append(x)", "digest": "42:9f3aac64", "how": "append", "target": [2, 6], "value": [14, 15], "atom": true, "alone": true, "parts": [], "end": 16, "indent": 2}}], "types": []})js",
     R"js({"note": "holders", "kind": "epoch", "containers": [{"type": "list", "length": 480, "per_period": 40, "item_type": "ndarray", "bytes_per_period": 8000000, "holder": "K.kept", "chain": ["a", "b"], "file": "train.py", "line": 2, "function": "keep", "text": "kept.append(x)", "still": true}], "types": [{"type": "T", "count": 9, "per_period": 1, "bytes": 100}]})js",
     R"js({"note": "probe", "kind": "epoch", "period": 4, "rss": 300000000, "after_gc": 290000000, "after_trim": 280000000, "collected": 12, "gc_types": {"cell": 4}})js",
     R"js({"note": "lines", "calls": [{"what": "trace", "file": "train.py", "line": 3, "text": "step(i)", "count": 40, "loop": {"file": "train.py", "line": 9}}]})js",
@@ -163,7 +169,13 @@ Cell ordinary(int table, int column, int64_t n, int64_t move) {
     case kMarks * 16 + 1:
     case kSites * 16 + 1:
     case kNotes * 16 + 1:
+    case kThreads * 16 + 1:
+    case kSizes * 16:
       return fuzz::whole(1 + move / 120);
+    case kSizes * 16 + 1:
+      return fuzz::whole(int64_t{16} << (n + move) % 40);
+    case kSiteDetails * 16 + 1:
+      return move % 3 ? fuzz::whole(move % 3) : Cell{};
     case kSeries * 16 + 4:
     case kBuffers * 16:
     case kBuffers * 16 + 2:
@@ -195,7 +207,7 @@ Cell ordinary(int table, int column, int64_t n, int64_t move) {
   if (type == 't') return fuzz::text(format("name {}", n));
   if (table == kMarks && column >= 7 && column <= 13) return fuzz::whole((200 + 8 * n + move) * kMiB);
   if (table == kOs && column >= 2) return fuzz::whole((200 + 8 * n + move) * kMiB);
-  if (table == kSites || table == kPrograms || table == kTree || table == kSeries || table == kProcessSeries || table == kGpuSeries)
+  if (table == kSites || table == kPrograms || table == kTree || table == kSeries || table == kProcessSeries || table == kGpuSeries || table == kSiteDetails || table == kSizes)
     return fuzz::whole((1 + n + move) * kMiB);
   return fuzz::whole(n + move % 4);
 }
@@ -243,7 +255,7 @@ Cell next_cell(Input& in, int table, int column, int64_t n) {
 }
 
 void add_ordinary_run(fuzz::RunTables& tables, int64_t next[fuzz::kTableCount]) {
-  static constexpr int kRows[] = {8, 2, 3, 0, 12, 0, 0, 0, 1, 3, 2, 12, 24, 3, 6, 0, 6, 2, 0, 0};
+  static constexpr int kRows[] = {8, 2, 3, 0, 12, 0, 0, 0, 1, 3, 2, 12, 24, 3, 9, 0, 6, 2, 0, 0, 2, 2, 8};
   for (int table = 0; table < fuzz::kTableCount; ++table)
     for (int i = 0; i < kRows[table]; ++i) {
       std::vector<Cell> cells;
@@ -260,7 +272,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const uint8_t flags = in.byte();
   fuzz::RunTables tables(!(flags & 1));
   int64_t next[fuzz::kTableCount] = {};
-  tables.add(kMeta, std::vector{fuzz::text("schema_minor"), fuzz::text("0")});
+  tables.add(kMeta, std::vector{fuzz::text("schema_minor"), fuzz::text(std::to_string(fuzz::kMinor))});
   if (flags & 2) add_ordinary_run(tables, next);
   for (int rows = 0; !in.empty() && rows < 4000;) {
     const uint8_t head = in.byte();

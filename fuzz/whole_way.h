@@ -16,6 +16,7 @@
 #include "report/source.h"
 #include "report/terminal.h"
 #include "runfile/reader.h"
+#include "verdict/change.h"
 #include "verdict/read.h"
 #include "verdict/verdict.h"
 
@@ -34,6 +35,17 @@ inline void tell_everything(const report::RunContents& run) {
   use(report::terminal_text(run, style));
   dump(report::doctor_json(e, run.verdict, run.meta));
   use(report::page_html(report::page_document(run, source), report::doctor_text(e, run.verdict, run.meta, {})));
+  for (const verdict::Finding& f : run.verdict.findings)
+    if (f.fix_change && f.fix_change->variable.empty()) {
+      const std::string text = "def keep(x):\n  kept.append(x)\n  step(i)\n";
+      verdict::Change change = *f.fix_change;
+      change.digest = verdict::digest(text);  // as if it were the file that ran
+      try {
+        use(verdict::carried_out(change, text));
+        use(verdict::unified_diff(change, text, "train.py"));
+      } catch (const Error&) {
+      }
+    }
   use(report::csv(run));
   use(report::perfetto_trace(run));
   use(report::tensorboard_events(run));

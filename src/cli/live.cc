@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,7 +25,8 @@ namespace millpond::cli {
 
 Live::Live(const std::string& file) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw Error(Code::kFile, format("--live: no pipe can be made: {}", std::strerror(errno))).hint("run without --live");
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    throw Error(Code::kFile, format("--live: no line to the server can be made: {}", std::strerror(errno))).hint("run without --live");
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO);
@@ -37,20 +39,38 @@ Live::Live(const std::string& file) {
   const int code = posix_spawn(&child_, "/proc/self/exe", &actions, nullptr, argv, environment.data());
   posix_spawn_file_actions_destroy(&actions);
   close(ends[0]);
-  pipe_ = ends[1];
+  line_ = ends[1];
   if (code != 0) {
-    close(pipe_);
-    pipe_ = child_ = -1;
+    close(line_);
+    line_ = child_ = -1;
     throw Error(Code::kFile, format("--live: the server cannot be started: {}", std::strerror(code))).hint("run without --live");
   }
 }
 
 void Live::finish() {
-  if (pipe_ >= 0) close(pipe_);
-  pipe_ = -1;
-  if (child_ > 0) waitpid(child_, nullptr, 0);
+  if (line_ < 0) return;
+  shutdown(line_, SHUT_WR);
+  char stays = 0;
+  ssize_t n = 0;
+  do n = read(line_, &stays, 1);
+  while (n < 0 && errno == EINTR);
+  close(line_);
+  line_ = -1;
+  if (n != 1) waitpid(child_, nullptr, 0);
   child_ = -1;
 }
+
+namespace {
+/// From now on a process of its own: the command that started it is not waited for, nor held up by streams of its own that we would keep open.
+void go_alone() {
+  setsid();
+  [[maybe_unused]] const int moved = chdir("/");
+  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (nothing >= 0) dup2(nothing, STDOUT_FILENO), dup2(nothing, STDERR_FILENO);
+  [[maybe_unused]] const ssize_t said = send(STDIN_FILENO, "s", 1, MSG_NOSIGNAL);
+  if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+}
+}  // namespace
 
 void add_live(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("live", "Serve the page of a run file that is being written, until standard input ends");
@@ -67,7 +87,13 @@ void add_live(CLI::App& app, Invocation& chosen) {
         const ssize_t n = read(STDIN_FILENO, ignored, sizeof ignored);
         if (n == 0 || (n < 0 && errno != EINTR)) break;
       }
-      page.finish();
+      if (page.end()) {
+        std::fprintf(stderr, "millpond: the page stays at %s until it is closed, for an hour at most\n", page.address().c_str());
+        go_alone();
+        page.stay();
+      } else {
+        page.finish();
+      }
       return int(kOk);
     };
   });

@@ -14,12 +14,12 @@ class Live {
   ~Live() { finish(); }
   Live(const Live&) = delete;
   Live& operator=(const Live&) = delete;
-  /// The file is whole: open pages get the end of it, then the server goes. Takes at most some seconds.
+  /// The file is whole: pages get the end of it. The server goes, or stays for a page that is open until that is closed, for an hour at most; nobody waits for it.
   void finish();
 
  private:
   pid_t child_ = -1;
-  int pipe_ = -1;  // closing it says that the run is over; so does our death
+  int line_ = -1;  // its end says that the run is over; so does our death
 };
 
 }  // namespace millpond::cli

@@ -109,7 +109,7 @@ int come_in(const char* folder, uint32_t flags) {
 int go_out() {
   if (!inside) return -1;
   int left = 0;
-  tick::set(nullptr, nullptr, 0);
+  tick::set(nullptr, 0);
   if (!python::unwrap_allocators()) left |= kLeftAllocators;
   modules::write_new();
   at_mark();

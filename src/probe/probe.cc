@@ -228,9 +228,7 @@ MP_EXPORT void millpond_probe_pause(int on) {
     if (--me.paused == 0) me.left = me.resume;
   }
 }
-MP_EXPORT void millpond_probe_tick(int (*add_pending)(int (*)(void*), void*), int (*call)(void*), uint64_t every_ns) {
-  tick::set(add_pending, call, every_ns);
-}
+MP_EXPORT void millpond_probe_tick(void* callable, uint64_t every_ns) { tick::set(callable, every_ns); }
 MP_EXPORT int millpond_probe_trim(void) {
   Quiet quiet;
   if (!real_trim) real_trim = reinterpret_cast<int (*)(size_t)>(allocator_function("malloc_trim"));

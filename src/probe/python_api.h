@@ -14,6 +14,7 @@ struct Api {
   void* (*call)(void*, void*, void*);  // with a tuple and a dictionary, or null
   void* (*new_integer)(long);
   void (*forget_error)();
+  int (*add_pending)(int (*)(void*), void*);  // needs no GIL and allocates nothing
   void* (*new_function)(void* definition, void* self, void* module);
   void* (*new_method)(void* callable);
   void (*enter_tracing)(void*);  // since 3.11

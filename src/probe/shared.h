@@ -256,8 +256,8 @@ void millpond_probe_pause(int on);
 int millpond_probe_trim(void);
 /* Bytes that the allocator in use holds free; ~0: it does not tell. */
 uint64_t millpond_probe_free_bytes(void);
-/* Has `call` made by `add_pending` (Py_AddPendingCall) about every so many nanoseconds while the program allocates; null: no more. */
-void millpond_probe_tick(int (*add_pending)(int (*)(void*), void*), int (*call)(void*), uint64_t every_ns);
+/* Has `callable`, a Python object, called without arguments in the main thread about every so many nanoseconds while the program allocates; null: no more. With the GIL. */
+void millpond_probe_tick(void* callable, uint64_t every_ns);
 
 /* Who holds what is alive (walk.h). A step is an object of a chain, which begins with the holder and ends with a root. */
 enum { kWalkHolders = 48, kWalkDepth = 20, kWalkStacks = 6, kWalkBirths = 16, kWalkType = 56 };

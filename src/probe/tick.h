@@ -5,10 +5,8 @@
 
 namespace millpond::probe::tick {
 
-using Call = int (*)(void*);
-using AddPending = int (*)(Call, void*);  // Py_AddPendingCall: takes no GIL and allocates nothing
-
-void set(AddPending add, Call call, uint64_t every_ns);  // null: none any more
+// With the GIL. callable: a Python object, called without arguments; null: no more.
+void set(void* callable, uint64_t every_ns);
 void at(uint64_t now);
 
 }  // namespace millpond::probe::tick

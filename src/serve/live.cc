@@ -105,7 +105,7 @@ struct LivePage::State {
   void work() {
     std::unique_lock lock(mutex);
     while (!stopping) {
-      if (Clock::now() - asked < kInterest || streams()) {
+      if (somebody()) {
         lock.unlock();
         const Clock::time_point began = Clock::now();
         look();
@@ -119,7 +119,7 @@ struct LivePage::State {
     }
   }
   /// A page that is open asks again when its stream ends, so a stream in the last half hour counts as interest.
-  bool streams() const { return streamed && Clock::now() - asked < std::chrono::minutes(30); }
+  bool somebody() const { return Clock::now() - asked < kInterest || (streamed && Clock::now() - asked < std::chrono::minutes(30)); }
 };
 
 LivePage::LivePage(std::string file) : state_(std::make_unique<State>()) {
@@ -145,7 +145,7 @@ LivePage::~LivePage() {
 
 std::string LivePage::address() const { return state_->server->address(); }
 
-void LivePage::finish() {
+bool LivePage::end() {
   {
     const std::lock_guard lock(state_->mutex);
     state_->stopping = true;
@@ -153,11 +153,16 @@ void LivePage::finish() {
   state_->changed.notify_all();
   if (state_->thread.joinable()) state_->thread.join();
   state_->size = -1;
-  const bool somebody = Clock::now() - state_->asked < kInterest || state_->streams();
-  if (somebody) state_->look();
+  if (state_->somebody()) state_->look();
   state_->server->tell("over", std::to_string(state_->version));
+  return state_->server->streams() > 0;
+}
+
+void LivePage::stay(double grace) { state_->server->stay(grace, 3600); }
+
+void LivePage::finish() {
   // A page that hears of the end fetches the last document with a request of its own.
-  state_->server->finish(somebody ? 2 : 0, [s = state_.get()] {
+  state_->server->finish(state_->somebody() ? 2 : 0, [s = state_.get()] {
     const std::lock_guard lock(s->mutex);
     return s->served == s->version;
   });

@@ -17,8 +17,12 @@ class LivePage {
   ~LivePage();
 
   std::string address() const;
-  /// The run is over and its file whole: whoever has the page open gets the end of it, then the server goes. Takes up to two seconds, none without readers.
+  /// The run is over and its file whole: whoever has the page open is told so and gets the end of it. True: somebody has. Then one of the two below.
+  bool end();
+  /// The server goes as soon as readers have the end, after two seconds at most; at once without readers.
   void finish();
+  /// The page can be loaded again while it is open: the server goes when it was closed for `grace` seconds, after an hour at most.
+  void stay(double grace = 5);
 
  private:
   struct State;

@@ -73,6 +73,8 @@ struct Server::State {
   bool finishing = false;
   std::function<bool()> done;
   Time last;
+  std::atomic<size_t> open_streams{0};
+  double grace = -1;  // staying, where it is not negative
 
   void nudge() const {
     const uint64_t one = 1;
@@ -162,6 +164,7 @@ struct Server::State {
   void run() {
     std::list<Client> clients;
     std::vector<pollfd> fds;
+    Time streamed = Clock::now();
     while (!stop) {
       const Time before = Clock::now();
       size_t streams = 0;
@@ -203,6 +206,9 @@ struct Server::State {
         }
       }
       const std::lock_guard lock(mutex);
+      open_streams = size_t(std::count_if(clients.begin(), clients.end(), [](const Client& c) { return c.events; }));
+      if (open_streams > 0) streamed = now;
+      if (grace >= 0 && (now > last || now > streamed + seconds(grace))) return;
       if (finishing && (now > last || (clients.empty() && (!done || done())))) return;
     }
   }
@@ -236,6 +242,19 @@ void Server::tell(const std::string& event, const std::string& data) {
     ++state_->number;
   }
   state_->nudge();
+}
+
+size_t Server::streams() const { return state_->open_streams; }
+
+void Server::stay(double grace, double s) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->grace = grace;
+    state_->last = Clock::now() + seconds(s);
+  }
+  state_->nudge();
+  if (state_->thread.joinable()) state_->thread.join();
+  const Fd closed = std::move(state_->listener);
 }
 
 void Server::finish(double s, std::function<bool()> done) {

@@ -36,6 +36,10 @@ class Server {
   void tell(const std::string& event, const std::string& data);
   /// Ends when no client is left and `done` (in the server's thread; empty: always) says so, or after so many seconds.
   void finish(double seconds, std::function<bool()> done = {});
+  /// How many read events now: pages that are open.
+  size_t streams() const;
+  /// Ends when nobody has read events for `grace` seconds (a page that is loaded again is away for a moment), or after so many seconds.
+  void stay(double grace, double seconds);
 
  private:
   struct State;

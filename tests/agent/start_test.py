@@ -31,6 +31,28 @@ class Start(unittest.TestCase):
         self.assertEqual(result.out.split("\n")[:4], ["mine True", "[]", "True", "True True"], result.err)
         self.assertEqual(result.err, "")
 
+    def test_modules_in_python_that_only_the_agent_needs_are_not_there_for_the_program(self):
+        program = """
+            import sys
+            seen = set(sys.modules)
+            ran = set()
+            def trace(frame, event, argument):
+                ran.add(frame.f_globals.get("__name__"))
+            print(sorted(name for name in seen if not name.startswith("millpond_agent") and str(getattr(sys.modules[name], "__file__", "")).endswith(".py")))
+            sys.settrace(trace)
+            import ast, collections, contextlib, ctypes, functools, json, linecache, re, threading, tokenize, weakref
+            sys.settrace(None)
+            print(sorted(name for name in ran if name and not name.startswith(("importlib", "_frozen", "millpond_agent"))))  # by a preloaded probe the last are unseen
+            print(ctypes.sizeof(ctypes.c_int), json.loads("[1]"), threading.current_thread() is threading.main_thread(), collections.deque is type(collections.deque()))
+            for epoch in range(20):
+                print(f"epoch {epoch}: loss 0.5")
+                kept = [bytes(100000) for _ in range(20)]
+            print(sorted(linecache.cache))
+        """
+        alone, watched = run(program, agent=False), run(program)
+        self.assertEqual(watched.out, alone.out)
+        self.assertEqual(watched.err, alone.err)
+
     def test_an_error_in_the_users_sitecustomize_is_shown_as_without_us(self):
         files = {"sitecustomize.py": "import nowhere_to_be_found\n"}
         alone, watched = (run("print('on')", agent=agent, files=files) for agent in (False, True))

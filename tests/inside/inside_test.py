@@ -75,6 +75,51 @@ print("unharmed")
                 blame = found["findings"][0]["blame"]
                 self.assertEqual((os.path.basename(blame["file"]), blame["line"]), ("leaky_training.py", LEAK), found["findings"][0])
 
+    def test_no_callback_of_ctypes_is_made_for_which_newer_libffi_would_keep_a_descriptor_open(self):
+        for version, python in INTERPRETERS.items():
+            with self.subTest(version), Folder() as folder:
+                run(python, """
+                    import ctypes, gc, time
+                    from millpond import _inside
+                    def callbacks():
+                        return sum(type(thing).__name__ == "CThunkObject" for thing in gc.get_objects())
+                    before = callbacks()
+                    kept = ctypes.CFUNCTYPE(ctypes.c_int)(int)
+                    assert callbacks() == before + 1, "callbacks cannot be counted"
+                    session = _inside.enter()
+                    until = time.monotonic() + 1
+                    while time.monotonic() < until:  # long enough for the agent to be called by the interpreter
+                        [bytearray(100000) for _ in range(100)]
+                    assert callbacks() == before + 1, callbacks()
+                    session.leave()
+                    assert callbacks() == before + 1, callbacks()
+                    """, folder)
+
+    def test_an_interrupt_in_the_middle_of_our_work_is_the_programs(self):
+        with Folder() as folder:
+            said = run(sys.executable, """
+                import _thread, signal, sys
+                from millpond import _inside
+                session = _inside.enter()
+                from millpond_agent import once
+                calls = []
+                def interrupted():
+                    calls.append(1)
+                    if len(calls) == 1:
+                        _thread.interrupt_main()
+                        for _ in range(1000): pass
+                once._call = interrupted
+                kept = []
+                try:
+                    while len(calls) < 3:
+                        kept[:] = [bytearray(100000) for _ in range(100)]
+                    print("no interrupt")
+                except KeyboardInterrupt:
+                    print("interrupted")
+                session.leave()
+                """, folder)
+            self.assertEqual(said, ["interrupted"])
+
     def test_a_word_that_was_not_bound_yet_is_changed_and_put_back_too(self):
         with Folder() as folder:
             run(sys.executable, LEAKY + """

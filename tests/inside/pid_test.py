@@ -22,6 +22,7 @@ import ctypes, tables
 sys.path.insert(0, os.path.dirname(sys.argv[1]))
 import leaky_training as leaky
 before, allocators, traces = tables.words(tables.FAMILY), tables.allocators(), tables.traces()
+finders = list(sys.meta_path)
 epoch = after = changed = _ = names = None
 trainer, rng = leaky.Trainer(), random.Random(7)
 names = set(dir())
@@ -38,6 +39,7 @@ changed = [key for key in before if before[key] != after.get(key)]  # modules th
 assert not changed, changed
 assert tables.allocators() == allocators
 assert tables.traces() == traces, (tables.traces(), traces)
+assert sys.meta_path == finders, sys.meta_path
 assert set(dir()) == names, set(dir()) ^ names
 print("unharmed")
 """

@@ -45,6 +45,7 @@ describe("every page", () => {
       for (const width of [320, 390, 768, 1920]) {
         const page = await open(browser, pages[name], {width, height: 900, theme: width % 3 ? "light" : "dark"});
         assert.deepEqual(page.faults, []);
+        assert.deepEqual(await axe(page), []);
         assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), `nothing sticks out at the side of ${width} pixels`);
         await page.screenshot({path: join(shots, `${name}-${width}.png`), fullPage: true});
         await page.context().close();

@@ -797,6 +797,8 @@ def program(seed):
     chosen = r.sample(names, r.randint(2, 5))
     if "-W" in options:
         chosen = [name for name in chosen if name not in ("exceptions", "forking_threads", "fork_each_round", "threads", "processes")] or ["rounds"]
+    if "-I" in options:  # no sitecustomize, so no agent that could hide our variables from os.environ; they must be there for the children
+        chosen = [name for name in chosen if name != "surroundings"] or ["rounds"]
     environment = dict(_pick(r, ENVIRONMENTS))
     parts = [HEAD]
     for name in chosen:

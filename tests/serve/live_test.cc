@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <memory>
+#include <thread>
 
 #include "io/scratch.h"
 #include "runfile/copy.h"
@@ -60,9 +62,32 @@ TEST_CASE("live: page, document and metrics of a run that goes on; all gone afte
   for (int i = 0; i < 60 && metrics.find("777777") == metrics.npos; ++i, usleep(50'000)) metrics = ask(page, "metrics");
   CHECK(metrics.find("millpond_resident_bytes 777777\n") != metrics.npos);
   w.finish(3, "ended");
+  CHECK_FALSE(page.end());
   page.finish();
   CHECK(ask(page, "").empty());
   CHECK(runfile::Reader(file).os_series().size() == 2);
+}
+TEST_CASE("live: a page that is open at the end can be loaded again until it is closed") {
+  const Scratch f;
+  runfile::Writer w(f.path("run.pond"), {{"command", "python train.py"}});
+  add_point(w, 1, 123456);
+  w.commit();
+  LivePage page(f.path("run.pond"));
+  const std::string a = page.address();
+  const int port = std::atoi(a.c_str() + std::string("http://127.0.0.1:").size());
+  auto open = std::make_unique<Wire>(port);
+  open->send("GET /" + a.substr(a.size() - 33) + "events HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port) + "\r\n\r\n");
+  for (int i = 0; i < 100 && ask(page, "data").find(" 200 ") == std::string::npos; ++i) usleep(50'000);
+  w.finish(3, "ended");
+  CHECK(page.end());
+  std::thread staying([&] { page.stay(0.3); });
+  CHECK(ask(page, "").find("text/html") != std::string::npos);
+  CHECK(ask(page, "data").find("application/octet-stream") != std::string::npos);
+  usleep(600'000);  // longer than a closed page is waited for
+  CHECK(ask(page, "").find("text/html") != std::string::npos);
+  open.reset();
+  staying.join();
+  CHECK(ask(page, "").empty());
 }
 TEST_CASE("metrics: names of strangers cannot break a line") {
   report::RunContents run;

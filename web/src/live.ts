@@ -27,12 +27,12 @@ export function follow(from: string, onData: (data: PageData) => void, onState: 
     load((e as MessageEvent<string>).data).catch(() => onState("lost"));
   });
   events.addEventListener("over", e => {
-    over = true;
-    events.close();
+    over = true; // the stream stays: it says that this page is open, for which the server stays too
     load((e as MessageEvent<string>).data).catch(() => {}).then(() => onState("over"));
   });
   events.onerror = () => {
-    if (!over) onState("lost"); // the browser tries again by itself
+    if (over) events.close();
+    else onState("lost"); // the browser tries again by itself
   };
   return () => events.close();
 }

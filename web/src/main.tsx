@@ -135,7 +135,7 @@ function App({first, live}: {first: PageData; live: boolean}) {
       <main class="wrap" data-ready={rest ? "true" : undefined}>
         {live && state !== "live" && (
           <p class="notice" role="status">
-            {state === "over" ? "The run is over, and its server goes with the command." : "The connection is lost."} This page stays while it is open. To have it later: <code>millpond report {shown(run.data.name, 120)} -o report.html</code>
+            {state === "over" ? "The run is over. This page can be loaded again until it is closed." : "The connection is lost."} What is shown stays. To have it later: <code>millpond report {shown(run.data.name, 120)} -o report.html</code>
           </p>
         )}
         {two ? <Compare compare={data.compare!} runs={runs} theme={theme} /> : <Answer run={run} live={live && state !== "over"} />}

@@ -16,7 +16,7 @@ def _start_agent(here):
     try:
         import millpond_agent
 
-        millpond_agent.start()
+        millpond_agent.start(loaded=loaded)
         sys.path[:] = path
         millpond_agent.make_way(loaded, library)
     except Exception:

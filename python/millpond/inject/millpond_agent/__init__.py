@@ -7,12 +7,14 @@ import os
 import sys
 
 _started = False
+_patterns = {name: set(getattr(sys.modules.get("re"), name, ())) for name in ("_cache", "_cache2")}  # that were compiled before us
 kStay = (__name__ + ".once", __name__ + ".inside")  # when the others go
 
 
-def start(library=None, probes=None):
+def start(library=None, probes=None, loaded=None):
     """Once in a process, until stop(). Does nothing unless somebody listens: the probe's library, or a log for tests. library: the path of a probe that has come
-    in while the program runs; probes: False for no gc and no trim, None as the environment says."""
+    in while the program runs; probes: False for no gc and no trim, None as the environment says; loaded: names of the modules that were there before us, when the program
+    has not begun yet: those that only we need are then kept to ourselves."""
     global _started
     if _started:
         return
@@ -25,22 +27,26 @@ def start(library=None, probes=None):
         from . import probes as probing
 
         probing.enabled = probes
-    from . import sources  # noqa: F401  what it imports leaves circles behind, and the program may count what its collections find
+    # All of it now: what it imports leaves circles behind, and the program may count what its collections find; and what it imported later would be there for the program.
+    from . import adders, cells, edits, holders, sources, survivors  # noqa: F401
     from . import children, ctypes_hooks, ending, imports, jax_hooks, keras_hooks, lines, loop_hooks, once, periods, pyplot_hooks, state, tensorflow_hooks, torch_hooks
 
+    variants = None
+    if os.environ.get("MILLPOND_VARIANT"):
+        from . import variants
+    if loaded is not None:
+        keep_to_ourselves(loaded)
     with state.own_work():
         hide_environment()
         children.remember()
-        if os.environ.get("MILLPOND_VARIANT"):
-            from . import variants
-
+        if variants is not None:
             variants.install()  # first: its changes lie below the other wrappers
         for hooks in (keras_hooks, tensorflow_hooks, torch_hooks, jax_hooks, pyplot_hooks, loop_hooks, children):
             imports.add(hooks.HOOKS)
+        if library is None:
+            imports.add(ctypes_hooks.HOOKS)  # a function that was looked up would outlive our stay
         imports.install()
         lines.install()
-        if library is None:
-            ctypes_hooks.install()  # a function that was looked up would outlive our stay
         ending.install()
         link.tick(periods.tick, 0.5)
         once.in_children(children.forked)
@@ -114,6 +120,23 @@ def _script():
         elif not word.startswith("-"):
             return word
     return ""
+
+
+def keep_to_ourselves(loaded):
+    """Takes modules of the standard library that only we have imported out of sys.modules: the program imports its own, as without us, seen by whatever traces it.
+    Modules in C stay: their types are to be the same for both."""
+    for name in set(sys.modules) - loaded:
+        module = sys.modules[name]
+        if name.partition(".")[0] == __name__ or not str(getattr(module, "__file__", "")).endswith(".py"):
+            continue
+        del sys.modules[name]
+        outer, _, inner = name.rpartition(".")
+        if outer in loaded and getattr(sys.modules.get(outer), inner, None) is module:
+            delattr(sys.modules[outer], inner)
+    for name, before in _patterns.items():
+        known = getattr(sys.modules.get("re"), name, {})
+        for key in set(known) - before:
+            del known[key]
 
 
 def make_way(loaded, library):

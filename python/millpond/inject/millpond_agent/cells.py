@@ -1,9 +1,8 @@
 """Cells of a notebook: the user's source that lies in no file. IPython gives it to linecache, without a time to compare a file with."""
 
 import ast
-import linecache
 
-from . import frames, link
+from . import frames, link, texts
 
 kMost, kTextMost, kLinesMost = 200, 8 << 10, 64
 _lines = set()  # (file, line) that were told
@@ -11,11 +10,11 @@ _lines = set()  # (file, line) that were told
 
 def files():
     """Their names, the newest first."""
-    return [name for name in list(linecache.cache) if is_cell(name)][:-kMost - 1:-1]
+    return [name for name in list(texts.program_cache()) if is_cell(name)][:-kMost - 1:-1]
 
 
 def is_cell(file):
-    entry = linecache.cache.get(file, ())
+    entry = texts.program_cache().get(file, ())
     return len(entry) == 4 and entry[1] is None and frames.is_user_file(file)
 
 
@@ -29,7 +28,7 @@ def say():
     """The functions around these lines: the collector finds them in no file."""
     said = set()
     for file, line in sorted(_lines):
-        text = linecache.getlines(file)
+        text = texts.lines(file)
         around = [node for node in ast.walk(ast.parse("".join(text)))
                   if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.lineno <= line <= node.end_lineno]
         inner = max(around, key=lambda node: node.lineno, default=None)

@@ -4,9 +4,8 @@ ones with probes. Only what changed is said."""
 import gc
 import os
 import sys
-import threading
 
-from . import link, state
+from . import link, state, threads
 
 kEvery = 0.5
 kShare = 1 / 2000  # of the time so far: some thousand notes in any run, however long
@@ -32,7 +31,7 @@ def _cheap():
         "gc.full": generations[-1]["collections"],
         "gc.enabled": int(gc.isenabled()),
         "python.blocks": sys.getallocatedblocks(),
-        "threads": threading.active_count(),
+        "threads": threads.count(),
     }
     try:
         values["fds"] = len(os.listdir("/proc/self/fd"))

@@ -1,7 +1,6 @@
 """ctypes.CDLL("libc.so.6").malloc is looked up in that library alone, past the probe that lies in front of it. Here the functions that give
 and take memory are looked up as a linked program would: in front first."""
 
-import ctypes
 import os
 
 from .wrapping import hide, replace
@@ -9,7 +8,7 @@ from .wrapping import hide, replace
 kFamily = frozenset(("malloc", "calloc", "realloc", "reallocarray", "free", "aligned_alloc", "posix_memalign", "memalign", "valloc", "mmap", "munmap", "mremap"))
 
 
-def install():
+def _install(ctypes):
     everything = ctypes.CDLL(None)
 
     def make(original):
@@ -23,3 +22,6 @@ def install():
         return hide(lookup)
 
     replace(ctypes.CDLL, "__getitem__", make)
+
+
+HOOKS = {"ctypes": _install}

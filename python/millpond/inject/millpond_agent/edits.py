@@ -6,8 +6,8 @@ are is asked of their types, never of names: a name in the source is followed to
 
 import ast
 import binascii
-import functools
 import sys
+from functools import wraps
 
 from . import frames, sizes, sources
 
@@ -89,7 +89,7 @@ def _read(file):
 def _once(function):
     """Answers are kept: every look asks again."""
 
-    @functools.wraps(function)
+    @wraps(function)
     def asked(*args):
         key = (function.__name__, *args)
         if key not in _known:
@@ -287,8 +287,9 @@ def caching(file, line):
     module = _module_of(file)
     if source is None or module is None:
         return None
+    functools = sys.modules.get("functools")  # the program's
     for decorator, called, thing in _decorators(source, module, line):
-        if thing is None or thing not in (getattr(functools, "cache", None), functools.lru_cache):
+        if thing is None or functools is None or thing not in (getattr(functools, "cache", None), functools.lru_cache):
             continue
         if thing is functools.lru_cache:
             name = source.source(called).decode("utf-8")

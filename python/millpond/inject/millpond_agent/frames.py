@@ -1,9 +1,10 @@
 """Which code is the user's, and where in it we are. A user's line is the innermost frame outside site-packages, dist-packages, the
 standard library and the agent."""
 
-import linecache
 import os
 import sys
+
+from . import texts
 
 _here = os.path.dirname(os.path.abspath(__file__))
 _library_parts = ("/site-packages/", "/dist-packages/", "/millpond_agent/", "/lib-dynload/", "/python/millpond/")
@@ -118,7 +119,7 @@ def text(file, line):
     if file == kGiven and given_program() is not None:
         lines = given_program().split("\n")
         return lines[line - 1].strip()[:200] if 0 < line <= len(lines) else ""
-    found = linecache.getline(file, line).strip()[:200]
+    found = texts.line(file, line).strip()[:200]
     if found:
         from . import cells
 
@@ -156,7 +157,7 @@ def _in_source(key):
     quoted = ("'%s'" % key, '"%s"' % key, "%s=" % key, "[%s]" % key)
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     for file in [file for file in files if type(file) is str and is_user_file(file)][:64]:
-        for line in linecache.getlines(file)[:20000]:
+        for line in texts.lines(file)[:20000]:
             if key in line and any(form in line for form in quoted):
                 return True
     return False

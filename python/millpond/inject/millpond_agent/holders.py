@@ -4,12 +4,11 @@ in the source (adders.py)."""
 
 import gc
 import sys
-import threading
 import time
 from collections import deque
 from itertools import islice
 
-from . import calls, frames, link, roots, sizes, strays
+from . import calls, frames, link, roots, sizes, strays, threads
 from .tracks import Track
 
 kMost = 8
@@ -18,7 +17,7 @@ kFullLeast = 16e6  # bytes of a container that has reached its own limit
 kUnknownLeast = 1 << 18  # bytes per round of a container that nobody is known to hold
 kTracked = 8000
 kObjectsFew = 150000  # up to here containers of libraries are looked at in every probe; otherwise when the program grows
-lock = threading.Lock()  # one look at a time
+lock = threads.Lock()  # one look at a time
 
 _looks = []  # counts of all series at each look
 _tracks = {}  # key of way -> Track

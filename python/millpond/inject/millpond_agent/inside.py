@@ -1,10 +1,10 @@
 """The probe and the agent come into a program that runs, and leave it again: the part of it that happens in that program. The collector is ready before, and
 ends after; who starts it is python/millpond/_inside.py, or it has asked us in itself (src/watch/way_in.h)."""
 
+import _thread
 import ctypes
 import os
 import sys
-import threading
 
 kNative, kFollow, kPython = 1, 2, 4  # src/probe/shared.h
 _problems = {
@@ -18,7 +18,7 @@ _left = {
     2: "another tool has wrapped Python's allocators over ours; ours stay below it and only pass calls on",
     4: "a thread was stopped in the middle of our work, so 20 MiB of shared memory stay mapped",
 }
-lock = threading.RLock()
+lock = _thread.RLock()
 _library = None
 
 

@@ -58,10 +58,10 @@ class _Native:
         self.free_bytes.restype = ctypes.c_uint64
         self.units_of = library.millpond_probe_units
         self.units_of.restype = ctypes.c_void_p
-        self.tick = library.millpond_probe_tick
-        self.tick.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]
-        self.tick.restype = None
         holding_the_gil = ctypes.PyDLL(path)
+        self.tick = holding_the_gil.millpond_probe_tick
+        self.tick.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
+        self.tick.restype = None
         self.locals_of = holding_the_gil.millpond_probe_locals
         self.locals_of.argtypes = [ctypes.py_object, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
         self.locals_of.restype = ctypes.py_object
@@ -263,7 +263,7 @@ def tick(function, seconds):
     if _native is None:
         return
     if function is None:
-        _native.tick(None, None, 0)
+        _native.tick(None, 0)
         return
 
     def call():
@@ -272,8 +272,7 @@ def tick(function, seconds):
         except Exception:
             oops()
 
-    called = once.callback(call)
-    _native.tick(ctypes.cast(ctypes.pythonapi.Py_AddPendingCall, ctypes.c_void_p), ctypes.cast(called, ctypes.c_void_p), int(seconds * 1e9))
+    _native.tick(id(once.tick_of(call)), int(seconds * 1e9))
 
 
 def disconnect():

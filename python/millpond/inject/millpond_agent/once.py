@@ -1,30 +1,25 @@
-"""What the system or a library keeps for the life of the process, however often the agent comes and goes: at-fork functions cannot be taken back, and a function
-of ctypes must live as long as somebody may call it. Each is made once and leads to the agent that is there now. This module and inside.py stay when the agent goes."""
+"""What must live as long as the process, however often the agent comes and goes: at-fork functions cannot be taken back, and the interpreter may come late to a call that
+the probe has asked of it. Each is made once and leads to the agent that is there now. This module and inside.py stay when the agent goes."""
 
-import ctypes
+import _thread
 import os
 import sys
-import threading
 
 _call = None
-_callback = None
 _forked = None
 _registered = False
 
 
-def callback(function):
-    """A C function int(void*) that calls function()."""
-    global _call, _callback
+def tick_of(function):
+    """A function that calls function() until forget(); always the same one."""
+    global _call
     _call = function
-    if _callback is None:
-        _callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(_called)
-    return _callback
+    return _tick
 
 
-def _called(_):
+def _tick():
     if _call is not None:
         _call()
-    return 0
 
 
 def in_children(function):
@@ -41,7 +36,7 @@ def in_children(function):
 def _in_child():
     inside = sys.modules.get(__package__ + ".inside")
     if inside is not None:
-        inside.lock = threading.RLock()  # whoever held it is not there
+        inside.lock = _thread.RLock()  # whoever held it is not there
     if _forked is not None:
         _forked()
 

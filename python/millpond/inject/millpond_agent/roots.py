@@ -5,13 +5,12 @@ list is found together with who holds it. Nothing of the program is run, and not
 import functools
 import gc
 import sys
-import threading
 import time
 import types
 from collections import Counter, deque
 from itertools import islice
 
-from . import frames, link, sizes, variables
+from . import frames, link, sizes, threads, variables
 
 kObjects = 30000
 kItems = 32  # of a container with more only the first few are entered
@@ -118,7 +117,7 @@ class Walk:
         self.complete = True
 
     def run(self, objects=None, types=None):
-        me = threading.get_ident()
+        me = threads.get_ident()
         try:
             self._frames(me)
             for module in frames.user_modules():

@@ -2,9 +2,8 @@
 called. Each file is read once and only what is asked about later is kept of it."""
 
 import ast
-import linecache
 
-from . import frames
+from . import frames, texts
 
 kAdders = frozenset(("append", "extend", "add", "insert", "appendleft", "extendleft", "update", "setdefault", "push", "put", "put_nowait",
                      "write", "writelines", "heappush", "frombytes", "register", "store", "record"))
@@ -50,7 +49,7 @@ def _text_of(file):
         with open(file, "rb") as handle:
             return handle.read(kFileMost + 1)
     except OSError:
-        lines = linecache.getlines(file)
+        lines = texts.lines(file)
         if not lines:
             raise
         return "".join(lines)

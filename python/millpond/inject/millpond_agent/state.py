@@ -2,10 +2,9 @@
 
 import contextlib
 import gc
-import threading
 import time
 
-from . import link
+from . import link, threads
 
 on = True
 waiting = False  # a child by fork whose agent has not begun (children.py): until then it only counts units
@@ -14,7 +13,7 @@ started = time.monotonic()  # in a child by fork: when it was forked
 seconds = 0.0  # of the processor, spent in the agent's bigger work
 
 
-class _Here(threading.local):
+class _Here(threads.local):
     working = 0  # inside the agent's own work
     phase = 0  # inside fit, evaluate or predict
     tracing = 0  # inside the tracing of a tf.function

@@ -4,13 +4,12 @@ that the program does not see; together they take about 1 % of the time."""
 
 import gc
 import sys
-import threading
 import time
 import types
 from collections import deque
 from itertools import islice
 
-from . import chains, frames, link, puts, state, unsaid, variables
+from . import chains, frames, link, puts, state, threads, unsaid, variables
 from .roots import Walk
 
 kInPlace = 0.05  # seconds
@@ -114,7 +113,7 @@ def _roots():
                 if found:
                     values = [value for _, value in found]
                     roots.append(values)
-                    names[id(values)] = (frames.function_name(frame), [name for name, _ in found], "" if thread == threading.main_thread().ident else "another thread", [id(value) for value in values], frame.f_code)
+                    names[id(values)] = (frames.function_name(frame), [name for name, _ in found], "" if thread == threads.main_ident() else "another thread", [id(value) for value in values], frame.f_code)
                     count += 1
             frame = frame.f_back
     roots += [vars(module) for module in frames.user_modules()]

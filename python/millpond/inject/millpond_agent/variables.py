@@ -4,10 +4,9 @@ goes on: what the program assigned meanwhile would be lost."""
 
 import ctypes
 import sys
-import threading
 import types
 
-from . import link
+from . import link, threads
 
 _names = {}  # id of code -> (code, names in the order of their places)
 
@@ -38,7 +37,7 @@ def _values(frame, count):
 def _values_of_own_thread(frame, count):
     """The same without the probe (tests): not of functions that run in another thread."""
     for thread, step in sys._current_frames().items():
-        while step is not None and thread != threading.get_ident():
+        while step is not None and thread != threads.get_ident():
             if step is frame:
                 return ()
             step = step.f_back
