@@ -7,10 +7,9 @@ What a worker does again and again is a round of it: tasks it takes from a queue
 
 import os
 import sys
-import threading
 import time
 
-from . import adders, calls, cells, counters, ending, holders, jax_hooks, keras_hooks, lines, link, periods, probes, puts, state, strays, survivors, tensorflow_hooks
+from . import adders, calls, cells, counters, ending, holders, jax_hooks, keras_hooks, lines, link, periods, probes, puts, state, strays, survivors, tensorflow_hooks, threads
 
 kWait = 0.75  # seconds that a child has lived before its agent begins
 kFresh = (adders, calls, cells, counters, holders, jax_hooks, keras_hooks, periods, probes, puts, strays, survivors, tensorflow_hooks)
@@ -65,7 +64,7 @@ def _begin():
         now = vars(module)
         for name, value in names.items():
             now[name] = value.copy() if isinstance(value, (dict, list, set)) else value
-    holders.lock = threading.Lock()
+    holders.lock = threads.Lock()
     for registry in holders._registered.values():
         del registry[2][:]
     lines.forked()
