@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "verdict/causes/words.h"
+
 namespace millpond::verdict {
 namespace {
 
@@ -92,10 +94,7 @@ double Case::share(const Container& c) const {
 double Case::data_share() const {
   double most = 0;
   for (const Container& c : notes.containers) {
-    const std::string items = lower(c.item_type);
-    if (!c.still || c.bounded || contains(items, "model") || contains(items, "sequential") ||
-        contains(items, "functional") || contains(items, "figure"))
-      continue;
+    if (!c.still || c.bounded || is_model(c.item_type) || is_figure(c.item_type)) continue;
     if (c.is_user) most = std::max(most, share(c));
   }
   return most;

@@ -13,6 +13,7 @@ namespace {
 constexpr double kSmall = 5e6, kSmallShare = 0.01;  // by definition: below it growth is listed and does not set the verdict
 constexpr double kGrain = 128 << 10;                // allocators take memory from the system by such pieces, or larger ones
 constexpr double kWanders = 0.03;                   // of resident memory: it goes up and down by that with nothing kept
+constexpr double kObjects = 1000;                   // collected by all probes: a program leaves a few dozen in circles, whatever it does
 constexpr double kMost = 0.5;                       // what is named as the reason explains at least half
 constexpr double kNotes = 0.4;                      // of the growth: weights of containers and survivors are estimates, off by a third now and then
 
@@ -124,6 +125,18 @@ bool falls_at_probes(const Evidence& evidence, const Periods& periods) {
   return seen > 0 && falls * 2 > seen;
 }
 
+/// Of what resident memory gained from probe to probe, what gc and trim took away again; 0 where there were fewer than two.
+double taken_back(const Evidence& evidence, const Periods& periods) {
+  double gained = 0, taken = 0;
+  const Probe* before = nullptr;
+  for (const Probe& probe : evidence.probes) {
+    if (early(probe, periods) || probe.after_trim.value <= 0) continue;
+    if (before) gained += double((probe.rss - before->after_trim).value), taken += double((probe.rss - probe.after_trim).value);
+    before = &probe;
+  }
+  return gained > 0 ? taken / gained : 0;
+}
+
 /// What a container gains over so many rounds. They hold one another: the largest, not the sum.
 template <class Which>
 double gained(const Notes& notes, double length, Which which) {
@@ -141,11 +154,15 @@ bool is_bounded(const Notes& notes, double length, const Growth& g) {
   return notes.walk && bounded > kMost * notes.walk->alive;
 }
 
-/// Objects that were seen to keep what was put into them at any time gained enough to be the growth.
+/// Containers that nothing bounds were seen to gain enough to be the growth.
+bool containers_explain(const Notes& notes, double length, const Growth& g) {
+  return gained(notes, length, [](const Container& c) { return !c.bounded && c.rising; }) >= kNotes * g.total;
+}
+
+/// The same of objects that keep what was put into them at any time. What they hold is all from after the rounds began only where that rises at all.
 bool survivors_explain(const Notes& notes, double length, const Growth& g) {
-  const double kept = gained(notes, length, [](const Container& c) { return !c.bounded && c.rising; });
   const double walked = notes.walk ? notes.walk->gained_each_round() * length : 0;
-  return std::max(kept, walked) >= kNotes * g.total;
+  return containers_explain(notes, length, g) || walked >= kNotes * g.total;
 }
 
 // What only a program that keeps something counts up. Each at least three times after warm-up.
@@ -227,6 +244,7 @@ Outcome decide(const Evidence& evidence, const Notes& notes, const Periods& peri
     g.piled_bytes = double(evidence.probes.back().garbage_bytes.value);
   }
   if (notes.walk && notes.walk->garbage > kMost * notes.walk->alive) g.garbage = true;
+  if (g.collected > kObjects && taken_back(evidence, periods) > kMost) g.garbage = true;
   if (main.rises()) {
     if (g.garbage) return collector_off ? Outcome::kLeak : Outcome::kFreed;
     if (is_bounded(notes, length, g)) return Outcome::kStopped;
@@ -240,7 +258,7 @@ Outcome decide(const Evidence& evidence, const Notes& notes, const Periods& peri
   }
   if (has_held && g.rss.rises() && g.rss.total >= g.small) {
     g.total = g.rss.total;
-    if (survivors_explain(notes, periods.x.back() - g.rss.onset, g)) return g.slope = g.rss.slope, g.measure = "resident memory", Outcome::kLeak;
+    if (containers_explain(notes, periods.x.back() - g.rss.onset, g)) return g.slope = g.rss.slope, g.measure = "resident memory", Outcome::kLeak;
     const Outcome rest = beyond_use(periods, sites, g);
     if (rest != Outcome::kFlat) {
       if (rest != Outcome::kStopped) g.slope = g.rss.slope, g.little = false;

@@ -217,12 +217,6 @@ bool user_file(std::string_view file) {
   return true;
 }
 
-std::string Container::words() const {
-  std::string all = type + " " + item_type + " " + holder;
-  for (const std::string& c : chain) all += " " + c;
-  return lower(std::move(all));
-}
-
 const CountedLine* Notes::line(std::string_view what) const {
   const auto found = std::ranges::find(lines, what, &CountedLine::what);
   return found == lines.end() ? nullptr : &*found;

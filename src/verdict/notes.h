@@ -70,8 +70,6 @@ struct Container {
   bool is_user = true;  // its place is in the user's own code
   /// An array, text or buffer that grows itself: its length is in bytes.
   bool is_buffer() const { return item_type.empty() && per_period > 0 && std::abs(per_period - bytes_per_period) <= 1; }
-  /// The text of type, items, holder and chain in lower case, to search in.
-  std::string words() const;
 };
 
 struct GrowingType {

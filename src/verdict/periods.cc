@@ -129,6 +129,9 @@ Periods find_periods(const Evidence& evidence, const std::string& lead) {
   Periods p;
   p.marks = choose(evidence, lead);
   if (p.marks.empty()) return p;
+  // By the clock the last look may fall into the end of the program, when it lets go of all it has.
+  if (const size_t n = p.marks.size(); n > 5 && p.marks.front()->kind == "timer" && p.marks[n - 1]->rss && p.marks[n - 2]->rss && double(p.marks[n - 1]->rss->value) < 0.9 * double(p.marks[n - 2]->rss->value))
+    p.marks.pop_back();
   p.kind = p.marks.front()->kind;
   p.name = p.marks.front()->name;
   p.unit = unit_of(p.kind, p.name);

@@ -98,10 +98,17 @@ class Run {
     note(nlohmann::json{{"note", "lines"}, {"calls", {call}}}.dump());
     return *this;
   }
+  /// A line under which a tf.function was traced so often, each time for the same reason.
+  Run& traced(const std::string& file, int number, const std::string& why, int count) {
+    nlohmann::json call = {{"what", "trace"}, {"file", file}, {"line", number}, {"function", "main"}, {"text", "step(x)"}, {"count", count}, {"why", {{why, count}}}};
+    note(nlohmann::json{{"note", "lines"}, {"calls", {call}}}.dump());
+    return *this;
+  }
   Run& holder(const std::string& type, const std::string& item, double mb_per_period, const std::string& name,
               const std::string& file, int number, const std::string& function, const std::string& text,
-              nlohmann::json bounded = nullptr, double per_period = 1) {
-    nlohmann::json c = {{"type", type},
+              nlohmann::json bounded = nullptr, double per_period = 1, nlohmann::json items = nullptr) {
+    nlohmann::json c = {{"items", std::move(items)},
+                        {"type", type},
                         {"length", 20},
                         {"per_period", per_period},
                         {"item_type", item},

@@ -40,9 +40,9 @@ std::optional<Match> kept_items(const Case& c) {
   const Container* best = nullptr;
   double share = 0;
   for (const Container& k : c.notes.containers) {
-    const bool registry = !k.is_user && contains(k.words(), "registry");  // TensorFlow's, of gradients
+    const bool registry = !k.is_user && k.type == "TensorFlow gradient registry";
     if (!k.still || k.bounded || is_model(k.item_type) || is_figure(k.item_type) || registry ||
-        filled_by_hook(c, k) || contains(k.words(), "grad_fn"))
+        filled_by_hook(c, k) || k.type == "chain of tensors")
       continue;
     // The user's own line before a library's; of two that hold one another, the one that holds more.
     const double own = c.share(k) * (k.is_user ? 1 : 0.7);

@@ -12,7 +12,7 @@ std::optional<Match> figures(const Case& c) {
   const double open = c.rose("pyplot.figures");
   const Container* registry = nullptr;
   for (const Container& k : c.notes.containers)
-    if (k.still && (is_figure(k.item_type) || contains(k.words(), "pyplot"))) registry = &k;
+    if (k.still && (is_figure(k.item_type) || k.type == "pyplot figures")) registry = &k;
   if (!c.leaking() || (open < 3 && !registry)) return {};
   const std::optional<double> under = c.growth_share(matplotlib);
   Match m{.share = std::max(0.6, under.value_or(0.9)) * (1 - 0.8 * c.data_share()), .weight = 1};

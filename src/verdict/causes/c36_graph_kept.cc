@@ -1,6 +1,7 @@
 #include "base/format.h"
 #include "verdict/causes/cause.h"
 #include "verdict/causes/fixes.h"
+#include "verdict/causes/torch_hook.h"
 #include "verdict/causes/words.h"
 #include "verdict/numbers.h"
 
@@ -10,8 +11,8 @@ namespace {
 const Container* keeper(const Case& c) {
   const Container* best = nullptr;
   for (const Container& k : c.notes.containers) {
-    if (!k.still || k.bounded || contains(k.words(), "hook")) continue;
-    if (contains(k.words(), "grad_fn")) return &k;
+    if (!k.still || k.bounded || filled_by_hook(c, k)) continue;
+    if (k.type == "chain of tensors") return &k;
     if (is_tensor(k.item_type) && (!best || (k.is_user && !best->is_user))) best = &k;
   }
   return best;
@@ -20,7 +21,7 @@ const Container* keeper(const Case& c) {
 std::optional<Match> graph_kept(const Case& c) {
   const double graphs = c.rose("torch.with_grad_fn");
   const Container* k = keeper(c);
-  if (!c.leaking() || !k || (graphs < 3 && !contains(k->words(), "grad_fn"))) return {};
+  if (!c.leaking() || !k || (graphs < 3 && k->type != "chain of tensors")) return {};
   Match m{.share = 1, .weight = 1.1};
   m.blame = k->place;
   m.holder = tell(*k);

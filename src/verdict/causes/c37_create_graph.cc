@@ -10,9 +10,7 @@ namespace {
 std::optional<Match> create_graph(const Case& c) {
   if (!c.leaking() || c.rose("torch.with_grad_fn") < 3) return {};
   for (const CountedLine& line : c.notes.lines) {
-    if (line.what != "backward" ||
-        (!contains(line.place.snippet, "create_graph=True") && !contains(line.place.snippet, "retain_graph=True")))
-      continue;
+    if (line.what != "backward_create_graph") continue;
     // Gradients with a graph keep the graphs of all steps before them; a list of the user's own is told by C36.
     const bool listed = std::ranges::any_of(c.notes.containers, [](const Container& k) { return k.still && k.is_user && is_tensor(k.item_type) && !contains(k.type, "chain"); });
     Match m{.share = listed ? 0.9 * (1 - c.data_share()) : 1, .weight = listed ? 1 : 1.2};

@@ -12,7 +12,7 @@ std::optional<Match> hook_keeps(const Case& c) {
   if (!c.leaking()) return {};
   for (const Container& k : c.notes.containers) {
     if (!k.still || k.bounded || !filled_by_hook(c, k)) continue;
-    Match m{.share = std::max(c.share(k), named_after_hook(k) ? 0.6 : 0.0), .weight = 1.1};
+    Match m{.share = c.share(k), .weight = 1.1};
     if (m.share < 0.3) continue;
     m.blame = k.place;
     m.holder = tell(k);

@@ -15,8 +15,7 @@ std::optional<Match> exception_frames(const Case& c) {
     if ((t.type != "traceback" && t.type != "frame") || t.per_period < 0.5 || t.count < 3) continue;
     Match m{.share = 0.8 * (1 - 0.5 * c.data_share()), .weight = 0.95};
     for (const Container& k : c.notes.containers)
-      if (k.still && k.is_user &&
-          (contains(lower(k.item_type), "error") || contains(lower(k.item_type), "exception"))) {
+      if (k.still && k.is_user && k.items && (k.items->traceback || k.items->family == "exception")) {
         m.blame = k.place;
         m.holder = tell(k);
         m.share = std::max(m.share, c.share(k));

@@ -1,63 +1,10 @@
 #include "verdict/causes/retrace.h"
 
-#include <regex>
-#include <set>
-
 #include "base/format.h"
 #include "verdict/causes/words.h"
-#include "verdict/pattern.h"
 
 namespace millpond::verdict {
 namespace {
-
-// Names that people give to a loop's counter or to a plain number. A tensor may have one too: then it would not
-// retrace.
-const std::set<std::string> kNumbers = {"i",
-                                        "j",
-                                        "k",
-                                        "n",
-                                        "t",
-                                        "it",
-                                        "idx",
-                                        "index",
-                                        "step",
-                                        "steps",
-                                        "epoch",
-                                        "batch_idx",
-                                        "batch_index",
-                                        "iter",
-                                        "iteration",
-                                        "episode",
-                                        "lr",
-                                        "rate",
-                                        "learning_rate",
-                                        "scale",
-                                        "alpha",
-                                        "beta",
-                                        "gamma",
-                                        "temperature",
-                                        "global_step",
-                                        "count",
-                                        "num_steps",
-                                        "seed"};
-
-/// Whether an argument of a call looks like a Python number: asked only of runs whose agent did not see why.
-bool number_argument(const std::string& text) {
-  const size_t open = text.find('(');
-  if (open == std::string::npos) return false;
-  static const std::regex word(R"((\w+\s*=\s*)?([A-Za-z_][\w.]*|\d[\w.]*)\s*[,)])");
-  for (std::sregex_iterator m(text.begin() + long(open), text.end(), word), end; m != end; ++m) {
-    const std::string name = (*m)[2];
-    const std::string last = name.substr(name.rfind('.') == std::string::npos ? 0 : name.rfind('.') + 1);
-    if (kNumbers.contains(lower(last)) || std::isdigit(static_cast<unsigned char>(name[0]))) return true;
-  }
-  return false;
-}
-
-bool keras_method(const std::string& text) {
-  static const Pattern method(R"(\.(fit|evaluate|predict|train_on_batch|test_on_batch|predict_on_batch)\()");
-  return method.in(text);
-}
 
 bool new_functions(const Case& c) {
   for (const GrowingType& t : c.notes.types)
@@ -77,14 +24,9 @@ std::optional<Retrace> retrace(const Case& c) {
   // A new model or a new compile is traced for training, validation and prediction: no mystery in that.
   const double made = c.times("model", Unit::kModel) + c.times("compile", Unit::kCompile) + c.times("load_model");
   if (r.count <= 4 * made + 1) return {};
-  std::string text;
-  if (line) {
-    r.place = line->place;
-    r.line = line;
-    text = line->place.snippet;
-  }
+  if (line) r.place = line->place, r.line = line;
   for (const SeenAdvice& a : c.notes.advice)
-    if (!r.place && a.what == "retracing") r.place = a.place, text = a.place.snippet;
+    if (!r.place && a.what == "retracing") r.place = a.place;
   if (line && line->why.all() >= 3) {  // as the agent saw it
     const TraceReasons& why = line->why;
     const double most = std::max({why.fresh + why.object, why.literal, why.shape});
@@ -92,9 +34,7 @@ std::optional<Retrace> retrace(const Case& c) {
     if (r.why == Why::kCallable && why.jit > 0.5 * line->count) r.why = Why::kCompiled;
     return r;
   }
-  const bool number = !keras_method(text) && number_argument(text);
-  const bool makes = contains(text, "lambda") || contains(text, "tf.function(") || new_functions(c);
-  r.why = makes ? Why::kCallable : number ? Why::kArgument : Why::kShape;
+  r.why = new_functions(c) ? Why::kCallable : Why::kShape;
   return r;
 }
 

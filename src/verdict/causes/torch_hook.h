@@ -4,10 +4,7 @@
 
 namespace millpond::verdict {
 
-/// Its name, or the name of the function that fills it, speaks of a hook.
-bool named_after_hook(const Container& container);
-
-/// By where its line was called from; by the names where no stack tells.
+/// By how it is reached, or by where its line was called from.
 bool filled_by_hook(const Case& c, const Container& container);
 
 }  // namespace millpond::verdict

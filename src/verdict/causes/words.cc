@@ -72,13 +72,12 @@ std::optional<Addition> addition(const std::string& text) {
 }
 
 bool is_model(const std::string& type) {
-  const std::string t = lower(type);
-  return contains(t, "sequential") || contains(t, "functional") || t.ends_with("model");
+  return type == "Sequential" || type == "Functional" || type == "Model";  // Keras's own
 }
 
-bool is_tensor(const std::string& type) { return contains(lower(type), "tensor"); }
+bool is_tensor(const std::string& type) { return type == "Tensor" || type == "Parameter" || type == "EagerTensor" || type == "Tensor with grad_fn"; }
 
-bool is_figure(const std::string& type) { return contains(lower(type), "figure"); }
+bool is_figure(const std::string& type) { return type == "Figure"; }
 
 bool is_container(const std::string& type) {
   constexpr std::array<std::string_view, 5> kinds = {"list", "dict", "set", "deque", "tuple"};
