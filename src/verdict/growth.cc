@@ -125,16 +125,17 @@ bool falls_at_probes(const Evidence& evidence, const Periods& periods) {
   return seen > 0 && falls * 2 > seen;
 }
 
-/// Of what resident memory gained from probe to probe, what gc and trim took away again; 0 where there were fewer than two.
-double taken_back(const Evidence& evidence, const Periods& periods) {
-  double gained = 0, taken = 0;
-  const Probe* before = nullptr;
+/// Of what was gained in use from probe to probe, what gc must have freed: trim gave back that much more than the allocator had called free just before.
+double freed_by_gc(const Evidence& evidence, const Periods& periods) {
+  double gained = 0, freed = 0, before = periods.live.empty() ? 0 : periods.live.y.front();
   for (const Probe& probe : evidence.probes) {
-    if (early(probe, periods) || probe.after_trim.value <= 0) continue;
-    if (before) gained += double((probe.rss - before->after_trim).value), taken += double((probe.rss - probe.after_trim).value);
-    before = &probe;
+    const size_t after = size_t(std::ranges::upper_bound(periods.live.x, periods.at(probe.t)) - periods.live.x.begin());
+    if (early(probe, periods) || probe.after_trim.value <= 0 || after == 0 || periods.heap_free.size() != periods.live.size()) continue;
+    gained += periods.live.y[after - 1] - before;
+    freed += std::max(0.0, double((probe.rss - probe.after_trim).value) - periods.heap_free.y[after - 1]);
+    if (after < periods.live.size()) before = periods.live.y[after];
   }
-  return gained > 0 ? taken / gained : 0;
+  return gained > 0 ? freed / gained : 0;
 }
 
 /// What a container gains over so many rounds. They hold one another: the largest, not the sum.
@@ -244,7 +245,7 @@ Outcome decide(const Evidence& evidence, const Notes& notes, const Periods& peri
     g.piled_bytes = double(evidence.probes.back().garbage_bytes.value);
   }
   if (notes.walk && notes.walk->garbage > kMost * notes.walk->alive) g.garbage = true;
-  if (g.collected > kObjects && taken_back(evidence, periods) > kMost) g.garbage = true;
+  if (g.collected > kObjects && freed_by_gc(evidence, periods) > kMost) g.garbage = true;
   if (main.rises()) {
     if (g.garbage) return collector_off ? Outcome::kLeak : Outcome::kFreed;
     if (is_bounded(notes, length, g)) return Outcome::kStopped;
