@@ -14,6 +14,10 @@ namespace {
 /// What processes that run the same code have in common when they leak.
 using Alike = std::tuple<std::string, std::string, int, std::string>;  // cause, file, line, holder
 
+constexpr double kSmall = 5e6;  // together, as for one process
+
+Alike key_of(const Finding& f) { return {f.cause, f.blame ? f.blame->file : "", f.blame ? f.blame->line : 0, f.holder}; }
+
 struct Group {
   Finding finding;  // of the one that grows most
   int processes = 0;
@@ -37,10 +41,9 @@ void add_children(const Evidence& main, std::span<const Evidence> children, Verd
   for (const Evidence& child : children) {
     const Verdict own = judge(child);
     if (own.kind == Kind::kUnsure && !own.too_short && own.account && !unsure) unsure = &child, why = own.would_settle;
-    if (own.kind != Kind::kLeak) continue;
     for (const Finding& f : own.findings) {
-      if (f.kind != Kind::kLeak || !f.sets_verdict || f.cause == "C24") continue;
-      const Alike key{f.cause, f.blame ? f.blame->file : "", f.blame ? f.blame->line : 0, f.holder};
+      if (f.kind != Kind::kLeak || f.cause == "C24") continue;
+      const Alike key = key_of(f);
       Group& g = groups[key];
       if (g.processes == 0 || f.bytes_per_unit > g.finding.bytes_per_unit) g.finding = f, first[key] = &child;
       ++g.processes;
@@ -48,6 +51,10 @@ void add_children(const Evidence& main, std::span<const Evidence> children, Verd
       g.total += f.total;
     }
   }
+  // Growth that is small in each of them may matter in all.
+  for (const Finding& f : v.findings)
+    if (const auto same = groups.find(key_of(f)); same != groups.end() && !f.sets_verdict) ++same->second.processes, same->second.bytes_per_unit += f.bytes_per_unit, same->second.total += f.total;
+  std::erase_if(groups, [](const auto& g) { return !g.second.finding.sets_verdict && double(g.second.total.value) < kSmall; });
   if (groups.empty()) {
     if (unsure && (v.kind == Kind::kFlat || v.kind == Kind::kReserve)) {
       v.kind = Kind::kUnsure;
@@ -56,7 +63,7 @@ void add_children(const Evidence& main, std::span<const Evidence> children, Verd
     }
     return;
   }
-  std::erase_if(v.findings, [](const Finding& f) { return f.cause == "C24"; });
+  std::erase_if(v.findings, [&](const Finding& f) { return f.cause == "C24" || (!f.sets_verdict && groups.contains(key_of(f))); });
   const bool leaks = std::ranges::any_of(v.findings, [](const Finding& f) { return f.kind == Kind::kLeak && f.sets_verdict; });
   std::vector<Finding> told;
   for (auto& [key, g] : groups) {
@@ -66,6 +73,7 @@ void add_children(const Evidence& main, std::span<const Evidence> children, Verd
     f.processes = g.processes;
     f.bytes_per_unit = g.bytes_per_unit / g.processes;
     f.total = g.total;
+    f.sets_verdict = true;
     told.push_back(std::move(f));
   }
   std::ranges::stable_sort(told, std::ranges::greater{}, [](const Finding& f) { return f.total; });

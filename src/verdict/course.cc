@@ -151,7 +151,7 @@ std::vector<double> without_jumps(std::vector<double> y, double least) {
   return y;
 }
 
-/// The last third of all that rose gained less than half of the first, by more than chance, and the middle lies between.
+/// The last third of all that rose gained less than half of the first, by more than chance, and the middle lies between, or is far above it.
 bool slows(std::span<const double> y, size_t from) {
   std::vector<double> gains;
   for (size_t i = from + 1; i < y.size(); ++i) gains.push_back(y[i] - y[i - 1]);
@@ -160,7 +160,8 @@ bool slows(std::span<const double> y, size_t from) {
   const std::span<const double> all(gains);
   const Spread first = spread(all.first(third)), middle = spread(all.subspan(third, third)), last = spread(all.last(third));
   const double error = std::hypot(first.deviation, last.deviation) / std::sqrt(double(third));
-  return last.mean < 0.75 * middle.mean && middle.mean < 0.9 * first.mean && last.mean < kCourse.slows * first.mean && first.mean - last.mean > 1.5 * error;
+  const bool falls = last.mean < 0.75 * middle.mean && middle.mean < 0.9 * first.mean;
+  return (falls || last.mean < kCourse.slows / 2 * middle.mean) && last.mean < kCourse.slows * first.mean && first.mean - last.mean > 1.5 * error;
 }
 
 }  // namespace

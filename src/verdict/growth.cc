@@ -149,6 +149,9 @@ double gained(const Notes& notes, double length, Which which) {
 
 /// What rises is held by something with a limit of its own, which it has not reached yet.
 bool is_bounded(const Notes& notes, double length, const Growth& g) {
+  // Beside it something else may grow that has none.
+  const double free = std::max(gained(notes, length, [](const Container& c) { return !c.bounded && c.rising; }), notes.walk ? notes.walk->gained_each_round() * length : 0);
+  if (free > kNotes * g.total || free > g.small) return false;
   if (gained(notes, length, [](const Container& c) { return c.bounded.has_value(); }) > kMost * g.total) return true;
   double bounded = 0;
   for (const Holder& h : notes.walk ? notes.walk->holders : std::vector<Holder>{}) bounded += h.bounded ? h.bytes : 0;
@@ -205,13 +208,13 @@ void tell_proofs(const Evidence& evidence, const Notes& notes, const Periods& pe
 }
 
 /// Libraries ask for large pieces and hand out parts of them: in use rises in a few steps, and resident memory, as they are written to, in a straight line. At
-/// least three of them since resident memory began to rise, so that one piece that is filled slowly is none.
+/// least two of them since resident memory began to rise, so that one piece that is filled slowly is none.
 bool filled_piecewise(const Periods& periods, const Growth& g) {
   if (!g.has_live || g.rss.move != Move::kGrows) return false;
   const Series in_use = periods.live.since(g.rss.onset);
   int steps = 0;
   for (size_t i = 1; i < in_use.size(); ++i) steps += in_use.y[i] - in_use.y[i - 1] > kGrain;
-  return steps >= 3 && in_use.y.back() - in_use.y.front() > kMost * g.rss.total;
+  return steps >= 2 && in_use.y.back() - in_use.y.front() > kMost * g.rss.total;
 }
 
 /// What resident memory gained beyond what is in use: the allocator calls it free, or it was asked for before and is written to only now.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "base/format.h"
 #include "verdict/account.h"
@@ -161,6 +162,38 @@ std::vector<Finding> leaks(const Case& c, std::vector<Named> found) {
   return findings;
 }
 
+/// Holders that accumulate besides what was told: each with its own rate, also those too small to set the verdict. Where there are several, what was measured as
+/// a whole is not the first one's alone.
+void add_holders(const Case& c, std::vector<Finding>& findings) {
+  constexpr double kLeast = 0.5e6;  // below it what a program does once in a while looks the same
+  if (!c.notes.walk || c.periods.length() <= 0) return;
+  const HeapWalk& walk = *c.notes.walk;
+  for (const Holder& h : walk.holders) {
+    const double rate = walk.gained_each_round(h), total = rate * c.periods.length() * h.active();
+    if (!h.accumulates() || h.how != Holder::How::kReached || total < kLeast) continue;
+    const Match m = holder_match(walk, h);
+    const auto told = std::ranges::find_if(findings, [&](const Finding& f) { return f.kind == Kind::kLeak && (f.holder == h.name() || (f.blame && m.blame && same_line(*f.blame, *m.blame)) || f.chain == h.chain); });
+    if (told != findings.end()) continue;
+    const auto nameless = std::ranges::find(causes(), "P1", &Cause::id);
+    Finding f = describe(c, {*nameless, m});
+    f.kind = Kind::kLeak;
+    f.unit = c.periods.unit;
+    f.bytes_per_unit = rate;
+    const double error = 1.96 / std::sqrt(std::max(1.0, h.samples));
+    f.bytes_per_unit_range = {rate * std::max(0.0, 1 - error), rate * (1 + error)};
+    f.units_seen = c.periods.length() * h.active();
+    f.total = to_bytes(total);
+    f.sets_verdict = c.leaking() && total >= c.growth.small;
+    if (!findings.empty() && findings.front().sets_verdict && findings.front().unit == f.unit && findings.front().bytes_per_unit > 1.5 * rate) {
+      Finding& first = findings.front();
+      first.bytes_per_unit -= rate, first.bytes_per_unit_range.low -= rate, first.bytes_per_unit_range.high -= rate;
+      first.total = to_bytes(std::max(0.0, double(first.total.value) - total));
+    }
+    findings.push_back(std::move(f));
+    if (findings.size() >= 8) return;
+  }
+}
+
 std::vector<Finding> levels(const Case& c, std::vector<Named> found) {
   std::erase_if(found, [](const Named& n) { return n.match.kind == Kind::kLeak; });
   std::ranges::stable_sort(found, [](const Named& a, const Named& b) {
@@ -232,6 +265,7 @@ Verdict judge(const Evidence& evidence) {
   Verdict v;
   const std::vector<Named> found = matches(c);
   v.findings = leaks(c, found);
+  add_holders(c, v.findings);
   for (Finding& f : levels(c, found)) v.findings.push_back(std::move(f));
   for (Finding& f : v.findings) {
     f.process = evidence.process;

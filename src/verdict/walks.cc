@@ -62,11 +62,21 @@ const Holder* HeapWalk::accumulating() const {
   return found == holders.end() ? nullptr : &*found;
 }
 
+double Holder::active() const {
+  const auto first = std::ranges::find_if(births, [](double b) { return b > 0; });
+  return double(births.end() - first) / double(kBirths);
+}
+
+double HeapWalk::gained_each_round(const Holder& h) const {
+  const double rounds = (period - 1) * h.active();  // the first mark is the end of the first round
+  return rounds > 0 ? h.bytes / rounds : 0;
+}
+
 double HeapWalk::gained_each_round() const {
   double sum = 0;
   for (const Holder& h : holders)
-    if (h.accumulates()) sum += h.bytes;
-  return period > 1 ? sum / (period - 1) : 0;  // the first mark is the end of the first round
+    if (h.accumulates()) sum += gained_each_round(h);
+  return sum;
 }
 
 void take_puts(const json& note, HeapWalk& walk) {

@@ -39,6 +39,8 @@ struct Holder {
   std::vector<Put> puts;                 // most gained first
 
   std::string name() const { return chain.empty() ? type : chain.front(); }
+  /// The share of the time since the rounds began in which it gained.
+  double active() const;
   /// Whether what was put into it at any time is still there: no part of the time between the first birth and now is empty for long, and nothing bounds it.
   bool accumulates() const;
 };
@@ -50,7 +52,8 @@ struct HeapWalk {
 
   /// The holder of most bytes that accumulates; null: none does.
   const Holder* accumulating() const;
-  /// What all that accumulate gained in one round, on average since the rounds began.
+  /// What one gained in a round, on average since it began to; what all that accumulate did.
+  double gained_each_round(const Holder& holder) const;
   double gained_each_round() const;
 };
 

@@ -26,6 +26,9 @@ struct Match {
   double score() const { return share * weight; }
 };
 
+/// Of an object that keeps what was put into it at any time: with its chain and lines the answer is complete, although no cause of the catalogue is like it.
+Match holder_match(const HeapWalk& walk, const Holder& holder);
+
 struct Cause {
   std::string id{}, title{}, explanation{}, fix{};
   std::vector<std::string> threads{};

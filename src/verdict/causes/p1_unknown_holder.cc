@@ -6,7 +6,6 @@
 namespace millpond::verdict {
 namespace {
 
-/// What a walk found to hold it: with that the answer is complete, although no cause of the catalogue is like it.
 void tell_holder(const HeapWalk& walk, const Holder& h, Match& m) {
   const std::string name = h.name();
   m.title = h.repeats > 0 ? format("A chain of objects of type {} grows and keeps what is allocated here: {}", h.type, name)
@@ -51,6 +50,12 @@ std::optional<Match> unknown_holder(const Case& c) {
 }
 
 }  // namespace
+
+Match holder_match(const HeapWalk& walk, const Holder& holder) {
+  Match m;
+  tell_holder(walk, holder, m);
+  return m;
+}
 
 const Cause p1_unknown_holder = {
     .id = "P1",
