@@ -329,7 +329,12 @@ class Walker {
   }
   bool fills_as_long(uint32_t below, uint32_t n, uint64_t least) {
     const Node& b = nodes_[below];
-    return b.bytes >= least && b.span() > 0 && b.span() >= nodes_[n].span() / 2;
+    return b.bytes >= least && b.span() > 0 && (b.span() >= nodes_[n].span() / 2 || still_fills(b));
+  }
+  // It began later than others below the same node, and has been filled ever since: not in one round, and not until some time ago.
+  bool still_fills(const Node& b) const {
+    const uint64_t age = result_.now_ms - std::min<uint64_t>(b.first_born, result_.now_ms), time = result_.now_ms - std::min(result_.first_ms, result_.now_ms);
+    return age >= time / 8 && b.span() >= age / 2 && result_.now_ms - std::min<uint64_t>(b.last_born, result_.now_ms) <= age / 4;
   }
   // Below a node, what is itself filled over a time as long as the node's is looked into; the rest is the node's.
   void descend(uint32_t top, uint64_t least) {

@@ -44,7 +44,7 @@ GrowthSeen growth_seen(const verdict::Evidence& e) {
   g.bytes = c.growth.slope.value, g.range = c.growth.slope.range;
   g.total = g.bytes * c.periods.length();
   g.level = c.growth.level;
-  g.goes_on = c.growth.held.rises() || c.growth.rss.rises();
+  g.goes_on = (c.growth.held.rises() && c.growth.held.move != verdict::Move::kStep) || (c.growth.rss.rises() && c.growth.rss.move != verdict::Move::kStep);
   return g;
 }
 

@@ -58,7 +58,7 @@ TEST_CASE("bisect: growth in every variant, no growth, and too few rounds are to
 }
 TEST_CASE("bisect: what was taken in one step is no growth") {
   verdict::Evidence step = made_up(8);
-  for (verdict::Mark& mark : step.marks) mark.rss = Bytes{(mark.index <= 6 ? 300 : 308) * kMiB + mark.index * 4096};
+  for (verdict::Mark& mark : step.marks) mark.heap_in_use.reset(), mark.sites.clear(), mark.rss = Bytes{(mark.index <= 6 ? 300 : 308) * kMiB + mark.index * 4096};
   VariantRun base;
   base.growth = growth_seen(step);
   REQUIRE(base.growth.enough);

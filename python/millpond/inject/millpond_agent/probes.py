@@ -40,7 +40,8 @@ def after_period(series, now):
 
     if puts.watching() and periods.leader() is series:
         survivors.see_puts(series)
-    if series.count < series.next_scan and series.count < series.next_probe:
+    scans = series.count >= series.next_scan or series.count >= series.next_probe
+    if not scans and not survivors.is_due(series):
         return
     if periods.leader() is not series or not holders.lock.acquire(False):
         return
@@ -58,6 +59,8 @@ def after_period(series, now):
         elif series.count >= series.next_scan and _scan_seconds <= 0.05 + 0.01 * state.elapsed():
             series.next_scan = _after(series.count)
             _look(series)
+        else:
+            survivors.after_period(series)
     finally:
         holders.lock.release()
 

@@ -21,7 +21,7 @@ kFramesMost = 200
 kTensorsMost = 20000
 kLook = 0.03  # seconds, for the user's own containers where not all objects are gone through
 
-kFirst, kApart = 4, 1.5  # rounds: the first walk, and how many times as many until the next
+kFirst, kApart = 4, 1.15  # rounds: the first walk, and how many times as many until the next, where that is affordable
 
 _spent = 0.0
 _last = 0  # round of the last one
@@ -29,11 +29,15 @@ _waiting = None  # what is known of the walk that a child makes: (round, kind, n
 _refused = None  # why none is made, once it is known
 
 
+def is_due(series):
+    return _waiting is not None or (not _refused and series.count >= max(kFirst, kApart * _last))
+
+
 def after_period(series, objects=None):
     """Tells a walk that a child has finished, and makes the next one if that is affordable. objects: gc.get_objects(), where it is there anyway."""
     global _spent, _refused
     finish()
-    if _waiting is not None or not link.native() or _refused or series.count < max(kFirst, kApart * _last):
+    if _waiting is not None or not link.native() or not is_due(series):
         return
     if "t" in sys.abiflags:
         _refused = "this Python is built without the GIL, and other threads would change what is walked over"
