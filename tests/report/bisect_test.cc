@@ -63,8 +63,9 @@ TEST_CASE("bisect: what was taken in one step is no growth") {
   base.growth = growth_seen(step);
   REQUIRE(base.growth.enough);
   CHECK_FALSE(grows(base));
+  base.growth.bytes = 1e6, base.growth.range = {0.5e6, 2e6}, base.growth.total = 9e6;
   base.growth.goes_on = true;
-  CHECK(grows(base));  // its slope alone would say so
+  CHECK(grows(base));  // such a slope alone would say so
   base.growth.goes_on = false;
   Bisection b;
   b.base = base;
