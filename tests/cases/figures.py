@@ -131,7 +131,7 @@ def leak_row(truth, answer, run, leak, size, lead, findings, count):
     one = {"size": size, "late": leak["late"], "total": leak["total_bytes"], "told": told, "listed": own is not None, "line": bool(leak["blame"]) and own is not None if leak["blame"] else None,
            "holder": held_by(matched, leak) if matched else (False if leak["holder"]["names"] is not None else None), "kind": leak["holder"]["kind"], "rated": leak["bytes_per_round"] is not None}
     one["leading_line"] = same_line(lead.get("blame"), leak["blame"]) if leak["blame"] else None
-    one["born"] = (same_line(matched.get("born"), leak["born"]) if matched else False) if leak["born"] else None
+    one["born"] = (same_line(matched.get("born_at") or matched.get("blame"), leak["born"]) if matched else False) if leak["born"] else None
     one["cause"] = None if leak["cause"] in (None, "none") else bool(matched) and matched.get("cause") == leak["cause"]
     one["process"] = process_right(answer, matched, truth, leak) if matched else None
     rates = expected_rates(matched.get("unit"), leak, truth, run) if matched and matched.get("bytes_per_unit") and leak["bytes_per_round"] else []
