@@ -162,35 +162,52 @@ std::vector<Finding> leaks(const Case& c, std::vector<Named> found) {
   return findings;
 }
 
-/// Holders that accumulate besides what was told: each with its own rate, also those too small to set the verdict. Where there are several, what was measured as
-/// a whole is not the first one's alone.
-void add_holders(const Case& c, std::vector<Finding>& findings) {
+/// One more leak, beside what was measured as a whole: that is not the first one's alone then.
+void add_leak(const Case& c, Match m, double rate, double off, double share, std::vector<Finding>& findings) {
+  Finding f = describe(c, {*std::ranges::find(causes(), "P1", &Cause::id), std::move(m)});
+  f.unit = c.periods.unit;
+  f.units_seen = c.periods.length() * share;
+  f.bytes_per_unit = rate;
+  f.bytes_per_unit_range = {std::max(0.0, rate - off), rate + off};
+  f.total = to_bytes(rate * f.units_seen);
+  f.sets_verdict = c.leaking() && double(f.total.value) >= c.growth.small;
+  if (!findings.empty() && findings.front().sets_verdict && findings.front().unit == f.unit && findings.front().bytes_per_unit > 1.5 * rate) {
+    Finding& first = findings.front();
+    first.bytes_per_unit -= rate, first.bytes_per_unit_range.low -= rate, first.bytes_per_unit_range.high -= rate;
+    first.total = to_bytes(std::max(0.0, double(first.total.value - f.total.value)));
+  }
+  findings.push_back(std::move(f));
+}
+
+/// Holders that accumulate besides what was told, and lines whose blocks no object of Python was seen to hold: each with its own rate, also those too small to set
+/// the verdict.
+void add_others(const Case& c, std::vector<Finding>& findings) {
   constexpr double kLeast = 0.5e6;  // below it what a program does once in a while looks the same
-  if (!c.notes.walk || c.periods.length() <= 0) return;
-  const HeapWalk& walk = *c.notes.walk;
-  for (const Holder& h : walk.holders) {
-    const double rate = walk.gained_each_round(h), total = rate * c.periods.length() * h.active();
-    if (!h.accumulates() || h.how != Holder::How::kReached || total < kLeast) continue;
-    const Match m = holder_match(walk, h);
-    const auto told = std::ranges::find_if(findings, [&](const Finding& f) { return f.kind == Kind::kLeak && (f.holder == h.name() || (f.blame && m.blame && same_line(*f.blame, *m.blame)) || f.chain == h.chain); });
-    if (told != findings.end()) continue;
-    const auto nameless = std::ranges::find(causes(), "P1", &Cause::id);
-    Finding f = describe(c, {*nameless, m});
-    f.kind = Kind::kLeak;
-    f.unit = c.periods.unit;
-    f.bytes_per_unit = rate;
-    const double error = 1.96 / std::sqrt(std::max(1.0, h.samples));
-    f.bytes_per_unit_range = {rate * std::max(0.0, 1 - error), rate * (1 + error)};
-    f.units_seen = c.periods.length() * h.active();
-    f.total = to_bytes(total);
-    f.sets_verdict = c.leaking() && total >= c.growth.small;
-    if (!findings.empty() && findings.front().sets_verdict && findings.front().unit == f.unit && findings.front().bytes_per_unit > 1.5 * rate) {
-      Finding& first = findings.front();
-      first.bytes_per_unit -= rate, first.bytes_per_unit_range.low -= rate, first.bytes_per_unit_range.high -= rate;
-      first.total = to_bytes(std::max(0.0, double(first.total.value) - total));
-    }
-    findings.push_back(std::move(f));
-    if (findings.size() >= 8) return;
+  constexpr size_t kMostTold = 8;
+  constexpr double k95 = 1.96;
+  if (c.periods.length() <= 0) return;
+  const auto is_told = [&](const Place& p) {
+    return std::ranges::any_of(findings, [&](const Finding& f) { return (f.blame && same_line(*f.blame, p)) || (f.born_at && same_line(*f.born_at, p)); });
+  };
+  std::vector<Place> held;
+  for (const Holder& h : c.notes.walk ? c.notes.walk->holders : std::vector<Holder>{}) {
+    if (h.how != Holder::How::kReached) continue;
+    for (const Born& b : h.born) held.push_back(b.place);
+    const double rate = c.notes.walk->gained_each_round(h);
+    if (!h.accumulates() || rate * c.periods.length() * h.active() < kLeast || findings.size() >= kMostTold) continue;
+    Match m = holder_match(*c.notes.walk, h);
+    const bool told = std::ranges::any_of(findings, [&](const Finding& f) { return f.kind == Kind::kLeak && (f.holder == h.name() || f.chain == h.chain); });
+    if (!told && !(m.blame && is_told(*m.blame))) add_leak(c, std::move(m), rate, k95 * rate / std::sqrt(std::max(1.0, h.samples)), h.active(), findings);
+  }
+  for (const SiteGroup& s : c.sites.groups) {
+    if (findings.size() >= kMostTold) return;
+    if (!s.user || s.grown < kLeast || is_told(s.place) || std::ranges::any_of(held, [&](const Place& p) { return same_line(p, s.place); })) continue;
+    const Course own = course(s.live.x, s.live.y, kLeast / 4);
+    if (own.move != Move::kGrows || own.total < kLeast) continue;
+    Match m;
+    m.blame = s.place;
+    m.evidence.push_back(format("{} allocated {} that are still in use, more in every part of the time since round {:.0f}", at(s.place), amount(s.bytes), own.onset));
+    add_leak(c, std::move(m), own.slope.value, own.slope.value - own.slope.range.low, (c.periods.x.back() - own.onset) / c.periods.length(), findings);
   }
 }
 
@@ -265,7 +282,7 @@ Verdict judge(const Evidence& evidence) {
   Verdict v;
   const std::vector<Named> found = matches(c);
   v.findings = leaks(c, found);
-  add_holders(c, v.findings);
+  add_others(c, v.findings);
   for (Finding& f : levels(c, found)) v.findings.push_back(std::move(f));
   for (Finding& f : v.findings) {
     f.process = evidence.process;
