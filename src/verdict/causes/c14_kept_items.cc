@@ -63,7 +63,7 @@ std::optional<Match> kept_items(const Case& c) {
   if (!best->chain.empty()) m.evidence.push_back(format("it is reached by: {}", fmt::join(best->chain, ", ")));
   take(m, keep_less(c, *best));
   // Of several lines that add to it, the one that was seen to run; the fix is for the line that it was made of.
-  if (const Holder* h = c.notes.walk ? c.notes.walk->accumulating() : nullptr; h && !h->puts.empty() && std::ranges::find(best->chain, h->name()) != best->chain.end() && !same_line(h->puts.front().place, best->place)) {
+  if (const Holder* h = c.notes.walk ? c.notes.walk->accumulating() : nullptr; h && !h->puts.empty() && h->puts.front().by != "only" && std::ranges::find(best->chain, h->name()) != best->chain.end() && !same_line(h->puts.front().place, best->place)) {
     m.blame = h->puts.front().place;
     m.change.reset();
   }

@@ -75,7 +75,11 @@ bool is_model(const std::string& type) {
   return type == "Sequential" || type == "Functional" || type == "Model";  // Keras's own
 }
 
-bool is_tensor(const std::string& type) { return type == "Tensor" || type == "Parameter" || type == "EagerTensor" || type == "Tensor with grad_fn"; }
+bool is_tensor(const std::string& type) {
+  const size_t of = type.rfind(" of ");  // "tuple of Tensor", as the agent says
+  const std::string item = of == type.npos ? type : type.substr(of + 4);
+  return item == "Tensor" || item == "Parameter" || item == "EagerTensor" || item == "Tensor with grad_fn";
+}
 
 bool is_figure(const std::string& type) { return type == "Figure"; }
 

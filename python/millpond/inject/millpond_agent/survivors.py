@@ -21,16 +21,18 @@ kFramesMost = 200
 kTensorsMost = 20000
 kLook = 0.03  # seconds, for the user's own containers where not all objects are gone through
 
-kFirst, kApart = 4, 1.15  # rounds: the first walk, and how many times as many until the next, where that is affordable
+kFirst = 4  # rounds until the first walk
+kApart, kCheap, kCheapApart = 1.5, 0.02, 1.15  # how many times as many rounds until the next; after one that took fewer seconds
 
 _spent = 0.0
+_charged = 0.0  # for the last one
 _last = 0  # round of the last one
 _waiting = None  # what is known of the walk that a child makes: (round, kind, names of roots); nothing of the program's is kept alive by it
 _refused = None  # why none is made, once it is known
 
 
 def is_due(series):
-    return _waiting is not None or (not _refused and series.count >= max(kFirst, kApart * _last))
+    return _waiting is not None or (not _refused and series.count >= max(kFirst, (kCheapApart if _charged < kCheap else kApart) * _last))
 
 
 def after_period(series, objects=None):
@@ -57,7 +59,7 @@ def after_period(series, objects=None):
 
 def finish():
     """Says what a child has found, if it is done."""
-    global _waiting, _spent
+    global _waiting, _spent, _charged
     if _waiting is None:
         return
     done = link.walked()
@@ -66,12 +68,13 @@ def finish():
     (period, kind, names), _waiting = _waiting, None
     if done > 0:
         walk = link.last_walk()
-        _spent += walk.ns * 1e-9 / 4  # beside the program, on a core that may be free
+        _charged += walk.ns * 1e-9 / 4  # beside the program, on a core that may be free
+        _spent += walk.ns * 1e-9 / 4
         _say(walk, period, kind, names, _roots()[0], unsaid.links(), True)
 
 
 def _start(series, objects, blocks, apart):
-    global _waiting, _spent, _last
+    global _waiting, _spent, _last, _charged
     _last = series.count
     begin = time.thread_time()
     roots, names = _roots()
@@ -83,7 +86,8 @@ def _start(series, objects, blocks, apart):
             hidden += (module, vars(module))
     links = unsaid.links()
     walk = link.walk(roots, objects, hidden, _tensors(objects), [id(part) for pair in links for part in pair], 2 * blocks + (1 << 18), apart)
-    _spent += time.thread_time() - begin
+    _charged = time.thread_time() - begin
+    _spent += _charged
     if walk is None:
         return
     if apart:
