@@ -42,7 +42,7 @@ std::optional<Match> kept_items(const Case& c) {
   for (const Container& k : c.notes.containers) {
     const bool registry = !k.is_user && k.type == "TensorFlow gradient registry";
     if (!k.still || k.bounded || is_model(k.item_type) || is_figure(k.item_type) || registry ||
-        filled_by_hook(c, k) || k.type == "chain of tensors")
+        filled_by_hook(c, k) || keeps_graph(k))
       continue;
     // The user's own line before a library's; of two that hold one another, the one that holds more.
     const double own = c.share(k) * (k.is_user ? 1 : 0.7);

@@ -12,7 +12,7 @@ const Container* keeper(const Case& c) {
   const Container* best = nullptr;
   for (const Container& k : c.notes.containers) {
     if (!k.still || k.bounded || filled_by_hook(c, k)) continue;
-    if (k.type == "chain of tensors") return &k;
+    if (keeps_graph(k)) return &k;
     if (is_tensor(k.item_type) && (!best || (k.is_user && !best->is_user))) best = &k;
   }
   return best;
@@ -21,7 +21,7 @@ const Container* keeper(const Case& c) {
 std::optional<Match> graph_kept(const Case& c) {
   const double graphs = c.rose("torch.with_grad_fn");
   const Container* k = keeper(c);
-  if (!c.leaking() || !k || (graphs < 3 && k->type != "chain of tensors")) return {};
+  if (!c.leaking() || !k || (graphs < 3 && !keeps_graph(*k))) return {};
   Match m{.share = 1, .weight = 1.1};
   m.blame = k->place;
   m.holder = tell(*k);

@@ -81,6 +81,8 @@ bool is_tensor(const std::string& type) {
   return item == "Tensor" || item == "Parameter" || item == "EagerTensor" || item == "Tensor with grad_fn";
 }
 
+bool keeps_graph(const Container& c) { return c.type == "chain of tensors" || c.item_type.ends_with("Tensor with grad_fn"); }
+
 bool is_figure(const std::string& type) { return type == "Figure"; }
 
 bool is_container(const std::string& type) {

@@ -23,6 +23,7 @@ std::optional<Addition> addition(const std::string& text);
 
 bool is_model(const std::string& type);
 bool is_tensor(const std::string& type);
+bool keeps_graph(const Container& container);  // tensors with what made them, in the agent's words
 bool is_figure(const std::string& type);
 bool is_container(const std::string& type);  // one of Python's own
 
