@@ -14,7 +14,7 @@ namespace {
 /// What processes that run the same code have in common when they leak.
 using Alike = std::tuple<std::string, std::string, int, std::string>;  // cause, file, line, holder
 
-constexpr double kSmall = 5e6;  // together, as for one process
+constexpr double kSmallTogether = 5e6;  // as for one process
 
 Alike key_of(const Finding& f) { return {f.cause, f.blame ? f.blame->file : "", f.blame ? f.blame->line : 0, f.holder}; }
 
@@ -54,7 +54,7 @@ void add_children(const Evidence& main, std::span<const Evidence> children, Verd
   // Growth that is small in each of them may matter in all.
   for (const Finding& f : v.findings)
     if (const auto same = groups.find(key_of(f)); same != groups.end() && !f.sets_verdict) ++same->second.processes, same->second.bytes_per_unit += f.bytes_per_unit, same->second.total += f.total;
-  std::erase_if(groups, [](const auto& g) { return !g.second.finding.sets_verdict && double(g.second.total.value) < kSmall; });
+  std::erase_if(groups, [](const auto& g) { return !g.second.finding.sets_verdict && double(g.second.total.value) < kSmallTogether; });
   if (groups.empty()) {
     if (unsure && (v.kind == Kind::kFlat || v.kind == Kind::kReserve)) {
       v.kind = Kind::kUnsure;
