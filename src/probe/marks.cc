@@ -24,19 +24,6 @@ Lock snapshots;  // their scratch memory is one
 constexpr uint64_t kUnknown = ~uint64_t{0};
 struct mallinfo2 (*ask_mallinfo)() = nullptr;  // null: the allocator has none
 
-uint64_t resident() {
-  const int fd = int(syscall(SYS_openat, AT_FDCWD, "/proc/self/statm", O_RDONLY | O_CLOEXEC));
-  if (fd < 0) return 0;
-  char text[128];
-  const long n = syscall(SYS_read, fd, text, sizeof text - 1);
-  syscall(SYS_close, fd);
-  uint64_t pages = 0;
-  long i = 0;
-  while (i < n && text[i] != ' ') ++i;
-  for (++i; i < n && text[i] >= '0' && text[i] <= '9'; ++i) pages = pages * 10 + uint64_t(text[i] - '0');
-  return pages * sys::kPageSize;
-}
-
 void ask_allocator(MarkRecord& record) {
   record.heap_in_use = record.heap_free = record.heap_mapped = kUnknown;
   if (!ask_mallinfo) return;
@@ -68,7 +55,7 @@ void mark(const char* kind, const char* name, int64_t index, uint32_t flags) {
   record.index = index;
   record.flags = flags;
   record.name_size = name ? uint32_t(strnlen(name, 4096)) : 0;
-  record.rss = resident();
+  record.rss = sys::resident().all;
   ask_allocator(record);
   record.python_arenas = python::arena_bytes();
   for (int i = 0; i < kUnits; ++i) record.units[i] = __atomic_load_n(&shared.units[i], __ATOMIC_RELAXED);

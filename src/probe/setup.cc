@@ -68,20 +68,10 @@ void forget() {
 
 namespace {
 
-// Of /proc/self/statm: resident pages without those of files and of shared memory.
+// Without pages of files and of shared memory.
 uint64_t anonymous_bytes() {
-  const int fd = int(syscall(SYS_openat, AT_FDCWD, "/proc/self/statm", O_RDONLY | O_CLOEXEC));
-  if (fd < 0) return 0;
-  char text[128];
-  const long size = syscall(SYS_read, fd, text, sizeof text - 1);
-  syscall(SYS_close, fd);
-  uint64_t field[3] = {};  // all that is mapped; resident; of it files and shared memory
-  int at = 0;
-  for (long i = 0; i < size && at < 3; ++i) {
-    if (text[i] >= '0' && text[i] <= '9') field[at] = field[at] * 10 + uint64_t(text[i] - '0');
-    else ++at;
-  }
-  return field[1] > field[2] ? (field[1] - field[2]) * sys::kPageSize : 0;
+  const sys::Resident now = sys::resident();
+  return now.all > now.shared ? now.all - now.shared : 0;
 }
 
 // Only the thread that called fork is there, and whatever another one was changing is half changed: all of it goes.

@@ -35,6 +35,25 @@ inline int advise(void* at, size_t size, int advice) { return syscall(SYS_madvis
 // Whole pages of memory of our own become zero again, and cost nothing until they are used.
 inline void wipe(void* at, size_t size) { advise(at, size, kDontNeed); }
 
+// Of this process, in bytes, as /proc/self/statm tells: all that is resident, and of it files and shared memory. Zeros where it cannot be read.
+struct Resident {
+  uint64_t all, shared;
+};
+inline Resident resident() {
+  const int fd = int(syscall(SYS_openat, AT_FDCWD, "/proc/self/statm", O_RDONLY | O_CLOEXEC));
+  if (fd < 0) return {};
+  char text[128];
+  const long size = syscall(SYS_read, fd, text, sizeof text - 1);
+  syscall(SYS_close, fd);
+  uint64_t field[3] = {};  // pages: mapped, resident, shared
+  int at = 0;
+  for (long i = 0; i < size && at < 3; ++i) {
+    if (text[i] >= '0' && text[i] <= '9') field[at] = field[at] * 10 + uint64_t(text[i] - '0');
+    else ++at;
+  }
+  return {field[1] * kPageSize, field[2] * kPageSize};
+}
+
 inline uint64_t now_ns() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);

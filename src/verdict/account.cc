@@ -23,7 +23,6 @@ Rise rise(const Series& all, double warm) {
   for (size_t i = 0; i < s.size(); ++i) off.push_back(s.y[i] - slope.value * (s.x[i] - s.x.front()));
   const double middle = median(off);
   for (double& o : off) o = std::abs(o - middle);
-  constexpr double kDeviation = 1.4826;  // of a normal distribution, for one median absolute deviation
   return {last - first, 1.96 * kDeviation * median(off) * std::sqrt(2.0 / double(some))};
 }
 

@@ -14,15 +14,15 @@ namespace {
 /// What processes that run the same code have in common when they leak.
 using Alike = std::tuple<std::string, std::string, int, std::string>;  // cause, file, line, holder
 
-constexpr double kSmallTogether = 5e6;  // as for one process
-
 Alike key_of(const Finding& f) { return {f.cause, f.blame ? f.blame->file : "", f.blame ? f.blame->line : 0, f.holder}; }
 
 struct Group {
   Finding finding;  // of the one that grows most
+  const Evidence* of = nullptr;
   int processes = 0;
   double bytes_per_unit = 0;  // sum
   Bytes total;
+  void add(const Finding& f) { ++processes, bytes_per_unit += f.bytes_per_unit, total += f.total; }
 };
 
 std::string who(const Evidence& main, const Evidence& child, int processes) {
@@ -35,7 +35,6 @@ std::string who(const Evidence& main, const Evidence& child, int processes) {
 
 void add_children(const Evidence& main, std::span<const Evidence> children, Verdict& v) {
   std::map<Alike, Group> groups;
-  std::map<Alike, const Evidence*> first;
   const Evidence* unsure = nullptr;
   std::string why;
   for (const Evidence& child : children) {
@@ -43,18 +42,15 @@ void add_children(const Evidence& main, std::span<const Evidence> children, Verd
     if (own.kind == Kind::kUnsure && !own.too_short && own.account && !unsure) unsure = &child, why = own.would_settle;
     for (const Finding& f : own.findings) {
       if (f.kind != Kind::kLeak || f.cause == "C24") continue;
-      const Alike key = key_of(f);
-      Group& g = groups[key];
-      if (g.processes == 0 || f.bytes_per_unit > g.finding.bytes_per_unit) g.finding = f, first[key] = &child;
-      ++g.processes;
-      g.bytes_per_unit += f.bytes_per_unit;
-      g.total += f.total;
+      Group& g = groups[key_of(f)];
+      if (g.processes == 0 || f.bytes_per_unit > g.finding.bytes_per_unit) g.finding = f, g.of = &child;
+      g.add(f);
     }
   }
   // Growth that is small in each of them may matter in all.
   for (const Finding& f : v.findings)
-    if (const auto same = groups.find(key_of(f)); same != groups.end() && !f.sets_verdict) ++same->second.processes, same->second.bytes_per_unit += f.bytes_per_unit, same->second.total += f.total;
-  std::erase_if(groups, [](const auto& g) { return !g.second.finding.sets_verdict && double(g.second.total.value) < kSmallTogether; });
+    if (const auto same = groups.find(key_of(f)); same != groups.end() && !f.sets_verdict) same->second.add(f);
+  std::erase_if(groups, [](const auto& g) { return !g.second.finding.sets_verdict && double(g.second.total.value) < kSmall; });
   if (groups.empty()) {
     if (unsure && (v.kind == Kind::kFlat || v.kind == Kind::kReserve)) {
       v.kind = Kind::kUnsure;
@@ -68,8 +64,7 @@ void add_children(const Evidence& main, std::span<const Evidence> children, Verd
   std::vector<Finding> told;
   for (auto& [key, g] : groups) {
     Finding f = std::move(g.finding);
-    const std::string processes = who(main, *first[key], g.processes);
-    f.title = format("In {}: {}", processes, f.title);
+    f.title = format("In {}: {}", who(main, *g.of, g.processes), f.title);
     f.processes = g.processes;
     f.bytes_per_unit = g.bytes_per_unit / g.processes;
     f.total = g.total;
@@ -83,9 +78,9 @@ void add_children(const Evidence& main, std::span<const Evidence> children, Verd
     const Finding& worst = told.front();
     v.kind = Kind::kLeak;
     v.would_settle.clear();
-    const std::string where = worst.blame ? format(" at `{}`", at(*worst.blame)) : "";
+    const std::string where = worst.blame ? format("at `{}`, ", at(*worst.blame)) : "";
     v.sentence = format("Memory grows in {}, by {} {}{}: {}{}.", worst.processes > 1 ? format("{} processes", worst.processes) : "a process that the program started",
-                        amount(worst.bytes_per_unit), each(worst), worst.processes > 1 ? " each" : "", where.empty() ? "" : where.substr(1) + ", ", worst.holder.empty() ? "what holds it was not found" : worst.holder);
+                        amount(worst.bytes_per_unit), each(worst), worst.processes > 1 ? " each" : "", where, worst.holder.empty() ? "what holds it was not found" : worst.holder);
   }
   const auto place = std::ranges::find_if(v.findings, [](const Finding& f) { return f.kind != Kind::kLeak || !f.sets_verdict; });
   v.findings.insert(place, std::make_move_iterator(told.begin()), std::make_move_iterator(told.end()));

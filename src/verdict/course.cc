@@ -8,8 +8,6 @@
 namespace millpond::verdict {
 namespace {
 
-constexpr double kDeviation = 1.4826;  // of a normal distribution, for one median absolute deviation
-
 struct Even {
   std::vector<double> x, y;
 };
@@ -31,11 +29,10 @@ Even evenly(std::span<const double> x, std::span<const double> y) {
   return even;
 }
 
-/// Each the median of itself and its neighbours. The last has one neighbour: it may go on as the two before it did, and no higher.
-std::vector<double> without_spikes(std::span<const double> y) {
-  std::vector<double> level(y.begin(), y.end());
+/// At the ends too: the first is no higher than the second, and the last may go on as the two before it did.
+std::vector<double> level_of(std::span<const double> y) {
+  std::vector<double> level = without_spikes(y);
   const size_t n = y.size();
-  for (size_t i = 1; i + 1 < n; ++i) level[i] = std::max(std::min(y[i - 1], y[i]), std::min(std::max(y[i - 1], y[i]), y[i + 1]));
   level[0] = std::min(y[0], level[1]);
   if (level[n - 2] >= level[n - 3]) level[n - 1] = std::min(y[n - 1], 2 * level[n - 2] - level[n - 3]);
   return level;
@@ -193,7 +190,7 @@ Course course(std::span<const double> seen_x, std::span<const double> seen_y, do
   const std::span<const double> x(even.x), y(even.y);
   const size_t n = y.size();
   if (n < size_t(kCourse.fewest)) return c;
-  std::vector<double> level = without_spikes(y);
+  std::vector<double> level = level_of(y);
   c.noise = std::max(noise_of(level), grain / kCourse.noise);
   double least = kCourse.noise * c.noise;
   level = without_jumps(std::move(level), least);

@@ -10,7 +10,6 @@ namespace millpond::verdict {
 namespace {
 
 /// The numbers of this file. Errors were counted on tests/threads and ../cases; `make judge` prints them for unseen programs.
-constexpr double kSmall = 5e6, kSmallShare = 0.01;  // by definition: below it growth is listed and does not set the verdict
 constexpr double kGrain = 128 << 10;                // allocators take memory from the system by such pieces, or larger ones
 constexpr double kWanders = 0.03;                   // of resident memory: it goes up and down by that with nothing kept
 constexpr double kObjects = 1000;                   // collected by all probes: a program leaves a few dozen in circles, whatever it does
@@ -147,26 +146,33 @@ double gained(const Notes& notes, double length, Which which) {
   return most;
 }
 
+double gained_unbounded(const Notes& notes, double length) {
+  return gained(notes, length, [](const Container& c) { return !c.bounded && c.rising; });
+}
+
+/// What objects gained that a walk found to keep what was put into them at any time.
+double walked(const Notes& notes, double length) { return notes.walk ? notes.walk->gained_each_round() * length : 0; }
+
 /// What rises is held by something with a limit of its own, which it has not reached yet.
 bool is_bounded(const Notes& notes, double length, const Growth& g) {
   // Beside it something else may grow that has none.
-  const double free = std::max(gained(notes, length, [](const Container& c) { return !c.bounded && c.rising; }), notes.walk ? notes.walk->gained_each_round() * length : 0);
+  const double free = std::max(gained_unbounded(notes, length), walked(notes, length));
   if (free > kNotes * g.total || free > g.small) return false;
   if (gained(notes, length, [](const Container& c) { return c.bounded.has_value(); }) > kMost * g.total) return true;
+  if (!notes.walk) return false;
   double bounded = 0;
-  for (const Holder& h : notes.walk ? notes.walk->holders : std::vector<Holder>{}) bounded += h.bounded ? h.bytes : 0;
-  return notes.walk && bounded > kMost * notes.walk->alive;
+  for (const Holder& h : notes.walk->holders) bounded += h.bounded ? h.bytes : 0;
+  return bounded > kMost * notes.walk->alive;
 }
 
 /// Containers that nothing bounds were seen to gain enough to be the growth.
 bool containers_explain(const Notes& notes, double length, const Growth& g) {
-  return gained(notes, length, [](const Container& c) { return !c.bounded && c.rising; }) >= kNotes * g.total;
+  return gained_unbounded(notes, length) >= kNotes * g.total;
 }
 
-/// The same of objects that keep what was put into them at any time. What they hold is all from after the rounds began only where that rises at all.
+/// The same of what a walk found. What such objects hold is all from after the rounds began only where that rises at all.
 bool survivors_explain(const Notes& notes, double length, const Growth& g) {
-  const double walked = notes.walk ? notes.walk->gained_each_round() * length : 0;
-  return containers_explain(notes, length, g) || walked >= kNotes * g.total;
+  return containers_explain(notes, length, g) || walked(notes, length) >= kNotes * g.total;
 }
 
 // What only a program that keeps something counts up. Each at least three times after warm-up.
@@ -251,11 +257,9 @@ Outcome decide(const Evidence& evidence, const Notes& notes, const Periods& peri
   if (g.collected > kObjects && freed_by_gc(evidence, periods) > kMost) g.garbage = true;
   if (main.rises()) {
     if (g.garbage) return collector_off ? Outcome::kLeak : Outcome::kFreed;
-    if (is_bounded(notes, length, g)) return Outcome::kStopped;
-    if (main.move == Move::kSlows) return Outcome::kStopped;
-    const bool explained = survivors_explain(notes, length, g);
-    const bool kept = has_held ? main.move == Move::kGrows : main.move == Move::kGrows && stays_at_probes(evidence, periods);
-    g.little = kept || (explained && main.move != Move::kStep);
+    if (main.move == Move::kSlows || is_bounded(notes, length, g)) return Outcome::kStopped;
+    const bool kept = main.move == Move::kGrows && (has_held || stays_at_probes(evidence, periods));
+    g.little = kept || (main.move != Move::kStep && survivors_explain(notes, length, g));
     if (g.little && main.total >= g.small) return Outcome::kLeak;
     // Resident memory alone wanders by more than what is in use.
     if (!g.little && main.total >= (has_held ? g.small : std::max(g.small, kWanders * g.level))) return Outcome::kUnproven;

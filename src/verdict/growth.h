@@ -15,6 +15,9 @@
 
 namespace millpond::verdict {
 
+/// By definition: growth below both, of a process or of alike ones together, is listed and does not set the verdict.
+inline constexpr double kSmall = 5e6, kSmallShare = 0.01;
+
 enum class Outcome {
   kTooShort,  // too few rounds to compare
   kFlat,      // no growth worth naming

@@ -190,12 +190,13 @@ void add_others(const Case& c, std::vector<Finding>& findings) {
     return std::ranges::any_of(findings, [&](const Finding& f) { return (f.blame && same_line(*f.blame, p)) || (f.born_at && same_line(*f.born_at, p)); });
   };
   std::vector<Place> held;
-  for (const Holder& h : c.notes.walk ? c.notes.walk->holders : std::vector<Holder>{}) {
+  const HeapWalk none, &walk = c.notes.walk ? *c.notes.walk : none;
+  for (const Holder& h : walk.holders) {
     if (h.how != Holder::How::kReached) continue;
     for (const Born& b : h.born) held.push_back(b.place);
-    const double rate = c.notes.walk->gained_each_round(h);
+    const double rate = walk.gained_each_round(h);
     if (!h.accumulates() || rate * c.periods.length() * h.active() < kLeast || findings.size() >= kMostTold) continue;
-    Match m = holder_match(*c.notes.walk, h);
+    Match m = holder_match(walk, h);
     const bool told = std::ranges::any_of(findings, [&](const Finding& f) { return f.kind == Kind::kLeak && (f.holder == h.name() || f.chain == h.chain); });
     if (!told && !(m.blame && is_told(*m.blame))) add_leak(c, std::move(m), rate, k95 * rate / std::sqrt(std::max(1.0, h.samples)), h.active(), findings);
   }

@@ -10,7 +10,6 @@
 namespace millpond::verdict {
 namespace {
 
-constexpr double kLeast = 5e6, kShare = 0.01;  // what is below is listed and does not count, as for every verdict
 constexpr size_t kFewest = 8;                  // points of which a half can be compared with the other
 
 struct Seen {
@@ -30,7 +29,7 @@ Seen course_of(const std::vector<double>& y) {
   };
   c.first = part(1), c.last = part(3);
   const double most = c.last - c.first;
-  c.rises = most > std::max(kLeast, kShare * c.last) && part(2) > c.first && part(3) > part(2);
+  c.rises = most > std::max(kSmall, kSmallShare * c.last) && part(2) > c.first && part(3) > part(2);
   return c;
 }
 

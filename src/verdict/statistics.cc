@@ -51,13 +51,6 @@ Even without_trend(std::span<const double> x, std::span<const double> y) {
   return even;
 }
 
-/// Each the median of itself and its neighbours: the way back from a moment's dip is no step.
-std::vector<double> without_spikes(std::span<const double> y) {
-  std::vector<double> level(y.begin(), y.end());
-  for (size_t i = 1; i + 1 < y.size(); ++i) level[i] = std::clamp(y[i], std::min(y[i - 1], y[i + 1]), std::max(y[i - 1], y[i + 1]));
-  return level;
-}
-
 }  // namespace
 
 double median(std::vector<double> v) {
@@ -66,6 +59,12 @@ double median(std::vector<double> v) {
   std::nth_element(v.begin(), middle, v.end());
   if (v.size() % 2) return *middle;
   return (*middle + *std::max_element(v.begin(), middle)) / 2;
+}
+
+std::vector<double> without_spikes(std::span<const double> y) {
+  std::vector<double> level(y.begin(), y.end());
+  for (size_t i = 1; i + 1 < y.size(); ++i) level[i] = std::clamp(y[i], std::min(y[i - 1], y[i + 1]), std::max(y[i - 1], y[i + 1]));
+  return level;
 }
 
 Slope theil_sen(std::span<const double> x, std::span<const double> y) {

@@ -15,6 +15,12 @@ namespace millpond::verdict {
 
 double median(std::vector<double> values);  // 0 of nothing
 
+/// Deviations of a normal distribution in one median absolute deviation.
+inline constexpr double kDeviation = 1.4826;
+
+/// Each the median of itself and its neighbours: the way back from a moment's dip is no step. The first and the last stay.
+std::vector<double> without_spikes(std::span<const double> y);
+
 struct Slope {
   double value = 0;
   Interval range;  // 90 %, by the distribution of Kendall's tau: no assumption on the noise
