@@ -17,6 +17,7 @@ if(MILLPOND_STATIC)
   set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
 endif()
 include("${CMAKE_CURRENT_LIST_DIR}/MillpondPackages.cmake")
+mp_need(CLI11 libcli11-dev) # CLI11::CLI11, of the program alone: who links the library does not need it
 
 if(MILLPOND_TESTS)
   mp_need(Doctest doctest-dev)

@@ -9,6 +9,9 @@ complete -c millpond -n '__fish_seen_subcommand_from train' -l synthetic
 complete -c millpond -n '__fish_seen_subcommand_from train' -l epochs
 complete -c millpond -n '__fish_seen_subcommand_from train' -l steps-per-epoch
 complete -c millpond -n '__fish_seen_subcommand_from train' -l batch
+complete -c millpond -n '__fish_seen_subcommand_from train' -l validation
+complete -c millpond -n '__fish_seen_subcommand_from train' -l weights
+complete -c millpond -n '__fish_seen_subcommand_from train' -l learning-rate
 complete -c millpond -n '__fish_seen_subcommand_from train' -l optimizer
 complete -c millpond -n '__fish_seen_subcommand_from train' -l loss
 complete -c millpond -n '__fish_seen_subcommand_from train' -l threads

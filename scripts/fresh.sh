@@ -7,7 +7,9 @@
 #   FRESH_RUN="make demo" other commands, one a line
 #   FRESH_MIRROR=URL      where packages come from; otherwise where this system has its own from
 #   FRESH_CACHE=FOLDER    where archives and downloads are kept (~/.cache/millpond/fresh)
+#   FRESH_QUICK=1         objects that an earlier run compiled for this suite are taken from its ccache; the times are not those of a new user then
 #   FRESH_KEEP=1          the system stays when it is done, and its folder is told
+#   FRESH_AGAIN=FOLDER    such a folder: the working tree is copied into it anew, and only what changed is built
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -25,7 +27,7 @@ mirror=${FRESH_MIRROR:-$(apt-get indextargets --format '$(SITE)' 'Created-By: Pa
 # Everything below is mounted in a name space of this run alone, so that nothing is left of it, however it ends.
 if [ -z "${FRESH_INSIDE:-}" ]; then exec env FRESH_INSIDE=1 FRESH_MIRROR="$mirror" unshare --mount --pid --fork --kill-child "$0" "$@"; fi
 
-mkdir -p "$cache/pip" "$cache/npm" "$cache/$suite-packages/partial"
+mkdir -p "$cache/pip" "$cache/npm" "$cache/$suite-ccache" "$cache/$suite-packages/partial"
 base=$cache/$suite.tar
 if [ ! -f "$base" ]; then
   say "making a clean $suite (kept in $base)"
@@ -39,15 +41,17 @@ if [ ! -f "$base" ]; then
   rm -rf "$made" && trap - EXIT
 fi
 
-root=$(mktemp -d "${FRESH_FOLDER:-/var/tmp}/millpond-$suite.XXXXXX")
+again=${FRESH_AGAIN:-}
+[ -z "$again" ] || [ -d "$again/dev" ] || fail "$again is not a system that FRESH_KEEP=1 left."
+root=${again:-$(mktemp -d "${FRESH_FOLDER:-/var/tmp}/millpond-$suite.XXXXXX")}
 mount --make-rprivate /
 clean() {
   umount -R "$root" 2>/dev/null || true
-  if [ -n "${FRESH_KEEP:-}" ]; then say "it stays in $root"; else rm -rf --one-file-system "$root"; fi
+  if [ -n "${FRESH_KEEP:-}$again" ]; then say "it stays in $root"; else rm -rf --one-file-system "$root"; fi
 }
 trap clean EXIT
 mount --bind "$root" "$root"
-tar -C "$root" -xf "$base"
+[ -n "$again" ] || tar -C "$root" -xf "$base"
 mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys" && mount --make-rslave "$root/sys"
 mount -t tmpfs -o mode=755 dev "$root/dev"
@@ -67,8 +71,11 @@ while IFS= read -r variable; do
     *_proxy=* | *_PROXY=* | PIP_INDEX_URL=* | npm_config_registry=* | MILLPOND_*=*) environment+=("$variable") ;;
   esac
 done < <(env)
-mkdir -p "$root/cache"
-for folder in pip npm; do mkdir "$root/cache/$folder" && mount --bind "$cache/$folder" "$root/cache/$folder"; done
+mkdir -p "$root"/cache/{pip,npm,ccache}
+for folder in pip npm; do mount --bind "$cache/$folder" "$root/cache/$folder"; done
+mount --bind "$cache/$suite-ccache" "$root/cache/ccache"
+environment+=(CCACHE_DIR=/cache/ccache)
+[ -n "${FRESH_QUICK:-}" ] || environment+=(CCACHE_RECACHE=1) # it is filled, and not asked
 if [ -f /etc/ssl/certs/ca-certificates.crt ]; then # not in its own place, where the system's packages would replace it
   cp -L /etc/ssl/certs/ca-certificates.crt "$root/cache/certificates.crt"
   for variable in PIP_CERT SSL_CERT_FILE NODE_EXTRA_CA_CERTS; do environment+=("$variable=/cache/certificates.crt"); done
@@ -82,31 +89,43 @@ case ${FRESH_CXX:-} in
   clang++) packages+=(clang) environment+=(CC=clang CXX=clang++) ;;
   *) packages+=("$FRESH_CXX") environment+=("CXX=$FRESH_CXX") ;;
 esac
-inside apt-get update -qq || fail "apt-get update failed in the clean $suite."
-inside env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null 2>"$cache/$suite.log" || fail "${packages[*]}: $(tail -n 1 "$cache/$suite.log")"
+if [ -z "$again" ]; then
+  inside apt-get update -qq || fail "apt-get update failed in the clean $suite."
+  inside env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null 2>"$cache/$suite.log" || fail "${packages[*]}: $(tail -n 1 "$cache/$suite.log")"
+fi
 
 home=/root
 if [ -n "${FRESH_USER:-}" ]; then
-  inside useradd --create-home pond
+  [ -n "$again" ] || inside useradd --create-home pond
   home=/home/pond
-  chown -R 1000:1000 "$root/cache/pip" "$root/cache/npm"
+  chown -R 1000:1000 "$root/cache/pip" "$root/cache/npm" "$root/cache/ccache"
 fi
 tree=$home/millpond
 mkdir -p "$root$tree"
 git ls-files -z --cached --others --exclude-standard | tar --null --no-recursion --ignore-failed-read -T - -cf - 2>/dev/null | tar -C "$root$tree" -xf -
 if [ -n "${FRESH_USER:-}" ]; then chown -R 1000:1000 "$root$tree"; fi
 
+# minutes SECONDS: in words.
+minutes() { echo "$(($1 / 60)) min $(($1 % 60)) s"; }
+# count_processor: sets `used` to the seconds, user and system, of all children that ended so far. `times` is asked into a file, because in a pipe or in $( ) it tells of
+# that other shell; its second line looks like "1m2.345s 0m3.456s".
+count_processor() {
+  times >"$root/cache/times"
+  used=$(awk 'NR == 2 { gsub(/[ms]/, " "); print int($1 * 60 + $2 + $3 * 60 + $4) }' "$root/cache/times")
+}
 status=0
 summary=()
 while IFS= read -r command; do
   say "$suite${FRESH_CXX:+, $FRESH_CXX}${FRESH_USER:+, not root}: $command"
   began=$SECONDS
+  count_processor && before=$used
   if [ -n "${FRESH_USER:-}" ]; then
     inside setpriv --reuid 1000 --regid 1000 --clear-groups env HOME=$home bash -c "cd $tree && $command" </dev/null || status=$?
   else
     inside bash -c "cd $tree && $command" </dev/null || status=$?
   fi
-  summary+=("$command: $([ $status = 0 ] && echo passed || echo "failed with $status") after $(((SECONDS - began) / 60)) min $(((SECONDS - began) % 60)) s")
+  count_processor
+  summary+=("$command: $([ $status = 0 ] && echo passed || echo "failed with $status") after $(minutes $((SECONDS - began))), $(minutes $((used - before))) of them on processors")
   [ $status = 0 ] || break
 done <<<"$commands"
 say "$suite${FRESH_CXX:+, $FRESH_CXX}${FRESH_USER:+, not root}: $(inside sh -c 'g++ -dumpfullversion 2>/dev/null | sed "s/^/g++ /"'), $(inside sh -c 'python3 --version 2>/dev/null'), $(inside sh -c 'cmake --version 2>/dev/null | head -n 1')"

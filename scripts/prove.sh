@@ -3,10 +3,11 @@
 # SEED=1000: where the random programs begin.
 set -u
 cd "$(dirname "$0")/.."
-PARTS="fixes generator same wheel"
+PARTS="everywhere fixes generator same wheel"
 
 part() {
   case $1 in
+    everywhere) tests/everywhere/run.py ;;
     fixes) tests/fixes/run.py ;;
     generator) tests/cases/generator_test.py --measure 20 ;;
     same) tests/same/run.py --programs 300 --from "${SEED:-1000}" ;;

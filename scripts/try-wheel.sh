@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The wheel in dist/, tried where people are; see wheel.sh --try. Clean systems are made once, by debootstrap, and kept in ~/.cache/millpond/systems.
+# The wheel in dist/, tried where people are; see wheel.sh --try. Clean systems are made once, by debootstrap or of the archive that fresh.sh keeps, and stay in
+# ~/.cache/millpond/systems.
 #   MINORS="9 13"   of the Pythons that are here only these; SUITES="trixie forky" of the systems
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -7,7 +8,8 @@ root=$PWD
 wheel=$(ls "$root"/dist/millpond-*.whl 2>/dev/null) || { echo "wheel: there is none in dist/; make wheel makes it" >&2; exit 1; }
 # What is mounted below is seen by this run alone, and gone with it, however it ends.
 if [ "$(id -u)" = 0 ] && [ -z "${TRY_INSIDE:-}" ]; then exec env TRY_INSIDE=1 unshare --mount --propagation private "$0"; fi
-systems=${XDG_CACHE_HOME:-$HOME/.cache}/millpond/systems
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/millpond
+systems=$cache/systems
 scratch=$(mktemp -d)
 passed=0 failed=0
 trap 'rm -rf --one-file-system "$scratch"' EXIT
@@ -49,10 +51,14 @@ make_system() {
   local suite=$1 system=$systems/$1 script=/usr/share/debootstrap/scripts/$1 mirror place
   shift
   if [ ! -e "$system/.millpond-ready" ]; then
-    rm -rf --one-file-system "$system" && mkdir -p "$systems"
-    mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 2>/dev/null | grep '/debian/\?$' | head -n 1)
-    [ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid # a suite that is newer than this debootstrap
-    debootstrap --variant=minbase "$suite" "$system" "$mirror" "$script"
+    rm -rf --one-file-system "$system" && mkdir -p "$system"
+    if [ -f "$cache/fresh/$suite.tar" ]; then
+      tar -C "$system" -xf "$cache/fresh/$suite.tar"
+    else
+      mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 2>/dev/null | grep '/debian/\?$' | head -n 1)
+      [ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid # a suite that is newer than this debootstrap
+      debootstrap --variant=minbase "$suite" "$system" "$mirror" "$script"
+    fi
     touch "$system/.millpond-ready"
   fi
   for place in proc dev dev/shm dev/pts; do mount --bind "/$place" "$system/$place"; done

@@ -6,11 +6,13 @@
 //   };
 //   model.fit(x, y, {.callbacks = {Stop()}});
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
 #include <utility>
 
+#include "millpond/error.h"
 #include "millpond/history.h"
 
 namespace millpond {
@@ -43,14 +45,17 @@ class Callback {
   virtual void on_predict_batch_begin(int64_t /*batch*/, const Logs&) { unused_ |= kPredictBegin; }
   virtual void on_predict_batch_end(int64_t /*batch*/, const Logs&) { unused_ |= kPredictEnd; }
 
-  /// The model in training; only inside a hook.
-  Model& model() const { return *model_; }
+  /// The model in training. Throws Error(kUsage) outside of a hook, where there is none.
+  Model& model() const {
+    if (!model_) throw Error(Code::kUsage, "Callback::model(): there is a model only while fit, evaluate or predict calls a hook");
+    return *model_;
+  }
   const Params& params() const { return params_; }
 
   // For the trainer: a batch hook that reached its default above says so, and is not called again.
   enum Hook : uint8_t { kTrainBegin = 1, kTrainEnd = 2, kTestBegin = 4, kTestEnd = 8, kPredictBegin = 16, kPredictEnd = 32 };
   uint8_t unused_hooks() const { return unused_; }
-  void attach(Model* model, const Params& params) { model_ = model, params_ = params, unused_ = 0; }
+  Model* attach(Model* model, const Params& params) { return params_ = params, unused_ = 0, std::exchange(model_, model); }
 
  private:
   Model* model_ = nullptr;  // borrowed for the duration of a fit, evaluate or predict
@@ -69,7 +74,10 @@ class CallbackRef {
   }
   template <class T>
     requires std::is_base_of_v<Callback, T>
-  CallbackRef(std::shared_ptr<T> callback) : callback_(std::move(callback)) {}
+  CallbackRef(std::shared_ptr<T> callback) : callback_(std::move(callback)) {
+    if (!callback_) throw Error(Code::kUsage, "a callback is a null pointer");
+  }
+  CallbackRef(std::nullptr_t) = delete;
   Callback& operator*() const { return *callback_; }
   Callback* operator->() const { return callback_.get(); }
 

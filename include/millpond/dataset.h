@@ -91,7 +91,9 @@ class Buffers {
   uint64_t seed_;
 };
 
-/// Changes an element: puts other tensors into it, takes some out, adds some. f(element) or f(element, buffers). A parallel map calls it from several threads at once.
+/// Changes an element: puts other tensors into it, takes some out, adds some, or writes new values where the old ones are (what it
+/// is handed is the pipeline's own: neither the user's arrays nor a cache change with it). f(element) or f(element, buffers). A
+/// parallel map calls it from several threads at once.
 class MapFunction {
  public:
   template <class F>
@@ -212,7 +214,7 @@ struct AugmentOptions {
   std::optional<uint64_t> seed = {};
 };
 
-class Dataset {
+class [[nodiscard]] Dataset {
  public:
   /// Rows of arrays: views, no copy. The arrays must have the same number of rows.
   static Dataset from_arrays(std::vector<Tensor> arrays);

@@ -6,6 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "millpond/bytes.h"
+#include "millpond/memory.h"
+
 namespace millpond {
 
 /// Names and values in order, borrowed from the one who trains: good during the call that hands it over. Costs no memory.
@@ -56,11 +59,18 @@ struct History {
   int64_t steps = 0;                                                // training steps taken
   std::vector<std::string> notes;                                   // what the user should know, e.g. a batch larger than the data
   DataReport data;                                                  // of a fit from a Dataset
-  bool interrupted = false;                                         // by Ctrl-C: the weights are those after the last step
+  std::vector<Bytes> resident;                                      // of the process at the end of each epoch, after its callbacks
+  MemoryReport memory;                                              // at the end of training
+  /// By Ctrl-C: the weights are those after the last step. A fit that begins after that throws Error(kInterrupted), so that a
+  /// loop of trainings ends too, until clear_interrupt() is called.
+  bool interrupted = false;
 
   bool has(std::string_view name) const;
   /// Throws Error(kUsage) naming what there is.
   const std::vector<double>& operator[](std::string_view name) const;
 };
+
+/// Forgets a Ctrl-C that ended a fit: the next one trains again.
+void clear_interrupt();
 
 }  // namespace millpond

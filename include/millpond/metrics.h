@@ -55,10 +55,13 @@ struct MeanAbsoluteError : Metric {
 // The errors have losses of the same names: write "mse" or metrics::MeanSquaredError().
 using metrics::Accuracy, metrics::BinaryAccuracy, metrics::CategoricalAccuracy, metrics::SparseCategoricalAccuracy;
 
-/// Metrics of a model with one output, {"accuracy", "mse"}; of several outputs, MetricList::each_output({{"accuracy"}, {"mse"}}).
+/// Metrics of a model with one output, "accuracy" or {"accuracy", "mse"}; of several outputs, MetricList::each_output({{"accuracy"}, {"mse"}}).
 struct MetricList {
   MetricList() = default;
   MetricList(std::initializer_list<Metric> metrics) : by_output{std::vector<Metric>(metrics)} {}
+  MetricList(Metric metric) : by_output{{std::move(metric)}} {}
+  MetricList(const char* name) : MetricList(Metric(name)) {}
+  MetricList(const std::string& name) : MetricList(Metric(name)) {}
   static MetricList each_output(std::vector<std::vector<Metric>> metrics) {
     MetricList all;
     all.by_output = std::move(metrics);

@@ -8,7 +8,16 @@
 // Memory: weights and slots, made when they are first needed; and one arena that all of the model's programs (train,
 // evaluate, predict, each with its batch size) share. A step allocates nothing. Everything goes back to the operating system
 // with the last copy of the model (a copy is a handle to the same model).
+//
+// Threads: different models may be built, trained and dropped by different threads at once, with the same results as one
+// after the other. They divide the processors among them: a step for which no processor is left runs in its own thread
+// alone, and fit says so in History::notes. One model may be used by several threads for predict, evaluate, get_weights and
+// save_weights at once; each has a workspace (an arena) of its own, of which there are at most as many as processors, and who
+// finds none waits. What changes a model (fit, train_on_batch, set_weights, load_weights, compile, add) has it for itself:
+// while another thread uses it, either of the two calls throws Error(kUsage). Callbacks of fit may use the model, but not
+// compile it. Models that share layers or an optimizer count as one model here, and nobody checks them.
 #pragma once
+#include <concepts>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -22,6 +31,7 @@
 #include "millpond/history.h"
 #include "millpond/layers.h"
 #include "millpond/losses.h"
+#include "millpond/memory.h"
 #include "millpond/memory_plan.h"
 #include "millpond/metrics.h"
 #include "millpond/optimizers.h"
@@ -109,6 +119,8 @@ class Model {
  public:
   /// A functional model. Refuses outputs that cannot be computed from the inputs.
   Model(std::vector<SymbolicTensor> inputs, std::vector<SymbolicTensor> outputs, std::string name = "");
+  template <std::derived_from<SymbolicTensor> X, std::derived_from<SymbolicTensor> Y>
+  Model(const X& input, const Y& output, std::string name = "") : Model(std::vector<SymbolicTensor>{input}, std::vector<SymbolicTensor>{output}, std::move(name)) {}
   explicit Model(std::shared_ptr<train::ModelImpl> impl) : impl_(std::move(impl)) {}
 
   // A model is a layer too.
@@ -130,20 +142,20 @@ class Model {
   Optimizer optimizer() const;
 
   History fit(const Arrays& x, const Arrays& y, const FitOptions& options = {});
-  Results evaluate(const Arrays& x, const Arrays& y, const EvaluateOptions& options = {});
-  Arrays predict(const Arrays& x, const PredictOptions& options = {});
+  Results evaluate(const Arrays& x, const Arrays& y, const EvaluateOptions& options = {}) const;
+  Arrays predict(const Arrays& x, const PredictOptions& options = {}) const;
   /// From a dataset of batches: elements (x..., y...), as many tensors as the model has inputs and outputs, each with the batch in front. Its own batches count;
   /// batch_size, shuffle and validation_split are the arrays' and must be left alone. Without steps_per_epoch an epoch goes through the dataset once (shuffled
   /// anew); with it the next epoch goes on where the last one stopped, and data that runs out ends the epoch with a note, as in Keras.
   History fit(const Dataset& data, const FitOptions& options = {});
-  Results evaluate(const Dataset& data, const EvaluateOptions& options = {});
+  Results evaluate(const Dataset& data, const EvaluateOptions& options = {}) const;
   /// Elements may hold y as well; it is not looked at.
-  Arrays predict(const Dataset& data, const PredictOptions& options = {});
+  Arrays predict(const Dataset& data, const PredictOptions& options = {}) const;
   /// One step on one batch, of whatever size.
   Results train_on_batch(const Arrays& x, const Arrays& y);
-  Results test_on_batch(const Arrays& x, const Arrays& y);
-  Arrays predict_on_batch(const Arrays& x);
-  /// Ends fit after the epoch (from a batch hook: after the batch). For callbacks.
+  Results test_on_batch(const Arrays& x, const Arrays& y) const;
+  Arrays predict_on_batch(const Arrays& x) const;
+  /// Ends fit after the epoch (from a batch hook: after the batch). For callbacks, and for other threads.
   void stop_training(bool stop = true);
   bool stopping() const;
 
@@ -159,8 +171,11 @@ class Model {
   void save_weights(const std::string& path) const;
   void load_weights(const std::string& path);
 
+  /// What the model holds now, by account: "weights/dense/kernel", "slots/adam.m/dense/kernel", "constants", "arena". Not while
+  /// another thread trains it.
+  MemoryReport memory() const;
   /// The memory that training will take; touches none.
-  MemoryPlan plan(const PlanOptions& options = {}) const;
+  [[nodiscard]] MemoryPlan plan(const PlanOptions& options = {}) const;
   /// The operators of the training step (or of predict, when not compiled) after each pass, as text.
   std::string print_passes(const PlanOptions& options = {}) const;
   /// Layers, shapes, parameters and the memory plan, to stdout.
@@ -173,7 +188,8 @@ class Model {
   std::shared_ptr<train::ModelImpl> impl_;
 };
 
-/// Layers one after the other. Without an Input in front it is built by the first data it sees.
+/// Layers one after the other. Without an Input in front it is built by the first data it sees. A model is a layer too:
+/// Sequential b{a} is a model that has a for its one layer, Sequential b(a) another handle to a.
 class Sequential : public Model {
  public:
   Sequential(std::initializer_list<Layer> layers = {}, std::string name = "");

@@ -23,7 +23,7 @@ class Optimizer {
 
   const std::string& name() const;
   double learning_rate() const;
-  /// From the next step on.
+  /// From the next step on. Throws Error(kUsage) for a negative number, infinity and NaN.
   void set_learning_rate(double learning_rate);
   /// Steps taken so far.
   int64_t iterations() const;

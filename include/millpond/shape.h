@@ -17,7 +17,12 @@ class Shape {
   explicit Shape(std::span<const int64_t> dims);  // throws Error(kShape): more than kMaxRank, or a negative dimension
 
   int rank() const { return rank_; }
-  int64_t operator[](int i) const { return dims_[size_t(i < 0 ? i + rank_ : i)]; }  // -1 is the last
+  /// -1 is the last. Throws Error(kShape) where there is no such dimension.
+  int64_t operator[](int i) const {
+    const int at = i < 0 ? i + rank_ : i;
+    if (at < 0 || at >= rank_) no_dimension(i);
+    return dims_[size_t(at)];
+  }
   int64_t back() const { return (*this)[-1]; }
   int64_t size() const;  // number of elements; 1 for a scalar
   std::span<const int64_t> dims() const { return {dims_.data(), size_t(rank_)}; }
@@ -32,6 +37,7 @@ class Shape {
   bool operator==(const Shape& o) const;
 
  private:
+  [[noreturn]] void no_dimension(int i) const;
   std::array<int64_t, kMaxRank> dims_{};
   int rank_ = 0;
 };

@@ -1,9 +1,12 @@
 // Tensor: values on the host, owned or borrowed. What a user hands in (data, weights) and gets back (predictions).
 // Owned memory comes from mmap and goes back to the operating system with the last copy; copies share it.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
+#include <ranges>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,8 +25,9 @@ struct float16 {
   uint16_t bits = 0;
 };
 
+/// Deleted for types that no tensor holds.
 template <class T>
-constexpr DType dtype_of();
+constexpr DType dtype_of() = delete;
 template <> constexpr DType dtype_of<float>() { return DType::kFloat32; }
 template <> constexpr DType dtype_of<double>() { return DType::kFloat64; }
 template <> constexpr DType dtype_of<bfloat16>() { return DType::kBFloat16; }
@@ -33,7 +37,7 @@ template <> constexpr DType dtype_of<int64_t>() { return DType::kInt64; }
 template <> constexpr DType dtype_of<uint8_t>() { return DType::kUInt8; }
 template <> constexpr DType dtype_of<bool>() { return DType::kBool; }
 
-class Tensor {
+class [[nodiscard]] Tensor {
  public:
   Tensor() = default;
   /// Zeros, charged to `account`.
@@ -42,12 +46,22 @@ class Tensor {
   static Tensor view(void* data, DType dtype, Shape shape);
   /// Borrows `data` and keeps `owner` alive.
   static Tensor view(void* data, DType dtype, Shape shape, std::shared_ptr<void> owner);
+  /// A copy of these values: Tensor::of(std::vector{1.f, 2.f}, {2}), Tensor::of({1.f, 2.f}, {2}). Throws Error(kShape) when there
+  /// are more or fewer than the shape has.
   template <class T>
   static Tensor of(std::span<const T> values, Shape shape) {
     Tensor t(dtype_of<T>(), shape);
     if (int64_t(values.size()) != shape.size()) throw Error(Code::kShape, "the number of values does not fit the shape " + to_string(shape));
-    for (size_t i = 0; i < values.size(); ++i) t.values<T>()[i] = values[i];
+    std::copy(values.begin(), values.end(), t.values<T>().begin());
     return t;
+  }
+  template <std::ranges::contiguous_range R>
+  static Tensor of(const R& values, Shape shape) {
+    return of(std::span<const std::ranges::range_value_t<R>>(values), shape);
+  }
+  template <class T>
+  static Tensor of(std::initializer_list<T> values, Shape shape) {
+    return of(std::span<const T>(values.begin(), values.size()), shape);
   }
 
   explicit operator bool() const { return data_ != nullptr; }
@@ -58,14 +72,14 @@ class Tensor {
   std::byte* data() { return static_cast<std::byte*>(data_); }
   const std::byte* data() const { return static_cast<const std::byte*>(data_); }
 
-  /// The elements in row-major order. Throws Error(kDType) when T is not the tensor's type.
+  /// The elements in row-major order; none of a tensor without memory, Tensor(). Throws Error(kDType) when T is not the tensor's type.
   template <class T>
   std::span<T> values() {
-    return check(dtype_of<T>()), std::span<T>(static_cast<T*>(data_), size_t(size()));
+    return check(dtype_of<T>()), std::span<T>(static_cast<T*>(data_), data_ ? size_t(size()) : 0);
   }
   template <class T>
   std::span<const T> values() const {
-    return check(dtype_of<T>()), std::span<const T>(static_cast<const T*>(data_), size_t(size()));
+    return check(dtype_of<T>()), std::span<const T>(static_cast<const T*>(data_), data_ ? size_t(size()) : 0);
   }
   /// Element `i` of any type, as a double.
   double at(int64_t i) const;

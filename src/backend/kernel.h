@@ -51,12 +51,14 @@ class Kernel {
   virtual bool slow() const { return false; }
 };
 
-/// A backend knows a kernel for every operator of ops/list.inc; a missing one fails at link time.
+/// A backend can run every core operator of ops/list.inc, and those fusions that it offers.
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
   virtual std::unique_ptr<Kernel> make(const graph::Operator& op, const Request& request) const = 0;
+  /// Whether passes may make this fusion: the base name of an MP_FUSION line of ops/list.inc, or ops::kEpilogue.
+  virtual bool offers(std::string_view) const { return false; }
   /// False: nothing may be run or touched; programs can be planned only.
   virtual bool runs() const { return true; }
 };

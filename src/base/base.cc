@@ -59,6 +59,9 @@ Shape::Shape(std::span<const int64_t> dims) {
     dims_[i] = dims[i];
   }
 }
+void Shape::no_dimension(int i) const {
+  throw Error(Code::kShape, format("the shape {} has no dimension {}", to_string(*this), i)).hint(format("it has {}", rank_));
+}
 int64_t Shape::size() const {
   int64_t n = 1;
   for (int64_t d : dims()) {
@@ -68,11 +71,14 @@ int64_t Shape::size() const {
 }
 Shape Shape::with(int axis, int64_t dim) const {
   Shape s = *this;
-  s.dims_[axis < 0 ? axis + rank_ : axis] = dim;
+  const int at = axis < 0 ? axis + rank_ : axis;
+  if (at < 0 || at >= rank_) no_dimension(axis);
+  s.dims_[size_t(at)] = dim;
   return s;
 }
 Shape Shape::without(int axis) const {
   Shape s;
+  if (axis < -rank_ || axis >= rank_) no_dimension(axis);
   if (axis < 0) axis += rank_;
   for (int i = 0; i < rank_; ++i)
     if (i != axis) s.dims_[s.rank_++] = dims_[i];
@@ -85,7 +91,10 @@ Shape Shape::with_front(int64_t dim) const {
   for (int64_t d : dims()) s.dims_[s.rank_++] = d;
   return s;
 }
-Shape Shape::slice(int from, int to) const { return Shape(dims().subspan(from, to - from)); }
+Shape Shape::slice(int from, int to) const {
+  if (from < 0 || to < from || to > rank_) throw Error(Code::kShape, format("the shape {} has no dimensions [{}, {})", to_string(*this), from, to));
+  return Shape(dims().subspan(size_t(from), size_t(to - from)));
+}
 bool Shape::operator==(const Shape& o) const { return std::ranges::equal(dims(), o.dims()); }
 
 std::string to_string(const Shape& shape) {

@@ -42,8 +42,8 @@ Holding* first_holding = nullptr;
 }
 }  // namespace
 
-Holding::Holding(std::string account, Bytes bytes)
-    : account_(account.empty() ? "other/unnamed" : std::move(account)), bytes_(bytes.value) {
+Holding::Holding(std::string account, Bytes bytes, const void* begin)
+    : account_(account.empty() ? "other/unnamed" : std::move(account)), bytes_(bytes.value), begin_(begin) {
   link();
 }
 Holding::~Holding() { unlink(); }
@@ -54,6 +54,7 @@ Holding& Holding::operator=(Holding&& o) noexcept {
   const bool live = o.unlink();
   account_ = std::exchange(o.account_, {});
   bytes_ = o.bytes_.exchange(0);
+  begin_ = std::exchange(o.begin_, nullptr);
   if (live) link();
   return *this;
 }
@@ -76,9 +77,12 @@ bool Holding::unlink() {
   before_ = after_ = nullptr;
   return true;
 }
-void each_holding(const std::function<void(const std::string&, Bytes)>& f) {
+void each_holding_at(const std::function<void(const std::string&, const void*, Bytes)>& f) {
   const std::lock_guard guard(holdings_lock);
-  for (const Holding* h = first_holding; h; h = h->after_) f(h->account_, h->bytes());
+  for (const Holding* h = first_holding; h; h = h->after_) f(h->account_, h->begin_, h->bytes());
+}
+void each_holding(const std::function<void(const std::string&, Bytes)>& f) {
+  each_holding_at([&](const std::string& account, const void*, Bytes bytes) { f(account, bytes); });
 }
 
 Segment::Segment(Bytes size, std::string account) {
@@ -106,7 +110,7 @@ Segment::Segment(Bytes size, std::string account) {
   if (huge) madvise(data_, huge, MADV_HUGEPAGE);
   if (huge < size_t(size_.value)) madvise(data_ + huge, size_t(size_.value) - huge, MADV_NOHUGEPAGE);
   if (kGuard.value) mprotect(data_ + size_.value, size_t(kGuard.value), PROT_NONE);
-  holding_ = Holding(std::move(account), size_);
+  holding_ = Holding(std::move(account), size_, data_);
 }
 
 Segment::~Segment() {

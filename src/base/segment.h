@@ -26,7 +26,8 @@ inline constexpr Bytes kHugePage{2 << 20};
 class Holding {
  public:
   Holding() = default;
-  Holding(std::string account, Bytes bytes);
+  /// `begin`: where the bytes lie, if they are one range; only its address is used.
+  Holding(std::string account, Bytes bytes, const void* begin = nullptr);
   ~Holding();
   Holding(Holding&& o) noexcept;
   Holding& operator=(Holding&& o) noexcept;
@@ -37,17 +38,20 @@ class Holding {
   void add(Bytes change) { bytes_.fetch_add(change.value, std::memory_order_relaxed); }
 
  private:
-  friend void each_holding(const std::function<void(const std::string&, Bytes)>&);
+  friend void each_holding_at(const std::function<void(const std::string&, const void*, Bytes)>&);
   void link();
   bool unlink();  // was it in the list?
   std::string account_;
   std::atomic<int64_t> bytes_{0};
+  const void* begin_ = nullptr;
   Holding* before_ = nullptr;  // neighbours in the list of all, under its lock; null while not in it
   Holding* after_ = nullptr;
 };
 
 /// Calls f(account, bytes) for each holding of this process, in no order. `f` must not make or drop a holding.
 void each_holding(const std::function<void(const std::string& account, Bytes bytes)>& f);
+/// The same with where it lies; null: not one range.
+void each_holding_at(const std::function<void(const std::string& account, const void* begin, Bytes bytes)>& f);
 
 class Segment {
  public:

@@ -10,6 +10,11 @@
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
+#include <system_error>
+
+#include "base/format.h"
+#include "millpond/error.h"
 
 namespace millpond {
 
@@ -50,15 +55,117 @@ void Spin::wait() {
 }
 
 Team::Team(int size) : size_(std::max(1, size)) {
-  for (int i = 1; i < size_; ++i) threads_.emplace_back([this, i] { serve(i); });
+  try {
+    threads_.reserve(size_t(size_ - 1));
+    for (int i = 1; i < size_; ++i) threads_.emplace_back([this, i] { serve(i); });
+  } catch (const std::system_error& e) {
+    const size_t got = threads_.size();
+    dismiss();
+    throw Error(Code::kMemory, format("a team of {} threads: the system gave {} and refused the next: {}", size_, got + 1, e.code().message()))
+        .hint("use fewer threads");
+  }
+  helpers_ = size_ - 1;
   for (Spin spin; started_.load(std::memory_order_acquire) < size_;) spin.wait();
 }
 
-Team::~Team() {
+Team::~Team() { dismiss(); }
+
+void Team::dismiss() {
   stop_.store(true);
   round_.fetch_add(1);
   futex(round_, FUTEX_WAKE_PRIVATE, INT_MAX);
   for (std::thread& t : threads_) t.join();
+}
+
+namespace {
+
+// The teams nobody has leased, and how many processors the running leases have.
+struct Teams {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Team>> idle;  // the one given back last stands last
+  int in_use = 0;
+};
+Teams& teams() {
+  static Teams all;
+  return all;
+}
+thread_local TeamLease* innermost_lease = nullptr;
+
+}  // namespace
+
+TeamLease::TeamLease(int size, bool helpers) : size_(std::max(1, size)), wanted_(helpers && size > 1), outer_(innermost_lease) {
+  own_.emplace(size_, Team::WithoutHelpers());
+  team_ = &*own_;
+  processors_ = outer_ ? 0 : 1;  // the thread itself, once
+  {
+    const std::lock_guard lock(teams().mutex);
+    teams().in_use += processors_;
+  }
+  for (TeamLease* l = outer_; l && wanted_; l = l->outer_)
+    if (l->size_ == size_ && l->team_->helped()) team_ = l->team_;
+  if (wanted_ && !team_->helped()) {
+    try {
+      ask();
+    } catch (...) {
+      const std::lock_guard lock(teams().mutex);
+      teams().in_use -= processors_;
+      throw;
+    }
+  }
+  innermost_lease = this;
+}
+
+TeamLease::~TeamLease() {
+  innermost_lease = outer_;
+  std::vector<std::unique_ptr<Team>> too_many;  // their threads are joined outside of the lock
+  const std::lock_guard lock(teams().mutex);
+  teams().in_use -= processors_;
+  if (!leased_) return;
+  auto& idle = teams().idle;
+  idle.push_back(std::move(leased_));
+  if (idle.size() == 1) return;
+  const int most = usable_threads();
+  int helpers = 0;
+  for (const auto& t : idle) helpers += t->size() - 1;
+  while (idle.size() > 1 && helpers > most) {
+    helpers -= idle.front()->size() - 1;
+    too_many.push_back(std::move(idle.front()));
+    idle.erase(idle.begin());
+  }
+}
+
+void TeamLease::ask_again() {
+  if (refused()) ask();
+}
+
+void TeamLease::ask() {
+  int mine = processors_;
+  for (const TeamLease* l = outer_; l; l = l->outer_) mine += l->processors_;
+  Teams& all = teams();
+  {
+    const std::lock_guard lock(all.mutex);
+    // A run that is alone gets what it asks for, be it more than there are processors.
+    const int others = all.in_use - mine;
+    if (others > 0 && others + size_ > usable_threads()) return;
+    processors_ += size_ - 1;
+    all.in_use += size_ - 1;
+    for (size_t i = all.idle.size(); i-- > 0 && !leased_;)
+      if (all.idle[i]->size() == size_) {
+        leased_ = std::move(all.idle[i]);
+        all.idle.erase(all.idle.begin() + ptrdiff_t(i));
+      }
+  }
+  if (!leased_) {
+    try {
+      leased_ = std::make_unique<Team>(size_);
+    } catch (...) {
+      const std::lock_guard lock(all.mutex);
+      processors_ -= size_ - 1;
+      all.in_use -= size_ - 1;
+      throw;
+    }
+  }
+  team_ = leased_.get();
 }
 
 void Team::begin(Function function, void* argument) {

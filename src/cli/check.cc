@@ -33,9 +33,9 @@ GrowthLimit parse_growth(const std::string& text) {
   GrowthLimit g{double(parse_bytes(text.substr(0, slash)).value), slash == text.npos ? "" : text.substr(slash + 1)};
   if (g.unit.empty()) return g;
   if (g.unit == "step") g.unit = "batch";
-  for (int u = 0; u <= int(verdict::Unit::kRun); ++u)
+  for (int u = 0; u <= int(verdict::Unit::kRequest); ++u)
     if (to_string(verdict::Unit(u)) == g.unit) return g;
-  throw Error(Code::kUsage, format("--max-growth: \"{}\" is no unit", g.unit)).hint("batch, epoch, model, call, shape, compile, line, fit, second or run");
+  throw Error(Code::kUsage, format("--max-growth: \"{}\" is no unit", g.unit)).hint("batch, epoch, model, call, shape, compile, line, fit, second, run, round, task or request");
 }
 
 /// One suppression a line: "CAUSE", "FILE", "FILE:LINE" or "function NAME"; "#" begins a comment.

@@ -12,6 +12,7 @@ namespace millpond::cli {
 
 struct Invocation {
   std::function<int()> run;  // of the command that was named; returns the exit code
+  bool done_with_parser = false;  // while it runs it does not look at the parser, whose memory may go before
   char** argv = nullptr;     // the program's own, for the command that starts itself again
   std::vector<std::string> program;  // what came after "--": the words of a program to run, none of them ours
 };

@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "cli/command.h"
 #include "cli/models.h"
+#include "cli/numbers.h"
 #include "cli/report.h"
 
 namespace millpond::cli {
@@ -21,7 +22,9 @@ struct EvaluateArguments {
 };
 
 int run_evaluate(const EvaluateArguments& a) {
-  OpenedModel opened = open_model(a.choice);
+  ModelChoice choice = a.choice;
+  choice.trains = false;
+  OpenedModel opened = open_model(choice);
   const int64_t batch = a.batch ? a.batch : opened.builtin ? opened.builtin->batch : 32;
   const ModelData data = a.data_budget.empty() ? read_data(opened, a.data) : stream_data(opened, a.data, {.budget = a.data_budget, .batch = batch});
   opened.model.load_weights(a.weights);
@@ -47,9 +50,9 @@ void add_evaluate(CLI::App& app, Invocation& chosen) {
   sub->add_option("--weights", a->weights, "A .weights.h5 file, Keras's or ours")->required();
   sub->add_option("--data", a->data, "x.npy and y.npy (for several inputs or outputs: all of x, then all of y)")->required()->expected(2, 64);
   sub->add_option("--data-budget", a->data_budget, "Read rows of the .npy files when they are wanted, with at most so much memory for it, for example 64MiB")->option_text("BYTES");
-  sub->add_option("--batch", a->batch, "Samples in a step")->check(CLI::PositiveNumber);
+  sub->add_option("--batch", a->batch, "Samples in a step")->check(at_least(1));
   sub->add_option("--loss", a->choice.loss, "Loss by Keras's name (default: the built-in's or the file's)");
-  sub->add_option("--threads", a->threads, "Threads of a step (default: all this process may use)")->check(CLI::NonNegativeNumber);
+  sub->add_option("--threads", a->threads, "Threads of a step (default: all this process may use)")->check(at_least(0));
   sub->add_option("--json", a->json.where, "Write a JSON object to a file, or with - to standard output")->option_text("FILE|-");
   sub->footer(R"(
 Examples:

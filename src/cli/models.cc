@@ -6,10 +6,10 @@
 
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "base/format.h"
 #include "base/random.h"
+#include "cli/compile_config.h"
 #include "io/npy.h"
 #include "millpond/millpond.h"
 #include "nn/layer.h"
@@ -41,25 +41,6 @@ std::string read_text(const std::string& path) {
   close(fd);
   text.resize(n);
   return text;
-}
-
-// What the file says about compile: Keras writes it into to_json() of a compiled model.
-struct Compiled {
-  std::string optimizer, loss;
-};
-Compiled compiled_in(const std::string& text) {
-  const auto json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object()) return {};
-  const auto at = json.find("compile_config");
-  if (at == json.end() || !at->is_object()) return {};
-  Compiled c;
-  if (const auto loss = at->find("loss"); loss != at->end() && loss->is_string()) c.loss = *loss;
-  if (const auto optimizer = at->find("optimizer"); optimizer != at->end()) {
-    if (optimizer->is_string()) c.optimizer = *optimizer;
-    else if (optimizer->is_object() && optimizer->contains("class_name") && (*optimizer)["class_name"].is_string()) c.optimizer = (*optimizer)["class_name"];
-  }
-  for (char& letter : c.optimizer) letter = char(std::tolower(static_cast<unsigned char>(letter)));
-  return c;
 }
 
 bool classes(const std::string& loss) { return loss == "sparse_categorical_crossentropy"; }
@@ -96,11 +77,12 @@ OpenedModel open_model(const ModelChoice& choice, bool plan_only) {
   if (const Builtin* b = find_builtin(choice.model)) {
     OpenedModel opened{b->make(), b, choice.loss.empty() ? std::string(b->loss) : choice.loss, ""};
     opened.model.compile(choice.optimizer.empty() ? b->make_optimizer() : Optimizer(choice.optimizer), Loss(opened.loss), {"accuracy"});
+    if (choice.learning_rate) opened.model.optimizer().set_learning_rate(*choice.learning_rate);
     return opened;
   }
   const std::string text = read_text(choice.model);
   OpenedModel opened{model_from_json(text), nullptr, choice.loss, ""};
-  const Compiled c = compiled_in(text);
+  const CompileConfig c = compile_config(text, choice.trains && choice.optimizer.empty());
   if (opened.loss.empty()) opened.loss = c.loss;
   if (opened.loss.empty()) {
     if (!plan_only)
@@ -108,10 +90,11 @@ OpenedModel open_model(const ModelChoice& choice, bool plan_only) {
     opened.loss = "mse";
     opened.note = "the file names no loss; planned with mse (--loss gives another)";
   }
-  const std::string optimizer = !choice.optimizer.empty() ? choice.optimizer : !c.optimizer.empty() ? c.optimizer : "adam";
+  Optimizer optimizer = !choice.optimizer.empty() ? Optimizer(choice.optimizer) : c.optimizer.value_or(Optimizer("adam"));
+  if (choice.learning_rate) optimizer.set_learning_rate(*choice.learning_rate);
   const size_t outputs = opened.model.outputs().size();
-  if (outputs == 1) opened.model.compile(Optimizer(optimizer), Loss(opened.loss), {"accuracy"});
-  else opened.model.compile(Optimizer(optimizer), LossList(std::vector<Loss>(outputs, Loss(opened.loss))));
+  if (outputs == 1) opened.model.compile(optimizer, Loss(opened.loss), {"accuracy"});
+  else opened.model.compile(optimizer, LossList(std::vector<Loss>(outputs, Loss(opened.loss))));
   return opened;
 }
 

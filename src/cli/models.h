@@ -13,6 +13,8 @@ struct ModelChoice {
   std::string model;      // a built-in's name or the path of a JSON file
   std::string optimizer;  // empty: the built-in's, the file's, or adam
   std::string loss;       // empty: the built-in's or the file's
+  std::optional<double> learning_rate = {};  // instead of the optimizer's own
+  bool trains = true;     // false: the optimizer is of no account, and one that is not here is no hindrance
 };
 
 struct OpenedModel {

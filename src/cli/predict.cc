@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "cli/command.h"
 #include "cli/models.h"
+#include "cli/numbers.h"
 #include "cli/report.h"
 
 namespace millpond::cli {
@@ -30,7 +31,9 @@ std::string row_text(const Tensor& t, int64_t row) {
 }
 
 int run_predict(const PredictArguments& a) {
-  OpenedModel opened = open_model(a.choice, true);
+  ModelChoice choice = a.choice;
+  choice.trains = false;
+  OpenedModel opened = open_model(choice, true);
   if (!a.out.empty() && a.out.size() != opened.model.outputs().size())
     throw Error(Code::kUsage, format("--out has {} files, but this model has {} outputs", a.out.size(), opened.model.outputs().size()));
   const int64_t batch = a.batch ? a.batch : opened.builtin ? opened.builtin->batch : 32;
@@ -63,8 +66,8 @@ void add_predict(CLI::App& app, Invocation& chosen) {
   sub->add_option("--data", a->data, "x.npy (one for each input)")->required()->expected(1, 64);
   sub->add_option("--out", a->out, "Where the predictions go, .npy (one for each output); without it the first rows are shown")->expected(1, 64);
   sub->add_option("--data-budget", a->data_budget, "Read rows of the .npy files when they are wanted, with at most so much memory for it, for example 64MiB")->option_text("BYTES");
-  sub->add_option("--batch", a->batch, "Samples in a step")->check(CLI::PositiveNumber);
-  sub->add_option("--threads", a->threads, "Threads of a step (default: all this process may use)")->check(CLI::NonNegativeNumber);
+  sub->add_option("--batch", a->batch, "Samples in a step")->check(at_least(1));
+  sub->add_option("--threads", a->threads, "Threads of a step (default: all this process may use)")->check(at_least(0));
   sub->add_option("--json", a->json.where, "Write a JSON object to a file, or with - to standard output")->option_text("FILE|-");
   sub->footer(R"(
 Examples:

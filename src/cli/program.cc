@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <new>
 
 #include "base/format.h"
@@ -48,7 +49,8 @@ Error usage_error(const CLI::ParseError& e, const CLI::App& app) {
 
 int run(int argc, char** argv) {
   const JsonTarget json = json_target(argc, argv);
-  CLI::App app{"Training whose memory is known before the first batch.", "millpond"};
+  auto parser = std::make_unique<CLI::App>("Training whose memory is known before the first batch.", "millpond");
+  CLI::App& app = *parser;
   app.footer(kExamples);
   app.set_version_flag("--version", "millpond " MILLPOND_VERSION);
   app.set_help_flag("-h,--help", "Show this text and end");
@@ -76,12 +78,15 @@ int run(int argc, char** argv) {
   try {
     const auto is_named = [&](const CLI::App* sub) { return sub->get_name() == argv[1]; };
     if (argc > 1 && argv[1][0] != '-' && std::ranges::none_of(app.get_subcommands({}), is_named)) throw unknown_command(app, {argv + 1, argv + argc});
-    app.parse(argc, argv);
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::Success& e) {  // --help, --version
+      return app.exit(e);
+    } catch (const CLI::ParseError& e) {
+      return report(usage_error(e, app), json);
+    }
+    if (chosen.done_with_parser) parser.reset();  // some hundred KiB of options that nobody asks for any more
     return chosen.run();
-  } catch (const CLI::Success& e) {  // --help, --version
-    return app.exit(e);
-  } catch (const CLI::ParseError& e) {
-    return report(usage_error(e, app), json);
   } catch (const Error& e) {
     return report(e, json);
   } catch (const std::bad_alloc&) {

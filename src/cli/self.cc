@@ -14,9 +14,9 @@
 #include <string>
 
 #include "base/format.h"
+#include "base/team.h"
 #include "millpond/error.h"
 #include "probe/count.h"
-#include "train/programs.h"
 
 namespace millpond::cli {
 namespace {
@@ -103,7 +103,7 @@ void settle_code() {
 void settle(int threads) {
   settle_code();
   touch_stack();
-  train::team_of(threads);
+  const TeamLease lease(threads);  // which leaves its threads to the training
 }
 
 std::optional<Counted> counted_now() {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -16,9 +17,12 @@
 #include "cli/measure.h"
 #include "cli/memory.h"
 #include "cli/models.h"
+#include "cli/numbers.h"
 #include "cli/report.h"
 #include "cli/self.h"
+#include "io/atomic_file.h"
 #include "millpond/millpond.h"
+#include "train/interrupt.h"
 #include "watch/collector.h"
 
 namespace millpond::cli {
@@ -28,13 +32,13 @@ constexpr int64_t kStepsOfSynthetic = 16;  // in an epoch of a model that is not
 
 struct TrainArguments {
   ModelChoice choice;
-  std::vector<std::string> data;
+  std::vector<std::string> data, validation;
   bool synthetic = false, count = false, live = false;
   int epochs = 0;
   int64_t steps_per_epoch = 0, batch = 0;
   int threads = 0;
   uint64_t seed = 0;
-  std::string save, run, data_budget;
+  std::string save, run, data_budget, weights;
   bool explain_data = false;
   JsonTarget json;
 };
@@ -74,6 +78,8 @@ Json to_json(const Outcome& o, const OpenedModel& opened, const TrainArguments& 
   const std::vector<double> us = us_per_step(o);
   const auto allocations = o.measure.allocations();
   for (const auto& [name, bytes] : o.history.data.accounts) named[name] = bytes;
+  Json last = Json::object();
+  for (const auto& [name, values] : o.history.history) last[name] = values.empty() ? Json(nullptr) : number(values.back());
   Json data = nullptr;
   if (o.history.data.budget)
     data = {{"budget", o.history.data.budget}, {"peak", o.history.data.peak}, {"waited_share", o.history.data.share}, {"waited_s", o.history.data.seconds_waited}, {"slowest", o.history.data.slowest}};
@@ -100,6 +106,7 @@ Json to_json(const Outcome& o, const OpenedModel& opened, const TrainArguments& 
           {"explained_share", o.explanation.share()},
           {"explained_growth_share", number(o.growth.share)},
           {"loss_per_epoch", loss},
+          {"last_epoch", last},
           {"data", data},
           {"accounts", named}};
 }
@@ -115,10 +122,36 @@ void print_closing(const Outcome& o) {
     std::printf("%g allocations a step after the first epoch\n", allocations->calls_per_step);
 }
 
+// kill ends the training as Ctrl-C does, so that --save has something to write, and then the program as it would have at once.
+volatile std::sig_atomic_t terminated = 0;
+class Termination {
+ public:
+  Termination() {
+    struct sigaction ours {};
+    ours.sa_handler = [](int) {
+      terminated = 1;
+      train::Interrupt::ask();
+    };
+    ours.sa_flags = int(SA_RESETHAND);
+    sigemptyset(&ours.sa_mask);
+    sigaction(SIGTERM, &ours, &before_);
+  }
+  ~Termination() { sigaction(SIGTERM, &before_, nullptr); }
+  Termination(const Termination&) = delete;
+  Termination& operator=(const Termination&) = delete;
+
+ private:
+  struct sigaction before_ {};
+};
+
 int run_train(const TrainArguments& a, char** argv) {
   if (a.count) restart_counting(argv);
   if (a.data.empty() && !a.synthetic)
     throw Error(Code::kUsage, "there is nothing to train on").hint("give --data X.npy Y.npy, or --synthetic for made-up data");
+  if (!a.save.empty()) {
+    const io::AtomicFile possible(a.save);  // which throws now what it would throw after hours of training
+  }
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error to be told, not an end
   settle(a.threads > 0 ? a.threads : usable_threads());
   set_random_seed(a.seed);
   OpenedModel opened = open_model(a.choice);
@@ -128,6 +161,13 @@ int run_train(const TrainArguments& a, char** argv) {
   const ModelData data = a.synthetic                ? synthetic(opened, b ? b->samples : kStepsOfSynthetic * batch, a.seed)
                          : !a.data_budget.empty() ? stream_data(opened, a.data, {.budget = a.data_budget, .batch = batch, .shuffle = true})
                                                   : read_data(opened, a.data);
+
+  if (!a.weights.empty()) opened.model.load_weights(a.weights);
+  ValidationData validation;
+  if (!a.validation.empty()) {
+    const ModelData files = read_data(opened, a.validation);
+    validation = {files.x, files.y};
+  }
 
   const bool quiet = a.json.on_stdout();
   const MemoryPlan plan = opened.model.plan({.batch = std::min(batch, data.samples()), .threads = a.threads, .evaluate = false, .largest_batch = !quiet});
@@ -154,8 +194,11 @@ int run_train(const TrainArguments& a, char** argv) {
                        .epochs = epochs,
                        .verbose = quiet ? 0 : isatty(STDOUT_FILENO) ? 1 : 2,
                        .callbacks = callbacks,
+                       .validation_data = validation,
                        .steps_per_epoch = a.steps_per_epoch,
                        .threads = a.threads};
+  std::optional<Termination> termination;
+  termination.emplace();
   History history = data.dataset ? opened.model.fit(*data.dataset, fit) : opened.model.fit(data.x, data.y, fit);
   if (live) live->finish();
   const ledger::Snapshot now = charged(opened.model, data);
@@ -163,6 +206,7 @@ int run_train(const TrainArguments& a, char** argv) {
             .rss_peak = std::max({resident_peak(), measure.rss_start, resident_now()}), .explanation = ledger::explain(now, ledger::observe(now)), .growth = {}};
   o.growth = ledger::growth(before, o.explanation);
   if (!a.save.empty()) opened.model.save_weights(a.save);
+  termination.reset();
   if (!quiet) {
     print_closing(o);
     if (a.explain_data && o.history.data.budget) std::fputs(o.history.data.table.c_str(), stdout);
@@ -170,6 +214,10 @@ int run_train(const TrainArguments& a, char** argv) {
     if (record) std::printf("the run is recorded in %s\n", run_file.c_str());
   }
   if (a.json.wanted()) a.json.write(to_json(o, opened, a));
+  if (terminated) {
+    std::fflush(nullptr);
+    std::raise(SIGTERM);
+  }
   return o.history.interrupted ? kInterruptedByUser : kOk;
 }
 
@@ -183,12 +231,15 @@ void add_train(CLI::App& app, Invocation& chosen) {
   auto* budget = sub->add_option("--data-budget", a->data_budget, "Read rows of the .npy files when they are wanted, with at most so much memory for it, for example 64MiB")->needs(data)->option_text("BYTES");
   sub->add_flag("--explain-data", a->explain_data, "Tell what each stage of the data pipeline did and held")->needs(budget);
   sub->add_flag("--synthetic", a->synthetic, "Made-up data: uniform values and labels, from --seed")->excludes(data);
-  sub->add_option("--epochs", a->epochs, "How often to go over the data (default 1; with --synthetic the built-in's own)")->check(CLI::PositiveNumber);
-  sub->add_option("--steps-per-epoch", a->steps_per_epoch, "End an epoch after so many steps; the next goes on from there")->check(CLI::PositiveNumber);
-  sub->add_option("--batch", a->batch, "Samples in a step (default: the built-in's own, otherwise 32)")->check(CLI::PositiveNumber);
+  sub->add_option("--epochs", a->epochs, "How often to go over the data (default 1; with --synthetic the built-in's own)")->check(at_least(1));
+  sub->add_option("--steps-per-epoch", a->steps_per_epoch, "End an epoch after so many steps; the next goes on from there")->check(at_least(1));
+  sub->add_option("--batch", a->batch, "Samples in a step (default: the built-in's own, otherwise 32)")->check(at_least(1));
+  sub->add_option("--validation", a->validation, "x.npy and y.npy, as --data: loss and metrics on them after each epoch, as val_loss, ...")->expected(2, 64);
+  sub->add_option("--weights", a->weights, "Begin with these weights, a .weights.h5 file, Keras's or ours")->option_text("F.weights.h5");
+  sub->add_option("--learning-rate", a->choice.learning_rate, "Of the optimizer (default: the built-in's or the file's, otherwise Keras's)");
   sub->add_option("--optimizer", a->choice.optimizer, "sgd, adam or adamw (default: the built-in's or the file's, otherwise adam)");
   sub->add_option("--loss", a->choice.loss, "Loss by Keras's name (default: the built-in's or the file's)");
-  sub->add_option("--threads", a->threads, "Threads of a step (default: all this process may use)")->check(CLI::NonNegativeNumber);
+  sub->add_option("--threads", a->threads, "Threads of a step (default: all this process may use)")->check(at_least(0));
   sub->add_option("--seed", a->seed, "Of first weights, dropout, shuffling and synthetic data")->capture_default_str();
   sub->add_option("--save", a->save, "Write the weights afterwards, as Keras's .weights.h5")->option_text("F.weights.h5");
   sub->add_option("--run", a->run, "Record the run in a SQLite file: accounts, phases, series, plan")->option_text("R.pond");
@@ -203,7 +254,10 @@ Examples:
   millpond train mlp_small --data big_x.npy big_y.npy --data-budget 64MiB --steps-per-epoch 2000 --epochs 5
   millpond train cnn_224 --synthetic --live --run run.pond
   millpond train mlp_small --synthetic --count-allocations --json -)");
-  sub->callback([&chosen, a] { chosen.run = [a, argv = chosen.argv] { return run_train(*a, argv); }; });
+  sub->callback([&chosen, a] {
+    chosen.done_with_parser = true;
+    chosen.run = [a, argv = chosen.argv] { return run_train(*a, argv); };
+  });
 }
 
 }  // namespace millpond::cli

@@ -68,9 +68,73 @@ class SpillFile {
   int64_t size_ = 0;
 };
 
+// Elements that all look alike, value behind value in a few large blocks: a row of 88 bytes costs 96, where an element by itself
+// would cost a header, a class of sizes and the bookkeeping of its tensors besides.
+class PackedRows {
+ public:
+  static constexpr int64_t kBlock = 256 << 10;
+
+  PackedRows(Pool& pool, Stage& stage) : pool_(pool), stage_(stage) {}
+  int64_t size() const { return size_; }
+  bool fits(const Element& e) const { return size_ == 0 || spec_of(e) == spec_; }
+  /// What taking this one in would cost: nothing while its block has room.
+  Bytes cost(const Element& e, Bytes most) const {
+    if (size_ > 0) return size_ % rows_ ? Bytes{} : Pool::cost(Bytes{rows_ * row_});
+    const int64_t row = row_of(e);
+    return Pool::cost(Bytes{rows_in_block(row, most) * row});
+  }
+  void add(const Element& e, Bytes most) {
+    if (size_ == 0) {
+      spec_ = spec_of(e);
+      row_ = row_of(e);
+      rows_ = rows_in_block(row_, most);
+    }
+    if (size_ % rows_ == 0) blocks_.push_back(pool_.take(Bytes{rows_ * row_}, stage_));
+    std::byte* to = blocks_.back().get() + size_ % rows_ * row_;
+    for (const Tensor& t : e) {
+      if (t.bytes().value) std::memcpy(to, t.data(), size_t(t.bytes().value));
+      to += aligned(t.bytes().value);
+    }
+    ++size_;
+  }
+  void get(int64_t i, Element& e) const {
+    e.clear();
+    const std::shared_ptr<std::byte>& block = blocks_[size_t(i / rows_)];
+    std::byte* from = block.get() + i % rows_ * row_;
+    for (const TensorSpec& t : spec_) {
+      e.push_back(Tensor::view(from, t.dtype, to_shape(t), block));
+      from += aligned(e.back().bytes().value);
+    }
+  }
+  void clear() {
+    blocks_.clear();
+    size_ = 0;
+  }
+
+ private:
+  static int64_t aligned(int64_t bytes) { return (bytes + 15) / 16 * 16; }
+  static int64_t row_of(const Element& e) {
+    int64_t sum = 0;
+    for (const Tensor& t : e) sum += aligned(t.bytes().value);
+    return std::max<int64_t>(sum, 16);
+  }
+  // Of a small bound no block takes more than an eighth.
+  static int64_t rows_in_block(int64_t row, Bytes most) { return std::max<int64_t>(1, std::min(kBlock, most.value / 8) / row); }
+
+  Pool& pool_;
+  Stage& stage_;
+  ElementSpec spec_;
+  int64_t row_ = 0, rows_ = 1;  // bytes of a row, rows of a block
+  std::vector<std::shared_ptr<std::byte>> blocks_;
+  int64_t size_ = 0;
+};
+
 class CacheIterator final : public Unary {
  public:
-  CacheIterator(Run& run, Stage& stage, std::unique_ptr<Iterator> input, Bytes memory, const CacheOptions& o) : Unary(run, stage, std::move(input)), memory_(memory), file_(o.folder) { stage.keeps = true; }
+  CacheIterator(Run& run, Stage& stage, std::unique_ptr<Iterator> input, Bytes memory, const CacheOptions& o)
+      : Unary(run, stage, std::move(input)), memory_(memory), file_(o.folder), packed_(pool(), stage) {
+    stage.keeps = true;
+  }
   ~CacheIterator() override { drop(); }
 
  protected:
@@ -92,31 +156,42 @@ class CacheIterator final : public Unary {
       put(e);
       return true;
     }
-    if (at_ < int64_t(kept_.size())) {
-      e = kept_[size_t(at_++)];
-      return true;
-    }
     if (at_ >= count()) return false;
-    load(e);
+    if (at_ < packed_.size()) packed_.get(at_, e);
+    else if (at_ < in_memory()) e = kept_[size_t(at_ - packed_.size())];
+    else load(e);
     ++at_;
     return true;
   }
 
  private:
-  int64_t count() const { return int64_t(kept_.size()) + spilled_; }
+  int64_t in_memory() const { return packed_.size() + int64_t(kept_.size()); }
+  int64_t count() const { return in_memory() + spilled_; }
+  // Packed ones first, then those that look different, then those in the file: the order must stay.
   void put(Element& e) {
-    Bytes cost = overhead(e);
-    for (const Tensor& t : e) cost += Pool::cost(t.bytes());
-    // Once one is in the file, all that follow are: the order must stay.
-    if (spilled_ == 0 && held_ + cost <= memory_ && pool().has_room(overhead(e) + Bytes{pool().limit().value / 8})) {
-      if (kept_.size() == kept_.capacity()) kept_.reserve(std::max<size_t>(16, 2 * kept_.capacity()));
-      keep_apart(e, pool(), stage_);
-      hand_over(e, stage_);
-      kept_.push_back(e);
-      pool().count(overhead(e), stage_);
-      held_ += cost;
-      return;
+    if (spilled_ == 0 && kept_.empty() && e.bytes().value <= PackedRows::kBlock / 4 && packed_.fits(e)) {
+      const Bytes cost = packed_.cost(e, memory_);
+      if (held_ + cost <= memory_ && (cost.value == 0 || pool().has_room(cost + Bytes{pool().limit().value / 8}))) {
+        packed_.add(e, memory_);
+        held_ += cost;
+        return;
+      }
+    } else if (spilled_ == 0) {
+      Bytes cost = overhead(e);
+      for (const Tensor& t : e) cost += Pool::cost(t.bytes());
+      if (held_ + cost <= memory_ && pool().has_room(overhead(e) + Bytes{pool().limit().value / 8})) {
+        if (kept_.size() == kept_.capacity()) kept_.reserve(std::max<size_t>(16, 2 * kept_.capacity()));
+        keep_apart(e, pool(), stage_);
+        hand_over(e, stage_);
+        kept_.push_back(e);
+        pool().count(overhead(e), stage_);
+        held_ += cost;
+        return;
+      }
     }
+    spill(e);
+  }
+  void spill(const Element& e) {
     ++spilled_;
     const int64_t n = int64_t(e.size());
     file_.append(&n, sizeof n);
@@ -146,17 +221,20 @@ class CacheIterator final : public Unary {
   void drop() {
     for (const Element& e : kept_) pool().count(Bytes{} - overhead(e), stage_);
     kept_.clear();
+    packed_.clear();
     file_.clear();
     held_ = {};
     spilled_ = 0;
     complete_ = false;
   }
   void tell() {
-    stage_.decide(spilled_ == 0 ? format("{} elements, all in memory", kept_.size()) : format("{} elements in memory, {} ({}) in a file, because {} is the bound", kept_.size(), spilled_, Bytes{file_.size()}, memory_));
+    stage_.decide(spilled_ == 0 ? format("{} elements, all in memory", in_memory())
+                                : format("{} elements in memory, {} ({}) in a file, because {} is the bound", in_memory(), spilled_, Bytes{file_.size()}, memory_));
   }
 
   Bytes memory_, held_;
   SpillFile file_;
+  PackedRows packed_;
   std::vector<Element> kept_;
   int64_t spilled_ = 0, at_ = 0, offset_ = 0;
   bool complete_ = false;

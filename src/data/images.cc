@@ -121,7 +121,7 @@ NodePtr images_node(const std::string& folder, const ImageDatasetOptions& o) {
   if (o.labels) spec.push_back({DType::kInt32, {}});
   auto files = std::make_shared<ImageFilesNode>(names);
   return map_node(std::move(files), [names, o](Element& e, Buffers& b) { decode(*names, o, e, b); },
-                  {.parallel = o.parallel, .ignore_errors = o.skip_bad_images, .spec = spec, .name = "images"}, {.any_order = true});
+                  {.parallel = o.parallel, .ignore_errors = o.skip_bad_images, .spec = spec, .name = "images"}, {.any_order = true, .reads_only = true});
 }
 
 NodePtr augment_node(NodePtr input, const AugmentOptions& o) {
@@ -144,7 +144,7 @@ NodePtr augment_node(NodePtr input, const AugmentOptions& o) {
   };
   MapOptions options{.parallel = o.parallel, .name = "augment"};
   if (spec.known) options.spec = spec;
-  return map_node(std::move(input), f, std::move(options), {.seed = o.seed ? *o.seed : draw_seed()});
+  return map_node(std::move(input), f, std::move(options), {.seed = o.seed ? *o.seed : draw_seed(), .reads_only = true});
 }
 
 }  // namespace millpond::data

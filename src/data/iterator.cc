@@ -86,12 +86,13 @@ bool Iterator::next(Element& e) {
 int64_t Iterator::rows(RowSink& sink, int64_t n) {
   int64_t done = 0;
   const int64_t start = now_ns();
+  rows_done_ = 0;
   try {
     done = get_rows(sink, n);
   } catch (const Stopped&) {
     throw;
   } catch (...) {
-    rethrow_with_place(stage_, index_);
+    rethrow_with_place(stage_, index_ + rows_done_);
   }
   stage_.ns.fetch_add(now_ns() - start, std::memory_order_relaxed);
   index_ += done;
@@ -115,9 +116,8 @@ void RowSink::append(const Element& e) {
 
 int64_t Iterator::get_rows(RowSink& sink, int64_t n) {
   Element e;
-  int64_t done = 0;
-  for (; done < n && get(e); ++done) sink.append(e);
-  return done;
+  for (; rows_done_ < n && get(e); ++rows_done_) sink.append(e);
+  return rows_done_;
 }
 
 int64_t Iterator::pass(int64_t n) {

@@ -195,6 +195,7 @@ class Iterator {
 
  private:
   int64_t calls_ = 0;
+  int64_t rows_done_ = 0;  // of the rows() that runs, so that an error knows its element
   bool slow_ = false;
 };
 
@@ -237,6 +238,7 @@ NodePtr generator_node(std::function<Generator()> make, ElementSpec spec, int64_
 struct MapExtra {
   std::optional<uint64_t> seed = {};  // goes into Buffers::seed, and is saved
   bool any_order = false;             // a shuffle behind it may as well come before it, where it is free
+  bool reads_only = false;            // the function puts new tensors into the element and writes nothing where it reads
 };
 NodePtr map_node(NodePtr input, MapFunction f, MapOptions o, MapExtra extra = {});
 NodePtr filter_node(NodePtr input, FilterFunction f);

@@ -17,7 +17,8 @@
 #include "io/plain_file.h"
 #include "millpond/error.h"
 
-namespace millpond::io {
+namespace millpond {
+namespace io {
 
 namespace {
 constexpr size_t kHeaderRoom = 64 << 10;
@@ -278,25 +279,6 @@ NpyHeader parse_npy_header(std::span<const std::byte> start, Bytes file_size, co
   return h;
 }
 
-Tensor map_npy(const std::string& file) {
-  const File f(file);
-  const NpyHeader h = header_of(f, file);
-  if (!aligned(h) || h.shape.size() == 0) return read_values(f, h, file, "data/npy");
-  const auto size = size_t(f.size().value);
-  void* base = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, f.fd(), 0);
-  if (base == MAP_FAILED)
-    throw Error(Code::kMemory, format("{} ({}) cannot be mapped: {}", file, f.size(), std::strerror(errno)));
-  std::shared_ptr<void> mapping(base, [size](void* p) { munmap(p, size); });
-  Tensor t = Tensor::view(static_cast<std::byte*>(base) + h.data_at.value, h.dtype, h.shape, std::move(mapping));
-  check_bools(t, h, file);
-  return t;
-}
-
-Tensor read_npy(const std::string& file, std::string account) {
-  const File f(file);
-  return read_values(f, header_of(f, file), file, std::move(account));
-}
-
 namespace {
 // Version 1, filled up with blanks to `least` bytes and to a multiple of 64.
 std::string start_of_file(const std::string& file, DType dtype, std::span<const int64_t> dims, size_t least) {
@@ -319,16 +301,6 @@ std::string start_of_file(const std::string& file, DType dtype, std::span<const 
   return start + header;
 }
 }  // namespace
-
-void write_npy(const std::string& file, const Tensor& tensor) {
-  const std::string start = start_of_file(file, tensor.dtype(), tensor.shape().dims(), 0);
-  if (!tensor.data() && tensor.bytes() > Bytes{0})
-    throw Error(Code::kValue, format("{}: the tensor to be written holds nothing", file));
-  AtomicFile out(file);
-  out.write(std::as_bytes(std::span(start)));
-  if (tensor.data()) out.write({tensor.data(), size_t(tensor.bytes().value)});
-  out.commit();
-}
 
 // Room for any shape, so that the header can be written over when the number of rows is known.
 std::string NpyWriter::header() const {
@@ -353,4 +325,38 @@ void NpyWriter::close() {
   out_.commit();
 }
 
-}  // namespace millpond::io
+}  // namespace io
+
+Tensor map_npy(const std::string& file) {
+  using namespace io;
+  const File f(file);
+  const NpyHeader h = header_of(f, file);
+  if (!aligned(h) || h.shape.size() == 0) return read_values(f, h, file, "data/npy");
+  const auto size = size_t(f.size().value);
+  void* base = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, f.fd(), 0);
+  if (base == MAP_FAILED)
+    throw Error(Code::kMemory, format("{} ({}) cannot be mapped: {}", file, f.size(), std::strerror(errno)));
+  std::shared_ptr<void> mapping(base, [size](void* p) { munmap(p, size); });
+  Tensor t = Tensor::view(static_cast<std::byte*>(base) + h.data_at.value, h.dtype, h.shape, std::move(mapping));
+  check_bools(t, h, file);
+  return t;
+}
+
+Tensor read_npy(const std::string& file, std::string account) {
+  using namespace io;
+  const File f(file);
+  return read_values(f, header_of(f, file), file, std::move(account));
+}
+
+void write_npy(const std::string& file, const Tensor& tensor) {
+  using namespace io;
+  const std::string start = start_of_file(file, tensor.dtype(), tensor.shape().dims(), 0);
+  if (!tensor.data() && tensor.bytes() > Bytes{0})
+    throw Error(Code::kValue, format("{}: the tensor to be written holds nothing", file));
+  AtomicFile out(file);
+  out.write(std::as_bytes(std::span(start)));
+  if (tensor.data()) out.write({tensor.data(), size_t(tensor.bytes().value)});
+  out.commit();
+}
+
+}  // namespace millpond

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "io/atomic_file.h"
-#include "millpond/tensor.h"
+#include "millpond/npy.h"
 
 namespace millpond::io {
 
@@ -27,19 +27,9 @@ struct NpyHeader {
 /// `start`: the first bytes of the file, all of the header among them (64 KiB are always enough). `name` is for errors.
 NpyHeader parse_npy_header(std::span<const std::byte> start, Bytes file_size, const std::string& name);
 
-/// The file's values where they lie: a read-only mapping that lives as long as the tensor and its copies. Writing to it
-/// ends the process, and so does reading after somebody has cut the file short: replace such files by renaming.
-/// Values that do not lie aligned in the file (no NumPy of the last ten years writes such a file) are read instead.
-Tensor map_npy(const std::string& file);
+using millpond::map_npy, millpond::read_npy, millpond::write_npy;
 
-/// A copy of its own, charged to `account`.
-Tensor read_npy(const std::string& file, std::string account);
-
-/// Version 1, aligned to 64 bytes as NumPy does; whole or not at all. Throws Error(kDType) for bfloat16, which .npy
-/// lacks.
-void write_npy(const std::string& file, const Tensor& tensor);
-
-/// The same for rows that come bit by bit, their number known at the end only. Without close() there is no file. Holds nothing but a descriptor.
+/// write_npy for rows that come bit by bit, their number known at the end only. Without close() there is no file. Holds nothing but a descriptor.
 class NpyWriter {
  public:
   NpyWriter(const std::string& file, DType dtype, const Shape& row);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -38,6 +40,7 @@ std::unique_lock<std::mutex> enter() {
   static std::mutex mutex;
   std::unique_lock lock(mutex);
   static const bool once = [] {
+    H5dont_atexit();  // a file that could not be written stays open in the library, and closing it at the end crashes
     H5open();
     H5set_free_list_limits(0, 0, 0, 0, 0, 0);
     H5PLset_loading_state(0);
@@ -49,7 +52,8 @@ std::unique_lock<std::mutex> enter() {
   return lock;
 }
 
-// What the library says about its last failure: the innermost reason.
+// What the library says about its last failure: the system's reason where one is given ("... errno = 28, error message = ..."
+// amid addresses and sizes), otherwise the innermost of its own.
 std::string reason() {
   std::string text = "no reason given";
   H5Ewalk2(
@@ -60,6 +64,8 @@ std::string reason() {
       },
       &text);
   H5Eclear2(H5E_DEFAULT);
+  if (const size_t at = text.find("errno = "); at != text.npos)
+    if (const int number = std::atoi(text.c_str() + at + 8); number > 0) return std::strerror(number);
   return text;
 }
 
@@ -150,8 +156,9 @@ void write_weights(const std::string& file, std::span<const WeightEntry> entries
     const auto lock = enter();
     const auto need = [&](bool good, const std::string& what) {
       if (!good)
-        throw Error(Code::kFile, format("{} could not be written: {}: {}", file, what, reason()))
-            .hint("is there room on the disk?");
+        throw Error(Code::kFile, format("{} could not be written: {}", file, reason()))
+            .hint("is there room on the disk?")
+            .with("at", what);
     };
     const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
     H5Pset_fapl_sec2(*access);

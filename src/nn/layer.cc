@@ -16,13 +16,21 @@
 
 namespace millpond {
 namespace {
-std::mutex names_mutex;
-std::map<std::string, int, std::less<>> names;  // how often each kind of layer was named automatically
+// How often each kind of layer was named automatically. Made when it is first asked for: a layer of static life may be made
+// before anything of this file is.
+struct Names {
+  std::mutex mutex;
+  std::map<std::string, int, std::less<>> used;
+};
+Names& names() {
+  static Names all;
+  return all;
+}
 }  // namespace
 
 void clear_session() {
-  const std::lock_guard lock(names_mutex);
-  names.clear();
+  const std::lock_guard lock(names().mutex);
+  names().used.clear();
 }
 
 namespace nn {
@@ -42,8 +50,8 @@ std::string snake_case(std::string_view type) {  // Keras's: "MaxPooling2D" -> "
 
 std::string automatic_name(std::string_view type) {
   std::string base = snake_case(type);
-  const std::lock_guard lock(names_mutex);
-  const int n = names[base]++;
+  const std::lock_guard lock(names().mutex);
+  const int n = names().used[base]++;
   return n ? base + "_" + std::to_string(n) : base;
 }
 

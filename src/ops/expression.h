@@ -6,11 +6,15 @@
 // inputs.size() + i is the result of code[i]. All arithmetic is float32 (comparisons give 1 or 0).
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/operator.h"
 
 namespace millpond::ops {
+
+/// The fusion that is no operator of its own: an expression on the tiles of a product or a convolution before they are stored.
+inline constexpr std::string_view kEpilogue = "epilogue";
 
 enum class Function : uint8_t {
 #define MP_UNARY(name, formula) k_##name,

@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/builder.h"
@@ -14,6 +15,7 @@ namespace millpond::passes {
 std::vector<graph::Value> gradients(graph::Builder& b, graph::Value loss, std::span<const graph::Value> wrt);
 
 struct Options {
+  bool attention = true;       // attention without the score matrix
   bool fold_constants = true;
   bool common_subexpressions = true;
   bool simplify = true;
@@ -25,12 +27,11 @@ struct Options {
   bool order = true;           // order of calls for the smallest peak
   bool in_place = true;        // results over operands nobody reads again
   bool record = false;         // keep the text of the graph before and after each pass
+  /// Whether the backend has a fusion (an MP_FUSION of ops/list.inc, or ops::kEpilogue); a pass that would make one it has not is left
+  /// out. Empty: it has all of them.
+  std::function<bool(std::string_view)> offers;
   static Options none();
 };
-
-/// Attention without the score matrix: matmul, scale, mask, softmax, matmul become one operator. Runs before gradients are
-/// taken, because the operator has a gradient of its own.
-void attention(graph::Graph& graph);
 
 struct Record {
   std::string pass;
@@ -41,10 +42,14 @@ struct Record {
 /// Evaluates one operator on constants (handed in: passes know no backend). Null: no folding.
 using Evaluator = std::function<std::vector<Tensor>(const graph::Operator& op, std::span<const Tensor> inputs, std::span<const graph::TensorType> outputs)>;
 
-/// Runs all passes that `options` names, in their order; checks the graph's invariants between them in debug builds.
+/// The passes that must come before gradients are taken, because the operators they make have gradients of their own: attention.
+std::vector<Record> run_before_gradients(graph::Graph& graph, const Options& options);
+
+/// Runs all other passes that `options` names, in their order; checks the graph's invariants between them in debug builds.
 std::vector<Record> run(graph::Graph& graph, const Options& options, const Evaluator& evaluate);
 
 // The single passes, each in the file of its name.
+void attention(graph::Graph& graph);  // matmul, scale, mask, softmax, matmul become one operator
 void fold_constants(graph::Graph& graph, const Evaluator& evaluate);
 void common_subexpressions(graph::Graph& graph);
 void simplify(graph::Graph& graph);

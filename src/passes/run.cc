@@ -1,50 +1,80 @@
 // Runs the passes in their order, keeping a record of each and checking the graph between them.
+#include <algorithm>
+
 #include "base/assert.h"
 #include "base/format.h"
+#include "ops/expression.h"
 #include "passes/passes.h"
 
 namespace millpond::passes {
+namespace {
 
-Options Options::none() {
-  Options o;
-  o.fold_constants = o.common_subexpressions = o.simplify = false;
-  o.fuse = o.epilogue = o.conv_pool = o.recompute = o.update = o.order = o.in_place = false;
-  return o;
-}
+class Runner {
+ public:
+  /// `whole`: the graph has its outputs, so that it can be sorted, which drops what nothing leads to.
+  Runner(graph::Graph& graph, const Options& options, bool whole) : graph_(graph), options_(options), whole_(whole) { sort(); }
 
-std::vector<Record> run(graph::Graph& g, const Options& options, const Evaluator& evaluate) {
-  std::vector<Record> records;
-  g.sort();
-  const auto pass = [&](bool wanted, const char* name, auto&& apply) {
-    if (!wanted) return;
-    Record r{name, int(g.nodes().size()), 0, {}, {}};
-    if (options.record) r.before = to_string(g);
+  /// `makes`: the fusions without which the pass has nothing to do.
+  template <class Apply>
+  void pass(bool wanted, const char* name, std::initializer_list<std::string_view> makes, Apply apply) {
+    if (!wanted || (options_.offers && !std::ranges::all_of(makes, options_.offers))) return;
+    Record r{name, int(graph_.nodes().size()), 0, {}, {}};
+    if (options_.record) r.before = to_string(graph_);
     apply();
-    g.sort();
-    r.nodes_after = int(g.nodes().size());
-    if (options.record) r.after = to_string(g);
+    sort();
+    r.nodes_after = int(graph_.nodes().size());
+    if (options_.record) r.after = to_string(graph_);
     records.push_back(std::move(r));
 #ifdef MILLPOND_CHECKS
-    for (const std::string& v : violations(g)) {
+    for (const std::string& v : violations(graph_)) {
       fmt::print(stderr, "after {}: {}\n", name, v);
       MP_ASSERT(!"a pass broke the graph");
     }
 #endif
-  };
+  }
+
+  std::vector<Record> records;
+
+ private:
+  void sort() {
+    if (whole_) graph_.sort();
+  }
+  graph::Graph& graph_;
+  const Options& options_;
+  bool whole_;
+};
+
+}  // namespace
+
+Options Options::none() {
+  Options o;
+  o.attention = o.fold_constants = o.common_subexpressions = o.simplify = false;
+  o.fuse = o.epilogue = o.conv_pool = o.recompute = o.update = o.order = o.in_place = false;
+  return o;
+}
+
+std::vector<Record> run_before_gradients(graph::Graph& g, const Options& options) {
+  Runner r(g, options, false);
+  r.pass(options.attention, "attention", {"attention", "attention_backward"}, [&] { attention(g); });
+  return std::move(r.records);
+}
+
+std::vector<Record> run(graph::Graph& g, const Options& options, const Evaluator& evaluate) {
+  Runner r(g, options, true);
   const auto tidy = [&] {
-    pass(options.simplify, "simplify", [&] { simplify(g); });
-    pass(options.fold_constants && evaluate, "fold_constants", [&] { fold_constants(g, evaluate); });
-    pass(options.common_subexpressions, "common_subexpressions", [&] { common_subexpressions(g); });
+    r.pass(options.simplify, "simplify", {}, [&] { simplify(g); });
+    r.pass(options.fold_constants && evaluate, "fold_constants", {}, [&] { fold_constants(g, evaluate); });
+    r.pass(options.common_subexpressions, "common_subexpressions", {}, [&] { common_subexpressions(g); });
   };
   tidy();
-  pass(options.conv_pool, "conv_pool", [&] { conv_pool(g); });
+  r.pass(options.conv_pool, "conv_pool", {"conv_pool", "conv_pool_backward", "conv_pool_backward_input"}, [&] { conv_pool(g); });
   tidy();
-  pass(options.recompute, "recompute", [&] { recompute(g); });
-  pass(options.update, "update", [&] { update(g); });
-  pass(options.epilogue, "epilogue", [&] { epilogue(g); });
-  pass(options.fuse, "fuse", [&] { fuse(g); });
-  pass(options.order, "order", [&] { order(g); });
-  return records;
+  r.pass(options.recompute, "recompute", {}, [&] { recompute(g); });
+  r.pass(options.update, "update", {"dense_update", "dense_backward"}, [&] { update(g); });
+  r.pass(options.epilogue, "epilogue", {ops::kEpilogue}, [&] { epilogue(g); });
+  r.pass(options.fuse, "fuse", {"fused"}, [&] { fuse(g); });
+  r.pass(options.order, "order", {}, [&] { order(g); });
+  return std::move(r.records);
 }
 
 }  // namespace millpond::passes

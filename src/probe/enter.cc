@@ -11,6 +11,7 @@
 #include "probe/real.h"
 #include "probe/relocations.h"
 #include "probe/setup.h"
+#include "probe/scan.h"
 #include "probe/snapshot.h"
 #include "probe/stacks.h"
 #include "probe/system.h"
@@ -122,6 +123,7 @@ int go_out() {
     file::close();
     snapshot::release();
     walk::release();
+    scan::release();
     setup::forget();
     cfi::forget();
   } else {

@@ -208,6 +208,15 @@ bool read(uint32_t number, Live& entry) {
   return __atomic_load_n(&slot.address, __ATOMIC_RELAXED) == address && entry.stack < kStacks;
 }
 
+uint32_t next(uint32_t from) {
+  for (size_t word = from / 64; word < kWords; ++word) {
+    uint64_t bits = __atomic_load_n(&used[word], __ATOMIC_ACQUIRE);
+    if (word == from / 64) bits &= ~uint64_t{0} << from % 64;
+    if (bits) return uint32_t(word * 64) + uint32_t(__builtin_ctzll(bits));
+  }
+  return kLiveSlots;
+}
+
 uint64_t count() { return __atomic_load_n(&alive, __ATOMIC_RELAXED); }
 
 void forget() {

@@ -46,6 +46,9 @@ void put_back(const Live& entry);
 // Entry `number` of the table as it is now; false: none is there, or it is being given to another block: it counts only if its address is the same before and after.
 bool read(uint32_t number, Live& entry);
 
+// The number of the first entry from that one on which may be there; kLiveSlots: none.
+uint32_t next(uint32_t from);
+
 uint64_t count();
 inline uint32_t size_class(uint64_t size) {
   const uint32_t log2 = 63 - uint32_t(__builtin_clzll(size | 1));

@@ -1,10 +1,13 @@
 #include "probe/mappings.h"
 
+#include <sys/stat.h>
+
 #include "probe/file.h"
 #include "probe/live.h"
 #include "probe/lock.h"
 #include "probe/real.h"
 #include "probe/sampler.h"
+#include "probe/scan.h"
 #include "probe/stacks.h"
 #include "probe/system.h"
 #include "probe/thread.h"
@@ -65,19 +68,26 @@ void cut(uint64_t begin, uint64_t end) {
   }
 }
 
+// Of devices nothing is memory of the program, and code is not what grows.
+bool counts(int protection, int flags, int fd) {
+  constexpr int kExecute = 4;
+  if (flags & sys::kMapAnonymous) return true;
+  struct stat facts;
+  return !(protection & kExecute) && syscall(SYS_fstat, fd, &facts) == 0 && S_ISREG(facts.st_mode);
+}
+
 bool none() { return __atomic_load_n(&used, __ATOMIC_RELAXED) == 0; }
 
 }  // namespace
 
-void added(void* at, size_t size, int protection, int flags, const void* caller) {
+void added(void* at, size_t size, int protection, int flags, int fd, const void* caller) {
   if (me.quiet) return;
   Use use;
   if (!use) return;
   if (flags & sys::kMapFixed) removing(at, size);  // it replaces what was there
-  if (size < kSmallest || protection == 0 || !(flags & sys::kMapAnonymous) || !(flags & sys::kMapPrivate) ||
-      allocator_code.holds(caller) || (python_has_own_heap && python_code.holds(caller)))
-    return;
+  if (size < kSmallest || protection == 0 || allocator_code.holds(caller) || (python_has_own_heap && python_code.holds(caller) && flags & sys::kMapPrivate)) return;
   Quiet quiet;
+  if (!counts(protection, flags, fd)) return;
   const uint64_t begin = sys::now_ns();
   const bool arena = python_code.holds(caller) && (size == 256 << 10 || size == 1 << 20);
   const uint32_t stack = stacks::here(caller);
@@ -89,7 +99,9 @@ void added(void* at, size_t size, int protection, int flags, const void* caller)
       file::add(file::shared->samples);
     }
   }
-  sampler::spent(sys::now_ns() - begin);
+  const uint64_t end = sys::now_ns();
+  sampler::spent(end - begin);
+  scan::at_sample(end);  // a program may take all of its memory so
 }
 
 void removing(void* at, size_t size) {

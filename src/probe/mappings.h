@@ -1,4 +1,4 @@
-// Mappings that the program makes itself: private memory of 64 KiB and more that can be used. All are recorded, as
+// Mappings that the program makes itself: of 64 KiB and more that can be used, private or shared, of memory or of a file. All are recorded, as
 // blocks of kind kLiveMmap at their first address; parts that are taken away are taken off. Rare, so one lock and a
 // plain list do. Memory: 128 KiB when all 4,096 places are used; what does not fit is not recorded (lost_live).
 // A mapping without access rights is address space, not memory, and is left out.
@@ -8,7 +8,7 @@
 
 namespace millpond::probe::mappings {
 
-void added(void* at, size_t size, int protection, int flags, const void* caller);
+void added(void* at, size_t size, int protection, int flags, int fd, const void* caller);
 // Before they go. Any range: whole mappings, parts, several, none.
 void removing(void* at, size_t size);
 // mremap, before and after. What was lifted is put down where the mapping lies now, with its old birth and stack.

@@ -30,7 +30,7 @@ void ask_allocator(MarkRecord& record) {
   const struct mallinfo2 info = ask_mallinfo();
   record.heap_in_use = info.uordblks + agent_heap::in_use();
   record.heap_free = info.fordblks;
-  record.heap_mapped = info.hblkhd;
+  record.heap_mapped = info.hblkhd + __atomic_load_n(&file::shared->mapped_now, __ATOMIC_RELAXED);
 }
 
 void note_first_period(uint64_t now_ms) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "probe/file.h"
+#include "probe/loader.h"
 #include "probe/lock.h"
 #include "probe/cfi.h"
 #include "probe/mappings.h"
@@ -105,13 +106,13 @@ bool was_seen(uint64_t hash) {
 
 void write_new() {
   Changes now;
-  dl_iterate_phdr(read_changes, &now);
+  loader::each_module(read_changes, &now);
   if (__atomic_exchange_n(&then.unloaded, now.unloaded, __ATOMIC_RELAXED) != now.unloaded) cfi::forget();
   if (__atomic_load_n(&then.loaded, __ATOMIC_ACQUIRE) == now.loaded) return;
   python::find_interpreter();
   Gathered gathered{static_cast<char*>(sys::map_private(kGathered)), 0};
   if (!gathered.at) return;
-  dl_iterate_phdr(gather, &gathered);
+  loader::each_module(gather, &gathered);
   {
     Locked locked(looking);
     for (size_t at = 0; at < gathered.used;) {

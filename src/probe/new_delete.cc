@@ -7,7 +7,7 @@
 #include "probe/real.h"
 #include "probe/sampler.h"
 #include "probe/shared.h"
-#include "probe/system.h"
+#include "probe/tables.h"
 #include "probe/thread.h"
 
 // Arguments are passed in registers, so one type serves all of a family: size, or block; then alignment, size or std::nothrow, whichever there are.
@@ -22,11 +22,9 @@
 namespace millpond::probe::new_delete {
 namespace {
 
-constexpr uint64_t kLookEvery = 100'000'000;  // ns
 constexpr int kNothrow = 2, kDelete = 8;
 using New = void* (*)(size_t, size_t, size_t);
 using Delete = void (*)(void*, size_t, size_t);
-uint64_t next_look = 0;
 
 // What is thrown passes through: nothing here has to be undone.
 template <int kWhich>
@@ -66,7 +64,6 @@ bool comes_by_malloc() {
 #define MP_ENTRY_NEW(number, name) {#name, reinterpret_cast<void*>(&new_hook<number>), nullptr},
 #define MP_ENTRY_DELETE(number, name) {#name, reinterpret_cast<void*>(&delete_hook<number>), nullptr},
 relocations::Function functions[kFunctions] = {MP_NEW(MP_ENTRY_NEW) MP_DELETE(MP_ENTRY_DELETE)};
-bool hooked = false;
 
 bool look_up(const void* of_allocator) {
   const void* module = module_of(of_allocator);
@@ -82,20 +79,13 @@ bool look_up(const void* of_allocator) {
   return false;
 }
 
-void start() {
-  if (!(allocator_flags & kAllocatorHidden) || !look_up(reinterpret_cast<void*>(real::malloc))) return;
+bool start() {
+  if (!(allocator_flags & kAllocatorHidden) || !look_up(reinterpret_cast<void*>(real::malloc))) return false;
   relocations::set_foreign_allocator(reinterpret_cast<void*>(real::malloc));
-  relocations::change(functions, kFunctions);
-  hooked = true;
+  tables::add(functions, kFunctions);
   allocator_flags &= ~uint64_t{kAllocatorHidden};
   file::shared->allocator = allocator_flags;
-  next_look = sys::now_ns() + kLookEvery;
-}
-
-void at_sample(uint64_t now) {
-  uint64_t due = __atomic_load_n(&next_look, __ATOMIC_RELAXED);
-  if (now < due || !__atomic_compare_exchange_n(&next_look, &due, now + kLookEvery, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
-  if (relocations::modules_changed()) relocations::change(functions, kFunctions);
+  return true;
 }
 
 }  // namespace millpond::probe::new_delete

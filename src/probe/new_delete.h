@@ -17,10 +17,7 @@ inline constexpr size_t kFunctions = 20;
 bool look_up(const void* of_allocator);
 extern relocations::Function functions[kFunctions];
 
-// Preloaded, when the file is open.
-void start();
-// After every sample: modules that came since.
-void at_sample(uint64_t now_ns);
-extern bool hooked;
+// Preloaded, when the file is open. True: the tables must be changed now (tables.h), before the program takes a block.
+bool start();
 
 }  // namespace millpond::probe::new_delete

@@ -155,12 +155,12 @@ MP_EXPORT size_t malloc_usable_size(void* block) {
 }
 MP_EXPORT void* mmap(void* at, size_t size, int protection, int flags, int fd, long offset) {
   void* p = real::mmap(at, size, protection, flags, fd, offset);
-  if (is_mapped(p)) mappings::added(p, size, protection, flags, MP_CALLER);
+  if (is_mapped(p)) mappings::added(p, size, protection, flags, fd, MP_CALLER);
   return p;
 }
 MP_EXPORT void* mmap64(void* at, size_t size, int protection, int flags, int fd, long offset) {
   void* p = real::mmap64(at, size, protection, flags, fd, offset);
-  if (is_mapped(p)) mappings::added(p, size, protection, flags, MP_CALLER);
+  if (is_mapped(p)) mappings::added(p, size, protection, flags, fd, MP_CALLER);
   return p;
 }
 MP_EXPORT int munmap(void* at, size_t size) {

@@ -25,7 +25,8 @@ bool look_up(Api& a) {
   Quiet quiet;
   const bool all = find(a.new_tuple, "PyTuple_New") && find(a.set_item, "PyTuple_SetItem") && find(a.item, "PyTuple_GetItem") && find(a.add_reference, "Py_IncRef") &&
                    find(a.drop_reference, "Py_DecRef") && find(a.call, "PyObject_Call") && find(a.new_integer, "PyLong_FromLong") &&
-                   find(a.forget_error, "PyErr_Clear") && find(a.add_pending, "Py_AddPendingCall") && find(a.new_function, "PyCFunction_NewEx") && find(a.new_method, "PyInstanceMethod_New") && find(a.none, "_Py_NoneStruct");
+                   find(a.forget_error, "PyErr_Clear") && find(a.add_pending, "Py_AddPendingCall") && find(a.take_gil, "PyGILState_Ensure") &&
+                   find(a.give_gil, "PyGILState_Release") && find(a.new_function, "PyCFunction_NewEx") && find(a.new_method, "PyInstanceMethod_New") && find(a.none, "_Py_NoneStruct");
   if (find(a.enter_tracing, "PyThreadState_EnterTracing")) find(a.leave_tracing, "PyThreadState_LeaveTracing");
   return all;
 }

@@ -15,6 +15,8 @@ struct Api {
   void* (*new_integer)(long);
   void (*forget_error)();
   int (*add_pending)(int (*)(void*), void*);  // needs no GIL and allocates nothing
+  int (*take_gil)();  // of a thread that Python need not know
+  void (*give_gil)(int);
   void* (*new_function)(void* definition, void* self, void* module);
   void* (*new_method)(void* callable);
   void (*enter_tracing)(void*);  // since 3.11

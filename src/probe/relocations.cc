@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include "probe/loader.h"
 #include "probe/lock.h"
 #include "probe/system.h"
 
@@ -410,7 +411,7 @@ size_t restore() {
 
 bool modules_changed() {
   Counts now;
-  dl_iterate_phdr(read_counts, &now);
+  loader::each_module(read_counts, &now);
   return now.adds != __atomic_load_n(&adds_then, __ATOMIC_RELAXED) || now.subs != __atomic_load_n(&subs_then, __ATOMIC_RELAXED);
 }
 

@@ -7,9 +7,10 @@
 #include "probe/chance.h"
 #include "probe/enter.h"
 #include "probe/file.h"
-#include "probe/new_delete.h"
+#include "probe/scan.h"
 #include "probe/stacks.h"
 #include "probe/system.h"
+#include "probe/tables.h"
 #include "probe/tick.h"
 #include "probe/use.h"
 
@@ -20,7 +21,7 @@ __thread Thread me __attribute__((tls_model("initial-exec")));
 namespace sampler {
 namespace {
 
-constexpr uint64_t kFirstInterval = 512 << 10, kSmallest = 64 << 10, kLargest = 16 << 20, kExactAtLeast = 256 << 10;
+constexpr uint64_t kFirstInterval = 512 << 10, kSmallest = 32 << 10, kLargest = 16 << 20, kExactAtLeast = 256 << 10;
 constexpr uint64_t kAskAgain = 256 << 10;  // bytes
 constexpr uint64_t kLookEvery = 50'000'000;  // ns between two looks at what sampling costs
 
@@ -156,8 +157,9 @@ bool record(void* block, uint64_t size, Weight weight, LiveKind kind, const void
   spent(end - begin);
   steer(end);
   if (may_leave) at_sample(end);
-  else if (new_delete::hooked) new_delete::at_sample(end);
+  else tables::at_sample(end);
   tick::at(end);
+  scan::at_sample(end);
   return added;
 }
 

@@ -7,7 +7,7 @@
 // bytes and more are all recorded and take nothing from the gap.
 //
 // T begins at 512 KiB and follows what sampling costs: above 0.25 % of the time it doubles (to 16 MiB), below 0.0625 %
-// it halves (to 64 KiB, less far once the tables of stacks fill); what a sample does to the caches costs the program
+// it halves (to 32 KiB, less far once the tables of stacks fill); what a sample does to the caches costs the program
 // about as much again. It is time on the clock: a program that waits is sampled well too. T doubles too when the table
 // of live blocks is half full. MILLPOND_INTERVAL sets it for good, MILLPOND_SEED makes the draws repeatable: both are
 // for tests.

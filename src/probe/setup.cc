@@ -9,19 +9,23 @@
 #include "probe/enter.h"
 #include "probe/file.h"
 #include "probe/live.h"
+#include "probe/loader.h"
 #include "probe/mappings.h"
 #include "probe/marks.h"
 #include "probe/modules.h"
 #include "probe/native_frames.h"
+#include "probe/native_prints.h"
 #include "probe/new_delete.h"
 #include "probe/python_layout.h"
 #include "probe/python_lines.h"
 #include "probe/real.h"
 #include "probe/ring.h"
+#include "probe/scan.h"
 #include "probe/setup.h"
 #include "probe/sampler.h"
 #include "probe/stacks.h"
 #include "probe/system.h"
+#include "probe/tables.h"
 #include "probe/thread.h"
 #include "probe/walk.h"
 
@@ -64,6 +68,8 @@ void forget() {
   modules::forget();
   marks::forget();
   walk::forget();
+  scan::forget();
+  native_prints::forget();
 }
 
 namespace {
@@ -77,6 +83,7 @@ uint64_t anonymous_bytes() {
 // Only the thread that called fork is there, and whatever another one was changing is half changed: all of it goes.
 void begin_as_child() {
   Quiet quiet;
+  loader::forget();
   forget_who_is_here();
   file::open_again(follow);
   if (!file::shared) return;  // nothing was ever open here, or we have left
@@ -93,9 +100,21 @@ void look_around() {
   python::find_interpreter();
 }
 
+namespace {
+long loader_holder = 0;  // the thread that forks; of two at once the other may have given up waiting
+void before_fork() {
+  if (loader::hold()) loader_holder = syscall(SYS_gettid);
+}
+void after_fork() {
+  if (loader_holder != syscall(SYS_gettid)) return;
+  loader_holder = 0;
+  loader::asking.unlock();
+}
+}  // namespace
+
 void hear_of_forks() {
   static bool heard = false;
-  if (!heard) pthread_atfork(nullptr, nullptr, begin_as_child);
+  if (!heard) pthread_atfork(before_fork, after_fork, begin_as_child);
   heard = true;
 }
 
@@ -113,7 +132,9 @@ __attribute__((constructor(101))) void start() {
   look_around();
   begin();
   if (!file::is_open()) return;
-  new_delete::start();
+  const bool at_once = new_delete::start();
+  native_prints::start();
+  at_once ? tables::change() : tables::change_soon();
   modules::write_new();
   hear_of_forks();
 }

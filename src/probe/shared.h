@@ -107,7 +107,8 @@ struct Code {          /* 48 bytes */
 enum RecordKind {
   kRecordMark = 1,  /* MarkRecord, then `sites` SiteBytes, then name */
   kRecordNote = 2,  /* NoteRecord, then JSON text of the agent */
-  kRecordModule = 3 /* ModuleRecord, then path: loaded code, so that native frames can be named after the run */
+  kRecordModule = 3, /* ModuleRecord, then path: loaded code, so that native frames can be named after the run */
+  kRecordScan = 4   /* ScanRecord, then `groups` ScanGroup */
 };
 
 struct RecordHeader {  /* every record begins with it; size is a multiple of 8, and a record does not wrap:
@@ -137,7 +138,7 @@ struct MarkRecord {
   int64_t index;
   uint32_t flags, sites, name_size, unused;
   uint64_t rss;                                    /* statm */
-  uint64_t heap_in_use, heap_free, heap_mapped;    /* mallinfo2: uordblks, fordblks, hblkhd; ~0: not known */
+  uint64_t heap_in_use, heap_free, heap_mapped;    /* mallinfo2: uordblks, fordblks, hblkhd and mapped_now; ~0: not known */
   uint64_t python_arenas;                          /* bytes pymalloc took from the system; ~0: not known */
   uint64_t units[kUnits];
 };
@@ -149,6 +150,32 @@ struct ModuleRecord {
   uint64_t begin, end, offset; /* of its code: addresses in the process; file offset = address - begin + offset */
   uint8_t build_id[20];
   uint32_t path_size;
+};
+
+/* Who points to the native blocks that are alive and were born since the rounds began (scan.h). */
+enum { kScanGroups = 24, kScanStatics = 6, kScanBlocks = 3 };
+struct ScanGroup {               /* those that were born at one stack */
+  uint32_t stack, samples;
+  uint64_t bytes;
+  uint64_t lost;                 /* of these: no pointer to them was found anywhere */
+  uint64_t by_static, by_stack;  /* a variable of static storage, a stack leads to them, through other blocks or not */
+  uint64_t by_block;             /* a sampled block has a pointer to them, and what leads to that was not found */
+  uint64_t by_other;             /* other memory has: of the heap and not sampled, or mapped by hand */
+  uint64_t statics[kScanStatics], static_bytes[kScanStatics]; /* addresses of such variables; 0: none */
+  uint32_t blocks[kScanBlocks];  /* births (stacks) of the sampled blocks on the way, nearest to them; ~0: none */
+  uint32_t thread;               /* whose stack; 0: none */
+  uint64_t block_bytes[kScanBlocks];
+};
+struct ScanRecord {
+  struct RecordHeader header;
+  uint64_t ns, scanned;          /* of the processor; bytes of memory that were looked at */
+  uint64_t alive;                /* bytes of the blocks asked for, all groups */
+  uint32_t groups, unused;
+};
+struct Scan {                    /* shared with the child that makes it */
+  uint64_t done;                 /* 1: filled; 2: written to the ring, or nothing was asked for */
+  struct ScanRecord record;
+  struct ScanGroup group[kScanGroups];
 };
 
 struct Shared {
@@ -177,9 +204,12 @@ struct Shared {
   uint64_t python_frames;               /* PythonFrames; 0: no interpreter seen */
   uint64_t forked;                      /* 1: this process is a copy of its parent, made by fork */
   uint64_t inherited;                   /* bytes without a file behind them that it had of its parent then */
-  uint64_t unused[9];
+  uint64_t no_scan;                     /* NoScan: why nobody looked for pointers to native blocks */
+  uint64_t unused[8];
   struct SizeTotals sizes[kSizeClasses];
 };
+
+enum NoScan { kNoScanAsked, kNoScanTables /* the page tables of a child would take over 1 % of free memory */, kNoScanTime /* it would take over 1 % of the time */, kNoScanDied };
 
 enum PythonFrames {
   kFramesSeen = 1,
@@ -197,7 +227,7 @@ enum AllocatorFlags {
  * limit. Each process is promised kPromised bytes; what it needs beyond comes from a pool for all. Only probes write
  * `taken`, only the collector writes limits: it raises them by what an ended process gave back, so nothing is lost
  * between them. */
-enum { kPromised = 512 << 10, kPool = 4 << 20 };
+enum { kPromised = 512 << 10, kPool = (4 << 20) - (16 << 10) }; /* with the page of the room itself 8 MiB for eight processes */
 struct Room {
   uint64_t limit, taken;           /* of what is promised */
   uint64_t pool_limit, pool_taken;
@@ -274,6 +304,8 @@ struct WalkHolder {
   uint32_t how;                   /* WalkHow */
   uint32_t repeats;               /* it is the first of so many objects of its type, each of which holds the next; 0: no such chain */
   uint32_t depth;                 /* steps */
+  uint32_t alike;                 /* so many containers of one type right below it are filled from the same place, and are told as it; 0: none */
+  uint32_t whole;                 /* 1: a single block, which may grow itself; what holds it counts its bytes too */
   uint64_t births[kWalkBirths];   /* bytes by birth: equal parts of the time from the first period mark until now */
   uint32_t stacks[kWalkStacks];   /* where they were born, most bytes first; ~0: none */
   uint64_t stack_bytes[kWalkStacks];
@@ -286,14 +318,17 @@ struct Walk {
   uint64_t alive;                 /* bytes of all survivors that were born since first_ms */
   uint64_t reached, native, garbage; /* of these, by WalkHow; the rest belongs to no object of Python */
   uint64_t unreached_objects;
-  uint32_t holders, unused;
+  uint64_t unclaimed;             /* bytes that nothing owns which was reached without `later` */
+  uint32_t holders, full;         /* full: there was no room for all objects */
   struct WalkHolder holder[kWalkHolders];
 };
-/* One walk from the objects of the list `roots`; lists of objects: `all` (gc.get_objects()) and `hidden`, or null; `owned`: pairs of an object's address
-   and that of its data; `links`: pairs of an object and one that it holds without saying so; `room`: no more objects than these. apart: in a child, of which the program sees nothing; what is returned is filled later, and
-   millpond_probe_walked tells when. It stays until the next call; null: not possible, or one is under way. With the GIL held. */
-struct Walk* millpond_probe_walk(void* roots, void* all, void* hidden, const uint64_t* owned, size_t owned_count, const uint64_t* links, size_t link_count,
-                                 size_t room, int apart);
+/* One walk from the objects of the list `roots`; lists of objects: `all` (gc.get_objects()), `hidden` and `later` (walk.h), or null; `owned`: pairs of an object's address
+   and that of its data; `links`: pairs of an object and one that it holds without saying so; `given`: blocks of another memory, four numbers each (walk.h: Given), which the second of the
+   two results is of; `room`: no more objects than these. kWalkApart: in a child, of which the program sees nothing; what is returned is filled later, and millpond_probe_walked tells
+   when. It stays until the next call; null: not possible, or one is under way. kWalkShallow: without what is in `later`. With the GIL held. */
+enum { kWalkApart = 1, kWalkShallow = 2 };
+struct Walk* millpond_probe_walk(void* roots, void* all, void* hidden, void* later, const uint64_t* owned, size_t owned_count, const uint64_t* links, size_t link_count,
+                                 const uint64_t* given, size_t given_count, size_t room, int flags);
 /* 0: the child is at work; 1: it is done, or there is none; -1: it died. */
 int millpond_probe_walked(void);
 

@@ -49,7 +49,7 @@ Taken take(uint64_t now_ms, uint64_t first_period_ms) {
   Scratch& s = *scratch;
   uint32_t stacks = 0;
   const uint64_t span = first_period_ms && now_ms > first_period_ms ? now_ms - first_period_ms : 0;
-  for (uint32_t i = 0; i < kLiveSlots; ++i) {
+  for (uint32_t i = live::next(0); i < kLiveSlots; i = live::next(i + 1)) {
     Live entry;
     if (!live::read(i, entry)) continue;
     Sum& sum = s.sums[entry.stack];

@@ -6,7 +6,9 @@
 
 #include "probe/file.h"
 #include "probe/live.h"
+#include "probe/pages.h"
 #include "probe/python_layout.h"
+#include "probe/scan.h"
 #include "probe/system.h"
 
 namespace millpond::probe::walk {
@@ -20,72 +22,10 @@ constexpr size_t kObjectType = 8;
 constexpr size_t kTypeName = 24, kTypeSize = 32, kTypeFlags = 168, kTypeTraverse = 184, kTypeBase = 256, kTypeIsGc = 328;
 constexpr uint64_t kHasGc = 1 << 14;
 constexpr uint32_t kNone = ~uint32_t{0};
-constexpr uint32_t kHidden = kNone - 1;
+constexpr uint32_t kHidden = kNone - 1, kLater = kNone - 2;  // numbers of objects that are not walked into
 constexpr size_t kWordsLooked = 32;  // of an object's body, for pointers to blocks of its own
-
-// Memory that is not there until it is written.
-template <class T>
-struct Pages {
-  T* at = nullptr;
-  size_t count = 0;
-  Pages() = default;
-  Pages(const Pages&) = delete;
-  Pages& operator=(const Pages&) = delete;
-  bool take(size_t n) {
-    constexpr int kNoReserve = 0x4000;
-    at = static_cast<T*>(sys::map(n * sizeof(T), sys::kRead | sys::kWrite, sys::kMapPrivate | sys::kMapAnonymous | kNoReserve, -1));
-    count = n;
-    return at != nullptr;
-  }
-  ~Pages() {
-    if (at) sys::unmap(at, count * sizeof(T));
-  }
-  T& operator[](size_t i) { return at[i]; }
-};
-
-// Addresses to numbers, open addressing, twice as large when half full.
-class Numbers {
- public:
-  bool start(size_t capacity) { return table_.take(capacity); }
-  // The number of `p`; a new one if `number` is not kNone and there was none.
-  uint32_t find(const void* p, uint32_t number = kNone) {
-    if (number != kNone && used_ * 2 > table_.count && !grow()) return kNone;
-    for (size_t i = place(p);; i = (i + 1) & (table_.count - 1)) {
-      Entry& e = table_[i];
-      if (e.key == p) return e.number;
-      if (e.key) continue;
-      if (number == kNone) return kNone;
-      e = {p, number};
-      ++used_;
-      return number;
-    }
-  }
-
- private:
-  struct Entry {
-    const void* key;
-    uint32_t number;
-  };
-  size_t place(const void* p) const { return (uint64_t(p) * 0x9e3779b97f4a7c15u >> 20) & (table_.count - 1); }
-  bool grow() {
-    Pages<Entry> old;
-    old.at = table_.at, old.count = table_.count;
-    if (!table_.take(old.count * 2)) {
-      table_.at = old.at, table_.count = old.count;
-      old.at = nullptr;
-      return false;
-    }
-    for (size_t i = 0; i < old.count; ++i) {
-      if (!old[i].key) continue;
-      size_t to = place(old[i].key);
-      while (table_[to].key) to = (to + 1) & (table_.count - 1);
-      table_[to] = old[i];
-    }
-    return true;
-  }
-  Pages<Entry> table_;
-  size_t used_ = 0;
-};
+// What a holder has at least: a thousandth of all, so that a small leak beside a large one is told, and never more than what a leak of 1 MB has gained after a few rounds.
+constexpr uint64_t kLeastShare = 1000, kLeastBytes = 1 << 12, kMostLeast = 128 << 10;
 
 struct Survivor {
   uint64_t address, bytes;
@@ -102,50 +42,87 @@ struct Node {
   uint64_t bytes;                  // of all below and its own
   uint32_t first_born, last_born;  // of these, in milliseconds
   uint32_t span() const { return last_born - first_born; }
+  void add(uint64_t more, uint32_t first, uint32_t last) {
+    bytes += more;
+    first_born = std::min(first_born, first);
+    last_born = std::max(last_born, last);
+  }
 };
 
 class Walker {
  public:
-  Walker(const Request& request, Walk& result) : request_(request), result_(result) {}
+  Walker(const Request& request, Walk& result) : request_(request), result_(&result) {}
 
-  bool run() {
+  bool run(Walk& of_given, Scan* native) {
     const uint64_t begin = busy_ns();
-    result_.now_ms = file::since_start_ms(sys::now_ns());
+    result_->now_ms = file::since_start_ms(sys::now_ns());
     // A program that says nothing of its rounds: its first quarter is start-up.
-    result_.first_ms = file::shared->first_period_ms ? file::shared->first_period_ms : result_.now_ms / 4 + 1;
-    if (!objects_.take(request_.room) || !parents_.take(request_.room) || !seen_.start(1 << 16) || !read_survivors() || !read_links()) return false;
+    result_->first_ms = file::shared->first_period_ms ? file::shared->first_period_ms : result_->now_ms / 4 + 1;
+    if (!objects_.take(request_.room) || !parents_.take(request_.room) || !seen_.start(1 << 13) || !read_survivors() || !read_links()) return false;
     for (size_t i = 0; i < request_.hidden_count; ++i) seen_.find(request_.hidden[i], kHidden);
+    for (size_t i = 0; i < request_.later_count; ++i) seen_.find(request_.later[i], kLater);
     for (size_t i = 0; i < request_.root_count; ++i) meet(request_.roots[i]);
     drain(0);
+    own_tensors();
+    for (uint32_t i = 0; i < survivor_count_; ++i)
+      if (survivors_[i].owner == kNone) result_->unclaimed += survivors_[i].bytes;
+    if (!request_.shallow && !full_) meet_later();
     native_from_ = garbage_from_ = count_;
-    if (request_.all && !full_) split_unreached();
-    for (size_t i = 0; i < request_.owned_count; ++i) own(reinterpret_cast<const void*>(request_.owned[i].data), seen_.find(reinterpret_cast<const void*>(request_.owned[i].object)), true);
-    result_.objects = count_;
+    if (request_.all && !request_.shallow && !full_) split_unreached();
+    own_tensors();
+    result_->objects = count_;
+    result_->full = full_;
     if (!make_tree()) return false;
     find_holders();
-    result_.ns = busy_ns() - begin;
-    return true;
+    result_->ns = busy_ns() - begin;
+    if (!request_.given_count) __atomic_store_n(&result_->done, uint64_t{1}, __ATOMIC_RELEASE);  // whatever becomes of the rest
+    if (native && wants_scan(*result_)) native->done = scan::run(*native, {is_owned, this}) ? 1 : 2;
+    return !request_.given_count || hold_given(of_given);
   }
 
  private:
-  // Of the processor: on a busy machine the clock runs on without us.
-  static uint64_t busy_ns() {
-    timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_nsec);
+  static bool is_owned(const void* walker, uint64_t address) {
+    Walker& w = *const_cast<Walker*>(static_cast<const Walker*>(walker));
+    const uint32_t found = w.by_address_.find(reinterpret_cast<const void*>(address));
+    return found != kNone && w.survivors_[found].owner != kNone;
   }
   // What is alive and was born since the rounds began: earlier blocks are no growth.
   bool read_survivors() {
     if (!survivors_.take(kLiveSlots) || !by_address_.start(1 << 12)) return false;
-    const uint64_t span = result_.now_ms > result_.first_ms ? result_.now_ms - result_.first_ms : 1;
-    for (uint32_t i = 0; i < kLiveSlots; ++i) {
+    for (uint32_t i = live::next(0); i < kLiveSlots; i = live::next(i + 1)) {
       Live entry;
-      if (!live::read(i, entry) || entry.born_ms < result_.first_ms) continue;
-      const auto birth = uint32_t(std::min<uint64_t>((entry.born_ms - result_.first_ms) * kWalkBirths / span, kWalkBirths - 1));
-      survivors_[survivor_count_] = {entry.address, entry.bytes, entry.blocks, entry.stack, entry.born_ms, birth, kNone};
-      by_address_.find(reinterpret_cast<const void*>(entry.address), survivor_count_++);
-      result_.alive += entry.bytes;
+      if (live::read(i, entry) && entry.born_ms >= result_->first_ms)
+        add_survivor({entry.address, entry.bytes, entry.blocks, entry.stack, uint32_t(entry.born_ms), part_of(entry.born_ms), kNone});
     }
+    return true;
+  }
+  uint32_t part_of(uint64_t born_ms) const {
+    const uint64_t span = result_->now_ms > result_->first_ms ? result_->now_ms - result_->first_ms : 1;
+    return uint32_t(std::min<uint64_t>((born_ms - result_->first_ms) * kWalkBirths / span, kWalkBirths - 1));
+  }
+  void add_survivor(const Survivor& s) {
+    survivors_[survivor_count_] = s;
+    by_address_.find(reinterpret_cast<const void*>(s.address), survivor_count_++);
+    result_->alive += s.bytes;
+  }
+
+  // The same objects, with the blocks of another memory in place of our own.
+  bool hold_given(Walk& result) {
+    result.now_ms = result_->now_ms, result.first_ms = result_->first_ms, result.objects = result_->objects;
+    result_ = &result;
+    survivors_.release(), next_survivor_.release(), nodes_.release();
+    survivor_count_ = node_count_ = alike_count_ = whole_ = 0;
+    is_given_ = true;
+    const size_t count = std::min<size_t>(request_.given_count, kLiveSlots);
+    if (!survivors_.take(kLiveSlots) || !by_address_.start(1 << 12)) return false;
+    for (size_t i = 0; i < count; ++i) {
+      const Given& block = request_.given[i];
+      const uint64_t born = result.now_ms - std::min(block.age_ms, result.now_ms);
+      if (born >= result.first_ms) add_survivor({block.address, block.bytes, 1, uint32_t(block.label), uint32_t(born), part_of(born), kNone});
+    }
+    own_tensors();
+    if (!make_tree()) return false;
+    find_holders();
     return true;
   }
 
@@ -164,13 +141,32 @@ class Walker {
     for (size_t i = first_link_.find(parent); i < links_.count && links_[i].parent == uint64_t(parent); ++i) meet(reinterpret_cast<void*>(links_[i].child));
   }
 
+  void own_tensors() {
+    for (size_t i = 0; i < request_.owned_count; ++i) own(reinterpret_cast<const void*>(request_.owned[i].data), seen_.find(reinterpret_cast<const void*>(request_.owned[i].object)), true);
+  }
+  // Each of them is a root: what has been reached without them keeps its shorter way.
+  void meet_later() {
+    const uint32_t from = count_;
+    for (size_t i = 0; i < request_.later_count && !full_; ++i) {
+      void* object = request_.later[i];
+      if (seen_.find(object) != kLater) continue;
+      seen_.renumber(object, count_);
+      objects_[count_] = object;
+      parents_[count_] = kNone;
+      if (++count_ == objects_.count) full_ = true;
+    }
+    drain(from);
+  }
+
   static int visit(void* object, void* walker) {
     static_cast<Walker*>(walker)->meet(object);
     return 0;
   }
   void meet(void* object) {
-    ++result_.edges;
+    ++result_->edges;
     if (!plausible(object) || full_) return;
+    // Numbers and bytes have one block and refer to nothing: unless it was sampled there is nothing to know of them, and a program may have millions.
+    if (is_plain(at<const char*>(object, kObjectType)) && !live::may_hold(object)) return;
     if (seen_.find(object, count_) != count_) return;  // known
     objects_[count_] = object;
     parents_[count_] = at_;
@@ -194,6 +190,17 @@ class Walker {
     if (!(at<uint64_t>(type, kTypeFlags) & kHasGc) || !at<void*>(type, kTypeTraverse)) return false;
     const auto ask = at<int (*)(void*)>(type, kTypeIsGc);
     return !ask || ask(object);
+  }
+
+  static constexpr uint64_t kIsNumber = 1 << 24, kIsBytes = 1 << 27;
+  bool is_plain(const char* type) {
+    if (type == float_type_ || type == plain_type_) return true;
+    const uint64_t flags = at<uint64_t>(type, kTypeFlags);
+    if (flags & kHasGc) return false;
+    if (!float_type_ && strcmp(at<const char*>(type, kTypeName), "float") == 0) return float_type_ = type, true;
+    // A text may have a second block, in another form of it.
+    if (!(flags & (kIsNumber | kIsBytes)) || at<const void*>(type, kTypeTraverse)) return false;
+    return plain_type_ = type, true;
   }
 
   // NumPy's arrays do not say what they refer to: the array that a view is of, and the items of an array of objects.
@@ -227,16 +234,20 @@ class Walker {
     const size_t size = at<size_t>(type, kTypeSize);
     const size_t words = std::min(size / 8, kWordsLooked);
     for (size_t i = 2; i < words; ++i) own(at<const void*>(object, i * 8), number);
-    // The attributes of an object without a dictionary of its own: an array that a word in front of the object points into, behind a few bytes of the array's (3.11, 3.12).
+    // The attributes of an object: an array that a word in front of the object points into, or one of its dictionary if it has been asked for that, behind a few bytes of the
+    // array's (3.11, 3.12; later they lie in the object's own block).
     constexpr uint64_t kManagedDictionary = 1 << 4;
-    if ((python::layout.version != 311 && python::layout.version != 312) || !(at<uint64_t>(type, kTypeFlags) & kManagedDictionary)) return;
-    const int64_t place = python::layout.version == 311 ? -32 : -24;
-    const uint64_t values = *reinterpret_cast<const uint64_t*>(object + place) & ~uint64_t{1};
+    constexpr size_t kDictValues = 40;
+    if (python::layout.version != 311 && python::layout.version != 312) return;
+    const uint64_t flags = at<uint64_t>(type, kTypeFlags);
+    uint64_t values = 0;
+    if (flags & kIsDict) values = at<uint64_t>(object, kDictValues);
+    else if (flags & kManagedDictionary) values = *reinterpret_cast<const uint64_t*>(object + (python::layout.version == 311 ? -32 : -24)) & ~uint64_t{1};
     for (uint64_t before = 8; values && before <= 64; before += 8) own(reinterpret_cast<const void*>(values - before), number);
   }
   // nearest: of several tensors that share their data, the one nearest to a root keeps it.
   void own(const void* block, uint32_t number, bool nearest = false) {
-    if (!live::may_hold(block) || number >= kHidden) return;
+    if (number >= kLater || !(is_given_ || live::may_hold(block))) return;
     const uint32_t found = by_address_.find(block);
     if (found != kNone && (survivors_[found].owner == kNone || (nearest && number < survivors_[found].owner))) survivors_[found].owner = number;
   }
@@ -274,7 +285,7 @@ class Walker {
     for (size_t i = 0; i < request_.all_count; ++i) set.add(request_.all[i], references(request_.all[i]) - 1);  // one is the list's
     set.each(Unreached::add_referent);
     set.each(Unreached::take_off);
-    result_.unreached_objects = set.count;
+    result_->unreached_objects = set.count;
     for (uint32_t i = 0; i < set.count; ++i)
       if (set.counts[i] > 0) at_ = kNone, meet(set.objects[i]);
     drain(native_from_);
@@ -288,36 +299,47 @@ class Walker {
   bool make_tree() {
     if (!nodes_.take(size_t(kLiveSlots) * 24) || !next_survivor_.take(kLiveSlots) || !node_of_.start(1 << 12)) return false;
     for (uint32_t i = 0; i < survivor_count_; ++i) {
-      Survivor& s = survivors_[i];
+      const Survivor& s = survivors_[i];
       if (s.owner == kNone) continue;
-      (s.owner < native_from_ ? result_.reached : s.owner < garbage_from_ ? result_.native : result_.garbage) += s.bytes;
+      (s.owner < native_from_ ? result_->reached : s.owner < garbage_from_ ? result_->native : result_->garbage) += s.bytes;
       const uint32_t owner = node(s.owner);
       if (owner == kNone) continue;
       next_survivor_[i] = nodes_[owner].own;
       nodes_[owner].own = i;
-      for (uint32_t n = owner; n != kNone; n = nodes_[n].parent) {
-        nodes_[n].bytes += s.bytes;
-        nodes_[n].first_born = std::min(nodes_[n].first_born, s.born_ms);
-        nodes_[n].last_born = std::max(nodes_[n].last_born, s.born_ms);
-      }
+      nodes_[owner].add(s.bytes, s.born_ms, s.born_ms);
+    }
+    return sum_up();
+  }
+  // The node of an object, with all above it that are not there yet. Without recursion: a linked list is as deep as it is long.
+  uint32_t node(uint32_t object) {
+    uint32_t first = kNone;
+    for (uint32_t below = kNone; object != kNone; object = parents_[object]) {
+      const uint32_t made = node_of_.find(objects_[object], node_count_);
+      if (made == kNone || made == nodes_.count) break;  // no room: what is below it is a root of its own
+      const bool fresh = made == node_count_;
+      if (fresh) nodes_[node_count_++] = {object, kNone, kNone, kNone, kNone, 0, kNone, 0};
+      if (first == kNone) first = made;
+      if (below != kNone) nodes_[below].parent = made, nodes_[below].next = nodes_[made].first_below, nodes_[made].first_below = below;
+      if (!fresh) break;
+      below = made;
+    }
+    return first;
+  }
+  // What a node has goes to the one above it, the deepest first: an object has a higher number than the one it was met from.
+  bool sum_up() {
+    Pages<uint32_t> order;
+    if (!order.take(node_count_ + 1)) return false;
+    for (uint32_t i = 0; i < node_count_; ++i) order[i] = i;
+    std::sort(order.at, order.at + node_count_, [&](uint32_t a, uint32_t b) { return nodes_[a].object > nodes_[b].object; });
+    for (uint32_t i = 0; i < node_count_; ++i) {
+      const Node& n = nodes_[order[i]];
+      if (n.parent != kNone) nodes_[n.parent].add(n.bytes, n.first_born, n.last_born);
     }
     return true;
   }
-  uint32_t node(uint32_t object) {
-    uint32_t made = node_of_.find(objects_[object], node_count_);
-    if (made != node_count_ || node_count_ >= nodes_.count) return made == node_count_ ? kNone : made;
-    Node& n = nodes_[node_count_++];
-    n = {object, kNone, kNone, kNone, kNone, 0, kNone, 0};
-    if (parents_[object] != kNone) {
-      const uint32_t parent = node(parents_[object]);
-      nodes_[made].parent = parent;
-      if (parent != kNone) nodes_[made].next = nodes_[parent].first_below, nodes_[parent].first_below = made;
-    }
-    return made;
-  }
 
   void find_holders() {
-    const uint64_t least = std::max<uint64_t>(result_.alive / 100, 1 << 12);
+    const uint64_t least = std::clamp<uint64_t>(result_->alive / kLeastShare, kLeastBytes, kMostLeast);
     for (uint32_t i = 0; i < node_count_; ++i) {
       if (nodes_[i].parent != kNone) continue;
       if (nodes_[i].object < native_from_) descend(i, least);
@@ -325,7 +347,7 @@ class Walker {
     }
     for (uint32_t i = 0; i < alike_count_; ++i)
       if (alike_[i].holder.bytes >= least) keep(alike_[i].node, alike_[i].holder);
-    std::sort(result_.holder, result_.holder + result_.holders, [](const WalkHolder& a, const WalkHolder& b) { return a.bytes > b.bytes; });
+    std::sort(result_->holder, result_->holder + result_->holders, [](const WalkHolder& a, const WalkHolder& b) { return a.bytes > b.bytes; });
   }
   bool fills_as_long(uint32_t below, uint32_t n, uint64_t least) {
     const Node& b = nodes_[below];
@@ -333,8 +355,8 @@ class Walker {
   }
   // It began later than others below the same node, and has been filled ever since: not in one round, and not until some time ago.
   bool still_fills(const Node& b) const {
-    const uint64_t age = result_.now_ms - std::min<uint64_t>(b.first_born, result_.now_ms), time = result_.now_ms - std::min(result_.first_ms, result_.now_ms);
-    return age >= time / 8 && b.span() >= age / 2 && result_.now_ms - std::min<uint64_t>(b.last_born, result_.now_ms) <= age / 4;
+    const uint64_t age = result_->now_ms - std::min<uint64_t>(b.first_born, result_->now_ms), time = result_->now_ms - std::min(result_->first_ms, result_->now_ms);
+    return age >= time / 8 && b.span() >= age / 2 && result_->now_ms - std::min<uint64_t>(b.last_born, result_->now_ms) <= age / 4;
   }
   // Below a node, what is itself filled over a time as long as the node's is looked into; the rest is the node's.
   void descend(uint32_t top, uint64_t least) {
@@ -347,13 +369,14 @@ class Walker {
       WalkHolder h{};
       for (uint32_t& stack : h.stacks) stack = kNone;
       const uint32_t links = repeats(n);
-      if (links >= kChain) {
+      if (links) {
         h.repeats = links;
         gather(n, h);
       } else {
         uint32_t only = kNone;
+        h.alike = filled_alike(n, least);
         for (uint32_t c = nodes_[n].first_below; c != kNone; c = nodes_[c].next) {
-          if (fills_as_long(c, n, least)) waiting[count++] = c;
+          if (!h.alike && fills_as_long(c, n, least)) waiting[count++] = c;
           else only = c, ++h.items;
         }
         if (h.items == 1 && nodes_[n].own == kNone) {  // what has one thing below it is a step on the way
@@ -361,12 +384,67 @@ class Walker {
           continue;
         }
         for (uint32_t c = nodes_[n].first_below; c != kNone; c = nodes_[c].next)
-          if (!fills_as_long(c, n, least)) gather(c, h);
+          if (h.alike || !fills_as_long(c, n, least)) gather(c, h);
         gather_own(n, h);
+        if (!h.alike) keep_whole(n, least);
       }
       if (h.bytes >= least) keep(n, h);
     }
   }
+  // Single blocks in what has few of them, like the variables of a function: one that is made anew in every round, and larger each time, has but one birth.
+  void keep_whole(uint32_t n, uint64_t least, int levels = 4) {
+    constexpr uint32_t kMostWhole = 6, kMostBelow = 24, kMostKept = 12;
+    constexpr uint64_t kLeastWhole = 64 << 10;
+    const auto is_whole = [&](uint32_t c) {
+      const Node& b = nodes_[c];
+      return b.first_below == kNone && b.own != kNone && next_survivor_[b.own] == kNone && b.bytes >= kLeastWhole;
+    };
+    uint32_t count = 0, below = 0;
+    for (uint32_t c = nodes_[n].first_below; c != kNone && below <= kMostBelow; c = nodes_[c].next) count += is_whole(c), ++below;
+    if (below > kMostBelow) return;
+    for (uint32_t c = nodes_[n].first_below; c != kNone && whole_ < kMostKept; c = nodes_[c].next) {
+      if (is_whole(c) && count <= kMostWhole) {
+        WalkHolder h{};
+        for (uint32_t& stack : h.stacks) stack = kNone;
+        gather_own(c, h);
+        h.whole = 1;
+        ++whole_;
+        keep(c, h);
+      } else if (nodes_[c].bytes >= kLeastWhole && levels > 0 && !fills_as_long(c, n, least)) {
+        keep_whole(c, least, levels - 1);
+      }
+    }
+  }
+
+  // Containers right below another one, all of one type and filled from the same place: the lists of a dictionary of lists. They are one holder together. How many; 0:
+  // what is filled below it for as long as it was is not like that.
+  uint32_t filled_alike(uint32_t n, uint64_t least) {
+    if (nodes_[n].parent == kNone || !(flags_of(n) & (kIsList | kIsTuple | kIsDict))) return 0;
+    uint32_t count = 0;
+    WalkHolder first{}, other{};
+    const void* type = nullptr;
+    for (uint32_t c = nodes_[n].first_below; c != kNone; c = nodes_[c].next) {
+      if (!fills_as_long(c, n, least)) continue;
+      if (!is_container(c) || (type && type != type_of(c))) return 0;
+      for (uint32_t b = nodes_[c].first_below; b != kNone; b = nodes_[b].next)
+        if (fills_as_long(b, c, least)) return 0;
+      type = type_of(c);
+      WalkHolder& h = count++ ? other : first;
+      h = WalkHolder{};
+      for (uint32_t& stack : h.stacks) stack = kNone;
+      gather(c, h);
+      const auto is_first = [&](uint32_t stack) { return stack != kNone && std::find(first.stacks, first.stacks + kWalkStacks, stack) != first.stacks + kWalkStacks; };
+      if (std::none_of(h.stacks, h.stacks + kWalkStacks, is_first)) return 0;
+    }
+    return count > 1 ? count : 0;
+  }
+  static constexpr uint64_t kIsList = 1 << 25, kIsTuple = 1 << 26, kIsDict = 1 << 29;
+  uint64_t flags_of(uint32_t n) { return at<uint64_t>(type_of(n), kTypeFlags); }
+  bool is_container(uint32_t n) {
+    const char* name = at<const char*>(type_of(n), kTypeName);
+    return flags_of(n) & (kIsList | kIsDict) || strcmp(name, "set") == 0 || strcmp(name, "collections.deque") == 0;
+  }
+
   // What no root reaches has no object above it that could be its holder: all of one type are told together.
   void gather_alike(uint32_t root) {
     const void* type = type_of(root);
@@ -383,20 +461,23 @@ class Walker {
   }
   const void* type_of(uint32_t n) { return at<const void*>(objects_[nodes_[n].object], kObjectType); }
 
-  // Objects of one type, each of which holds the next: a linked list has no object whose parts are filled in short times.
-  static constexpr uint32_t kChain = 8;
+  // Objects of one type, each of which holds the next: a linked list has no object whose parts are filled in short times. What merely lies inside one another has nothing of its own
+  // beside the next, so a few links that have are enough; of small ones, which samples seldom meet, it takes more.
+  static constexpr uint32_t kChain = 8, kChainFilled = 4;
   uint32_t repeats(uint32_t n) {
     const void* type = type_of(n);
-    uint32_t links = 0, steps = 0;
+    uint32_t links = 0, filled = 0, steps = 0;
     for (uint32_t c = n; c != kNone && steps < 4096; ++steps) {
-      if (type_of(c) == type) ++links;
       uint32_t heaviest = kNone;
       for (uint32_t b = nodes_[c].first_below; b != kNone; b = nodes_[b].next)
         if (heaviest == kNone || nodes_[b].bytes > nodes_[heaviest].bytes) heaviest = b;
+      if (type_of(c) == type) ++links;
       if (heaviest == kNone || nodes_[heaviest].bytes * 2 < nodes_[c].bytes) break;
+      filled += nodes_[heaviest].bytes < nodes_[c].bytes;
       c = heaviest;
     }
-    return links * 3 > steps ? links : 0;  // an object and its dictionary take turns
+    const bool is_chain = links >= kChain || std::min(links, filled) >= kChainFilled;
+    return is_chain && links * 3 > steps ? links : 0;  // an object and its dictionary take turns
   }
   void gather(uint32_t top, WalkHolder& h) {
     for (uint32_t n = top;;) {  // all below, without a stack: down first, then beside, then up
@@ -442,16 +523,17 @@ class Walker {
       const char* type = at<const char*>(objects_[o], kObjectType);
       strncpy(step.type, at<const char*>(type, kTypeName), kWalkType - 1);
     }
-    if (result_.holders < kWalkHolders) {
-      result_.holder[result_.holders++] = h;
+    if (result_->holders < kWalkHolders) {
+      result_->holder[result_->holders++] = h;
       return;
     }
-    WalkHolder* least = std::min_element(result_.holder, result_.holder + kWalkHolders, [](const WalkHolder& a, const WalkHolder& b) { return a.bytes < b.bytes; });
+    WalkHolder* least = std::min_element(result_->holder, result_->holder + kWalkHolders, [](const WalkHolder& a, const WalkHolder& b) { return a.bytes < b.bytes; });
     if (least->bytes < h.bytes) *least = h;
   }
 
   const Request& request_;
-  Walk& result_;
+  Walk* result_;
+  bool is_given_ = false;  // survivors are the given blocks
   Pages<void*> objects_;
   Pages<uint32_t> parents_;
   uint32_t count_ = 0, at_ = kNone, native_from_ = kNone, garbage_from_ = kNone;
@@ -463,7 +545,7 @@ class Walker {
   Pages<uint32_t> next_survivor_;
   Pages<Node> nodes_;
   uint32_t node_count_ = 0;
-  const char* array_type_ = nullptr;
+  const char *array_type_ = nullptr, *float_type_ = nullptr, *plain_type_ = nullptr;
   struct Alike {
     const void* type;
     uint32_t node;  // the first of them
@@ -472,11 +554,11 @@ class Walker {
   };
   static constexpr uint32_t kMostAlike = 24;
   Alike alike_[kMostAlike] = {};
-  uint32_t alike_count_ = 0;
+  uint32_t alike_count_ = 0, whole_ = 0;
 };
 
 }  // namespace
 
-bool run(const Request& request, Walk& result) { return Walker(request, result).run(); }
+bool run(const Request& request, Walk& result, Walk& of_given, Scan* native) { return Walker(request, result).run(of_given, native); }
 
 }  // namespace millpond::probe::walk

@@ -26,6 +26,11 @@ struct Link {
   uint64_t parent, child;
 };
 
+// A block that is alive in a memory whose allocator is not ours to hook: that of a GPU. `label` stands in the place of a stack.
+struct Given {
+  uint64_t address, bytes, age_ms, label;
+};
+
 struct Request {
   size_t room;  // no more objects than these
   void* const* roots;
@@ -34,15 +39,24 @@ struct Request {
   size_t all_count;
   void* const* hidden;  // the agent's own, which are not walked into
   size_t hidden_count;
+  void* const* later;  // modules of large libraries and their dictionaries, which are walked into when all else is done: most of a framework's objects lie there, and few survivors
+  size_t later_count;
+  bool shallow;  // not even then
   const Owned* owned;
   size_t owned_count;
   const Link* links;
   size_t link_count;
+  const Given* given;  // what of these is alive is told of by itself
+  size_t given_count;
 };
 
-// Fills `result`, which lies in shared memory when a child does it. False: no memory.
-bool run(const Request& request, Walk& result);
+// Fills `result`, which lies in shared memory when a child does it; `of_given` where blocks are given: those belong to the objects that `owned` names; and, where much is no
+// object's and `native` is not null, that too (scan.h). False: no memory.
+bool run(const Request& request, Walk& result, Walk& of_given, Scan* native);
+// Whether much of what is alive belongs to no object of Python.
+inline bool wants_scan(const Walk& w) { return (w.alive - w.reached - w.native - w.garbage) * 5 > w.alive && w.alive > (1 << 20); }
 
+void look();     // whether a child has found who points to native blocks
 void forget();   // in a child by fork: the result and the child are the parent's
 void release();  // the probe leaves
 

@@ -12,6 +12,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr double kWorth = 1e6;  // bytes over a few periods: less is what any program does
+
 std::string rate(const GrowthSeen& g) {
   const double shown_bytes = std::fabs(g.bytes) < 1024 ? 0 : g.bytes;
   return format("{} per {}", to_bytes(shown_bytes), g.unit);
@@ -41,17 +43,20 @@ GrowthSeen growth_seen(const verdict::Evidence& e) {
   g.periods = int(c.periods.size());
   g.enough = c.growth.outcome != verdict::Outcome::kTooShort;
   g.unit = to_string(c.periods.unit);
+  g.level = c.growth.level;
+  const auto rises = [](const verdict::Course& course) { return course.rises() && course.move != verdict::Move::kStep; };
+  g.goes_on = c.growth.outcome == verdict::Outcome::kLeak || rises(c.growth.held) || rises(c.growth.rss);
+  g.total = c.growth.total;
+  if (!g.goes_on) return g;  // the slope is that of the rise while there was one
   g.bytes = c.growth.slope.value, g.range = c.growth.slope.range;
   g.total = g.bytes * c.periods.length();
-  g.level = c.growth.level;
-  g.goes_on = (c.growth.held.rises() && c.growth.held.move != verdict::Move::kStep) || (c.growth.rss.rises() && c.growth.rss.move != verdict::Move::kStep);
   return g;
 }
 
 bool grows(const VariantRun& r) {
   if (!r.growth.enough) return false;
   if (r.kind == verdict::Kind::kLeak) return true;
-  return r.growth.goes_on && r.growth.range.low > 0 && r.growth.total > std::max(1e6, 0.003 * r.growth.level);
+  return r.growth.goes_on && r.growth.range.low > 0 && r.growth.total > std::max(kWorth, 0.003 * r.growth.level);
 }
 
 Effect effect_of(const VariantRun& base, const VariantRun& v) {
@@ -69,7 +74,7 @@ const VariantRun* Bisection::culprit() const {
 std::string bisect_sentence(const Bisection& b) {
   if (!b.base.growth.enough)
     return format("Too few rounds were seen to tell ({} of them): give --seconds, or let the program print a line for each round.", b.base.growth.periods);
-  if (!grows(b.base) && !b.base.growth.goes_on && b.base.growth.bytes > 0)
+  if (!grows(b.base) && !b.base.growth.goes_on && b.base.growth.total > kWorth)
     return format("Memory rose in a step or two and stopped by itself ({} rounds were seen): there is nothing to look for.", b.base.growth.periods);
   if (!grows(b.base)) return format("Memory does not grow in this program ({} over {} of them): there is nothing to look for.", rate(b.base.growth), b.base.growth.periods);
   std::string also, lower, tried;

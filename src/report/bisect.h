@@ -11,9 +11,9 @@ namespace millpond::report {
 
 /// What a run of a few periods says of growth.
 struct GrowthSeen {
-  double bytes = 0;           // for one period
+  double bytes = 0;           // for one period, as it goes on at the end
   verdict::Interval range;    // 90 %
-  double total = 0;           // over the periods after warm-up
+  double total = 0;           // over the periods after warm-up, or until it stopped
   double level = 0;           // resident memory at the end
   std::string unit;           // "epoch"
   int periods = 0;

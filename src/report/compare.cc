@@ -39,10 +39,20 @@ std::string peak_sentence(Bytes before, Bytes after) {
   return format("the peak {} from {} to {} ({:+.0f} %)", change > 0 ? "rises" : "falls", before, after, 100 * change);
 }
 
+/// Where a run ended: in its last round where both have rounds. After that it has been taken down, and says little of either.
+struct Ends {
+  const char* name;
+  Bytes before, after;
+};
 Bytes end_of(const Evidence& e) {
   for (auto p = e.os.rbegin(); p != e.os.rend(); ++p)
     if (p->rss && p->rss->value > 0) return *p->rss;  // a process that has just ended has none
   return {};
+}
+
+Ends ends_of(const Evidence& a, const Evidence& b) {
+  const verdict::Mark *x = last_round(a), *y = last_round(b);
+  return x && y ? Ends{"last round", *x->rss, *y->rss} : Ends{"at the end", end_of(a), end_of(b)};
 }
 
 std::string change(double before, double after) {
@@ -171,7 +181,8 @@ std::string compare_text(const Run& a, const Run& b, const TextStyle& style, int
   table.add({"verdict", std::string(to_string(a.verdict->kind)), std::string(to_string(b.verdict->kind)), ""});
   table.add({"growth", rate_text(was), rate_text(is), was && is && was->unit == is->unit ? change(was->bytes_per_unit, is->bytes_per_unit) : ""});
   bytes("peak", a.evidence->peak_rss, b.evidence->peak_rss);
-  bytes("at the end", end_of(*a.evidence), end_of(*b.evidence));
+  const Ends ends = ends_of(*a.evidence, *b.evidence);
+  bytes(ends.name, ends.before, ends.after);
   table.add({"seconds", format("{:.1f}", a.evidence->seconds), format("{:.1f}", b.evidence->seconds), change(a.evidence->seconds, b.evidence->seconds)});
   out += table.text(style.width);
 
@@ -189,8 +200,10 @@ std::string compare_text(const Run& a, const Run& b, const TextStyle& style, int
 Json compare_json(const Run& a, const Run& b, int limit) {
   const auto one = [](const Run& r) {
     const Finding* f = growth_of(r);
+    const verdict::Mark* round = last_round(*r.evidence);
     Json j = {{"file", r.name}, {"verdict", to_string(r.verdict->kind)}, {"peak_rss", r.evidence->peak_rss.value}, {"end_rss", end_of(*r.evidence).value},
-              {"seconds", r.evidence->seconds}, {"bytes_per_unit", f ? Json(f->bytes_per_unit) : Json()}, {"unit", f ? Json(to_string(f->unit)) : Json()}};
+              {"last_round_rss", round ? Json(round->rss->value) : Json()}, {"seconds", r.evidence->seconds}, {"bytes_per_unit", f ? Json(f->bytes_per_unit) : Json()},
+              {"unit", f ? Json(to_string(f->unit)) : Json()}, {"rate", rate_text(f)}};
     return j;
   };
   Json places = Json::array();

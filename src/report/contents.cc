@@ -5,7 +5,9 @@
 
 #include "base/format.h"
 #include "report/source.h"
+#include "verdict/account.h"
 #include "verdict/children.h"
+#include "verdict/files.h"
 #include "verdict/read.h"
 #include "verdict/sentence.h"
 
@@ -134,6 +136,8 @@ RunContents read_contents(const runfile::Reader& file, std::string name) {
   run.verdict = verdict::judge(run.evidence);
   read_children(run, file);
   verdict::add_children(run.evidence, run.children, run.verdict);
+  verdict::add_files(run.evidence, run.verdict);
+  run.verdict.accounts = std::make_shared<const std::vector<verdict::Account>>(verdict::accounts(run.evidence, run.children));
   if (run.engine) answer_engine(run);
   // A line that was found by sampling alone has its text from what is stored.
   const SourceLine source = stored_source(run.sources);

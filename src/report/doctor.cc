@@ -5,6 +5,8 @@
 #include <cstdlib>
 
 #include "base/format.h"
+#include "report/moment.h"
+#include "report/pools.h"
 #include "report/text.h"
 #include "verdict/account.h"
 #include "verdict/sentence.h"
@@ -68,6 +70,8 @@ class Page {
 };
 
 void gpu_lines(Page& page, const Evidence& e, int most, bool notes) {
+  for (const PoolLine& line : pool_lines(e))
+    if (most > 0) page.line(line.space.c_str(), line.text);
   int shown_devices = 0, left = 0;
   bool untold = false;
   for (const verdict::Gpu& gpu : e.gpus) {
@@ -86,7 +90,7 @@ void gpu_lines(Page& page, const Evidence& e, int most, bool notes) {
   if (!notes) return;
   if (left) page.line("", format("and {} more", verdict::counted(left, "GPU")));
   if (untold) page.line("", "how much of it is this program's the driver does not tell here");
-  if (shown_devices) page.line("", "totals from the driver: what grows on a GPU is not told by line");
+  if (shown_devices && e.pools.empty()) page.line("", "totals from the driver: what grows on a GPU is not told by line");
 }
 
 nlohmann::ordered_json gpu_json(const Evidence& e) {
@@ -120,9 +124,50 @@ std::string ending(const Evidence& e) {
   return e.exit_code.value_or(0) ? format("ended with exit code {}; the report is of the time before", *e.exit_code) : "";
 }
 
+/// What an account is of, in words.
+std::string of_what(const Evidence& e, const verdict::Account& a) {
+  if (a.tree) return "all processes together, shared pages once";
+  const auto p = std::ranges::find(e.processes, a.process, &verdict::SeenProcess::row);
+  const std::string who = p == e.processes.end() || a.process == e.process ? "" : format(" of {} {}", shown(p->name, 30), p->pid);
+  return (a.space == "all" ? "resident memory" : a.space == "shared" ? "shared memory" : a.space == "host" ? "memory of its own and files" : "memory of " + a.space) + who;
+}
+
+/// Growth and its parts, each with what 95 % lie within.
+void account_part(Page& page, const Evidence& e, const verdict::Account& a, const char* label, size_t most) {
+  const auto off = [](double error) { return "± " + to_string(to_bytes(std::max(0.0, error))); };
+  page.line(label, format("{} {} of {}, over {}:", signed_bytes(a.growth), off(a.error()), of_what(e, a), verdict::counted(std::round(a.rounds), verdict::noun_of(a.unit))));
+  double left = 0;
+  size_t told = 0, others = 0;
+  for (const verdict::AccountPart& p : a.parts) {
+    if (&p != &a.parts.back() && told >= most) {
+      left += p.bytes, ++others;
+      continue;
+    }
+    if (others && &p == &a.parts.back()) page.line("", format("{:>10} {:<12} {}", signed_bytes(left), "", verdict::counted(double(others), "smaller part")));
+    const std::string line = !p.born ? "" : p.born->line > 0 ? format("{}:{}", short_path(p.born->file, 24), p.born->line) : short_function(p.born->function, 40);
+    const std::string born = line.empty() ? "" : format(" ({}{})", p.kind == verdict::AccountPart::Kind::kHeld ? "born at " : "", line);
+    page.line("", format("{:>10} {:<12} {}{}", signed_bytes(p.bytes), off(p.error()), shown(p.name, 60), born));
+    ++told;
+  }
+}
+
+/// The judged process, then the tree, then other processes and spaces that grew by more than is small.
+void account_lines(Page& page, const Evidence& e, const Verdict& v) {
+  constexpr size_t kMostTold = 4;
+  constexpr double kWorthTelling = 1e6;
+  if (v.account) account_part(page, e, *v.account, "account", 12);
+  if (!v.accounts) return;
+  size_t told = 0;
+  for (const verdict::Account& a : *v.accounts) {
+    const bool said = v.account && !a.tree && a.process == v.account->process && (a.space == "host" || a.space == "shared");
+    if (said || std::abs(a.growth) < kWorthTelling || told++ >= kMostTold) continue;
+    account_part(page, e, a, v.account || told > 1 ? "" : "account", 5);
+  }
+}
+
 }  // namespace
 
-Bytes Explained::all() const { return std::min(resident, in_use + free + files); }
+Bytes Explained::all() const { return std::min(resident, named()); }
 
 double Explained::share() const { return resident.value ? double(all().value) / double(resident.value) : 1; }
 
@@ -171,9 +216,15 @@ std::string title_of(const Verdict& v) {
   return format("millpond: {}", kind);
 }
 
-const verdict::Mark* last_round(const Evidence& e) {
-  const auto round = std::find_if(e.marks.rbegin(), e.marks.rend(), [](const verdict::Mark& m) { return m.period && m.rss && m.kind != "timer"; });
-  return round == e.marks.rend() ? nullptr : &*round;
+/// All processes together, where there are several: what grows there is not in the curve of one of them.
+std::string tree_text(const Evidence& e) {
+  if (!e.tree_peak) return "";
+  std::vector<double> series;
+  for (const verdict::OsPoint& p : e.os)
+    if (p.tree_pss && p.tree_pss->value > 0) series.push_back(double(p.tree_pss->value));
+  constexpr size_t kFew = 4;
+  const std::string curve = series.size() < kFew ? "" : sparkline(series, 24) + "  ";
+  return format("\n{}with its children {} at most, of what was sampled", curve, *e.tree_peak);
 }
 
 /// Resident memory over the run, and its peak: the kernel's high-water mark, beside the highest that was sampled where the two differ.
@@ -184,12 +235,11 @@ std::string memory_text(const Evidence& e) {
   if (series.empty()) return "";
   constexpr double kClearlyHigher = 1.01;
   const bool higher = e.sampled_peak.value > 0 && double(e.peak_rss.value) > kClearlyHigher * double(e.sampled_peak.value);
-  // At its very end a program has been taken down: its last round tells more.
   const verdict::Mark* round = last_round(e);
   return format("{}  {} to {} {}, peak {}{}, {}", sparkline(series, 24), to_bytes(series.front()), round ? *round->rss : to_bytes(series.back()),
                 !round ? "at the end" : round->kind == "epoch" ? "in the last epoch" : "in the last round", e.peak_rss,
                 higher ? format(" (highest that was sampled: {})", e.sampled_peak) : "", verdict::duration(e.seconds)) +
-         (e.tree_peak ? format("\nwith its children {} at most, of what was sampled", *e.tree_peak) : "");
+         tree_text(e);
 }
 
 /// "C14: the list keeps ...", or the kind where the cause has no name.
@@ -289,15 +339,16 @@ std::string doctor_text(const Evidence& e, const Verdict& v, const runfile::Meta
   if (!v.advice.empty()) page.plain("\n");
   for (const verdict::Advice& a : v.advice) page.line("advice", a.text + (a.place ? " (" + place_text(*a.place) + ")" : ""));
   page.plain("\n");
-  if (v.account) {
-    const verdict::Account& a = *v.account;
-    page.line("account", format("{} of resident memory over {:.0f} {}s after warm-up:", signed_bytes(a.growth), a.rounds, verdict::to_string(a.unit)));
-    for (const verdict::AccountPart& part : a.parts)
-      page.line("", format("{:>10}  {}{}", signed_bytes(part.bytes), shown(part.name, 60), part.kind == verdict::AccountPart::Kind::kHeld && part.born ? " (born at " + format("{}:{}", short_path(part.born->file, 24), part.born->line) + ")" : ""));
+  account_lines(page, e, v);
+  if (const std::optional<Explained> x = explained(e, meta)) {
+    // Nothing is cut: parts that are more together than what is resident are told as that.
+    const std::string whole = x->named() > x->resident
+                                  ? format("{} have a name, {} more than the {} that were resident (mapped and not touched, given back, or counted twice)", x->named(),
+                                           x->named() - x->resident, x->resident)
+                                  : format("{} of {} ({:.1f} %)", x->named(), x->resident, x->share() * 100);
+    page.line("explained", format("{}: in use {} ({} of it with its line), free in the allocator {}, files {}", whole, x->in_use,
+                                  with_error(std::min(x->in_use, x->with_line), x->with_line_error), x->free, x->files));
   }
-  if (const std::optional<Explained> x = explained(e, meta))
-    page.line("explained", format("{} of {} ({:.1f} %): in use {} ({} of it with its line), free in the allocator {}, files {}", x->all(), x->resident,
-                                  x->share() * 100, x->in_use, with_error(std::min(x->in_use, x->with_line), x->with_line_error), x->free, x->files));
   const double cost = number(meta, "overhead.probe_cpu_s") + e.agent_seconds;
   const bool sampled = meta.contains("sampling.samples");  // not by the engine: it knows
   if (sampled)
@@ -326,7 +377,7 @@ nlohmann::ordered_json doctor_json(const Evidence& e, const Verdict& v, const ru
   // The parts as they were measured, none of them cut: what they have too much together they count twice.
   if (x)
     j["explained"] = {{"resident", x->resident.value}, {"in_use", x->in_use.value}, {"with_line", x->with_line.value}, {"with_line_error", x->with_line_error},
-                      {"free", x->free.value}, {"files", x->files.value}, {"overlap", std::max<int64_t>(0, (x->in_use + x->free + x->files).value - x->resident.value)}};
+                      {"free", x->free.value}, {"files", x->files.value}, {"overlap", std::max<int64_t>(0, x->named().value - x->resident.value)}};
   const double probe = number(meta, "overhead.probe_cpu_s"), agent = e.agent_seconds;
   j["overhead"] = {{"probe_cpu_s", probe},
                    {"agent_s", agent},
@@ -339,9 +390,12 @@ nlohmann::ordered_json doctor_json(const Evidence& e, const Verdict& v, const ru
     if (m.period) phases[m.kind] = phases.value(m.kind, 0) + 1;
   j["phases"] = phases;
   j["gpu"] = gpu_json(e);
+  j["pools"] = pools_json(e);
   j["advice"] = verdict.at("advice");
   j["findings"] = verdict.at("findings");
   j["account"] = verdict.at("account");
+  j["accounts"] = verdict.at("accounts");
+  if (verdict.contains("contradictions")) j["contradictions"] = verdict.at("contradictions");
   Json processes = Json::array();
   for (const verdict::SeenProcess& p : e.processes) {
     if (processes.size() >= kMostProcesses) break;

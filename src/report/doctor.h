@@ -30,7 +30,8 @@ std::string sparkline(const std::vector<double>& values, int width);
 struct Explained {
   Bytes resident, in_use, with_line, free, files;
   double with_line_error = 0;  // 95 %: it is sampled
-  Bytes all() const;  // not more than is resident
+  Bytes named() const { return in_use + free + files; }  // may be more than is resident: mapped and not touched, given back, or counted twice
+  Bytes all() const;                                    // not more than is resident
   double share() const;
 };
 std::optional<Explained> explained(const verdict::Evidence& evidence, const runfile::Meta& meta);

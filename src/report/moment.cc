@@ -90,8 +90,15 @@ std::optional<Moment> peak_moment(const Evidence& e) {
 }
 
 std::optional<Moment> end_moment(const Evidence& e) {
-  const Mark* m = nearest(e, [](const Mark& k) { return std::optional(-k.t); });
+  // The last round where there is one: after it the program is taken down.
+  const Mark* m = nearest(e, [](const Mark& k) { return k.period && k.kind != "timer" ? std::optional(-k.t) : std::nullopt; });
+  if (!m) m = nearest(e, [](const Mark& k) { return std::optional(-k.t); });
   return m ? std::optional(told("at the end", *m)) : std::nullopt;
+}
+
+const Mark* last_round(const Evidence& e) {
+  const auto round = std::find_if(e.marks.rbegin(), e.marks.rend(), [](const Mark& m) { return m.period && m.rss && m.kind != "timer"; });
+  return round == e.marks.rend() ? nullptr : &*round;
 }
 
 Moment find_moment(const Evidence& e, const std::string& at) {

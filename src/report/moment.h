@@ -20,6 +20,9 @@ Moment find_moment(const verdict::Evidence& evidence, const std::string& at);
 std::optional<Moment> peak_moment(const verdict::Evidence& evidence);
 std::optional<Moment> end_moment(const verdict::Evidence& evidence);
 
+/// The last round of the program's own whose memory is known, or null. As it ends a program gives much back: what it held there tells more than its last moment.
+const verdict::Mark* last_round(const verdict::Evidence& evidence);
+
 /// A place of the user's code (native too) and all that was allocated under it; for stacks without one the first function with a name.
 struct PlaceBytes {
   verdict::Place place{};

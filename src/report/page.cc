@@ -1,20 +1,17 @@
 #include "report/page.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 #include <unordered_map>
 
-#include "base/assert.h"
 #include "base/format.h"
-#include "millpond/error.h"
 #include "report/accounts.h"
 #include "report/compare.h"
 #include "report/doctor.h"
 #include "report/moment.h"
+#include "report/page_growth.h"
 #include "verdict/notes.h"
 #include "verdict/periods.h"
 #include "verdict/sentence.h"
@@ -28,14 +25,8 @@ using Optional = std::optional<int64_t>;
 
 constexpr size_t kMostPoints = 6000, kMostMarks = 4000, kMostSnapshots = 160, kMostSites = 1500, kMostPrograms = 12, kMostBuffers = 8000;
 constexpr size_t kMostProcesses = 64, kMostThreads = 500, kMostLines = 2000, kMostSources = 400;
-constexpr size_t kMostCounters = 40, kMostCounterPoints = 200, kMostFindings = 40, kMostText = 4000, kMostPlaces = 200;
+constexpr size_t kMostCounters = 40, kMostCounterPoints = 200, kMostFindings = 40, kMostPlaces = 200;
 constexpr int kSourceAround = 4;
-
-/// A name out of a run file. Very long ones are cut in the middle: both ends tell most.
-std::string cut(const std::string& text, size_t most = kMostText) {
-  if (text.size() <= most) return text;
-  return text.substr(0, most / 2) + " … " + text.substr(text.size() - most / 2);
-}
 
 /// Differences of neighbours.
 class Column {
@@ -264,14 +255,12 @@ Json place(const std::optional<verdict::Place>& p, const SourceLine& source) {
   return j;
 }
 
-Json findings(const RunContents& run, const verdict::Notes& notes, const SourceLine& source) {
+Json findings(const RunContents& run, const SourceLine& source) {
   Json list = Json::array();
   for (const verdict::Finding& f : run.verdict.findings) {
     if (list.size() >= kMostFindings) break;
     Json chain = Json::array();
-    for (const verdict::Container& k : notes.containers)
-      if (f.blame && k.place.line == f.blame->line && k.place.file == f.blame->file && chain.empty())
-        for (const std::string& step : k.chain) chain.push_back(cut(step, 400));
+    for (const std::string& step : f.chain) chain.push_back(cut(step, 400));
     Json evidence = Json::array(), forecast;
     for (const std::string& sentence : f.evidence) evidence.push_back(cut(sentence));
     if (f.forecast)
@@ -286,6 +275,8 @@ Json findings(const RunContents& run, const verdict::Notes& notes, const SourceL
                     {"cause", f.cause},
                     {"title", cut(f.title)},
                     {"unit", to_string(f.unit)},
+                    {"each", verdict::each(f)},
+                    {"seen_over", verdict::seen_over(f)},
                     {"rate", f.bytes_per_unit},
                     {"rate_range", {f.bytes_per_unit_range.low, f.bytes_per_unit_range.high}},
                     {"units_seen", f.units_seen},
@@ -581,6 +572,7 @@ Json facts(const RunContents& run) {
   Json j = {{"command", cut(e.command)}, {"seconds", run.seconds()},      {"ended", run.meta.contains("status")}, {"status", run.text("status")},
             {"exit_code", e.exit_code ? Json(*e.exit_code) : Json()},      {"signal", e.signal ? Json(*e.signal) : Json()},
             {"peak", e.peak_rss.value},   {"baseline", e.baseline_rss.value}, {"end", end_rss(e).value}};
+  if (const verdict::Mark* round = last_round(e)) j["last_round"] = {{"name", round->kind == "epoch" ? "epoch" : "round"}, {"rss", round->rss->value}};
   for (const char* key : {"started", "model", "optimizer", "loss", "batch", "threads", "version", "program", "host.cpu", "host.cores", "host.memory_bytes", "host.kernel"})
     if (const std::string text = run.text(key); !text.empty()) j[key] = cut(text, 400);
   if (const double planned = run.number("planned_bytes"); planned > 0) j["planned"] = int64_t(planned);
@@ -593,7 +585,7 @@ Json measured(const RunContents& run) {
   if (run.engine) {
     for (auto r = run.os.rbegin(); r != run.os.rend(); ++r)
       if (r->rss && r->explained) {
-        explained_json = {{"t", std::llround(r->t * 1000)}, {"resident", r->rss->value}, {"explained", r->explained->value}, {"in_use", nullptr}, {"with_line", nullptr}, {"free", nullptr}, {"files", nullptr}};
+        explained_json = {{"t", std::llround(r->t * 1000)}, {"resident", r->rss->value}, {"explained", r->explained->value}, {"in_use", nullptr}, {"with_line", nullptr}, {"with_line_error", nullptr}, {"free", nullptr}, {"files", nullptr}};
         break;
       }
   } else if (const std::optional<Explained> x = explained(e, run.meta)) {
@@ -602,7 +594,7 @@ Json measured(const RunContents& run) {
       if (m.rss && *m.rss == x->resident && !m.sites.empty()) t = m.t;
     // Parts as they were told, not cut to what is resident: the page says how much they overlap.
     explained_json = {{"t", std::llround(t * 1000)},          {"resident", x->resident.value}, {"explained", nullptr},         {"in_use", x->in_use.value},
-                      {"with_line", x->with_line.value}, {"free", x->free.value},         {"files", x->files.value}};
+                      {"with_line", x->with_line.value}, {"with_line_error", x->with_line_error}, {"free", x->free.value}, {"files", x->files.value}};
   }
   return {{"samples", int64_t(run.number("sampling.samples"))},
           {"interval", int64_t(e.sampling_interval)},
@@ -632,39 +624,6 @@ Json counters(const verdict::Evidence& e) {
 
 Json document(Json runs, Json compare, bool live) {
   return {{"format", 2}, {"version", MILLPOND_VERSION}, {"live", live}, {"runs", std::move(runs)}, {"compare", std::move(compare)}};
-}
-
-std::string base64(const std::string& bytes) {
-  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const auto byte = [&](size_t k) { return k < bytes.size() ? uint32_t(static_cast<unsigned char>(bytes[k])) : 0; };
-    const uint32_t word = byte(i) << 16 | byte(i + 1) << 8 | byte(i + 2);
-    out += kDigits[word >> 18];
-    out += kDigits[word >> 12 & 63];
-    out += i + 1 < bytes.size() ? kDigits[word >> 6 & 63] : '=';
-    out += i + 2 < bytes.size() ? kDigits[word & 63] : '=';
-  }
-  return out;
-}
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') out += "&amp;";
-    else if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '"') out += "&quot;";
-    else out += c;
-  }
-  return out;
-}
-
-void put(std::string& page, std::string_view mark, const std::string& text) {
-  const size_t at = page.find(mark);
-  MP_ASSERT(at != page.npos);  // tests/report holds the built page to it
-  page.replace(at, mark.size(), text);
 }
 
 }  // namespace
@@ -700,7 +659,8 @@ PageJson page_run(const RunContents& run, const SourceLine& source) {
             {"periods", periods(verdict::find_periods(e, notes.lead))},
             {"probes", std::move(probes)},
             {"limits", std::move(limits)},
-            {"findings", findings(run, notes, source)},
+            {"findings", findings(run, source)},
+            {"growth", page_growth(run)},
             {"advice", std::move(advice)},
             {"sites", sites(run, e, strings, threads, source, {})},
             {"processes", processes(run, strings, threads, source)},
@@ -727,29 +687,6 @@ PageJson page_document(const RunContents& before, const SourceLine& source_befor
   runs.push_back(page_run(after, source_after));
   const Run a{before.name, &before.evidence, &before.verdict, source_before}, b{after.name, &after.evidence, &after.verdict, source_after};
   return document(std::move(runs), compare_json(a, b, int(kMostPlaces)), false);
-}
-
-std::string packed(const PageJson& document) {
-  const std::string text = document.dump(-1, ' ', false, Json::error_handler_t::replace);
-  uLongf size = compressBound(uLong(text.size()));
-  std::string out(size, '\0');
-  const int code = compress2(reinterpret_cast<Bytef*>(out.data()), &size, reinterpret_cast<const Bytef*>(text.data()), uLong(text.size()), 6);
-  if (code != Z_OK) throw Error(Code::kMemory, format("page: {} could not be compressed", Bytes{int64_t(text.size())})).hint("free some memory");
-  out.resize(size);
-  return out;
-}
-
-std::string page_html(const PageJson& document, const std::string& plain_text) {
-  std::string page(page_template());
-  const Json& runs = document.at("runs");
-  std::string title = "Millpond";
-  if (!runs.empty()) title = format("{}: {}", cut(runs.back().at("title").get<std::string>(), 120), runs.back().at("verdict").get<std::string>());
-  // Once through JSON and back: what is no UTF-8 is replaced, as in the document.
-  const auto clean = [](const std::string& text) { return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>(); };
-  put(page, "<!--millpond:text-->", escaped(clean(plain_text)));
-  put(page, "<!--millpond:data-->", base64(packed(document)));
-  put(page, "millpond:title", escaped(clean(title)));
-  return page;
 }
 
 }  // namespace millpond::report

@@ -7,7 +7,7 @@
 //   RUN {
 //     name, source "watch"|"engine", title, verdict, sentence, would_settle
 //     early      true: it goes on and nothing is said yet
-//     facts      { key: text or number }: command, model, started, seconds, ended, exit_code, signal, peak, baseline, end, planned, host.*
+//     facts      { key: text or number }: command, model, started, seconds, ended, exit_code, signal, peak, baseline, end, last_round { name, rss }, planned, host.*
 //     strings    [ text ]: every name is told once; places below are indices into it
 //     resident   { t, rss, swap }                               columns: the operating system, by time
 //     tree       { t, processes, rss, private_dirty, pss }      columns: with children; null: none
@@ -18,8 +18,10 @@
 //     periods    { unit, warm, seconds, t, x, rss, live }       the rounds that the verdict compared; null: none recur
 //     probes     [ { t, period, rss, after_gc, after_trim, collected } ]
 //     limits     [ { name, bytes } ]
-//     findings   [ { kind, cause, title, unit, rate, rate_range, units_seen, total, confidence, blame, holder, chain, evidence, fix, threads,
+//     findings   [ { kind, cause, title, unit, each, seen_over, rate, rate_range, units_seen, total, confidence, blame, holder, chain, evidence, fix, threads,
 //                    forecast, sets_verdict, cohorts: { bytes [8], of "line"|"all" } | null } ]
+//     growth     [ { tree, pid, process, main, space, level, growth, range, rounds, unit, from, to, parts: [ { kind, name, chain, born, bytes, range } ] } ]
+//                  where growth went, by process and space (verdict/account.h); bytes of the parts add up to growth; a range holds 95 %
 //     advice     [ { what, text, place } ]
 //     sites      { frames: { file, function, line, flags }, stacks: [ [frame, ...] innermost first ], snapshots: { t, kind, index, rss, sum, other },
 //                  bytes: [ column over snapshots ], blocks: [ at the last snapshot ], allocated, freed: [ in the whole run ],

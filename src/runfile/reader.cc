@@ -20,7 +20,7 @@ namespace millpond::runfile {
 namespace {
 
 enum Doctor { kProcesses = 8, kFrames, kSites, kMarks, kSiteStates, kTreeSeries, kNotes, kGpus, kGpuSeries, kSpaces, kProcessSeries, kSources, kThreads, kSiteDetails, kSizes,
-              kProcessDetails, kProcessMemory, kMappingSeries };
+              kProcessDetails, kProcessMemory, kMappingSeries, kPoolSeries };
 constexpr Seen kAllSeen[] = {Seen::kInside, Seen::kOutside, Seen::kNot};
 constexpr How kAllHow[] = {How::kUnknown, How::kFork, How::kSpawn, How::kExec};
 constexpr size_t kLongestSpace = 64;
@@ -551,6 +551,15 @@ std::vector<GpuPointRow> Reader::gpu_series() const {
   if (!state_->has(kGpuSeries)) return list;
   for (Statement s = state_->select(kGpuSeries, "ORDER BY rowid"); s.step();)
     list.push_back({s.seconds(0), s.integer(1), s.bytes(2), bytes_or_none(s, 3), id_or_none(s, 4), s.null(5) ? gpu_space(s.integer(1)) : state_->space(s, 5)});
+  return list;
+}
+
+std::vector<PoolRow> Reader::pool_series() const {
+  std::vector<PoolRow> list;
+  if (!state_->has(kPoolSeries)) return list;
+  for (Statement s = state_->select(kPoolSeries, "ORDER BY rowid"); s.step();)
+    list.push_back({s.seconds(0), id_or_none(s, 1), state_->space(s, 2), s.text(3).substr(0, kLongestPool), s.bytes(4), bytes_or_none(s, 5), bytes_or_none(s, 6), bytes_or_none(s, 7),
+                    bytes_or_none(s, 8), s.integer(9), s.integer(10), bytes_or_none(s, 11)});
   return list;
 }
 

@@ -49,6 +49,7 @@ class Reader {
   // Empty in files of version 1.1 too, and where there was no GPU.
   std::vector<GpuRow> gpus() const;
   std::vector<GpuPointRow> gpu_series() const;
+  std::vector<PoolRow> pool_series() const;  // by time of writing
   // Empty in files of version 1.
   std::vector<ProcessPointRow> process_series() const;  // by time of writing: each process and space has a series of its own
   // Empty in files of version 2.0 too.

@@ -14,7 +14,7 @@ namespace millpond::runfile {
 /// Raised when the meaning of something changes; a reader refuses what is newer than itself. A table or a column that
 /// is only added raises kMinorVersion instead: older readers do not see it and lose nothing else.
 constexpr int kSchemaVersion = 2;
-constexpr int kMinorVersion = 2;
+constexpr int kMinorVersion = 3;
 constexpr int64_t kMostText = 1 << 16;  // bytes of one value
 constexpr int32_t kApplicationId = 0x504f4e44;  // "POND", in the header of the file
 
@@ -225,6 +225,18 @@ struct GpuPointRow {
   RowId process{};      // the root of the tree
   std::string space{};  // gpu_space(device): the writer fills it in
 };
+/// What a framework's pool had of a device at a moment, in one process, as the framework counts it.
+struct PoolRow {
+  double t = 0;
+  RowId process;
+  std::string space;  // gpu_space(device)
+  std::string pool;   // "torch", "jax", "tensorflow"
+  Bytes in_use;
+  std::optional<Bytes> reserved, peak, inactive_split, largest_free;  // peak: of in_use; largest_free: block
+  int64_t retries = 0, ooms = 0;                                      // so far: times that it had to give back what it kept, times that even that was not enough
+  std::optional<Bytes> limit;                                         // that the framework knows for the device
+};
+constexpr size_t kLongestPool = 32;
 /// JSON, as the agent wrote it.
 struct NoteRow {
   double t = 0;

@@ -1,6 +1,7 @@
 // schema: the tables of a run file, version 2, as SQL. Process and memory space are keys of every series: `process` is NULL where the program that writes
 // the file speaks of itself (the engine), and `space` is a row of `spaces`, of which the first is "host".
-// `threads`, `site_details` and `sizes` came with minor version 1 of it; `process_details`, `process_memory` and `mapping_series` with minor version 2.
+// `threads`, `site_details` and `sizes` came with minor version 1 of it; `process_details`, `process_memory` and `mapping_series` with minor version 2;
+// `pool_series` with minor version 3.
 #pragma once
 
 namespace millpond::runfile {
@@ -55,6 +56,9 @@ CREATE TABLE process_memory (t REAL NOT NULL, process INTEGER NOT NULL REFERENCE
                              anonymous INTEGER NOT NULL, alive INTEGER);
 CREATE TABLE mapping_series (t REAL NOT NULL, process INTEGER REFERENCES processes(id), kind TEXT NOT NULL, mapped INTEGER NOT NULL,
                              resident INTEGER NOT NULL, private INTEGER NOT NULL, pss INTEGER NOT NULL);
+CREATE TABLE pool_series (t REAL NOT NULL, process INTEGER NOT NULL REFERENCES processes(id), space INTEGER NOT NULL REFERENCES spaces(id), pool TEXT NOT NULL,
+                          in_use INTEGER NOT NULL, reserved INTEGER, peak INTEGER, inactive_split INTEGER, largest_free INTEGER, retries INTEGER NOT NULL,
+                          ooms INTEGER NOT NULL, "limit" INTEGER);
 CREATE TABLE sources (id INTEGER PRIMARY KEY, file TEXT NOT NULL, function TEXT NOT NULL, first INTEGER NOT NULL, text TEXT NOT NULL);
 )sql";
 

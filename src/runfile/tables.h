@@ -56,6 +56,11 @@ inline constexpr Table kTables[] = {
     {.name = "process_details", .columns = "process, how, label, inherited", .before = kNotThere, .since_second = 2, .most = 100'000},
     {.name = "process_memory", .columns = "t, process, resident, private, pss, anonymous, alive", .before = kNotThere, .since_second = 2, .most = 1'000'000},
     {.name = "mapping_series", .columns = "t, process, kind, mapped, resident, private, pss", .before = kNotThere, .since_second = 2, .most = 1'000'000},
+    {.name = "pool_series",
+     .columns = "t, process, space, pool, in_use, reserved, peak, inactive_split, largest_free, retries, ooms, \"limit\"",
+     .before = kNotThere,
+     .since_second = 3,
+     .most = 1'000'000},
 };
 
 }  // namespace millpond::runfile

@@ -104,6 +104,7 @@ struct Writer::State {
   Statement tree{db, "INSERT INTO tree_series VALUES (?, ?, ?, ?, ?, ?, ?)"};
   Statement note{db, "INSERT INTO notes VALUES (?, ?, ?)"};
   Statement gpu{db, "INSERT OR REPLACE INTO gpus VALUES (?, ?, ?, ?, ?)"}, gpu_point{db, "INSERT INTO gpu_series VALUES (?, ?, ?, ?, ?, ?)"};
+  Statement pool_point{db, "INSERT INTO pool_series VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
   std::map<std::string, RowId, std::less<>> accounts, spaces{{kHost, RowId{1}}};
   std::map<std::tuple<RowId, RowId, RowId>, Last> last;  // by process, space and account
   int64_t source_bytes = 0;
@@ -337,6 +338,13 @@ void Writer::add(const GpuPointRow& r) {
   state_->gpu_point.bind(r.t, or_null(r.process), state_->space_of(gpu_space(r.device)).value, r.device, r.used, r.by_tree).execute();
 }
 
+void Writer::add(const PoolRow& r) {
+  state_->write();
+  state_->pool_point
+      .bind(r.t, or_null(r.process), state_->space_of(r.space).value, r.pool, r.in_use, r.reserved, r.peak, r.inactive_split, r.largest_free, r.retries, r.ooms, r.limit)
+      .execute();
+}
+
 int64_t Writer::thin(const char* table, const char* within) {
   state_->write();
   const Database& db = state_->db;
@@ -355,6 +363,7 @@ int64_t Writer::thin_gpu_series() { return thin("gpu_series", "PARTITION BY devi
 int64_t Writer::thin_process_series() { return thin("process_series", "PARTITION BY process, space"); }
 int64_t Writer::thin_process_memory() { return thin("process_memory", "PARTITION BY process"); }
 int64_t Writer::thin_mapping_series() { return thin("mapping_series", "PARTITION BY process, kind"); }
+int64_t Writer::thin_pool_series() { return thin("pool_series", "PARTITION BY process, space, pool"); }
 
 bool Writer::add(const NoteRow& n) {
   if (int64_t(n.text.size()) > kMostText) return false;

@@ -59,6 +59,7 @@ class Writer {
   /// A device anew, or with other peaks.
   void put(const GpuRow& gpu);
   void add(const GpuPointRow& row);
+  void add(const PoolRow& row);
   /// Every second row goes (of each device); returns how many are left.
   int64_t thin_os_series();
   int64_t thin_tree_series();
@@ -66,6 +67,7 @@ class Writer {
   int64_t thin_process_series();  // of each process and space
   int64_t thin_process_memory();
   int64_t thin_mapping_series();
+  int64_t thin_pool_series();  // of each process, space and pool
   /// A text beyond kMostText is not written; false then.
   bool add(const NoteRow& note);
 

@@ -34,11 +34,16 @@ std::vector<Tensor> evaluate(const graph::Operator& op, std::span<const Tensor> 
 
 }  // namespace
 
+passes::Options Options::offered_passes() const {
+  passes::Options offered = passes;
+  offered.offers = [&backend = chosen_backend()](std::string_view fusion) { return backend.offers(fusion); };
+  return offered;
+}
+
 Program::Program(std::string name, graph::Graph graph, const Options& options) : name_(std::move(name)), graph_(std::move(graph)), threads_(options.threads) {
-  records_ = passes::run(graph_, options.passes, evaluate);
+  records_ = passes::run(graph_, options.offered_passes(), evaluate);
   lower_updates(graph_);
-  const backend::Backend& backend = options.backend ? *options.backend : backend::cpu_backend();
-  make_calls(backend);
+  make_calls(options.chosen_backend());
   make_buffers(options.passes.in_place);
   plan_ = plan::solve(problem_, options.plan);
   make_stages();

@@ -19,6 +19,10 @@ struct Options {
   int threads = 1;
   passes::Options passes;
   plan::Options plan;
+
+  const backend::Backend& chosen_backend() const { return backend ? *backend : backend::cpu_backend(); }
+  /// `passes`, without those that would make what the backend does not offer.
+  passes::Options offered_passes() const;
 };
 
 /// Where an operand lies: in the arena (a buffer of the plan), in a variable, or in a constant of the program.
@@ -59,8 +63,10 @@ class Program {
   const graph::TensorType& input_type(std::string_view name) const;
   const graph::TensorType& output_type(std::string_view name) const;
 
-  /// One step. `team` must have the number of threads the program was made for.
+  /// One step. `team` must have the number of threads the program was made for. One run at a time.
   void run(Team& team);
+  /// Is there work that several threads share? If not, run() never asks its team for help.
+  bool shared() const { return shared_; }
 
  private:
   // A stage is one phase of one call that several threads share, or a run of phases that one thread does alone.

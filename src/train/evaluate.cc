@@ -4,7 +4,6 @@
 #include "base/format.h"
 #include "io/npy.h"
 #include "train/hooks.h"
-#include "train/interrupt.h"
 #include "train/model.h"
 #include "train/progress.h"
 #include "train/stream.h"
@@ -17,56 +16,59 @@ void expect_batch(int64_t batch, const char* what) {
   if (batch <= 0) throw Error(Code::kUsage, format("{}: batch_size is {}, but must be at least 1", what, batch));
 }
 
-// Batches in order, the last one shorter. Calls f(program, first row) after each run. Returns false when it was stopped.
+// Batches in order, the last one shorter. Calls f(program, step, first row) after each run.
 template <class F>
-int64_t run_in_order(ModelImpl& model, Kind kind, const Data& data, const EvaluateJob& job, const Interrupt* interrupt, F&& f) {
+void run_in_order(const Use& use, Team& team, Kind kind, const Data& data, const EvaluateJob& job, F&& f) {
   const int64_t batch = std::min(job.batch, data.samples);
   const int64_t batches = (data.samples + batch - 1) / batch;
   const int64_t steps = job.steps > 0 ? std::min(job.steps, batches) : batches;
-  Team& team = team_of(job.threads);
   Ready* ready = nullptr;
+  uint64_t seen = 0;
   for (int64_t s = 0; s < steps; ++s) {
     const int64_t first = s * batch, count = std::min(batch, data.samples - first);
-    if (!ready || ready->key.batch != count || job.callbacks.size()) {
-      ready = &model.program(kind, count, job.threads, data.labels);
+    if (!ready || ready->key.batch != count || use.programs().uses() != seen) {  // somebody else's code may have moved it
+      ready = &use.program(kind, count, job.threads, data.labels);
+      seen = use.programs().uses();
       connect(*ready, data, job.check_inputs);
     }
     stage_batch(team, *ready, data, {nullptr, first, count});
     ready->program.run(team);
     f(*ready, s, first);
-    if (interrupt && interrupt->asked()) return s + 1;
   }
-  return steps;
+  if (job.taken) *job.taken = steps;
 }
 
 // The same from a dataset.
 template <class F>
-int64_t run_in_order(ModelImpl& model, Kind kind, Stream& stream, const EvaluateJob& job, const Interrupt*, F&& f) {
-  Team& team = team_of(job.threads);
+void run_in_order(const Use& use, Team& team, Kind kind, Stream& stream, const EvaluateJob& job, F&& f) {
   Ready* ready = nullptr;
+  uint64_t seen = 0;
   int64_t first = 0, step = 0;
   for (; job.steps == 0 || step < job.steps; ++step) {
     const int64_t samples = stream.advance();
     if (samples == 0) break;
-    if (!ready || ready->key.batch != samples || job.callbacks.size()) ready = &model.program(kind, samples, job.threads, stream.labels());
+    if (!ready || ready->key.batch != samples || use.programs().uses() != seen) {
+      ready = &use.program(kind, samples, job.threads, stream.labels());
+      seen = use.programs().uses();
+    }
     stream.stage(team, *ready, job.check_inputs);
     ready->program.run(team);
     f(*ready, step, first);
     first += samples;
   }
-  return step;
+  if (job.taken) *job.taken = step;
 }
 
 template <class From>
-Results evaluate_any(ModelImpl& model, From& from, const EvaluateJob& job, int64_t steps) {
-  model.needs_compile("evaluate");
+Results evaluate_any(const Use& use, Team& team, From& from, const EvaluateJob& job, int64_t steps) {
+  use.model().needs_compile("evaluate");
   const Hooks hooks(job.callbacks);
   std::optional<Means> means;
   std::vector<Logs::Entry> entries;
   std::vector<std::string> names;
   hooks.each([](Callback& c) { c.on_test_begin({}); });
   hooks.batch(Callback::kTestBegin, [](Callback& c) { c.on_test_batch_begin(0, {}); });
-  run_in_order(model, Kind::kEvaluate, from, job, nullptr, [&](Ready& r, int64_t step, int64_t) {
+  run_in_order(use, team, Kind::kEvaluate, from, job, [&](Ready& r, int64_t step, int64_t) {
     if (!means) {
       means.emplace(r);
       for (const Scalar& s : r.scalars) names.push_back(s.name);
@@ -146,12 +148,13 @@ class Sink {
 };
 
 template <class From>
-Arrays predict_any(ModelImpl& model, From& from, const EvaluateJob& job, const PredictOptions& o, int64_t samples, int64_t steps) {
-  Sink sink(model.built(), o, samples);
+Arrays predict_any(const Use& use, From& from, const EvaluateJob& job, const PredictOptions& o, int64_t samples, int64_t steps) {
+  const TeamLease lease(job.threads);
+  Sink sink(use.model().built(), o, samples);
   const Hooks hooks(job.callbacks);
   hooks.each([](Callback& c) { c.on_predict_begin({}); });
   hooks.batch(Callback::kPredictBegin, [](Callback& c) { c.on_predict_batch_begin(0, {}); });
-  run_in_order(model, Kind::kPredict, from, job, nullptr, [&](Ready& r, int64_t step, int64_t first) {
+  run_in_order(use, *lease, Kind::kPredict, from, job, [&](Ready& r, int64_t step, int64_t first) {
     sink.add(r, first);
     if (!hooks.wants(Callback::kPredictBegin | Callback::kPredictEnd)) return;
     hooks.batch(Callback::kPredictEnd, [&](Callback& c) { c.on_predict_batch_end(step, {}); });
@@ -168,71 +171,90 @@ Logs logs_of(const Results& results, std::vector<Logs::Entry>& entries) {
 
 }  // namespace
 
-Results evaluate(ModelImpl& model, const Data& data, const EvaluateJob& job) { return evaluate_any(model, data, job, steps_of(batches_of(data, job.batch), job.steps)); }
-Results evaluate(ModelImpl& model, Stream& stream, const EvaluateJob& job) { return evaluate_any(model, stream, job, steps_of(stream.cardinality(), job.steps)); }
+Results evaluate(const Use& use, Team& team, const Data& data, const EvaluateJob& job) {
+  return evaluate_any(use, team, data, job, steps_of(batches_of(data, job.batch), job.steps));
+}
+Results evaluate(const Use& use, Team& team, Stream& stream, const EvaluateJob& job) {
+  return evaluate_any(use, team, stream, job, steps_of(stream.cardinality(), job.steps));
+}
 
 }  // namespace train
 
-Results Model::evaluate(const Arrays& x, const Arrays& y, const EvaluateOptions& o) {
+Results Model::evaluate(const Arrays& x, const Arrays& y, const EvaluateOptions& o) const {
   train::expect_batch(o.batch_size, "evaluate");
-  impl_->stop = false;
+  const train::Use use(*impl_, "evaluate", train::Use::How::kRun);
   const train::Data data = train::check_data(*impl_, x, y, true, "evaluate");
   const int64_t steps = train::steps_of(train::batches_of(data, o.batch_size), o.steps);
-  const train::Hooks attach(o.callbacks, this, {.epochs = 1, .steps = steps, .batch_size = o.batch_size, .verbose = o.verbose});
+  Model self = *this;  // for callbacks, who may change it
+  const train::Hooks attach(o.callbacks, &self, {.epochs = 1, .steps = steps, .batch_size = o.batch_size, .verbose = o.verbose});
   train::Progress progress(o.verbose);
   progress.begin(0, 0, steps);
-  const Results results = train::evaluate(*impl_, data, {o.batch_size, o.steps, train::threads_or_all(o.threads), o.check_inputs, o.callbacks});
+  const TeamLease lease(train::threads_or_all(o.threads));
+  const Results results = train::evaluate(use, *lease, data, {o.batch_size, o.steps, (*lease).size(), o.check_inputs, o.callbacks});
   std::vector<Logs::Entry> entries;
   progress.end(steps, train::logs_of(results, entries));
   return results;
 }
 
-Results Model::evaluate(const Dataset& dataset, const EvaluateOptions& o) {
-  impl_->stop = false;
+Results Model::evaluate(const Dataset& dataset, const EvaluateOptions& o) const {
   if (o.steps == 0 && dataset.cardinality() == INFINITE) throw Error(Code::kUsage, "evaluate: the dataset has no end").hint("give steps");
+  const train::Use use(*impl_, "evaluate", train::Use::How::kRun);
   train::Stream stream(*impl_, dataset, true, "evaluate", 0);
   const int64_t steps = train::steps_of(stream.cardinality(), o.steps);
-  const train::Hooks attach(o.callbacks, this, {.epochs = 1, .steps = steps, .batch_size = stream.batch(), .verbose = o.verbose});
+  Model self = *this;
+  const train::Hooks attach(o.callbacks, &self, {.epochs = 1, .steps = steps, .batch_size = stream.batch(), .verbose = o.verbose});
   train::Progress progress(o.verbose);
   progress.begin(0, 0, steps);
-  const Results results = train::evaluate(*impl_, stream, {stream.batch(), o.steps, train::threads_or_all(o.threads), o.check_inputs, o.callbacks});
+  const TeamLease lease(train::threads_or_all(o.threads));
+  int64_t taken = 0;
+  const Results results = train::evaluate(use, *lease, stream, {stream.batch(), o.steps, (*lease).size(), o.check_inputs, o.callbacks, &taken});
   std::vector<Logs::Entry> entries;
-  progress.end(steps, train::logs_of(results, entries));
+  progress.end(taken, train::logs_of(results, entries));
   return results;
 }
 
-Arrays Model::predict(const Arrays& x, const PredictOptions& o) {
+Arrays Model::predict(const Arrays& x, const PredictOptions& o) const {
   train::expect_batch(o.batch_size, "predict");
+  const train::Use use(*impl_, "predict", train::Use::How::kRun);
   const train::Data data = train::check_data(*impl_, x, {}, false, "predict");
   const int64_t batch = std::min(o.batch_size, data.samples), steps = train::steps_of(train::batches_of(data, o.batch_size), o.steps);
-  const train::Hooks attach(o.callbacks, this, {.epochs = 1, .steps = steps, .batch_size = o.batch_size, .verbose = o.verbose});
+  Model self = *this;
+  const train::Hooks attach(o.callbacks, &self, {.epochs = 1, .steps = steps, .batch_size = o.batch_size, .verbose = o.verbose});
   train::Progress progress(o.verbose);
   progress.begin(0, 0, steps);
-  Arrays results = train::predict_any(*impl_, data, {o.batch_size, o.steps, train::threads_or_all(o.threads), o.check_inputs, o.callbacks}, o, std::min(data.samples, steps * batch), steps);
+  const train::EvaluateJob job{o.batch_size, o.steps, train::threads_or_all(o.threads), o.check_inputs, o.callbacks};
+  Arrays results = train::predict_any(use, data, job, o, std::min(data.samples, steps * batch), steps);
   progress.end(steps, {});
   return results;
 }
 
-Arrays Model::predict(const Dataset& dataset, const PredictOptions& o) {
+Arrays Model::predict(const Dataset& dataset, const PredictOptions& o) const {
   if (o.steps == 0 && dataset.cardinality() == INFINITE) throw Error(Code::kUsage, "predict: the dataset has no end").hint("give steps");
+  const train::Use use(*impl_, "predict", train::Use::How::kRun);
   train::Stream stream(*impl_, dataset, false, "predict", 0);
   const int64_t steps = train::steps_of(stream.cardinality(), o.steps);
-  const train::Hooks attach(o.callbacks, this, {.epochs = 1, .steps = steps, .batch_size = stream.batch(), .verbose = o.verbose});
+  Model self = *this;
+  const train::Hooks attach(o.callbacks, &self, {.epochs = 1, .steps = steps, .batch_size = stream.batch(), .verbose = o.verbose});
   train::Progress progress(o.verbose);
   progress.begin(0, 0, steps);
-  Arrays results = train::predict_any(*impl_, stream, {stream.batch(), o.steps, train::threads_or_all(o.threads), o.check_inputs, o.callbacks}, o, -1, steps);
-  progress.end(steps, {});
+  int64_t taken = 0;
+  const train::EvaluateJob job{stream.batch(), o.steps, train::threads_or_all(o.threads), o.check_inputs, o.callbacks, &taken};
+  Arrays results = train::predict_any(use, stream, job, o, -1, steps);
+  progress.end(taken, {});
   return results;
 }
 
-Results Model::test_on_batch(const Arrays& x, const Arrays& y) {
+Results Model::test_on_batch(const Arrays& x, const Arrays& y) const {
+  const train::Use use(*impl_, "test_on_batch", train::Use::How::kRun);
   const train::Data data = train::check_data(*impl_, x, y, true, "test_on_batch");
-  return train::evaluate(*impl_, data, {.batch = data.samples, .threads = usable_threads()});
+  const TeamLease lease(usable_threads());
+  return train::evaluate(use, *lease, data, {.batch = data.samples, .threads = (*lease).size()});
 }
 
-Arrays Model::predict_on_batch(const Arrays& x) {
+Arrays Model::predict_on_batch(const Arrays& x) const {
+  const train::Use use(*impl_, "predict_on_batch", train::Use::How::kRun);
   const train::Data data = train::check_data(*impl_, x, {}, false, "predict_on_batch");
-  return train::predict_any(*impl_, data, {.batch = data.samples, .threads = usable_threads()}, {}, data.samples, 1);
+  return train::predict_any(use, data, {.batch = data.samples, .threads = usable_threads()}, {}, data.samples, 1);
 }
 
 }  // namespace millpond

@@ -4,9 +4,11 @@
 #include <numeric>
 
 #include "base/format.h"
+#include "base/process.h"
 #include "base/random.h"
 #include "base/seed.h"
 #include "base/segment.h"
+#include "base/team.h"
 #include "data/running.h"
 #include "train/hooks.h"
 #include "train/interrupt.h"
@@ -63,8 +65,9 @@ void check(const FitOptions& o) {
 // would cost several. Everything else is a Dataset.
 class Fit {
  public:
-  Fit(Model& handle, Stream& stream, const FitOptions& o) : model_(*handle.impl()), o_(o), threads_(threads_or_all(o.threads)), team_(team_of(threads_)), stream_(&stream), progress_(o.verbose) {
-    split(handle);
+  Fit(const Use& use, Stream& stream, const FitOptions& o)
+      : use_(use), model_(use.model()), o_(o), threads_(threads_or_all(o.threads)), stream_(&stream), progress_(o.verbose) {
+    split();
     batch_ = last_batch_ = stream.batch();
     batches_ = stream.cardinality();
     steps_ = o.steps_per_epoch > 0 ? o.steps_per_epoch : std::max<int64_t>(0, batches_);
@@ -73,9 +76,9 @@ class Fit {
     data_.labels = stream.labels();
     if (const DatasetIterator& it = stream.iterator(); !it.running().own_budget()) progress_.note(format("data budget {}, a tenth of the free memory", it.budget()).c_str());
   }
-  Fit(Model& handle, const Data& all, const FitOptions& o)
-      : model_(*handle.impl()), o_(o), threads_(threads_or_all(o.threads)), team_(team_of(threads_)), data_(all), progress_(o.verbose) {
-    split(handle);
+  Fit(const Use& use, const Data& all, const FitOptions& o)
+      : use_(use), model_(use.model()), o_(o), threads_(threads_or_all(o.threads)), data_(all), progress_(o.verbose) {
+    split();
     batch_ = std::min(o.batch_size, data_.samples);
     if (o.batch_size > data_.samples)
       note(format("note: batch_size {} is larger than the data; each epoch is one batch of {} samples", o.batch_size, data_.samples));
@@ -86,7 +89,7 @@ class Fit {
     model_.training = &data_;
     model_.validation = validation_ ? &*validation_ : nullptr;
   }
-  ~Fit() { model_.training = model_.validation = nullptr; }
+  ~Fit() { model_.training = outer_training_, model_.validation = outer_validation_; }
   Fit(const Fit&) = delete;
   Fit& operator=(const Fit&) = delete;
 
@@ -100,18 +103,22 @@ class Fit {
     history_.epoch.reserve(size_t(o_.epochs));
     history_.seconds.reserve(size_t(o_.epochs));
     history_.train_seconds.reserve(size_t(o_.epochs));
+    history_.resident.reserve(size_t(o_.epochs));
     hooks.each([](Callback& c) { c.on_train_begin({}); });
+    const Threads threads(*this);
     for (int epoch = o_.initial_epoch; epoch < o_.epochs && !model_.stop && !history_.interrupted; ++epoch) {
       const auto start = Clock::now();
       refresh();
       hooks.each([&](Callback& c) { c.on_epoch_begin(epoch, {}); });
       refresh();
       means_->reset();
+      lease_->ask_again();
       progress_.begin(epoch, o_.epochs, steps_);
       const auto steps_start = Clock::now();
       const int64_t taken = stream_ ? train_stream(epoch, hooks, interrupt) : train(*order, hooks, interrupt);
       history_.train_seconds.push_back(since(steps_start));
       history_.steps += taken;
+      if (lease_->refused()) ++epochs_alone_;
       history_.interrupted = model_.interrupted = interrupt.asked();
       means_->read(entries_);
       const size_t shown = validate(epoch, interrupt);
@@ -120,10 +127,14 @@ class Fit {
       record(epoch, logs);
       hooks.each([&](Callback& c) { c.on_epoch_end(epoch, logs); });
       history_.seconds.push_back(since(start));
+      history_.resident.push_back(resident().value_or(Bytes{}));
       if (taken == 0) break;
     }
     hooks.each([&](Callback& c) { c.on_train_end(first_entries(means_->size())); });
+    history_.memory = memory();
     if (stream_) report();
+    if (epochs_alone_ > 0)
+      note(format("note: other runs of this process had its processors: {} of {} epochs ran in one thread, not in {}; the numbers are the same", epochs_alone_, history_.epoch.size(), threads_));
     if (history_.interrupted) note(format("interrupted: {} steps taken; the weights are those after the last of them", history_.steps));
     return std::move(history_);
   }
@@ -135,7 +146,20 @@ class Fit {
     history_.notes.push_back(std::move(text));
   }
 
-  void split(Model&) {
+  // The threads of this training, from its first epoch to its last.
+  struct Threads {
+    explicit Threads(Fit& fit) : fit_(fit) { fit.lease_.emplace(fit.threads_, fit.shares()); }
+    ~Threads() { fit_.lease_.reset(); }
+    Fit& fit_;
+  };
+  // Is there anything in a step that threads share?
+  bool shares() const {
+    int64_t staged = 0;
+    for (const Feed& f : full_->feeds) staged += f.type.bytes().value;
+    return full_->program.shared() || last_->program.shared() || staged >= kStagedTogether;
+  }
+
+  void split() {
     if (o_.validation) {
       if (o_.validation_data) throw Error(Code::kUsage, "fit: both validation and validation_data are given");
       if (o_.validation->cardinality() == INFINITE && o_.validation_steps == 0) throw Error(Code::kUsage, "fit: the validation dataset has no end").hint("give validation_steps");
@@ -163,18 +187,18 @@ class Fit {
     for (const std::string& n : names_) entries_.push_back({n, 0});
     if (validation_) {
       const int64_t batch = std::min(validation_batch_, validation_->samples), rest = validation_->samples % batch;
-      model_.program(Kind::kEvaluate, batch, threads_, validation_->labels);
-      if (rest && o_.validation_steps == 0) model_.program(Kind::kEvaluate, rest, threads_, validation_->labels);
+      use_.program(Kind::kEvaluate, batch, threads_, validation_->labels);
+      if (rest && o_.validation_steps == 0) use_.program(Kind::kEvaluate, rest, threads_, validation_->labels);
     }
-    if (validation_stream_) model_.program(Kind::kEvaluate, validation_stream_->batch(), threads_, validation_stream_->labels());
+    if (validation_stream_) use_.program(Kind::kEvaluate, validation_stream_->batch(), threads_, validation_stream_->labels());
   }
 
   // Programs may have gone or moved when somebody else's code has run.
   void refresh() {
-    if (full_ && model_.programs.uses() == seen_) return;
-    full_ = &model_.program(Kind::kTrain, batch_, threads_, data_.labels);
-    last_ = last_batch_ == batch_ ? full_ : &model_.program(Kind::kTrain, last_batch_, threads_, data_.labels);
-    seen_ = model_.programs.uses();
+    if (full_ && use_.programs().uses() == seen_) return;
+    full_ = &use_.program(Kind::kTrain, batch_, threads_, data_.labels);
+    last_ = last_batch_ == batch_ ? full_ : &use_.program(Kind::kTrain, last_batch_, threads_, data_.labels);
+    seen_ = use_.programs().uses();
     if (stream_) return;
     connect(*full_, data_, o_.check_inputs);
     if (last_ != full_) connect(*last_, data_, o_.check_inputs);
@@ -196,6 +220,7 @@ class Fit {
     constexpr uint8_t kBoth = Callback::kTrainBegin | Callback::kTrainEnd;
     bool watched = hooks.wants(kBoth);
     const double waited = stream_->iterator().seconds_waited();
+    Team& team = **lease_;
     int64_t step = 0;
     for (bool more = true; more && (o_.steps_per_epoch == 0 || step < o_.steps_per_epoch);) {
       const int64_t samples = stream_->advance();
@@ -209,8 +234,8 @@ class Fit {
       }
       Ready& r = ready_for(samples);
       if (watched) hooks.batch(Callback::kTrainBegin, [&](Callback& c) { c.on_train_batch_begin(step, {}); });
-      stream_->stage(team_, r, o_.check_inputs);
-      r.program.run(team_);
+      stream_->stage(team, r, o_.check_inputs);
+      r.program.run(team);
       means_->add(r);
       ++step;
       if (watched) {
@@ -250,13 +275,14 @@ class Fit {
   int64_t train(Order& order, const Hooks& hooks, const Interrupt& interrupt) {
     constexpr uint8_t kBoth = Callback::kTrainBegin | Callback::kTrainEnd;
     bool watched = hooks.wants(kBoth);
+    Team& team = **lease_;
     int64_t step = 0;
     for (; step < steps_; ++step) {
       if (at_ == 0) order.next_pass();
       Ready& r = at_ + batch_ <= data_.samples ? *full_ : *last_;
       if (watched) hooks.batch(Callback::kTrainBegin, [&](Callback& c) { c.on_train_batch_begin(step, {}); });
-      stage_batch(team_, r, data_, order.rows(at_, r.key.batch));
-      r.program.run(team_);
+      stage_batch(team, r, data_, order.rows(at_, r.key.batch));
+      r.program.run(team);
       means_->add(r);
       at_ += r.key.batch;
       if (at_ >= data_.samples) at_ = 0;
@@ -285,7 +311,7 @@ class Fit {
   size_t validate(int epoch, const Interrupt& interrupt) {
     if ((!validation_ && !validation_stream_) || interrupt.asked() || (epoch + 1) % o_.validation_freq != 0) return means_->size();
     const EvaluateJob job{validation_batch_, o_.validation_steps, threads_, o_.check_inputs, o_.callbacks};
-    const Results r = validation_stream_ ? evaluate(model_, *validation_stream_, job) : evaluate(model_, *validation_, job);
+    const Results r = validation_stream_ ? evaluate(use_, **lease_, *validation_stream_, job) : evaluate(use_, **lease_, *validation_, job);
     if (validation_stream_) validation_stream_->rewind(0);
     for (size_t i = 0; i < r.size(); ++i) entries_[means_->size() + i].value = r[i].second;
     return means_->size() + r.size();
@@ -303,10 +329,16 @@ class Fit {
     }
   }
 
+  static constexpr int64_t kStagedTogether = 256 << 10;  // bytes of a batch that several threads stage
+
+  const Use& use_;
   ModelImpl& model_;
+  const Data* const outer_training_ = model_.training;  // of a fit whose callback calls this one
+  const Data* const outer_validation_ = model_.validation;
   const FitOptions& o_;
   int threads_;
-  Team& team_;
+  std::optional<TeamLease> lease_;
+  int epochs_alone_ = 0;  // for which helpers were refused
   Stream* stream_ = nullptr;  // borrowed; null: from data_
   Data data_;
   std::optional<Data> validation_;
@@ -328,28 +360,31 @@ class Fit {
 
 History Model::fit(const Arrays& x, const Arrays& y, const FitOptions& options) {
   train::check(options);
+  const train::Use use(*impl_, "fit", train::Use::How::kTrain);
   const train::Data data = train::check_data(*impl_, x, y, true, "fit");
   impl_->needs_compile("fit");
-  return train::Fit(*this, data, options).run(*this);
+  return train::Fit(use, data, options).run(*this);
 }
 
 History Model::fit(const Dataset& data, const FitOptions& options) {
   train::check(options);
   if (options.steps_per_epoch == 0 && data.cardinality() == INFINITE) throw Error(Code::kUsage, "fit: the dataset has no end").hint("give steps_per_epoch");
+  const train::Use use(*impl_, "fit", train::Use::How::kTrain);
   train::Stream stream(*impl_, data, true, "fit", options.initial_epoch);
   impl_->needs_compile("fit");
-  return train::Fit(*this, stream, options).run(*this);
+  return train::Fit(use, stream, options).run(*this);
 }
 
 Results Model::train_on_batch(const Arrays& x, const Arrays& y) {
+  const train::Use use(*impl_, "train_on_batch", train::Use::How::kTrain);
   const train::Data data = train::check_data(*impl_, x, y, true, "train_on_batch");
   impl_->needs_compile("train_on_batch");
   const int threads = usable_threads();
-  train::Ready& r = impl_->program(train::Kind::kTrain, data.samples, threads, data.labels);
+  train::Ready& r = use.program(train::Kind::kTrain, data.samples, threads, data.labels);
   train::connect(r, data, true);
-  Team& team = train::team_of(threads);
-  train::stage_batch(team, r, data, {nullptr, 0, data.samples});
-  r.program.run(team);
+  const TeamLease lease(threads, r.program.shared());
+  train::stage_batch(*lease, r, data, {nullptr, 0, data.samples});
+  r.program.run(*lease);
   train::Means means(r);
   means.add(r);
   std::vector<Logs::Entry> entries(means.size());

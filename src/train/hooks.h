@@ -12,8 +12,17 @@ namespace millpond::train {
 class Hooks {
  public:
   Hooks(std::span<const CallbackRef> callbacks, Model* model, const Callback::Params& params) : callbacks_(callbacks.begin(), callbacks.end()) {
-    for (const CallbackRef& c : callbacks_) c->attach(model, params);
+    for (const CallbackRef& c : callbacks_) {
+      const Callback::Params outer = c->params();
+      before_.push_back({c->attach(model, params), outer});
+    }
   }
+  /// Gives the callbacks back to the one who had them before: an outer fit, or nobody.
+  ~Hooks() {
+    for (size_t i = before_.size(); i-- > 0;) callbacks_[i]->attach(before_[i].model, before_[i].params);
+  }
+  Hooks(const Hooks&) = delete;
+  Hooks& operator=(const Hooks&) = delete;
   /// Joins callbacks that are attached already (validation inside fit).
   explicit Hooks(std::span<const CallbackRef> callbacks) : callbacks_(callbacks.begin(), callbacks.end()) {}
 
@@ -35,7 +44,12 @@ class Hooks {
   }
 
  private:
+  struct Before {
+    Model* model;
+    Callback::Params params;
+  };
   std::vector<CallbackRef> callbacks_;
+  std::vector<Before> before_;  // one for each callback that this one attached
 };
 
 }  // namespace millpond::train

@@ -1,6 +1,7 @@
 #include "train/memory.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <unordered_set>
 
@@ -156,21 +157,36 @@ int64_t largest_batch(const nn::Network& net, const Compiled* compiled, Kind kin
   std::map<int64_t, int64_t> known;
   const auto arena = [&](int64_t batch) {
     auto& bytes = known[batch];
-    if (!bytes) bytes = runtime::Program("plan", trace(net, compiled, kind, batch, labels, &counter).graph, quick(options)).arena_bytes().value + 1;
+    if (!bytes) bytes = runtime::Program("plan", trace(net, compiled, kind, batch, labels, &counter, options.offered_passes()).graph, quick(options)).arena_bytes().value + 1;
     return bytes - 1;
   };
-  if (arena(1) > room.value) return 0;
-  int64_t fits = 1, too_large = kMost + 1;
-  for (int round = 0; round < 12 && too_large - fits > std::max<int64_t>(1, fits / 200); ++round) {
-    // Arenas grow almost in proportion to the batch: aim where a line through two known ones meets the room.
+  // A step of one sample may take other kernels, and a little more, than one of a few.
+  const std::array<int64_t, 4> few{1, 2, 4, 8};
+  const auto first = std::ranges::find_if(few, [&](int64_t batch) { return arena(batch) <= room.value; });
+  if (first == few.end()) return 0;
+  // Arenas grow almost in proportion to the batch: aim where the line through two known ones meets the room, first beyond what
+  // fits and, once something did not fit, between the two. When the line no longer leads on, try a little more than what fits,
+  // and each time it still fits, four times as much more.
+  constexpr int kMostPlans = 24;
+  int64_t fits = *first, too_large = kMost + 1, ahead = 0;
+  bool bounded = false;  // too_large was planned, and did not fit
+  int refused = 0;       // in a row
+  for (int plans = 1; plans < kMostPlans && too_large - fits > std::max<int64_t>(1, fits / 200); ++plans) {
+    const auto below = known.find(fits);
+    const int64_t other = bounded ? too_large : below == known.begin() ? 0 : std::prev(below)->first;
     int64_t aim = fits * 8;
-    if (known.size() > 1) {
-      const auto last = std::prev(known.upper_bound(fits)), before = last == known.begin() ? std::next(last) : std::prev(last);
-      const double slope = double(last->second - before->second) / double(last->first - before->first);
-      aim = slope > 0 ? last->first + int64_t((double(room.value) - double(last->second)) / slope) : fits * 64;
+    if (other) {
+      const double slope = double(arena(other) - arena(fits)) / double(other - fits);
+      aim = slope > 0 ? fits + int64_t(std::min(double(kMost), (double(room.value) - double(arena(fits))) / slope)) : fits * 64;
+    }
+    if (refused >= 2) aim = fits + (too_large - fits) / 2;
+    if (aim <= fits) {
+      ahead = ahead ? ahead * 4 : std::max<int64_t>(1, fits / 200);
+      aim = fits + ahead;
     }
     aim = std::clamp(aim, fits + 1, too_large - 1);
-    (arena(aim) <= room.value ? fits : too_large) = aim;
+    if (arena(aim) <= room.value) fits = aim, refused = 0;
+    else too_large = aim, bounded = true, ahead = 0, ++refused;
   }
   return fits;
 }
@@ -277,7 +293,8 @@ MemoryPlan plan_of_programs(const ModelImpl& model) {
   plan.model = model.name;
   plan.optimizer = model.compiled ? model.compiled->optimizer.name() : "";
   add_variables(plan, model.built(), model.compiled ? model.compiled->optimizer.impl().get() : nullptr, &model.counter);
-  for (const Ready* r : model.programs.all()) add_program(plan, r->program, r->key.kind, r->key.batch);
+  for (const Programs* programs : model.uses.workspaces())
+    for (const Ready* r : programs->all()) add_program(plan, r->program, r->key.kind, r->key.batch);
   finish(plan);
   return plan;
 }
@@ -299,7 +316,7 @@ MemoryPlan Model::plan(const PlanOptions& o) const {
   plan.batch = o.batch;
   plan.threads = options.threads;
   const auto add = [&](Kind kind) {
-    const runtime::Program program(std::string(to_string(kind)), train::trace(net, c ? &*c : nullptr, kind, o.batch, kind == Kind::kPredict ? std::span<const Shape>{} : labels, &counter).graph, options);
+    const runtime::Program program(std::string(to_string(kind)), train::trace(net, c ? &*c : nullptr, kind, o.batch, kind == Kind::kPredict ? std::span<const Shape>{} : labels, &counter, options.offered_passes()).graph, options);
     if (plan.programs.empty()) train::add_variables(plan, net, kind == Kind::kTrain ? c->optimizer.impl().get() : nullptr, kind == Kind::kTrain ? &counter : nullptr);
     train::add_program(plan, program, kind, o.batch);
   };
@@ -314,7 +331,7 @@ MemoryPlan Model::plan(const PlanOptions& o) const {
     for (const nn::Weight& w : weights) unplaced.push_back(&w->variable);
     if (c)
       for (const runtime::Variable* v : c->optimizer.impl()->variables()) unplaced.push_back(v);
-    const Bytes room = plan.memory_free - runtime::bytes_to_place(unplaced) + impl_->programs.arena().size();
+    const Bytes room = plan.memory_free - runtime::bytes_to_place(unplaced) + impl_->uses.arena_bytes();
     plan.largest_batch = room.value <= 0 ? 0 : train::largest_batch(net, c ? &*c : nullptr, c ? Kind::kTrain : Kind::kPredict, options, labels, room);
   }
   return plan;
@@ -328,10 +345,13 @@ std::string Model::print_passes(const PlanOptions& o) const {
   runtime::Variable counter(impl_->counter.account(), impl_->counter.type());
   const std::vector<Shape> labels = c ? train::expected_labels(net, *c) : std::vector<Shape>{};
   const train::Kind kind = c ? train::Kind::kTrain : train::Kind::kPredict;
-  const runtime::Program program(std::string(to_string(kind)), train::trace(net, c ? &*c : nullptr, kind, o.batch, labels, &counter).graph, options);
+  train::Traced traced = train::trace(net, c ? &*c : nullptr, kind, o.batch, labels, &counter, options.offered_passes());
+  std::vector<passes::Record> records = std::move(traced.records);
+  const runtime::Program program(std::string(to_string(kind)), std::move(traced.graph), options);
+  records.insert(records.end(), program.pass_records().begin(), program.pass_records().end());
   std::string out;
   bool first = true;
-  for (const passes::Record& r : program.pass_records()) {
+  for (const passes::Record& r : records) {
     if (first) out += format("as written: {} nodes\n{}\n", r.nodes_before, r.before);
     first = false;
     if (r.before == r.after) out += format("after {}: the same\n", r.pass);

@@ -15,7 +15,7 @@ MemoryPlan plan_of_programs(const ModelImpl& model);
 /// Throws Error(kMemory) when `more` bytes of arena and what has no place yet do not fit into the memory that is free.
 void refuse_if_too_large(ModelImpl& model, const Ready& made, Bytes more);
 
-/// The largest batch whose training step fits into `room` beside weights and slots; 0: none. `known` is a batch whose arena is known.
+/// The largest batch (to half a percent) whose arena fits into `room`, which weights and slots have left; 0: none. At most 2^20.
 int64_t largest_batch(const nn::Network& net, const Compiled* compiled, Kind kind, const runtime::Options& options, std::span<const Shape> labels, Bytes room);
 
 }  // namespace millpond::train

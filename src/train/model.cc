@@ -6,6 +6,7 @@
 #include "base/process.h"
 #include "nn/config.h"
 #include "train/memory.h"
+#include "train/places.h"
 
 namespace millpond {
 namespace train {
@@ -13,13 +14,12 @@ namespace train {
 using graph::TensorType;
 
 ModelImpl::ModelImpl(std::shared_ptr<nn::Network> net)
-    : name(net->name), network(std::move(net)), counter(format("slots/{}.counter", name), TensorType{DType::kInt32, {}}), programs("arena") {}
+    : name(net->name), network(std::move(net)), counter(format("slots/{}.counter", name), TensorType{DType::kInt32, {}}) {}
 
 ModelImpl::ModelImpl(std::vector<Layer> layers, std::string n)
     : name(n.empty() ? nn::automatic_name("Sequential") : std::move(n)),
       pending(std::move(layers)),
-      counter(format("slots/{}.counter", name), TensorType{DType::kInt32, {}}),
-      programs("arena") {}
+      counter(format("slots/{}.counter", name), TensorType{DType::kInt32, {}}) {}
 
 const nn::Network& ModelImpl::built() const {
   if (!network)
@@ -29,11 +29,24 @@ const nn::Network& ModelImpl::built() const {
 }
 
 void ModelImpl::build_from(const Shape& sample, DType dtype) {
+  const std::lock_guard lock(making);
   if (network || pending.empty()) return;
   std::vector<Layer> all{Layer(Input(sample, dtype))};
   all.insert(all.end(), pending.begin(), pending.end());
   network = nn::make_sequential(all, name);
   resolve_compile();
+}
+
+std::shared_ptr<nn::Network> ModelImpl::network_now() {
+  const std::lock_guard lock(making);
+  return network;
+}
+
+std::vector<nn::Weight> ModelImpl::placed_weights() {
+  const std::lock_guard lock(making);
+  std::vector<nn::Weight> all = weights();
+  nn::materialize(all);
+  return all;
 }
 
 void ModelImpl::resolve_compile() {
@@ -64,19 +77,9 @@ void ModelImpl::place_state(Kind kind) {
   compiled->optimizer.impl()->place(counter);
 }
 
-Ready& ModelImpl::program(Kind kind, int64_t batch, int threads, const std::vector<Shape>& labels) {
-  const ProgramKey key{kind, batch, threads, kind == Kind::kPredict ? std::vector<Shape>{} : labels};
-  return programs.get(
-      key, [&] { return trace(built(), compiled ? &*compiled : nullptr, kind, batch, key.labels, &counter); },
-      [&](const Ready& made, Bytes more) {
-        refuse_if_too_large(*this, made, more);
-        place_state(kind);
-        runtime::place(made.program.variables(), "slots");  // a layer called as if training counts without an optimizer too
-      });
-}
-
 int threads_or_all(int threads) {
-  if (threads < 0) throw Error(Code::kUsage, format("threads is {}, but must be 0 (all) or more", threads));
+  constexpr int kMost = 1024;  // more than the processors of any one machine that this is for; each costs a stack
+  if (threads < 0 || threads > kMost) throw Error(Code::kUsage, format("threads is {}, but must be 0 (all) to {}", threads, kMost));
   return threads == 0 ? usable_threads() : threads;
 }
 
@@ -143,7 +146,8 @@ int64_t Model::count_params() const {
 
 void Model::compile(CompileOptions options) {
   if (options.loss.empty()) throw Error(Code::kUsage, "compile: no loss is given").hint("for example .loss = \"mse\"");
-  impl_->programs.clear();
+  const train::Use use(*impl_, "compile", train::Use::How::kRemake);
+  impl_->uses.clear();
   impl_->compiled.reset();
   impl_->options = std::move(options);
   impl_->resolve_compile();
@@ -160,20 +164,36 @@ void Model::stop_training(bool stop) { impl_->stop = stop; }
 bool Model::stopping() const { return impl_->stop; }
 
 std::vector<Tensor> Model::get_weights() const {
-  const auto weights = impl_->weights();
-  nn::materialize(weights);
+  const train::Use use(*impl_, "get_weights", train::Use::How::kRead);
+  const auto weights = impl_->placed_weights();
   std::vector<Tensor> copies;
   for (const nn::Weight& w : weights) copies.push_back(w->variable.value().astype(w->variable.type().dtype, "data/weights"));
   return copies;
 }
-void Model::set_weights(const std::vector<Tensor>& values) { nn::set_weights(impl_->weights(), values, format("the model \"{}\"", impl_->name)); }
+void Model::set_weights(const std::vector<Tensor>& values) {
+  const train::Use use(*impl_, "set_weights", train::Use::How::kChange);
+  nn::set_weights(impl_->weights(), values, format("the model \"{}\"", impl_->name));
+}
 
 std::vector<Tensor> Model::weight_views() {
-  const auto weights = impl_->weights();
-  nn::materialize(weights);
+  const auto weights = impl_->placed_weights();
   std::vector<Tensor> views;
   for (const nn::Weight& w : weights) views.push_back(w->variable.value());
   return views;
+}
+
+MemoryReport Model::memory() const {
+  const train::Use use(*impl_, "memory", train::Use::How::kRead);
+  MemoryReport report = millpond::memory();
+  report.accounts.clear();
+  report.taken = {};
+  for (const train::Place& p : train::places_of(*impl_)) {
+    report.taken += p.size;
+    const auto same = std::ranges::find(report.accounts, p.account, &std::pair<std::string, Bytes>::first);
+    if (same != report.accounts.end()) same->second += p.size;
+    else report.accounts.emplace_back(p.account, p.size);
+  }
+  return report;
 }
 
 std::vector<std::string> Model::weight_names() const {
@@ -187,8 +207,9 @@ Sequential::Sequential(const std::vector<Layer>& layers, std::string name) : Mod
 
 void Sequential::add(Layer layer) {
   auto& m = *impl_;
+  const train::Use use(m, "add", train::Use::How::kRemake);
   m.pending.push_back(std::move(layer));
-  m.programs.clear();
+  m.uses.clear();
   m.compiled.reset();
   m.network.reset();
   if (m.pending[0].type() == "InputLayer" && m.pending.size() > 1) m.network = nn::make_sequential(m.pending, m.name);

@@ -1,6 +1,8 @@
 // ModelImpl: what a Model handle points to.
 #pragma once
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "nn/network.h"
 #include "train/programs.h"
 #include "train/trace.h"
+#include "train/use.h"
 
 namespace millpond::train {
 
@@ -25,23 +28,28 @@ struct ModelImpl {
   std::optional<Compiled> compiled;      // as resolved for the network's outputs
   std::optional<CompileOptions> options;
   runtime::Variable counter;             // counts training steps, for dropout
-  Programs programs;
-  bool stop = false;
+  Uses uses;                             // who uses the model now, and the programs it has made
+  std::mutex making;                     // of programs, and of what they need: see use.h
+  std::atomic<bool> stop = false;        // set by stop_training, from any thread
   bool interrupted = false;              // the last fit, by Ctrl-C
   const Data* training = nullptr;        // borrowed while fit runs: its arrays
   const Data* validation = nullptr;
 
   /// Throws Error(kUsage) when nothing says what a sample looks like.
   const nn::Network& built() const;
+  /// What a Sequential that waits for data learns from the first; any thread may be the first.
   void build_from(const Shape& sample, DType dtype);
+  /// The network, or null while nothing says what a sample looks like; any thread may ask.
+  std::shared_ptr<nn::Network> network_now();
   /// Sets `compiled` from `options` once the outputs are known.
   void resolve_compile();
   const Compiled& needs_compile(const char* what) const;
   std::vector<nn::Weight> weights() const { return nn::weights_of(built()); }
 
-  /// The program for this batch, everything it uses in memory; refuses with Error(kMemory) what does not fit.
-  Ready& program(Kind kind, int64_t batch, int threads, const std::vector<Shape>& labels);
+  /// Gives weights, and for training slots, their places. Under `making`.
   void place_state(Kind kind);
+  /// Gives the weights their places; any thread may be the first.
+  std::vector<nn::Weight> placed_weights();
 };
 
 /// A user's arrays, checked against the model, as lanes to stage from.
@@ -80,6 +88,7 @@ class Means {
   std::vector<double> sums_, per_sample_;
 };
 
+/// What `threads` of a user's options means. Throws Error(kUsage) for a number that no machine serves.
 int threads_or_all(int threads);
 
 /// Evaluates with batches of `batch`, calling nobody. Values in the order of the program's scalars.
@@ -89,8 +98,9 @@ struct EvaluateJob {
   int threads = 1;
   bool check_inputs = true;
   std::span<const CallbackRef> callbacks = {};
+  int64_t* taken = nullptr;  // where the number of steps is told, if anybody asks
 };
-Results evaluate(ModelImpl& model, const Data& data, const EvaluateJob& job);
-Results evaluate(ModelImpl& model, Stream& stream, const EvaluateJob& job);
+Results evaluate(const Use& use, Team& team, const Data& data, const EvaluateJob& job);
+Results evaluate(const Use& use, Team& team, Stream& stream, const EvaluateJob& job);
 
 }  // namespace millpond::train

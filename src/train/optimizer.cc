@@ -127,6 +127,7 @@ Optimizer::Optimizer(std::string_view name) {
 const std::string& Optimizer::name() const { return impl_->name; }
 double Optimizer::learning_rate() const { return impl_->learning_rate.placed() ? double(impl_->learning_rate.value().values<float>()[0]) : impl_->rate; }
 void Optimizer::set_learning_rate(double learning_rate) {
+  train::in_range(impl_->name, "learning_rate", learning_rate, 0, train::kAny);
   impl_->rate = learning_rate;
   if (impl_->learning_rate.placed()) impl_->learning_rate.value().values<float>()[0] = float(learning_rate);
 }

@@ -19,13 +19,15 @@ std::vector<Place> places_of(const ModelImpl& model) {
   add(model.counter);
   if (model.compiled)
     for (const runtime::Variable* v : model.compiled->optimizer.impl()->variables()) add(*v);
-  Bytes arena;
-  for (const Ready* r : model.programs.all()) {
-    arena = std::max(arena, r->program.arena_bytes());
-    for (const auto& n : r->program.graph().nodes())
-      if (n->role == graph::Role::kConstant) places.push_back({"constants", n->constant.data(), n->constant.bytes()});
+  for (const Programs* programs : model.uses.workspaces()) {
+    Bytes arena;
+    for (const Ready* r : programs->all()) {
+      arena = std::max(arena, r->program.arena_bytes());
+      for (const auto& n : r->program.graph().nodes())
+        if (n->role == graph::Role::kConstant) places.push_back({"constants", n->constant.data(), n->constant.bytes()});
+    }
+    if (const Segment& segment = programs->arena()) places.push_back({"arena", segment.data(), std::min(arena, segment.size())});
   }
-  if (const Segment& segment = model.programs.arena()) places.push_back({"arena", segment.data(), std::min(arena, segment.size())});
   return places;
 }
 
@@ -39,6 +41,27 @@ std::vector<Place> places_of_data(const ModelImpl& model) {
   if (model.training) add("x", model.training->x), add("y", model.training->y);
   if (model.validation) add("val_x", model.validation->x), add("val_y", model.validation->y);
   return places;
+}
+
+void charge_other_data(ledger::Ledger& ledger, const std::vector<Place>& known) {
+  constexpr Bytes kOwnPages{64 << 10};  // from here on a tensor has pages of its own, of which some may not be resident
+  std::map<std::string, Bytes> small;
+  std::vector<Place> large;
+  each_holding_at([&](const std::string& account, const void* begin, Bytes size) {
+    if (!account.starts_with("data/")) return;
+    const auto* at = static_cast<const std::byte*>(begin);
+    if (std::ranges::any_of(known, [&](const Place& p) { return at < p.begin + p.size.value && p.begin < at + size.value; })) return;
+    if (begin && size >= kOwnPages) large.push_back({account, at, size});
+    else small[account] += size;
+  });
+  for (const Place& p : large) charge(ledger, p);
+  for (const auto& [account, bytes] : small) {
+    try {
+      ledger.charge(account, bytes);
+    } catch (const Error&) {  // a user's name that is no account's
+      ledger.charge("data/other", bytes);
+    }
+  }
 }
 
 void charge_pipelines(ledger::Ledger& ledger) {

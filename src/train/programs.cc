@@ -1,8 +1,6 @@
 #include "train/programs.h"
 
 #include <algorithm>
-#include <map>
-#include <mutex>
 
 #include "base/format.h"
 
@@ -32,7 +30,7 @@ void Ready::bind(std::byte* arena) {
   for (size_t i = 0; i < outputs.size(); ++i) predictions[i] = program.output(outputs[i]);
 }
 
-Ready& Programs::get(const ProgramKey& key, const std::function<Traced()>& make, const std::function<void(const Ready&, Bytes)>& allow) {
+Ready& Programs::get(const ProgramKey& key, const std::function<Traced(const passes::Options&)>& make, const std::function<void(const Ready&, Bytes)>& allow) {
   ++clock_;
   for (const auto& r : ready_)
     if (r->key == key) {
@@ -42,15 +40,17 @@ Ready& Programs::get(const ProgramKey& key, const std::function<Traced()>& make,
   if (ready_.size() >= kMost) ready_.erase(std::ranges::min_element(ready_, {}, [](const auto& r) { return r->used; }));
   runtime::Options options;
   options.threads = key.threads;
-  auto made = std::make_unique<Ready>(key, make(), options);
+  auto made = std::make_unique<Ready>(key, make(options.offered_passes()), options);
   made->used = clock_;
   const Bytes wanted = made->program.arena_bytes();
   const bool grow = wanted > arena_.size();
   allow(*made, grow ? wanted - arena_.size() : Bytes{0});
   if (grow) {
     arena_ = Segment();  // first give back, then take: both are never there at once
+    arena_bytes_ = 0;
     try {
       arena_ = Segment(wanted, account_);
+      arena_bytes_ = arena_.size().value;
     } catch (...) {
       ready_.clear();  // the others have lost their arena
       throw;
@@ -66,21 +66,13 @@ void Programs::clear() {
   ++clock_;
   ready_.clear();
   arena_ = Segment();
+  arena_bytes_ = 0;
 }
 
 std::vector<const Ready*> Programs::all() const {
   std::vector<const Ready*> all;
   for (const auto& r : ready_) all.push_back(r.get());
   return all;
-}
-
-Team& team_of(int size) {
-  static std::mutex mutex;
-  static std::map<int, std::unique_ptr<Team>> teams;  // as many as sizes were asked for
-  const std::lock_guard lock(mutex);
-  auto& team = teams[size];
-  if (!team) team = std::make_unique<Team>(size);
-  return *team;
 }
 
 }  // namespace millpond::train

@@ -1,13 +1,14 @@
 // Programs: what a model runs, one for each purpose and batch size, all in one arena as large as the largest of them.
 // The cache is bounded: the program used longest ago goes first. Growing the arena moves every program; nothing in it
 // outlives a step, so nothing is copied.
+// Programs belong to one run at a time, and only that run's thread touches them; use.h says how a run comes by them.
 #pragma once
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <vector>
 
 #include "base/segment.h"
-#include "base/team.h"
 #include "runtime/program.h"
 #include "train/stage.h"
 #include "train/trace.h"
@@ -45,9 +46,11 @@ class Programs {
   explicit Programs(std::string account) : account_(std::move(account)) {}
   /// The program, bound. `make` traces it if it is not there; `allow` is told the arena that is wanted before it is taken and
   /// throws to refuse. A reference is good until kMost other programs have been asked for.
-  Ready& get(const ProgramKey& key, const std::function<Traced()>& make, const std::function<void(const Ready&, Bytes more)>& allow);
+  Ready& get(const ProgramKey& key, const std::function<Traced(const passes::Options&)>& make, const std::function<void(const Ready&, Bytes more)>& allow);
   void clear();
   const Segment& arena() const { return arena_; }
+  /// The arena's size; any thread may ask.
+  Bytes arena_bytes() const { return Bytes{arena_bytes_.load(std::memory_order_relaxed)}; }
   std::vector<const Ready*> all() const;
 
   /// How often a program was asked for: as long as it is the same, every Ready& is where it was.
@@ -57,10 +60,8 @@ class Programs {
   std::string account_;
   std::vector<std::unique_ptr<Ready>> ready_;
   Segment arena_;
+  std::atomic<int64_t> arena_bytes_{0};
   uint64_t clock_ = 0;
 };
-
-/// The process's team of this size.
-Team& team_of(int size);
 
 }  // namespace millpond::train

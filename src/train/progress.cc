@@ -1,5 +1,6 @@
 #include "train/progress.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,7 +41,7 @@ struct Line {
 
 }  // namespace
 
-Progress::Progress(int verbose, std::FILE* to) : verbose_(verbose), to_(to), terminal_(isatty(fileno(to))), moving_(verbose == 1 && terminal_) {}
+Progress::Progress(int verbose, std::FILE* to) : verbose_(verbose), to_(to), moving_(verbose == 1 && isatty(fileno(to))) {}
 
 void Progress::begin(int epoch, int epochs, int64_t steps) {
   epoch_ = epoch, epochs_ = epochs, steps_ = steps;
@@ -63,10 +64,11 @@ bool Progress::look(int64_t step) {
 void Progress::print(int64_t step, const Logs& logs, bool last) {
   Line line;
   if (epochs_ > 0) line.add("Epoch {}/{}  ", epoch_ + 1, epochs_);
-  line.add("{}/{} ", step, steps_);
-  if (!last) {
+  if (steps_ > 0) line.add("{}/{} ", step, steps_);
+  else line.add("{} step{} ", step, step == 1 ? "" : "s");  // of data that does not say how long it is
+  if (!last && steps_ > 0) {
     constexpr int kWide = 20;
-    const int full = steps_ > 0 ? int(std::min<int64_t>(kWide, step * kWide / steps_)) : 0;
+    const int full = int(std::min<int64_t>(kWide, step * kWide / steps_));
     line.add("[{:=<{}}{:.<{}}] ", "", full, "", kWide - full);
   }
   const double s = seconds();
@@ -82,12 +84,20 @@ void Progress::print(int64_t step, const Logs& logs, bool last) {
     line.add_duration(s / double(step) * double(steps_ - step));
   }
   if (const auto bytes = resident()) line.add("  memory {:.1f} MiB", bytes->mib());
-  if (terminal_ && moving_) std::fputc('\r', to_);
+  // A line that is longer than the terminal is wide could not be drawn over.
+  if (moving_ && !last) line.size = std::min(line.size, columns() - 1);
+  if (moving_) std::fputc('\r', to_);
   std::fwrite(line.text, 1, line.size, to_);
-  for (size_t i = line.size; moving_ && i < shown_; ++i) std::fputc(' ', to_);
+  for (size_t i = line.size; moving_ && i < std::min(shown_, columns() - 1); ++i) std::fputc(' ', to_);
   shown_ = line.size;
   if (last) std::fputc('\n', to_);
   std::fflush(to_);
+}
+
+size_t Progress::columns() const {
+  winsize size{};
+  if (ioctl(fileno(to_), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return sizeof(Line::text);
+  return std::max<size_t>(20, size.ws_col);
 }
 
 void Progress::draw(int64_t step, const Logs& logs) { print(step, logs, false); }

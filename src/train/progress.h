@@ -32,10 +32,11 @@ class Progress {
  private:
   bool look(int64_t step);
   void print(int64_t step, const Logs& logs, bool last);
+  size_t columns() const;  // of the terminal
 
   int verbose_;
   std::FILE* to_;
-  bool terminal_, moving_;
+  bool moving_;
   int epoch_ = 0, epochs_ = 0;
   int64_t steps_ = 0, next_ = 0, stride_ = 1, seen_ = 0;
   size_t shown_ = 0;  // columns of the line that stands there

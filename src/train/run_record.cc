@@ -71,12 +71,13 @@ struct RunRecord::State {
     for (const auto& [key, value] : runfile::Meta{{"model", plan.model}, {"optimizer", plan.optimizer}, {"loss", losses}, {"batch", std::to_string(params.batch_size)},
                                                   {"planned_bytes", std::to_string(plan.total.value)}})
       writer.set_meta(key, value);
-    for (const train::Ready* r : model.programs.all()) {
-      if (r->key.kind == train::Kind::kTrain) writer.set_meta("threads", std::to_string(r->key.threads));
-      if (std::ranges::find(written, r->key) != written.end()) continue;
-      add_program(writer, r->program);
-      written.push_back(r->key);
-    }
+    for (const train::Programs* programs : model.uses.workspaces())
+      for (const train::Ready* r : programs->all()) {
+        if (r->key.kind == train::Kind::kTrain) writer.set_meta("threads", std::to_string(r->key.threads));
+        if (std::ranges::find(written, r->key) != written.end()) continue;
+        add_program(writer, r->program);
+        written.push_back(r->key);
+      }
     add_memory(model, fit);
     writer.commit();
   }
@@ -102,7 +103,9 @@ struct RunRecord::State {
     const double t = now();
     ledger::Ledger ledger;
     for (const train::Place& p : train::places_of(model)) train::charge(ledger, p);
-    for (const train::Place& p : train::places_of_data(model)) train::charge(ledger, p);
+    const std::vector<train::Place> data = train::places_of_data(model);
+    for (const train::Place& p : data) train::charge(ledger, p);
+    train::charge_other_data(ledger, data);
     train::charge_pipelines(ledger);
     ledger.charge("runfile", writer.memory());
     const ledger::Snapshot snapshot = ledger.snapshot();

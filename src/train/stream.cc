@@ -26,14 +26,15 @@ Stream::Stream(ModelImpl& model, const Dataset& dataset, bool labels, const char
   if (epoch) iterator_.rewind(epoch);
   if (!iterator_.next(element_)) throw Error(Code::kValue, format("{}: the dataset has no elements", what));
   // How many tensors are x: all that the model has inputs for; a model that waits for its data has one.
-  const size_t inputs = model.network ? model.network->inputs.size() : 1;
+  const std::shared_ptr<nn::Network> network = model.network_now();
+  const size_t inputs = network ? network->inputs.size() : 1;
   if (element_.size() < inputs) throw Error(Code::kUsage, format("{}: elements have {} tensors, but the model \"{}\" has {} inputs", what, element_.size(), model.name, inputs));
   Arrays x(std::vector<Tensor>(element_.begin(), element_.begin() + int64_t(inputs)));
   Arrays y(std::vector<Tensor>(element_.begin() + int64_t(inputs), element_.end()));
   for (const Tensor& t : element_)
     if (t.shape().rank() == 0) throw Error(Code::kShape, format("{}: an element is a single number; batches are wanted", what)).hint("put batch(32) at the end of the dataset");
-  if (labels && model.network && y.size() == model.network->outputs.size() + 1)
-    throw Error(Code::kUnsupported, format("{}: elements have {} tensors, but the model \"{}\" has {} inputs and {} outputs", what, element_.size(), model.name, inputs, model.network->outputs.size()))
+  if (labels && network && y.size() == network->outputs.size() + 1)
+    throw Error(Code::kUnsupported, format("{}: elements have {} tensors, but the model \"{}\" has {} inputs and {} outputs", what, element_.size(), model.name, inputs, network->outputs.size()))
         .hint("weights of samples are not supported yet: leave them out with map");
   try {
     first_ = check_data(model, x, labels ? y : Arrays(), labels, what);

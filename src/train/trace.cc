@@ -7,7 +7,6 @@
 #include "ops/binary.h"
 #include "ops/cast.h"
 #include "ops/reduce.h"
-#include "passes/passes.h"
 
 namespace millpond::train {
 
@@ -45,7 +44,8 @@ Value weighted(Builder& b, Value v, double weight) { return weight == 1 ? v : op
 
 }  // namespace
 
-Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_t batch, std::span<const Shape> label_shapes, runtime::Variable* counter) {
+Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_t batch, std::span<const Shape> label_shapes, runtime::Variable* counter,
+             const passes::Options& passes) {
   Traced t;
   Builder b(t.graph);
   const bool training = kind == Kind::kTrain;
@@ -58,7 +58,7 @@ Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_
     t.feeds.push_back(std::move(feed));
   }
   const std::vector<Value> outputs = net.trace(context, xs);
-  passes::attention(t.graph);  // before gradients: the operator it finds has its own
+  t.records = passes::run_before_gradients(t.graph, passes);
   for (const auto& limit : context.limits())
     for (Feed& f : t.feeds)
       if (f.name == limit.input && (f.limit == 0 || limit.count < f.limit)) f.limit = limit.count, f.limit_of = limit.layer;

@@ -6,6 +6,7 @@
 #include "graph/graph.h"
 #include "millpond/model.h"
 #include "nn/network.h"
+#include "passes/passes.h"
 #include "train/optimizer.h"
 
 namespace millpond::train {
@@ -43,10 +44,13 @@ struct Traced {
   std::vector<Feed> feeds;             // x first, then y
   std::vector<Scalar> scalars;         // "loss" first
   std::vector<std::string> outputs;    // of predict: "out0", ...
+  std::vector<passes::Record> records; // of the passes that ran before gradients were taken
 };
 
-/// `labels`: shapes of one sample of each y; none for predicting. `counter` is what a layer's randomness counts by.
-Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_t batch, std::span<const Shape> labels, runtime::Variable* counter);
+/// `labels`: shapes of one sample of each y; none for predicting. `counter` is what a layer's randomness counts by. `passes`: those that
+/// the backend can have (runtime::Options::offered_passes); some must run before gradients are taken.
+Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_t batch, std::span<const Shape> labels, runtime::Variable* counter,
+             const passes::Options& passes);
 
 /// Shapes of y that the losses would want: for a plan without data.
 std::vector<Shape> expected_labels(const nn::Network& net, const Compiled& compiled);

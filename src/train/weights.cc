@@ -45,8 +45,9 @@ void collect(const nn::Network& net, const std::string& at, std::vector<Entry>& 
 void Model::save_weights(const std::string& path) const {
   std::vector<Entry> entries;
   std::vector<io::ObjectName> names{{"", impl_->name}};
+  const train::Use use(*impl_, "save_weights", train::Use::How::kRead);
   collect(impl_->built(), "", entries, names);
-  nn::materialize(impl_->weights());
+  impl_->placed_weights();
   std::vector<io::WeightEntry> out;
   for (const Entry& e : entries) out.push_back({e.path, e.weight->variable.value()});
   io::write_weights(path, out, names);
@@ -55,6 +56,7 @@ void Model::save_weights(const std::string& path) const {
 void Model::load_weights(const std::string& path) {
   std::vector<Entry> entries;
   std::vector<io::ObjectName> names;
+  const train::Use use(*impl_, "load_weights", train::Use::How::kChange);
   collect(impl_->built(), "", entries, names);
   const io::WeightsReader reader(path);
   for (const Entry& e : entries) {
@@ -65,7 +67,7 @@ void Model::load_weights(const std::string& path) {
     if (it->second.shape != want)
       throw Error(Code::kShape, format("{}: {} has the shape {}, but {} has {}", path, e.path, it->second.shape, e.weight->variable.account(), want)).hint("the file belongs to another model");
   }
-  nn::materialize(impl_->weights());
+  impl_->placed_weights();
   for (const Entry& e : entries) {
     Tensor to = e.weight->variable.value();
     if (reader.entries().at(e.path).dtype == to.dtype()) {

@@ -11,6 +11,15 @@
 namespace millpond::verdict {
 namespace {
 
+/// How often the line did it in all: the agent speaks up when it has seen enough, and goes on counting.
+double count_of(const Notes& notes, const SeenAdvice& a) {
+  const std::string_view what = a.what == "clear_session_in_loop" ? "clear_session" : a.what == "predict_in_loop" ? "predict" : a.what == "retracing" ? "trace" : "";
+  double count = a.count;
+  for (const CountedLine& line : notes.lines)
+    if (line.what == what && same_line(line.place, a.place)) count = std::max(count, line.count);
+  return count;
+}
+
 /// What the agent saw and said; an unknown kind is passed over.
 std::string text_of(const SeenAdvice& a) {
   if (a.what == "clear_session_in_loop")
@@ -88,7 +97,8 @@ std::optional<Advice> gpu_growth(const Evidence& e) {
 std::vector<Advice> advice(const Case& c) {
   std::vector<Advice> all;
   std::set<std::string> said;
-  for (const SeenAdvice& a : c.notes.advice) {
+  for (SeenAdvice a : c.notes.advice) {
+    a.count = count_of(c.notes, a);
     const std::string text = text_of(a);
     if (text.empty() || !said.insert(a.what + at(a.place)).second) continue;
     all.push_back({a.what, text, a.place});
@@ -110,7 +120,9 @@ std::vector<Advice> advice(const Case& c) {
                           "less than the program holds.",
                           amount(*swap)),
                    {}});
-  if (std::optional<Advice> gpu = gpu_growth(c.evidence)) all.push_back(std::move(*gpu));
+  // Where a framework tells what its pool has in use, that is judged.
+  if (c.evidence.pools.empty())
+    if (std::optional<Advice> gpu = gpu_growth(c.evidence)) all.push_back(std::move(*gpu));
   for (const Container& k : c.notes.containers)
     if (k.still && is_tensor(k.item_type) && k.is_user && !c.leaking() && c.rose("torch.with_grad_fn") >= 3)
       all.push_back(

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "verdict/causes/words.h"
+#include "verdict/devices.h"
 
 namespace millpond::verdict {
 namespace {
@@ -46,8 +47,10 @@ double reserved(const Case& c, const SiteGroup& s, double block) {
 }  // namespace
 
 Case::Case(const Evidence& e) : evidence(e), notes(read_notes(e)), periods(find_periods(e, notes.lead)) {
+  if (e.space != "host") weigh_by_walk(notes);
   sites = live_sites(e, periods);
-  growth = find_growth(e, notes, periods, sites);
+  leaks = find_leaks(e, notes, periods, sites);
+  growth = find_growth(e, notes, periods, sites, leaks);
 }
 
 double Case::rose(const std::string& name) const {
@@ -88,7 +91,11 @@ double Case::grown_in_blocks(double block) const {
 
 double Case::share(const Container& c) const {
   if (growth.slope.value <= 0) return 0;
-  return std::clamp(c.bytes_per_period / growth.slope.value, 0.0, 1.0);
+  const double share = c.bytes_per_period / growth.slope.value, weighs = c.per_period > 0 ? c.bytes_per_period / c.per_period * c.length : 0;
+  const std::vector<double>& y = (periods.live.empty() ? periods.rss : periods.live).y;
+  const double rose = y.empty() ? 0 : std::ranges::max(y) - std::ranges::min(y);
+  const bool wrongly = share > 2 * kCourse.too_much && weighs > kCourse.too_much * rose;  // there is not so much
+  return wrongly ? 1 / share : std::clamp(share, 0.0, 1.0);
 }
 
 double Case::data_share() const {
@@ -178,6 +185,16 @@ Place Case::loop_place(const Place& inner) const {
       if (f->function == function && f->file == file) return with_text(verdict::place_of(*f));
   }
   return inner;
+}
+
+std::optional<Place> Case::growing_loop() const {
+  const std::optional<Place> grows = growing_place();
+  return grows ? loop_place(*grows) : grows;
+}
+
+std::optional<Place> Case::made_at() const {
+  const CountedLine* line = notes.line("model");
+  return line ? line->loop ? *line->loop : loop_place(line->place) : growing_loop();
 }
 
 Place Case::with_text(Place place) const {

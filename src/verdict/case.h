@@ -5,6 +5,7 @@
 #include <string>
 
 #include "verdict/growth.h"
+#include "verdict/leaks.h"
 #include "verdict/notes.h"
 #include "verdict/periods.h"
 #include "verdict/sites.h"
@@ -17,6 +18,7 @@ struct Case {
   Notes notes;
   Periods periods;
   LiveSites sites;
+  std::vector<Leak> leaks;
   Growth growth;
 
   /// What is in use grows until the end; `leaking`: by enough to set the verdict.
@@ -58,6 +60,9 @@ struct Case {
   /// The line in the function where the growing loop is, from which `inner` is reached: "model = build_model()", not a
   /// line of build_model.
   Place loop_place(const Place& inner) const;
+  /// That line of what grows most; of what makes models, where that was counted.
+  std::optional<Place> growing_loop() const;
+  std::optional<Place> made_at() const;
   /// With the text of the line where a note knows it.
   Place with_text(Place place) const;
 };

@@ -1,6 +1,7 @@
 #include "verdict/course.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <vector>
@@ -130,6 +131,19 @@ Slope slope_of_rise(std::span<const double> x, std::span<const double> y, size_t
   return s;
 }
 
+/// Where a rise in equal parts turns into a faster one in equal parts: something more is kept since then. `from`: nowhere.
+size_t faster_from(std::span<const double> y, size_t from, double noise) {
+  size_t turn = from;
+  double best = kCourse.alike_few;
+  for (size_t at = from + kCourse.few; at + kCourse.few < y.size(); ++at) {
+    const double before = (y[at] - y[from]) / double(at - from), after = (y.back() - y[at]) / double(y.size() - 1 - at);
+    if (after < kCourse.faster * before) continue;
+    const double worse = std::min(alike(y.first(at + 1), from, 3, noise), alike(y, at, 3, noise));
+    if (worse > best) best = worse, turn = at;
+  }
+  return turn;
+}
+
 /// Without a round or two that gained far more than all others, which are alike: something else was taken then, once. Walks and stairs have no such rounds.
 std::vector<double> without_jumps(std::vector<double> y, double least) {
   std::vector<double> gains, off;
@@ -164,23 +178,31 @@ bool slows(std::span<const double> y, size_t from) {
 }  // namespace
 
 std::string_view to_string(Move move) {
-  switch (move) {
-    case Move::kShort:
-      return "short";
-    case Move::kFlat:
-      return "flat";
-    case Move::kGrows:
-      return "grows";
-    case Move::kSlows:
-      return "slows";
-    case Move::kStopped:
-      return "stopped";
-    case Move::kStep:
-      return "step";
-    case Move::kUnclear:
-      return "unclear";
-  }
-  return "short";
+  constexpr std::array<std::string_view, 7> kNames = {"short", "flat", "grows", "slows", "stopped", "step", "unclear"};
+  return kNames.at(size_t(move));
+}
+
+double Rate::off() const { return k95 * std::sqrt(variance); }
+
+Rate rate(std::span<const double> seen_x, std::span<const double> seen_y) {
+  if (seen_y.size() < 3 || seen_x.size() != seen_y.size() || seen_x.back() <= seen_x.front()) return {};
+  const Even even = evenly(seen_x, seen_y);
+  const std::span<const double> x(even.x), y(even.y);
+  Rate r{slope_of(x, y), 0};
+  const size_t n = y.size() - 1, lags = std::min<size_t>(4, n / 8);
+  const double mean = (y.back() - y.front()) / double(n);
+  const auto together = [&](size_t lag) {  // covariance of gains so many rounds apart
+    double sum = 0;
+    for (size_t i = lag; i < n; ++i) sum += (y[i + 1] - y[i] - mean) * (y[i + 1 - lag] - y[i - lag] - mean);
+    return sum / double(n);
+  };
+  double all = together(0);
+  for (size_t lag = 1; lag <= lags; ++lag) all += 2 * (1 - double(lag) / double(lags + 1)) * together(lag);
+  const double looks = lags > 0 ? std::max(0.0, -together(1)) : 0;
+  // Least squares of what adds up have 6/5 of the variance of the mean gain; few rounds know their variance badly (Student).
+  const double few = 1 + 2.5 / double(n), rounds = double(n), length = x.back() - x.front();
+  r.variance = few * few * (1.2 * std::max(0.0, all) * rounds * rounds / std::max(1.0, rounds - 1 - double(lags)) + 12 * looks / rounds) / (length * length);
+  return r;
 }
 
 Course course(std::span<const double> seen_x, std::span<const double> seen_y, double grain) {
@@ -202,9 +224,9 @@ Course course(std::span<const double> seen_x, std::span<const double> seen_y, do
   const auto last_below = [&](double bound) { return size_t(std::ranges::upper_bound(stays, bound) - stays.begin()); };  // stays does not fall
   const size_t risen = last_below(stays.back() - least);  // the first of the last level
   const size_t onset = std::min(hinge(stays), risen - 1);
-  size_t pause = 0, since = onset;
+  size_t pause = 0, since = 0;  // from the first rise on: what lies before it is no pause, and one step has none
   for (size_t i = onset, from = onset; i <= risen; ++i)
-    if (stays[i] >= stays[from] + least) pause = std::max(pause, i - since), since = from = i;
+    if (stays[i] >= stays[from] + least) pause = std::max(pause, since > 0 ? i - since : 0), since = from = i;
   c.onset = x[onset], c.last = x[risen];
   const auto slope_until = [&](size_t end) { return theil_sen(x.subspan(onset, end - onset), std::span(level).subspan(onset, end - onset)); };
   const size_t quiet = std::max(size_t(kCourse.quiet), size_t(std::ceil(kCourse.longest * double(pause))));
@@ -220,8 +242,18 @@ Course course(std::span<const double> seen_x, std::span<const double> seen_y, do
   c.alike = std::max(alike(level, onset, parts, c.noise), alike(stays, onset, parts, c.noise));
   c.slope = slope_of_rise(x, level, onset, parts);
   const size_t begun = last_below(stays.front() + least) - 1;
-  if (slows(level, begun)) c.move = Move::kSlows;
-  else c.move = c.alike >= (parts > 4 ? kCourse.alike : kCourse.alike_few) ? Move::kGrows : Move::kUnclear;
+  if (slows(level, begun)) return c.move = Move::kSlows, c;
+  c.move = c.alike >= (parts > 4 ? kCourse.alike : kCourse.alike_few) ? Move::kGrows : Move::kUnclear;
+  // It may just have ended: nothing came in rounds that should have brought more than enough to be seen.
+  const double idle = x.back() - c.last;
+  const bool ended = n - 1 - risen >= 2 && double(n - 1 - risen) > kCourse.longest * double(pause) && idle * c.slope.value > kCourse.missing * least;
+  if (ended) c.move = Move::kUnclear;
+  if (c.move == Move::kGrows || ended) return c;
+  if (const size_t turn = faster_from(level, begun, c.noise); turn > begun) {
+    c.move = Move::kGrows;
+    c.onset = x[turn];
+    c.slope = slope_of_rise(x, level, turn, 3);
+  }
   return c;
 }
 

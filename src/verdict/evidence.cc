@@ -5,35 +5,9 @@
 namespace millpond::verdict {
 
 std::string_view to_string(Unit unit) {
-  switch (unit) {
-    case Unit::kBatch:
-      return "batch";
-    case Unit::kEpoch:
-      return "epoch";
-    case Unit::kModel:
-      return "model";
-    case Unit::kCall:
-      return "call";
-    case Unit::kTrace:
-      return "shape";
-    case Unit::kCompile:
-      return "compile";
-    case Unit::kLine:
-      return "line";
-    case Unit::kFit:
-      return "fit";
-    case Unit::kSecond:
-      return "second";
-    case Unit::kRun:
-      return "run";
-    case Unit::kRound:
-      return "round";
-    case Unit::kTask:
-      return "task";
-    case Unit::kRequest:
-      return "request";
-  }
-  return "run";
+  constexpr std::array<std::string_view, 13> kNames = {"batch", "epoch", "model", "call", "shape", "compile", "line",
+                                                       "fit", "second", "run", "round", "task", "request"};
+  return kNames.at(size_t(unit));
 }
 
 int64_t looks(const Evidence& e) {

@@ -97,9 +97,27 @@ struct Gpu {
   }
 };
 
+/// What a framework's pool had of a device in the process that the evidence is of.
+struct Pool {
+  std::string space, name;  // "gpu:0"; "torch", "jax", "tensorflow"
+  struct Point {
+    double t = 0;
+    Bytes in_use;
+    std::optional<Bytes> reserved, peak, inactive_split, largest_free, limit;
+    int64_t retries = 0, ooms = 0;
+  };
+  std::vector<Point> points;  // by time
+};
+
 struct Limit {
-  std::string name;  // "cgroup", "machine", "--limit"
+  std::string name;  // "cgroup", "machine", "RLIMIT_AS", "RLIMIT_DATA", "--limit"
   Bytes bytes;
+};
+
+/// Mappings of one kind, all together.
+struct Mapped {
+  double t = 0;
+  Bytes mapped, resident, private_dirty, pss;
 };
 
 /// A process of the tree, and what it held of each memory space.
@@ -115,10 +133,18 @@ struct SeenProcess {
     std::optional<Bytes> resident, private_dirty, in_use;
   };
   std::map<std::string, std::vector<Point>> spaces;  // "host", "shared", "gpu:0": by time. Resident memory as the system tells it is host and shared together
+  struct Pages {
+    double t = 0;
+    Bytes resident, anonymous;                  // anonymous: of resident, without a file behind it, its parent's too
+    std::optional<Bytes> private_dirty, pss;    // absent: not asked then
+  };
+  std::vector<Pages> pages{};                   // by time
+  std::map<std::string, std::vector<Mapped>> mappings{};  // by kind (docs/runfile.md), each by time
 };
 
 struct Evidence {
   std::string command;
+  std::string space = "host";  // of which memory the marks tell: devices.h makes evidence of a GPU's
   std::string blind;        // why nothing inside the program was seen; empty: it was
   double seconds = 0;       // of the run
   bool ended = true;        // false: killed, or still running
@@ -137,6 +163,9 @@ struct Evidence {
   double sampling_interval = 0;  // T: a sum of n small samples is known to about 1 / sqrt(n)
   int64_t dropped = 0;
   std::vector<Gpu> gpus;
+  std::vector<Pool> pools;   // of this process; in evidence of a device: the one that it is of
+  std::vector<std::pair<double, Bytes>> loose_files;  // in shared memory (tmpfs), made during the run, that no process has mapped: by time
+  std::string growing_file;                           // of these, the one that grew most
   double agent_seconds = 0;  // as the agent itself measured, in its last words
   std::vector<SeenProcess> processes;  // all; without a row (0), the last: those together that have no series of their own
   int64_t process = 0;                 // the row of the one that marks, sites and notes are of; 0: none is named

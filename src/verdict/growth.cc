@@ -150,13 +150,17 @@ double gained_unbounded(const Notes& notes, double length) {
   return gained(notes, length, [](const Container& c) { return !c.bounded && c.rising; });
 }
 
-/// What objects gained that a walk found to keep what was put into them at any time.
-double walked(const Notes& notes, double length) { return notes.walk ? notes.walk->gained_each_round() * length : 0; }
+/// What lines and holders keep that leave about as much behind at any time.
+double proven(const std::vector<Leak>& leaks) {
+  double sum = 0;
+  for (const Leak& leak : leaks) sum += leak.proven ? leak.bytes : 0;
+  return sum;
+}
 
 /// What rises is held by something with a limit of its own, which it has not reached yet.
-bool is_bounded(const Notes& notes, double length, const Growth& g) {
+bool is_bounded(const Notes& notes, const std::vector<Leak>& leaks, double length, const Growth& g) {
   // Beside it something else may grow that has none.
-  const double free = std::max(gained_unbounded(notes, length), walked(notes, length));
+  const double free = std::max(gained_unbounded(notes, length), proven(leaks));
   if (free > kNotes * g.total || free > g.small) return false;
   if (gained(notes, length, [](const Container& c) { return c.bounded.has_value(); }) > kMost * g.total) return true;
   if (!notes.walk) return false;
@@ -170,10 +174,6 @@ bool containers_explain(const Notes& notes, double length, const Growth& g) {
   return gained_unbounded(notes, length) >= kNotes * g.total;
 }
 
-/// The same of what a walk found. What such objects hold is all from after the rounds began only where that rises at all.
-bool survivors_explain(const Notes& notes, double length, const Growth& g) {
-  return containers_explain(notes, length, g) || walked(notes, length) >= kNotes * g.total;
-}
 
 // What only a program that keeps something counts up. Each at least three times after warm-up.
 const char* const kKeepers[][2] = {{"tf.gradient_registry", "entries of TensorFlow's gradient registry"},
@@ -187,7 +187,7 @@ const char* const kKeepers[][2] = {{"tf.gradient_registry", "entries of TensorFl
                                    {"jax.live_arrays", "living arrays"}};
 
 /// Sentences with numbers for what was decided.
-void tell_proofs(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites, Growth& g) {
+void tell_proofs(const Evidence& evidence, const Periods& periods, const LiveSites& sites, const std::vector<Leak>& leaks, Growth& g) {
   if (g.has_live && g.held.rises())
     g.proofs.push_back(format("allocators have {} more in use {}", amount(g.held.slope.value), each(periods.unit)));
   double every = 0;
@@ -198,9 +198,8 @@ void tell_proofs(const Evidence& evidence, const Notes& notes, const Periods& pe
   const Series left = floors(evidence, periods);
   if (left.size() > 1 && left.y.back() - left.y.front() > kNotes * g.slope.value * (left.x.back() - left.x.front()))
     g.proofs.push_back(format("after gc and trim memory was {} higher at the last probe than at the first", amount(left.y.back() - left.y.front())));
-  if (const Holder* h = notes.walk ? notes.walk->accumulating() : nullptr)
-    g.proofs.push_back(format("what is reached through {} was allocated at all times since the rounds began: all that is held so is about {} {}", h->name(),
-                              amount(notes.walk->gained_each_round()), each(periods.unit)));
+  if (const auto held = std::ranges::find_if(leaks, [](const Leak& leak) { return leak.holder && leak.proven; }); held != leaks.end())
+    g.proofs.push_back(format("what is reached through {} was allocated at all times since round {:.0f}: about {} {}", held->holder->name(), held->since, amount(held->rate), each(periods.unit)));
   for (const auto& [name, words] : kKeepers) {
     const Series s = counter(evidence, periods, name).since(periods.warm);
     if (s.size() < 4) continue;
@@ -236,7 +235,40 @@ Outcome beyond_use(const Periods& periods, const LiveSites& sites, const Growth&
   return g.rss.total >= g.small ? Outcome::kUnproven : Outcome::kFlat;
 }
 
-Outcome decide(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites, Growth& g) {
+/// What allocators had in use last before a moment, wherever in a round that was.
+double in_use_until(const Evidence& evidence, double t) {
+  double bytes = 0, latest = -INFINITY;
+  const auto look = [&](double at, double value) {
+    if (at <= t && at > latest) latest = at, bytes = value;
+  };
+  for (const Mark& m : evidence.marks)
+    if (const std::optional<Bytes> in_use = live_of(m)) look(m.t, double(in_use->value));
+  for (const SeenProcess& p : evidence.processes)
+    if (const auto host = p.spaces.find("host"); p.row == evidence.process && host != p.spaces.end())
+      for (const SeenProcess::Point& point : host->second)
+        if (point.in_use) look(point.t, double(point.in_use->value));
+  return bytes;
+}
+
+/// A rise that began so late that few rounds were looked at since: resident memory is looked at by the clock, and tells whether it went on through the last rounds.
+std::optional<Course> late_rise(const Evidence& evidence, const Periods& periods, double small) {
+  constexpr size_t kMostPoints = 64;
+  if (periods.seconds <= 0 || periods.size() < 2) return {};
+  const auto over = std::ranges::find(evidence.marks, "end", &Mark::kind);  // what a program lets go of at its end is no fall
+  const double end = over == evidence.marks.end() ? INFINITY : over->t, begin = periods.marks[periods.size() / 2]->t;
+  Series rss;
+  for (const OsPoint& p : evidence.os)
+    if (p.rss && p.t >= begin && p.t <= end) rss.x.push_back(periods.between(p.t)), rss.y.push_back(double(p.rss->value));
+  const size_t from = rss.size() > kMostPoints ? rss.size() - kMostPoints : 0;
+  Course c = course(std::span(rss.x).subspan(from), std::span(rss.y).subspan(from), kGrain);
+  if (c.move != Move::kGrows || c.total < small || rss.x.back() - c.onset < kCourse.late) return {};
+  const auto onset = std::ranges::lower_bound(evidence.os, c.onset, {}, [&](const OsPoint& p) { return periods.between(p.t); });
+  const double in_use = in_use_until(evidence, INFINITY) - in_use_until(evidence, onset == evidence.os.end() ? 0 : onset->t);
+  if (in_use < kMost * c.total) return {};
+  return c;
+}
+
+Outcome decide(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites, const std::vector<Leak>& leaks, Growth& g) {
   const double length = periods.x.back() - std::max(g.held.onset, periods.x.front());
   const bool has_held = g.has_live || g.has_sampled;
   const bool piecewise = g.held.move != Move::kGrows && filled_piecewise(periods, g);
@@ -257,12 +289,27 @@ Outcome decide(const Evidence& evidence, const Notes& notes, const Periods& peri
   if (g.collected > kObjects && freed_by_gc(evidence, periods) > kMost) g.garbage = true;
   if (main.rises()) {
     if (g.garbage) return collector_off ? Outcome::kLeak : Outcome::kFreed;
-    if (main.move == Move::kSlows || is_bounded(notes, length, g)) return Outcome::kStopped;
+    const bool survive = proven(leaks) >= g.small;  // whatever else rises beside them
+    if ((main.move == Move::kSlows && !survive) || is_bounded(notes, leaks, length, g)) return Outcome::kStopped;
     const bool kept = main.move == Move::kGrows && (has_held || stays_at_probes(evidence, periods));
-    g.little = kept || (main.move != Move::kStep && survivors_explain(notes, length, g));
+    g.little = kept || survive || (main.move != Move::kStep && main.slope.range.low > 0 && (containers_explain(notes, length, g) || proven(leaks) >= kNotes * g.total));
     if (g.little && main.total >= g.small) return Outcome::kLeak;
     // Resident memory alone wanders by more than what is in use.
-    if (!g.little && main.total >= (has_held ? g.small : std::max(g.small, kWanders * g.level))) return Outcome::kUnproven;
+    const double enough = has_held ? g.small : std::max(g.small, kWanders * g.level);
+    if (!g.little && main.total >= enough && !(has_held && late_rise(evidence, periods, g.small))) return Outcome::kUnproven;
+  }
+  // What falls or wanders beside them hides survivors in the sum.
+  if (has_held && !g.garbage && proven(leaks) >= g.small) {
+    g.slope = {}, g.total = proven(leaks), g.measure = "what stays of sampled memory";
+    double variance = 0;
+    for (const Leak& leak : leaks)
+      if (leak.proven) g.slope.value += leak.rate, variance += leak.off * leak.off;
+    g.slope.range = {g.slope.value - std::sqrt(variance), g.slope.value + std::sqrt(variance)};
+    return Outcome::kLeak;
+  }
+  if (const std::optional<Course> late = has_held ? late_rise(evidence, periods, g.small) : std::nullopt) {
+    g.slope = late->slope, g.total = late->total, g.measure = "resident memory, looked at by the clock,";
+    return Outcome::kLeak;
   }
   if (has_held && g.rss.rises() && g.rss.total >= g.small) {
     g.total = g.rss.total;
@@ -299,7 +346,7 @@ Series counter(const Evidence& evidence, const Periods& periods, const std::stri
   return s;
 }
 
-Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites) {
+Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites, const std::vector<Leak>& leaks) {
   Growth g;
   read_levels(evidence, periods, g);
   read_probes(evidence, periods, g);
@@ -319,7 +366,7 @@ Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& 
   g.garbage = falls_at_probes(evidence, periods);
   if (!evidence.probes.empty()) g.between = between_probes(periods.rss.since(periods.warm), evidence, periods);
   g.refills = g.between.range.low > 0 && g.between.value * periods.length() / double(evidence.probes.size() + 1) > kMost * g.usually;
-  g.outcome = decide(evidence, notes, periods, sites, g);
+  g.outcome = decide(evidence, notes, periods, sites, leaks, g);
   // Children that grow while the parent does not.
   if (g.outcome != Outcome::kLeak && g.tree.move == Move::kGrows && g.tree.total >= g.small && g.rss.total < 0.3 * g.tree.total) {
     g.by_tree = true;
@@ -329,10 +376,11 @@ Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& 
     g.outcome = Outcome::kLeak;
     g.proofs.push_back(format("memory private to the processes rose by {} {} while the main process's own stayed", amount(g.tree.slope.value), each(periods.unit)));
   } else if (g.outcome == Outcome::kLeak) {
+    const bool late = g.measure.ends_with(',');
     // What was asked for and never written to takes no memory. After a probe resident memory may lag: pages that went back are taken again first.
     const double behind = (g.slope.value - g.rss.slope.value) * (periods.x.back() - g.rss.onset);
-    if (g.rss.rises() && g.rss.slope.range.low > 0 && g.rss.slope.value < kMost * g.slope.value && g.rss.total < kMost * g.total && behind > 2 * g.returned) g.slope = g.rss.slope, g.total = g.rss.total, g.measure = "resident memory";
-    tell_proofs(evidence, notes, periods, sites, g);
+    if (!late && g.rss.rises() && g.rss.slope.range.low > 0 && g.rss.slope.value < kMost * g.slope.value && g.rss.total < kMost * g.total && behind > 2 * g.returned) g.slope = g.rss.slope, g.total = g.rss.total, g.measure = "resident memory";
+    tell_proofs(evidence, periods, sites, leaks, g);
   }
   if (g.outcome == Outcome::kLeak) g.little = false;
   return g;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "verdict/course.h"
+#include "verdict/leaks.h"
 #include "verdict/notes.h"
 #include "verdict/periods.h"
 #include "verdict/sites.h"
@@ -62,7 +63,8 @@ struct Growth {
   const Slope& ahead() const { return between.range.low > 0 && !between.vague() && between.value > slope.value ? between : slope; }
 };
 
-Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites);
+Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites,
+                   const std::vector<Leak>& leaks);
 
 /// A counter of the agent at the periods; empty when it was never reported.
 Series counter(const Evidence& evidence, const Periods& periods, const std::string& name);

@@ -73,21 +73,26 @@ json to_json(const Finding& f) {
 json to_json(const Account& a) {
   json parts = json::array();
   for (const AccountPart& p : a.parts)
-    parts.push_back({{"kind", to_string(p.kind)}, {"name", p.name}, {"chain", p.chain}, {"born", to_json(p.born)}, {"bytes", p.bytes}, {"error", p.error}});
-  return {{"growth", a.growth}, {"error", a.error}, {"rounds", a.rounds}, {"unit", to_string(a.unit)}, {"parts", std::move(parts)}};
+    parts.push_back({{"kind", to_string(p.kind)}, {"name", p.name}, {"chain", p.chain}, {"born", to_json(p.born)}, {"bytes", p.bytes}, {"error", p.error()}, {"range", to_json(p.range)}});
+  return {{"process", a.process ? json(a.process) : json()}, {"tree", a.tree}, {"space", a.space}, {"level", a.level}, {"growth", a.growth}, {"error", a.error()}, {"range", to_json(a.range)},
+          {"rounds", a.rounds}, {"unit", to_string(a.unit)}, {"from", a.from}, {"to", a.to}, {"parts", std::move(parts)}};
 }
 
 }  // namespace
 
 json to_json(const Verdict& v) {
-  json findings = json::array(), advice = json::array();
+  json findings = json::array(), advice = json::array(), accounts = json::array();
   for (const Finding& f : v.findings) findings.push_back(to_json(f));
   for (const Advice& a : v.advice) advice.push_back({{"what", a.what}, {"text", a.text}, {"place", to_json(a.place)}});
+  if (v.accounts)
+    for (const Account& a : *v.accounts) accounts.push_back(to_json(a));
   json j = {{"verdict", to_string(v.kind)},
             {"sentence", v.sentence},
             {"findings", std::move(findings)},
             {"advice", std::move(advice)},
-            {"account", v.account ? to_json(*v.account) : json()}};
+            {"account", v.account ? to_json(*v.account) : json()},
+            {"accounts", std::move(accounts)}};
+  if (const std::vector<std::string> against = contradictions(v); !against.empty()) j["contradictions"] = against;
   if (v.too_short) j["too_short"] = true;
   if (!v.would_settle.empty()) j["would_settle"] = v.would_settle;
   return j;

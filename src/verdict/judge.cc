@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/format.h"
@@ -6,6 +7,7 @@
 #include "verdict/advice.h"
 #include "verdict/causes/cause.h"
 #include "verdict/causes/words.h"
+#include "verdict/devices.h"
 #include "verdict/forecast.h"
 #include "verdict/outside.h"
 #include "verdict/sentence.h"
@@ -13,6 +15,8 @@
 
 namespace millpond::verdict {
 namespace {
+
+constexpr double kOthers = 0.7;  // of the whole: what keeps more than that is no part beside another
 
 struct Named {
   const Cause* cause;
@@ -22,7 +26,7 @@ struct Named {
 std::vector<Named> matches(const Case& c) {
   std::vector<Named> found;
   for (const Cause* cause : causes()) {
-    if (!cause->detect) continue;
+    if (!cause->detect || cause->in == (c.evidence.space == "host" ? Cause::In::kDevice : Cause::In::kHost)) continue;
     if (std::optional<Match> m = cause->detect(c)) found.push_back({cause, std::move(*m)});
   }
   return found;
@@ -71,10 +75,19 @@ Rhythm own_rhythm(const Case& c) {
   return rhythm(t, rss);
 }
 
-void measure_leak(const Case& c, const Match& m, bool main, Finding& f) {
+/// What was measured as a whole, less what other leaks keep of it.
+Leak rest_of(const Case& c, const std::vector<const Leak*>& others) {
   const Growth& g = c.growth;
-  const double part =
-      main ? 1 : m.share;  // the main finding carries what resident memory shows; others their own share
+  Leak rest;
+  rest.rate = g.slope.value, rest.off = std::max((g.slope.range.high - g.slope.range.low) / 2 * k95 / k90, k95 * kCourse.rounding * g.slope.value);
+  rest.since = std::max(c.periods.x.front(), c.periods.x.back() - (g.slope.value > 0 ? g.total / g.slope.value : c.periods.length()));
+  for (const Leak* leak : others)
+    if (leak->rate < rest.rate) rest.rate -= leak->rate, rest.off = std::hypot(rest.off, leak->off);
+  rest.bytes = rest.rate * (c.periods.x.back() - rest.since);
+  return rest;
+}
+
+void measure_leak(const Case& c, const Match& m, const Leak& leak, Finding& f) {
   f.unit = follow(c, m);
   double rate = f.unit == c.periods.unit ? 1 : c.periods.rate(f.unit);
   // A program that says nothing of its rounds: how often the line runs tells more than seconds.
@@ -83,26 +96,27 @@ void measure_leak(const Case& c, const Match& m, bool main, Finding& f) {
     f.unit = Unit::kCall, rate = m.additions;
     f.each = f.blame && f.blame->line > 0 ? format("each time line {} runs", f.blame->line) : "each time something is added";
   }
-  f.bytes_per_unit = part * g.slope.value / rate;
-  f.bytes_per_unit_range = {part * g.slope.range.low / rate, part * g.slope.range.high / rate};
-  f.units_seen = c.periods.length() * rate;
-  if (calls && main && m.added > 0) {
-    // Seconds are not alike where the machine is busy: what was weighed counts, if it accounts for most of the rise.
-    const std::vector<double>& rss = c.periods.rss.y;
-    const double rise = rss.empty() ? 0 : std::ranges::max(rss) - rss.front(), weighed = m.added * m.each;
-    if (weighed > 0.5 * rise && weighed < 1.4 * rise) {
-      const double by_rise = rise / m.added;
-      f.bytes_per_unit = m.each;
-      f.bytes_per_unit_range = {std::min(m.each, by_rise), std::max(m.each, by_rise)};
-      f.units_seen = m.added;
-    }
+  f.bytes_per_unit = leak.rate / rate;
+  f.bytes_per_unit_range = {std::max(0.0, leak.rate - leak.off) / rate, (leak.rate + leak.off) / rate};
+  f.units_seen = (c.periods.x.back() - leak.since) * rate;
+  // Seconds are not alike where the machine is busy: what was weighed counts, if it accounts for most of the rise.
+  const std::vector<double>& in_use = (c.periods.live.empty() ? c.periods.rss : c.periods.live).y;
+  const double rise = c.leaks.size() > 1 || in_use.empty() ? leak.bytes : std::ranges::max(in_use) - in_use.front();
+  if (const double weighed = m.added * m.each; calls && weighed > 0.5 * rise && weighed < 1.5 * rise) {
+    const double by_rise = rise / m.added;
+    f.bytes_per_unit = m.each;
+    const double off = k95 * kCourse.rounding * m.each;
+    f.bytes_per_unit_range = {std::min(m.each, by_rise) - off, std::max(m.each, by_rise) + off};
+    f.units_seen = m.added;
   }
   f.total = to_bytes(f.bytes_per_unit * f.units_seen);
-  if (!main) return;
-  f.evidence.insert(f.evidence.begin(),
-                    format("{} rises by {} {} ({} to {} at 90 %), seen over {} after warm-up", g.measure,
-                           amount(f.bytes_per_unit), each(f), amount(f.bytes_per_unit_range.low),
-                           amount(f.bytes_per_unit_range.high), seen_over(f)));
+  f.sets_verdict = c.leaking() && double(f.total.value) >= c.growth.small;
+}
+
+void tell_growth(const Case& c, Finding& f) {
+  const Growth& g = c.growth;
+  f.evidence.insert(f.evidence.begin(), format("{} rises by {} {} ({} to {} at 95 %), seen over {} after warm-up", g.measure, amount(f.bytes_per_unit), each(f),
+                                               amount(f.bytes_per_unit_range.low), amount(f.bytes_per_unit_range.high), seen_over(f)));
   if (const Rhythm found = own_rhythm(c); found.every > 0)
     f.evidence.push_back(format("memory has a rhythm of its own: its shape comes again every {:.2f} s (correlation {:.2f}), and each time {} stay",
                                 found.every, found.strength, amount(g.slope.value * found.every)));
@@ -110,106 +124,85 @@ void measure_leak(const Case& c, const Match& m, bool main, Finding& f) {
   f.forecast = forecast(c, f.unit);
 }
 
-int severity(Kind kind) {
-  switch (kind) {
-    case Kind::kLeak:
-      return 6;
-    case Kind::kFragmentation:
-      return 5;
-    case Kind::kRetention:
-      return 4;
-    case Kind::kCache:
-      return 3;
-    case Kind::kReserve:
-      return 2;
-    case Kind::kUnsure:
-      return 1;
-    case Kind::kFlat:
-      return 0;
-  }
-  return 0;
+/// As kinds are ordered, and unsure just above flat.
+int severity(Kind kind) { return kind == Kind::kUnsure ? 1 : kind == Kind::kFlat ? 0 : 6 - int(kind); }
+
+/// The leak that a match is about: one of its lines, or what holds it.
+const Leak* leak_of(const Case& c, const Match& m) {
+  const auto at = [](const std::optional<Place>& a, const std::optional<Place>& b) { return a && b && same_line(*a, *b); };
+  const auto is_it = [&](const Leak& leak) {
+    const std::optional<Place> born = leak.line ? std::optional(leak.line->place) : std::nullopt;
+    return at(m.blame, leak.blame) || at(m.blame, born) || at(m.born, born) || (leak.holder && (m.chain == leak.holder->chain || std::ranges::find(m.chain, leak.holder->name()) != m.chain.end()));
+  };
+  const auto found = std::ranges::find_if(c.leaks, is_it);
+  return found == c.leaks.end() ? nullptr : &*found;
 }
 
+/// By what keeps it, as far as that was seen.
+Named name_of(const Case& c, const Leak& leak) {
+  if (leak.container) {
+    auto [cause, m] = container_match(c, *leak.container);
+    return {cause, std::move(m)};
+  }
+  const Cause* unknown = &cause_of("P1");
+  if (leak.holder) return {unknown, holder_match(*c.notes.walk, *leak.holder)};
+  Match m;
+  m.blame = leak.blame;
+  if (leak.line && leak.line->block() > c.evidence.sampling_interval)  // each of them is recorded
+    m.additions = leak.rate / leak.line->block(), m.added = leak.line->blocks, m.each = leak.line->block();
+  m.evidence.push_back(format("{} allocated {} that are still in use, more in every part of the time since round {:.0f}", at(*leak.blame), amount(leak.bytes), leak.since));
+  return {unknown, std::move(m)};
+}
+
+/// By name as far as causes explain the growth, then all other leaks, each with its own rate; those too small to set the verdict too.
 std::vector<Finding> leaks(const Case& c, std::vector<Named> found) {
+  constexpr size_t kMostTold = 8;
+  constexpr double kExplained = 0.8, kWorthNaming = 0.15;
   std::erase_if(found, [](const Named& n) { return n.match.kind != Kind::kLeak; });
   std::ranges::stable_sort(found, std::ranges::greater{}, [](const Named& n) { return n.match.score(); });
   std::vector<Finding> findings;
+  std::vector<const Leak*> told, others;
+  for (const Leak& leak : c.leaks) others.push_back(&leak);
   double explained = 0;
   for (const Named& n : found) {
-    const bool main = findings.empty();
+    const bool main = findings.empty(), is_nameless = n.cause->id == "P1" || n.cause->id == "N1";
+    const Leak* own = leak_of(c, n.match);
     // What is left for a further cause; the nameless ones only speak when nothing else does.
-    const bool nameless = n.cause->id == "P1" || n.cause->id == "N1";
-    if (!main && (nameless || explained > 0.8 || n.match.share < 0.15)) continue;
+    if (!main && (is_nameless || !n.match.blame || explained > kExplained || n.match.share < kWorthNaming || (own && std::ranges::find(told, own) != told.end()))) continue;
+    // One that is most of the growth is the growth, whatever its line is.
+    if (main && !own && !others.empty() && others.front()->rate > kOthers * c.growth.slope.value) own = others.front();
+    std::erase(others, own);
     Finding f = describe(c, n);
-    Match m = n.match;
-    if (!main) m.share = std::min(m.share, 1 - explained);
-    measure_leak(c, m, main, f);
-    f.sets_verdict = main && c.leaking();
+    Leak share = rest_of(c, main ? others : std::vector<const Leak*>{});
+    const double part = main ? 1 : std::min(n.match.share, 1 - explained);
+    share.rate *= part, share.off *= part, share.bytes *= part;
+    // A framework's tables hold more than what one of its lines allocates.
+    const bool one_holder = is_nameless || !n.match.chain.empty();
+    measure_leak(c, n.match, own && (one_holder || own->rate > kOthers * share.rate) ? *own : share, f);
     explained += n.match.share;
+    told.push_back(own);
     findings.push_back(std::move(f));
   }
-  if (findings.empty() && c.growing()) {
+  if (findings.empty() && c.growing() && others.empty()) {
     Finding f;
     f.kind = Kind::kLeak;
     f.title = "Memory that is in use grows steadily; what holds it was not seen";
-    f.fix =
-        "Run it again under the agent (without python -I, -S or -E), so that the lines and what holds them can be "
-        "named.";
-    measure_leak(c, {}, true, f);
-    f.sets_verdict = c.leaking();
+    f.fix = "Run it again under the agent (without python -I, -S or -E), so that the lines and what holds them can be named.";
+    measure_leak(c, {}, rest_of(c, {}), f);
     findings.push_back(std::move(f));
   }
+  for (const Leak* leak : others) {
+    if (findings.size() >= kMostTold) break;
+    const Named n = name_of(c, *leak);
+    findings.push_back(describe(c, n));
+    measure_leak(c, n.match, *leak, findings.back());
+  }
+  std::ranges::stable_sort(findings, std::ranges::greater{}, [](const Finding& f) { return f.sets_verdict; });
+  if (c.growing() && !findings.empty()) {
+    tell_growth(c, findings.front());
+    findings.front().sets_verdict = c.leaking();
+  }
   return findings;
-}
-
-/// One more leak, beside what was measured as a whole: that is not the first one's alone then.
-void add_leak(const Case& c, Match m, double rate, double off, double share, std::vector<Finding>& findings) {
-  Finding f = describe(c, {*std::ranges::find(causes(), "P1", &Cause::id), std::move(m)});
-  f.unit = c.periods.unit;
-  f.units_seen = c.periods.length() * share;
-  f.bytes_per_unit = rate;
-  f.bytes_per_unit_range = {std::max(0.0, rate - off), rate + off};
-  f.total = to_bytes(rate * f.units_seen);
-  f.sets_verdict = c.leaking() && double(f.total.value) >= c.growth.small;
-  if (!findings.empty() && findings.front().sets_verdict && findings.front().unit == f.unit && findings.front().bytes_per_unit > 1.5 * rate) {
-    Finding& first = findings.front();
-    first.bytes_per_unit -= rate, first.bytes_per_unit_range.low -= rate, first.bytes_per_unit_range.high -= rate;
-    first.total = to_bytes(std::max(0.0, double(first.total.value - f.total.value)));
-  }
-  findings.push_back(std::move(f));
-}
-
-/// Holders that accumulate besides what was told, and lines whose blocks no object of Python was seen to hold: each with its own rate, also those too small to set
-/// the verdict.
-void add_others(const Case& c, std::vector<Finding>& findings) {
-  constexpr double kLeast = 0.5e6;  // below it what a program does once in a while looks the same
-  constexpr size_t kMostTold = 8;
-  constexpr double k95 = 1.96;
-  if (c.periods.length() <= 0) return;
-  const auto is_told = [&](const Place& p) {
-    return std::ranges::any_of(findings, [&](const Finding& f) { return (f.blame && same_line(*f.blame, p)) || (f.born_at && same_line(*f.born_at, p)); });
-  };
-  std::vector<Place> held;
-  const HeapWalk none, &walk = c.notes.walk ? *c.notes.walk : none;
-  for (const Holder& h : walk.holders) {
-    if (h.how != Holder::How::kReached) continue;
-    for (const Born& b : h.born) held.push_back(b.place);
-    const double rate = walk.gained_each_round(h);
-    if (!h.accumulates() || rate * c.periods.length() * h.active() < kLeast || findings.size() >= kMostTold) continue;
-    Match m = holder_match(walk, h);
-    const bool told = std::ranges::any_of(findings, [&](const Finding& f) { return f.kind == Kind::kLeak && (f.holder == h.name() || f.chain == h.chain); });
-    if (!told && !(m.blame && is_told(*m.blame))) add_leak(c, std::move(m), rate, k95 * rate / std::sqrt(std::max(1.0, h.samples)), h.active(), findings);
-  }
-  for (const SiteGroup& s : c.sites.groups) {
-    if (findings.size() >= kMostTold) return;
-    if (!s.user || s.grown < kLeast || is_told(s.place) || std::ranges::any_of(held, [&](const Place& p) { return same_line(p, s.place); })) continue;
-    const Course own = course(s.live.x, s.live.y, kLeast / 4);
-    if (own.move != Move::kGrows || own.total < kLeast) continue;
-    Match m;
-    m.blame = s.place;
-    m.evidence.push_back(format("{} allocated {} that are still in use, more in every part of the time since round {:.0f}", at(s.place), amount(s.bytes), own.onset));
-    add_leak(c, std::move(m), own.slope.value, own.slope.value - own.slope.range.low, (c.periods.x.back() - own.onset) / c.periods.length(), findings);
-  }
 }
 
 std::vector<Finding> levels(const Case& c, std::vector<Named> found) {
@@ -221,10 +214,15 @@ std::vector<Finding> levels(const Case& c, std::vector<Named> found) {
     return key(a) > key(b);
   });
   std::vector<Finding> findings;
+  double told = 0;
   for (const Named& n : found) {
     // One name for each kind of memory: the more particular one has come first.
     const bool said = std::ranges::any_of(findings, [&](const Finding& f) { return f.kind == n.match.kind; });
     if (said && n.match.weight < 0.95) continue;
+    // The jump as a whole has no name: where most of it is told by its own, it would be the same bytes again.
+    constexpr double kMostOfIt = 0.5;
+    if (n.cause->id.empty() && told > kMostOfIt * n.match.bytes) continue;
+    told += n.match.bytes;
     Finding f = describe(c, n);
     f.total = to_bytes(n.match.bytes);
     f.unit = Unit::kRun;
@@ -259,23 +257,8 @@ bool short_and_rising(const Case& c) {
 }  // namespace
 
 std::string_view to_string(Kind kind) {
-  switch (kind) {
-    case Kind::kLeak:
-      return "leak";
-    case Kind::kFragmentation:
-      return "fragmentation";
-    case Kind::kRetention:
-      return "retention";
-    case Kind::kCache:
-      return "cache";
-    case Kind::kReserve:
-      return "reserve";
-    case Kind::kFlat:
-      return "flat";
-    case Kind::kUnsure:
-      return "unsure";
-  }
-  return "unsure";
+  constexpr std::array<std::string_view, 7> kNames = {"leak", "fragmentation", "retention", "cache", "reserve", "flat", "unsure"};
+  return kNames.at(size_t(kind));
 }
 
 Verdict judge(const Evidence& evidence) {
@@ -283,7 +266,6 @@ Verdict judge(const Evidence& evidence) {
   Verdict v;
   const std::vector<Named> found = matches(c);
   v.findings = leaks(c, found);
-  add_others(c, v.findings);
   for (Finding& f : levels(c, found)) v.findings.push_back(std::move(f));
   for (Finding& f : v.findings) {
     f.process = evidence.process;
@@ -309,9 +291,14 @@ Verdict judge(const Evidence& evidence) {
     v.would_settle = "let it run for a second or longer";
   }
   v.advice = advice(c);
+  // What a finding says of a line need not be advised too, with another count: that one is of all of the run.
+  std::erase_if(v.advice, [&](const Advice& a) {
+    return a.what == "retracing" && a.place && std::ranges::any_of(v.findings, [&](const Finding& f) { return f.blame && same_line(*f.blame, *a.place); });
+  });
   if (std::optional<Account> a = account(c)) v.account = std::make_shared<const Account>(std::move(*a));
   v.sentence = sentence(c, v);
   answer_from_outside(evidence, v);
+  if (evidence.space == "host") add_devices(evidence, v);
   return v;
 }
 

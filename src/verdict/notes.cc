@@ -258,6 +258,11 @@ Notes read_notes(const Evidence& evidence) {
     if (!parsed) continue;
     const json& note = *parsed;
     const std::string what = text_of(note, "note");
+    if (what == "scan") {  // the collector's, not the agent's
+      notes.no_scan = text_of(note, "refused");
+      if (notes.no_scan.empty()) notes.scan = scan_of(note);
+      continue;
+    }
     notes.agent = true;
     if (notes.folder.empty()) notes.folder = text_of(note, "cwd");
     if (what == "holders" || what == "probe") notes.lead = text_of(note, "kind");
@@ -269,7 +274,9 @@ Notes read_notes(const Evidence& evidence) {
     } else if (what == "holders") {
       read_holders(note, notes, known.containers);
     } else if (what == "walk") {
-      if (std::optional<HeapWalk> walk = walk_of(note)) notes.walk = std::move(walk);
+      const std::string space = text_of(note, "space");
+      if ((space.empty() ? "host" : space) != evidence.space) continue;
+      if (std::optional<HeapWalk> walk = walk_of(note, notes.walk ? &*notes.walk : nullptr)) notes.walk = std::move(walk);
       else notes.no_walk = text_of(note, "refused");
     } else if (what == "puts") {
       if (notes.walk) take_puts(note, *notes.walk);
@@ -293,6 +300,10 @@ Notes read_notes(const Evidence& evidence) {
         notes.exception = exception->is_string() ? exception->get<std::string>() : exception->dump();
     }
   }
+  // A library's object around it may bound a container that has no limit by itself.
+  for (Container& c : notes.containers)
+    for (const Holder& h : notes.walk ? notes.walk->holders : std::vector<Holder>{})
+      if (!c.bounded && h.bounded && h.type.ends_with(c.type) && std::ranges::find(c.chain, h.name()) != c.chain.end()) c.bounded = h.bounded;
   std::ranges::stable_sort(notes.containers, [](const Container& a, const Container& b) {
     return std::tuple(a.still, a.bytes_per_period) > std::tuple(b.still, b.bytes_per_period);
   });

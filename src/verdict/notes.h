@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "verdict/scans.h"
 #include "verdict/verdict.h"
 #include "verdict/walks.h"
 
@@ -135,6 +136,8 @@ struct Notes {
   std::map<std::string, double> gc_types;  // what probes collected
   std::optional<HeapWalk> walk;            // the last one
   std::string no_walk;                     // why none was made
+  std::optional<NativeScan> scan;          // the last one
+  std::string no_scan;                     // why none was made
   std::string exception;
   bool agent = false;  // it ran
   int looks = 0;       // how often containers were looked at

@@ -1,11 +1,12 @@
 #include "verdict/periods.h"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <cmath>
 #include <map>
 
 #include "verdict/notes.h"
-#include "verdict/pattern.h"
 
 namespace millpond::verdict {
 namespace {
@@ -13,16 +14,28 @@ namespace {
 /// What a name says besides a place: "epoch at train.py:31" says "epoch", "epoch.py:31" nothing. Names of run files before version 2 are patterns of the
 /// printed line, and those have no digits.
 std::string words_of(const std::string& name) {
-  static const Pattern place(R"(:\d+( \(\d+\))?$)");
-  if (!place.in(name)) return name;
+  std::string_view place = name;
+  if (place.ends_with(')')) place = place.substr(0, place.rfind(" ("));  // another pattern of that place
+  const size_t number = place.find_last_not_of("0123456789");
+  if (number == place.npos || number + 1 == place.size() || place[number] != ':') return name;
   const size_t at = name.find(" at ");
   return at == name.npos ? std::string() : name.substr(0, at);
 }
 
 /// A line that counts rounds by a word of its own.
 bool is_round(const std::string& name) {
-  static const Pattern word(R"(\b(epochs?|episodes?|folds?|rounds?|iterations?|iters?|trials?|generations?|ep)\b)", Pattern::Case::kIgnored);
-  return word.in(words_of(name));
+  constexpr std::array<std::string_view, 9> kWords = {"epoch", "episode", "fold", "round", "iteration", "iter", "trial", "generation", "ep"};
+  std::string word;
+  for (const char c : lower(words_of(name)) + " ") {
+    if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') {
+      word += c;
+      continue;
+    }
+    for (std::string_view one : kWords)
+      if (word == one || (word.size() == one.size() + 1 && one != "ep" && word.starts_with(one) && word.back() == 's')) return true;
+    word.clear();
+  }
+  return false;
 }
 
 Unit unit_of(std::string_view kind, const std::string& name) {
@@ -87,12 +100,12 @@ Series series(const Periods& p, Get get) {
   return s;
 }
 
-std::optional<Bytes> live(const Mark& m) {
+}  // namespace
+
+std::optional<Bytes> live_of(const Mark& m) {
   if (!m.heap_in_use) return {};
   return *m.heap_in_use + m.heap_mapped.value_or(Bytes{}) + m.python_arenas.value_or(Bytes{});
 }
-
-}  // namespace
 
 Series Series::since(double from) const {
   Series s;
@@ -125,13 +138,21 @@ double Periods::at(double t) const {
   return after == marks.begin() ? x.front() : x[size_t(after - marks.begin()) - 1];
 }
 
+double Periods::between(double t) const {
+  if (x.size() < 2) return 0;
+  const auto after = std::ranges::upper_bound(marks, t, {}, [](const Mark* m) { return m->t; });
+  const size_t i = std::clamp<size_t>(size_t(after - marks.begin()), 1, x.size() - 1);  // outside of them as the two nearest
+  const double length = marks[i]->t - marks[i - 1]->t;
+  return length > 0 ? x[i - 1] + (t - marks[i - 1]->t) / length * (x[i] - x[i - 1]) : x[i];
+}
+
 Periods find_periods(const Evidence& evidence, const std::string& lead) {
   Periods p;
   p.marks = choose(evidence, lead);
   if (p.marks.empty()) return p;
-  // By the clock the last look may fall into the end of the program, when it lets go of all it has.
-  if (const size_t n = p.marks.size(); n > 5 && p.marks.front()->kind == "timer" && p.marks[n - 1]->rss && p.marks[n - 2]->rss && double(p.marks[n - 1]->rss->value) < 0.9 * double(p.marks[n - 2]->rss->value))
-    p.marks.pop_back();
+  // By the clock the last looks may fall into the end of the program, when it lets go of all it has.
+  const auto falls = [&](size_t n) { return p.marks[n - 1]->rss && p.marks[n - 2]->rss && double(p.marks[n - 1]->rss->value) < 0.9 * double(p.marks[n - 2]->rss->value); };
+  for (size_t looks = 0; looks < 3 && p.marks.size() > 5 && p.marks.front()->kind == "timer" && falls(p.marks.size()); ++looks) p.marks.pop_back();
   p.kind = p.marks.front()->kind;
   p.name = p.marks.front()->name;
   p.unit = unit_of(p.kind, p.name);
@@ -154,7 +175,7 @@ Periods find_periods(const Evidence& evidence, const std::string& lead) {
   if ((p.unit == Unit::kFit || p.unit == Unit::kLine) && std::abs(p.rate(Unit::kEpoch) - 1) < 0.05)
     p.unit = Unit::kEpoch;
   p.rss = series(p, [](const Mark& m) { return m.rss; });
-  p.live = series(p, live);
+  p.live = series(p, live_of);
   p.heap_free = series(p, [](const Mark& m) { return m.heap_free; });
   p.arenas = series(p, [](const Mark& m) { return m.python_arenas; });
   p.tree = series(p, [](const Mark& m) { return m.processes > 1 ? m.tree_private_dirty : std::optional<Bytes>{}; });

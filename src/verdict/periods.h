@@ -33,16 +33,20 @@ struct Periods {
   bool enough() const { return marks.size() >= 5; }
   double length() const { return x.empty() ? 0 : x.back() - warm; }  // after warm-up
 
-  Series rss, live, heap_free, arenas, tree;  // live: in use by malloc, its large blocks, and Python's arenas
+  Series rss, live, heap_free, arenas, tree;  // live: in use by malloc, its large blocks and the program's own mappings, and Python's arenas
   Series counted(Unit unit) const;            // so far, at every mark
   /// How many of a unit for one of x, after warm-up.
   double rate(Unit unit) const;
-  /// Where a moment lies: x of the last mark not after it.
+  /// Where a moment lies: x of the last mark not after it; or between the marks around it, by time.
   double at(double t) const;
+  double between(double t) const;
 };
 
 /// `lead`: the kind that the agent followed, or empty.
 Periods find_periods(const Evidence& evidence, const std::string& lead = {});
+
+/// In use by malloc, its large blocks and Python's arenas.
+std::optional<Bytes> live_of(const Mark& mark);
 
 /// A probe from before the second period (of steps, while no rounds were seen): what it gave back is the start's.
 bool early(const Probe& probe, const Periods& periods);

@@ -49,12 +49,12 @@ void take_processes(Evidence& e, const std::vector<runfile::Process>& processes,
   std::unordered_map<int64_t, size_t> place;
   for (const runfile::Process& p : processes) {
     place[p.id.value] = e.processes.size();
-    e.processes.push_back({p.id.value, p.pid, p.parent, p.name, p.command, p.start, p.end, to_string(p.seen), {}});
+    e.processes.push_back({p.id.value, p.pid, p.parent, p.name, p.command, p.start, p.end, to_string(p.seen), {}, {}, {}});
   }
   for (const runfile::ProcessPointRow& row : points) {
     if (row.process == RowId{} && !place.contains(0)) {
       place[0] = e.processes.size();
-      e.processes.push_back({.row = 0, .pid = 0, .parent = 0, .name = "other", .command = {}, .start = 0, .end = {}, .seen = to_string(runfile::Seen::kNot), .spaces = {}});
+      e.processes.push_back({.row = 0, .pid = 0, .parent = 0, .name = "other", .command = {}, .start = 0, .end = {}, .seen = to_string(runfile::Seen::kNot), .spaces = {}, .pages = {}, .mappings = {}});
     }
     const auto at = place.find(row.process.value);
     if (at == place.end()) continue;
@@ -62,6 +62,24 @@ void take_processes(Evidence& e, const std::vector<runfile::Process>& processes,
   }
   for (SeenProcess& p : e.processes)
     for (auto& [space, series] : p.spaces) std::ranges::stable_sort(series, {}, &SeenProcess::Point::t);
+}
+
+/// What the pages of each process were, and its mappings by kind.
+void take_pages(Evidence& e, const std::vector<runfile::ProcessMemoryRow>& memory, const std::vector<runfile::MappingRow>& mappings) {
+  std::unordered_map<int64_t, SeenProcess*> of;
+  for (SeenProcess& p : e.processes)
+    if (p.row != 0) of[p.row] = &p;
+  for (const runfile::ProcessMemoryRow& row : memory)
+    if (const auto at = of.find(row.process.value); at != of.end())
+      at->second->pages.push_back({row.t, row.resident, row.anonymous, row.private_, row.pss});
+  for (const runfile::MappingRow& row : mappings) {
+    const Mapped mapped{row.t, row.mapped, row.resident, row.private_, row.pss};
+    if (const auto at = of.find(row.process.value); at != of.end()) at->second->mappings[row.kind].push_back(mapped);
+  }
+  for (SeenProcess& p : e.processes) {
+    std::ranges::stable_sort(p.pages, {}, &SeenProcess::Pages::t);
+    for (auto& [kind, series] : p.mappings) std::ranges::stable_sort(series, {}, &Mapped::t);
+  }
 }
 
 /// Throws nlohmann::json::exception when a value is of another kind than the agent writes.
@@ -74,14 +92,8 @@ void take_note(Evidence& e, double t, const nlohmann::json& note) {
     for (const auto& [name, value] : note["values"].items())
       if (value.is_number()) e.counters[name].emplace_back(t, std::clamp(value.get<double>(), -1e15, 1e15));
   } else if (kind == "probe") {
-    const Probe probe{t,
-                      int64_t(number("period")),
-                      bytes("rss"),
-                      bytes("after_gc"),
-                      bytes("after_trim"),
-                      int64_t(number("collected")),
-                      int64_t(number("garbage")),
-                      bytes("garbage_bytes")};
+    const Probe probe{t, int64_t(number("period")), bytes("rss"), bytes("after_gc"), bytes("after_trim"),
+                      int64_t(number("collected")), int64_t(number("garbage")), bytes("garbage_bytes")};
     if (e.probes.size() < kMostProbes) e.probes.push_back(probe);
   }
 }
@@ -103,6 +115,7 @@ Evidence read_evidence(const runfile::Reader& file, std::optional<RowId> asked) 
   if (const auto signal = number("signal")) e.signal = small(*signal);
   if (const auto peak = number("peak_rss")) e.peak_rss = amount(*peak);
   if (const auto limit = number("limit.bytes")) e.limits.push_back({text("limit.name"), amount(*limit)});
+  if (const auto limit = number("limit.own.bytes")) e.limits.push_back({text("limit.own.name"), amount(*limit)});
   if (const auto limit = number("limit.asked")) e.limits.push_back({"--limit", amount(*limit)});
   e.sampling_interval = number("sampling.interval").value_or(0);
   e.dropped = int64_t(number("dropped").value_or(0));
@@ -113,6 +126,7 @@ Evidence read_evidence(const runfile::Reader& file, std::optional<RowId> asked) 
   const RowId main = main_process(processes, marks), process = asked.value_or(main);
   e.process = process.value;
   take_processes(e, processes, file.process_series());
+  take_pages(e, file.process_memory(), file.mapping_series());
   const std::vector<runfile::FrameRow> frames = file.frames();
   std::unordered_map<int64_t, int> site_of;
   const auto too_much = [](const char* what) {
@@ -139,21 +153,10 @@ Evidence read_evidence(const runfile::Reader& file, std::optional<RowId> asked) 
   std::unordered_map<int64_t, size_t> mark_of;
   for (const runfile::MarkRow& row : marks) {
     if (row.process != process) continue;
-    Mark m{.t = row.t,
-           .kind = row.kind,
-           .name = row.name,
-           .index = row.index,
-           .period = row.period,
-           .rss = row.rss,
-           .heap_in_use = row.heap_in_use,
-           .heap_free = row.heap_free,
-           .heap_mapped = row.heap_mapped,
-           .python_arenas = row.python_arenas,
-           .tree_private_dirty = row.private_dirty,
-           .tree_pss = row.pss,
-           .processes = int(std::clamp<int64_t>(row.processes, 0, 1 << 20)),
-           .units = {},
-           .sites = {}};
+    Mark m{.t = row.t, .kind = row.kind, .name = row.name, .index = row.index, .period = row.period, .rss = row.rss,
+           .heap_in_use = row.heap_in_use, .heap_free = row.heap_free, .heap_mapped = row.heap_mapped,
+           .python_arenas = row.python_arenas, .tree_private_dirty = row.private_dirty, .tree_pss = row.pss,
+           .processes = int(std::clamp<int64_t>(row.processes, 0, 1 << 20)), .units = {}, .sites = {}};
     for (size_t i = 0; i < row.units.size() && i < m.units.size(); ++i) m.units[i] = uint64_t(row.units[i]);
     mark_of[row.id.value] = e.marks.size();
     e.marks.push_back(std::move(m));
@@ -169,8 +172,10 @@ Evidence read_evidence(const runfile::Reader& file, std::optional<RowId> asked) 
   const std::vector<runfile::OsRow> os = file.os_series();
   if (marks.empty()) take_epochs(e, file, os);
   std::stable_sort(e.marks.begin(), e.marks.end(), [](const Mark& a, const Mark& b) { return a.t < b.t; });
+  // Until a process says something of its rounds, another one may have been followed: the one that was started.
+  const bool own = std::ranges::any_of(os, [&](const runfile::OsRow& row) { return row.process == process; });
   for (const runfile::OsRow& row : os) {
-    if (process != main && row.process != process) continue;
+    if (row.process != process && (process != main || (own && row.process != RowId{}))) continue;
     e.os.push_back({row.t, row.rss, row.swap, {}, {}, 1});
     if (row.peak_rss) e.peak_rss = std::max(e.peak_rss, *row.peak_rss);
   }
@@ -182,6 +187,19 @@ Evidence read_evidence(const runfile::Reader& file, std::optional<RowId> asked) 
   for (runfile::GpuRow& row : file.gpus()) e.gpus.push_back({row.device, std::move(row.name), row.total, row.used_peak, row.by_tree_peak, {}});
   for (const runfile::GpuPointRow& row : file.gpu_series())
     if (const auto gpu = std::ranges::find(e.gpus, row.device, &Gpu::device); gpu != e.gpus.end()) gpu->points.push_back({row.t, row.used, row.by_tree});
+  for (runfile::PoolRow& row : file.pool_series()) {
+    if (row.process != process) continue;
+    auto pool = std::ranges::find_if(e.pools, [&](const Pool& p) { return p.space == row.space && p.name == row.pool; });
+    if (pool == e.pools.end()) pool = e.pools.insert(e.pools.end(), Pool{std::move(row.space), std::move(row.pool), {}});
+    pool->points.push_back({row.t, row.in_use, row.reserved, row.peak, row.inactive_split, row.largest_free, row.limit, row.retries, row.ooms});
+  }
+  for (Pool& pool : e.pools) std::ranges::stable_sort(pool.points, {}, &Pool::Point::t);
+  if (process == main) {
+    e.growing_file = text("growing_file");
+    for (const runfile::MappingRow& row : file.mapping_series())
+      if (row.kind == "tmpfs") e.loose_files.emplace_back(row.t, row.pss);
+    std::ranges::stable_sort(e.loose_files, {}, &std::pair<double, Bytes>::first);
+  }
   for (const runfile::NoteRow& row : file.notes()) {
     if (row.process != process) continue;
     const std::optional<nlohmann::json> note = parse_note(row.text);

@@ -21,7 +21,7 @@ Place native_place(const Site& site) {
 std::pair<std::string, bool> key_of(const Site& site) {
   if (const Frame* f = user_frame(site)) return {f->file + ":" + std::to_string(f->line), true};
   const Place p = native_place(site);
-  return {p.file + "|" + p.function, false};
+  return {p.file + "|" + p.function + ":" + std::to_string(p.line), false};
 }
 
 struct Grouping {

@@ -7,8 +7,6 @@
 namespace millpond::verdict {
 namespace {
 
-constexpr double k90 = 1.645;  // normal quantile of a two-sided 90 % range
-
 struct Line {
   double a = 0, b = 0, explained = 0;
 };

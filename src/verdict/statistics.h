@@ -15,8 +15,8 @@ namespace millpond::verdict {
 
 double median(std::vector<double> values);  // 0 of nothing
 
-/// Deviations of a normal distribution in one median absolute deviation.
-inline constexpr double kDeviation = 1.4826;
+/// Deviations of a normal distribution in one median absolute deviation, and those to either side that 90 and 95 % lie within.
+inline constexpr double kDeviation = 1.4826, k90 = 1.645, k95 = 1.96;
 
 /// Each the median of itself and its neighbours: the way back from a moment's dip is no step. The first and the last stay.
 std::vector<double> without_spikes(std::span<const double> y);

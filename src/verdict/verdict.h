@@ -91,6 +91,7 @@ struct Verdict {
   std::vector<Advice> advice;
   std::string would_settle;       // for kUnsure
   std::shared_ptr<const Account> account;  // where the growth went (account.h); null: no rounds were seen
+  std::shared_ptr<const std::vector<Account>> accounts;  // by process and space, the tree first; null: they were not asked for
   bool too_short = false;         // it ended before its memory was looked at: no verdict, which is told as kUnsure
 };
 

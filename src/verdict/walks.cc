@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <span>
 
+#include "verdict/course.h"
 #include "verdict/note_values.h"
 
 namespace millpond::verdict {
@@ -10,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMostHolders = 64, kMostWords = 32;
+constexpr size_t kMostHolders = 64, kMostWords = 32, kMostLengths = 64;
 
 std::vector<std::string> chain_of(const json& j) {
   std::vector<std::string> chain;
@@ -26,6 +29,13 @@ std::vector<Put> puts_of(const json& j) {
   return puts;
 }
 
+std::vector<Born> lines_of(const json& j, const char* key) {
+  std::vector<Born> lines;
+  for (const json& b : list_of(j, key))
+    if (b.is_object() && lines.size() < kMostWords) lines.push_back({place_of(b), number_of(b, "bytes")});
+  return lines;
+}
+
 Holder holder_of(const json& j) {
   Holder h;
   const std::string how = text_of(j, "how");
@@ -33,38 +43,70 @@ Holder holder_of(const json& j) {
   h.type = text_of(j, "type");
   h.chain = chain_of(j);
   h.puts = puts_of(j);
-  h.bytes = number_of(j, "bytes"), h.samples = number_of(j, "samples"), h.items = number_of(j, "items"), h.repeats = number_of(j, "repeats");
+  h.bytes = number_of(j, "bytes"), h.samples = number_of(j, "samples"), h.items = number_of(j, "items"), h.repeats = number_of(j, "repeats"), h.graph = number_of(j, "graph");
   h.length = maybe_number(j, "length"), h.bounded = maybe_number(j, "bounded");
   if (!h.bounded) h.bounded = maybe_number(j, "bound");
   size_t part = 0;
   for (const json& bytes : list_of(j, "births"))
     if (part < kBirths && bytes.is_number()) h.births[part++] = std::max(0.0, bytes.get<double>());
-  for (const json& b : list_of(j, "born"))
-    if (b.is_object() && h.born.size() < kMostWords) h.born.push_back({place_of(b), number_of(b, "bytes")});
+  for (const json& l : list_of(j, "lengths"))
+    if (l.is_array() && l.size() == 2 && l[0].is_number() && l[1].is_number() && h.looks.size() < kMostLengths) h.looks.push_back({l[0], 0, l[1].get<double>()});
+  h.born = lines_of(j, "born");
   return h;
+}
+
+const Holder* find_same(const std::vector<Holder>& among, const Holder& h) {
+  const auto found = std::ranges::find_if(among, [&](const Holder& other) { return other.chain == h.chain && other.type == h.type; });
+  return found == among.end() ? nullptr : &*found;
+}
+
+/// The rows of a list of the note, each with what an earlier walk knew of it.
+std::vector<Holder> rows_of(const json& note, const char* name, double period, const std::vector<Holder>& before) {
+  std::vector<Holder> rows;
+  for (const json& j : list_of(note, name)) {
+    if (!j.is_object() || rows.size() >= kMostHolders) continue;
+    Holder h = holder_of(j);
+    if (const Holder* old = find_same(before, h)) {
+      if (h.puts.empty()) h.puts = old->puts;
+      if (h.looks.empty() && old->looks.size() < kMostLengths) h.looks = old->looks;  // otherwise its own lengths say more
+    }
+    h.looks.push_back({period, h.bytes, h.length});
+    rows.push_back(std::move(h));
+  }
+  return rows;
 }
 
 }  // namespace
 
-bool Holder::accumulates() const {
-  constexpr double kFewest = 4;  // samples: three births at random times leave a quarter empty more often than not
-  if (bounded || how == How::kGarbage || samples < kFewest) return false;
-  const auto first = std::ranges::find_if(births, [](double b) { return b > 0; });
-  const auto parts = births.end() - first;
-  if (parts < ptrdiff_t(kBirths / 2)) return false;  // a window, or it has just begun
-  const auto filled = std::count_if(first, births.end(), [](double b) { return b > 0; });
-  const bool lately = std::any_of(births.end() - kBirths / 4, births.end(), [](double b) { return b > 0; });
-  return lately && double(filled) >= std::min(samples, double(parts)) / 2;
+bool Holder::ends() const {
+  if (bounded) return true;
+  const Looked now = looks.empty() ? Looked{} : looks.back();
+  return now.length.value_or(0) > 1 && std::ranges::any_of(looks, [&](const Looked& l) {
+    return now.period - l.period >= kCourse.quiet && l.length.value_or(0) >= *now.length && births.back() > 0;
+  });
 }
+
+size_t Holder::first() const { return size_t(std::ranges::find_if(births, [](double b) { return b > 0; }) - births.begin()); }
+
+bool Holder::accumulates(size_t from) const {
+  if (ends() || how == How::kGarbage || from >= kBirths) return false;
+  if (grows) return true;
+  const std::span<const double> since = std::span(births).subspan(from);
+  const auto filled = [](std::span<const double> parts) { return std::ranges::count_if(parts, [](double b) { return b > 0; }); };
+  if (samples < kCourse.samples) return filled(since.first(since.size() - 1)) > 0;  // few lie anywhere
+  const std::span<const double> later = since.subspan(since.size() / 2);
+  const double half = std::accumulate(later.begin(), later.end(), 0.0), all = std::accumulate(since.begin(), since.end(), 0.0);
+  return filled(since.last(std::min(since.size(), kBirths / 4))) > 0 && filled(since.first((since.size() + 1) / 2)) > 0 &&
+         double(filled(since)) >= std::min(samples, double(since.size())) / 2 && half > 0.99 * kCourse.part * all;  // most of it at once is no accumulation
+}
+
+bool Holder::accumulates() const { return grows ? !ends() : samples >= kCourse.samples && first() <= kBirths / 2 && accumulates(first()); }
+
+double Holder::active() const { return double(kBirths - first()) / double(kBirths); }
 
 const Holder* HeapWalk::accumulating() const {
   const auto found = std::ranges::find_if(holders, [](const Holder& h) { return h.accumulates(); });
   return found == holders.end() ? nullptr : &*found;
-}
-
-double Holder::active() const {
-  const auto first = std::ranges::find_if(births, [](double b) { return b > 0; });
-  return double(births.end() - first) / double(kBirths);
 }
 
 double HeapWalk::gained_each_round(const Holder& h) const {
@@ -72,30 +114,31 @@ double HeapWalk::gained_each_round(const Holder& h) const {
   return rounds > 0 ? h.bytes / rounds : 0;
 }
 
-double HeapWalk::gained_each_round() const {
-  double sum = 0;
-  for (const Holder& h : holders)
-    if (h.accumulates()) sum += gained_each_round(h);
-  return sum;
-}
-
 void take_puts(const json& note, HeapWalk& walk) {
   for (const json& j : list_of(note, "holders")) {
     if (!j.is_object()) continue;
     const std::vector<std::string> chain = chain_of(j);
-    for (Holder& h : walk.holders)
-      if (h.chain == chain && h.type == text_of(j, "type")) h.puts = puts_of(j);
+    for (std::vector<Holder>* rows : {&walk.holders, &walk.growing})
+      for (Holder& h : *rows)
+        if (h.chain == chain && h.type == text_of(j, "type")) h.puts = puts_of(j);
   }
 }
 
-std::optional<HeapWalk> walk_of(const json& note) {
+std::optional<HeapWalk> walk_of(const json& note, const HeapWalk* before) {
   if (!text_of(note, "refused").empty()) return {};
   HeapWalk w;
   w.period = number_of(note, "period"), w.seconds = number_of(note, "seconds");
   w.alive = number_of(note, "alive"), w.reached = number_of(note, "reached"), w.native = number_of(note, "native"), w.garbage = number_of(note, "garbage");
-  for (const json& j : list_of(note, "holders"))
-    if (j.is_object() && w.holders.size() < kMostHolders) w.holders.push_back(holder_of(j));
+  w.holders = rows_of(note, "holders", w.period, before ? before->holders : std::vector<Holder>{});
+  w.growing = rows_of(note, "growing", w.period, before ? before->growing : std::vector<Holder>{});
+  for (Holder& h : w.growing) h.grows = true;
+  // A shallow walk does not look into libraries: what they held before is still known.
+  const auto shallow = note.find("shallow");
+  if (before && shallow != note.end() && shallow->is_boolean() && shallow->get<bool>())
+    for (const Holder& old : before->holders)
+      if (w.holders.size() < kMostHolders && !find_same(w.holders, old)) w.holders.push_back(old);
   std::ranges::stable_sort(w.holders, std::ranges::greater{}, &Holder::bytes);
+  w.lines = lines_of(note, "lines");
   return w;
 }
 

@@ -25,6 +25,12 @@ struct Put {
   double gained = 0; // its share of what the holder gained
 };
 
+/// What an earlier walk found of a holder.
+struct Looked {
+  double period = 0, bytes = 0;
+  std::optional<double> length;
+};
+
 /// The deepest object whose survivors were born over a long time.
 struct Holder {
   enum class How { kReached, kNative, kGarbage };
@@ -32,35 +38,45 @@ struct Holder {
   std::string type;
   std::vector<std::string> chain;  // from it to a root, in words
   double bytes = 0, samples = 0, items = 0;
+  double graph = 0;                // of the bytes: what only a graph of gradients keeps
   double repeats = 0;              // it begins a chain of so many objects of its type; 0: none
   std::optional<double> length, bounded;
   std::array<double, kBirths> births{};  // bytes, by equal parts of the time since the rounds began
   std::vector<Born> born;                // most bytes first
   std::vector<Put> puts;                 // most gained first
+  std::vector<Looked> looks;             // of all walks that found it and of rounds at which its length was read, by round, this walk last
+  bool grows = false;                    // a single block that grows itself, seen to: a buffer, an array, a text; its lengths are bytes
 
   std::string name() const { return chain.empty() ? type : chain.front(); }
   /// The share of the time since the rounds began in which it gained.
   double active() const;
-  /// Whether what was put into it at any time is still there: no part of the time between the first birth and now is empty for long, and nothing bounds it.
+  /// The part of the time in which the oldest thing in it was born.
+  size_t first() const;
+  /// Whether what was put into it since a part of the time is still there: no part is empty for long, and nothing bounds it. Without one: since its
+  /// oldest thing, which is from the first half of the time.
+  bool accumulates(size_t from) const;
   bool accumulates() const;
+  /// It has a limit of its own, or as many items as some rounds ago though new ones came: they take the place of old ones.
+  bool ends() const;
 };
 
 struct HeapWalk {
   double period = 0, seconds = 0;
   double alive = 0, reached = 0, native = 0, garbage = 0;  // bytes born since the rounds began
   std::vector<Holder> holders;                             // most bytes first
+  std::vector<Holder> growing;                             // single blocks that grow themselves; their bytes are those of a holder too
+  std::vector<Born> lines;                                 // of a device: where most of what is alive was allocated, held or not
 
   /// The holder of most bytes that accumulates; null: none does.
   const Holder* accumulating() const;
-  /// What one gained in a round, on average since it began to; what all that accumulate did.
+  /// What one gained in a round, on average since it began to.
   double gained_each_round(const Holder& holder) const;
-  double gained_each_round() const;
 };
 
 /// Of a note `puts`: into those holders of the walk that they are of.
 void take_puts(const nlohmann::json& note, HeapWalk& walk);
 
-/// Of a note `walk`; nothing where it says why none was made.
-std::optional<HeapWalk> walk_of(const nlohmann::json& note);
+/// Of a note `walk`, with what the one before knew of its holders; nothing where it says why none was made.
+std::optional<HeapWalk> walk_of(const nlohmann::json& note, const HeapWalk* before = nullptr);
 
 }  // namespace millpond::verdict

@@ -20,6 +20,7 @@
 #include "millpond/error.h"
 #include "runfile/writer.h"
 #include "watch/gpu.h"
+#include "watch/limits.h"
 #include "watch/notes.h"
 #include "watch/processes.h"
 #include "watch/room.h"
@@ -152,6 +153,12 @@ struct Watched {
   double next_timer = kTimerEvery;
   Bytes peak;
   double peak_t = -10;
+  struct Scanned {
+    double t;
+    RawScan raw;
+    std::map<uint32_t, RowId> sites;  // by stack
+  };
+  std::optional<Scanned> scan;  // the last one
 };
 
 class Collector {
@@ -165,7 +172,7 @@ class Collector {
     if (!o.attach) {
       if (o.start.command.empty()) throw Error(Code::kUsage, "watch: no program is named").hint("millpond watch -- python train.py");
       program = find_program(o.start.command[0]);
-      if (!program.blind.empty()) result.remarks.push_back(program.blind), o.start.probe_library.clear(), o.start.agent_folder.clear();
+      if (!program.blind.empty() && !program.hands_on) o.start.probe_library.clear(), o.start.agent_folder.clear();
       o.start.folder = room_.path();
     }
     // A run file that is refused is refused before anything has begun.
@@ -193,13 +200,14 @@ class Collector {
       const std::optional<std::string> why = o.enter ? o.enter(room_.path()) : std::optional<std::string>(format("process {} was running already", o.attach->value));
       if (why) result.remarks.push_back(*why + ": its resident memory and its children are seen, not where it allocates");
     }
+    const double begun = elapsed();  // a debugger may have taken long to let us in
     opening_gpus_ = std::async(std::launch::async, Gpus::open);  // may take seconds, and the program's records do not wait
 
     bool running = true;
     while (running) {
       running = !patient.wait(kTick, o.until);
       recording([&] { look(running); });
-      if (running && (patient.told_to_leave() || can_be_read(o.until) || (options_.stop_after && elapsed() >= *options_.stop_after))) {
+      if (running && (patient.told_to_leave() || can_be_read(o.until) || (options_.stop_after && elapsed() - begun >= *options_.stop_after))) {
         result.left_running = true;
         break;
       }
@@ -214,8 +222,10 @@ class Collector {
     result.ending = patient.ending();
     if (main_pid() == root_) peak_ = std::max(peak_, result.ending.peak);  // what came and went between two looks
     recording([&] {
-      for (Watched& w : watched_) last_words(w), name_functions(w);
+      for (Watched& w : watched_) last_words(w), name_functions(w), write_scan(w);
     });
+    // A launcher that nothing can be loaded into is not what anybody asks about.
+    if (!program.blind.empty() && watched_.empty()) result.remarks.insert(result.remarks.begin(), program.blind), blind_program_ = true;
     recording([&] { finish(result); });
     result.incomplete = incomplete_;
     return result;
@@ -331,6 +341,7 @@ class Collector {
       if (++tree_points_ > kMostPoints) tree_points_ = writer_->thin_tree_series();
     }
     had_children_ = had_children_ || children;
+    if (const std::optional<OwnLimit> limit = own_limit(main_pid())) own_limit_ = limit;  // a program may set one at any time
     look_at_mappings(t, tree);
     room_.look(held_in(room_.path()));
   }
@@ -353,7 +364,13 @@ class Collector {
       mapped_.took(worked() - before, 0, 0);
     }
     if (whole && !options_.attach) {
-      const runfile::MappingRow files = shared_files_since("/dev/shm", started_, room_.path(), shared_files);
+      std::map<std::string, Bytes> loose;
+      runfile::MappingRow files = shared_files_since("/dev/shm", started_, room_.path(), shared_files, &loose);
+      // Others of this user's programs have files there too: only those count that a process of the tree was seen to have open.
+      if (!loose.empty())
+        for (const Pid pid : tree) open_files(pid, "/dev/shm/", opened_);
+      for (const auto& [path, held] : loose)
+        if (opened_.contains(path)) files.pss += held, loose_files_[path] = held;
       had_shared_files_ = had_shared_files_ || files.resident.value > 0;
       if (had_shared_files_) write(files, {});
     }
@@ -409,17 +426,23 @@ class Collector {
     return memory;
   }
 
-  /// The process whose memory is the story: the one with an agent and most marks, otherwise the one that was started.
+  /// The process whose memory is the story: the one with an agent and most marks, otherwise the one that was started, or where that is a launcher into which nothing can be
+  /// loaded the one that was seen longest.
   Pid main_pid() const {
-    const Watched* best = nullptr;
-    uint64_t most = 0;
+    const Watched *best = nullptr, *longest = nullptr;
+    uint64_t most = 0, looks = 0;
+    bool inside = false;
     for (const Watched& w : watched_) {
-      uint64_t n = 0;
-      for (const auto& [kind, kept] : w.kept)
+      uint64_t n = 0, all = 0;
+      for (const auto& [kind, kept] : w.kept) {
+        all += kept.seen;
         if (kind != "timer" && kind != "task" && kind != "request") n += kept.seen;
+      }
       if (n > most) most = n, best = &w;
+      if (all > looks) looks = all, longest = &w;
+      inside = inside || w.pid == root_;
     }
-    return best ? best->pid : root_;
+    return best ? best->pid : longest && !inside ? longest->pid : root_;
   }
 
   // ---- from inside ----
@@ -478,6 +501,7 @@ class Collector {
         case kRecordMark: take(w, r->mark, seconds_at(r->t_ns)); break;
         case kRecordNote: take_note(w, r->note, seconds_at(r->t_ns)); break;
         case kRecordModule: w.symbols.add(r->module); break;
+        case kRecordScan: take_scan(w, r->scan, seconds_at(r->t_ns)); break;
       }
     }
   }
@@ -491,9 +515,39 @@ class Collector {
     }
     if (note->process) processes_seen_->told(w.process, note->process->how, note->process->label);
     if (note->source) sources_->take(std::move(*note->source));
+    for (runfile::PoolRow& row : note->pools) {
+      row.t = t, row.process = w.process;
+      writer_->add(row);
+      if (++pool_points_ > kMostPoints) pool_points_ = writer_->thin_pool_series();
+    }
     for (const ToldLine& told : note->lines)
       if (users_file(told.file, options_.start.agent_folder)) sources_->want(told.file, told.function, told.line, false, Sources::Why::kTold);
     if (!note->text.empty() && !writer_->add(runfile::NoteRow{t, w.process, note->text})) ++lost_notes_;
+  }
+
+  /// The last one counts. Places get their rows while the process is there, variables their names when it has ended.
+  void take_scan(Watched& w, const RawScan& scan, double t) {
+    w.scan.emplace(Watched::Scanned{t, scan, {}});
+    const auto place = [&](uint32_t stack) {
+      if (stack < kStacks && !w.scan->sites.contains(stack))
+        if (const std::optional<RowId> site = site_of(w, stack)) w.scan->sites[stack] = *site;
+    };
+    for (const ScanGroup& g : scan.groups) {
+      place(g.stack);
+      for (const uint32_t block : g.blocks) place(block);
+    }
+  }
+
+  void write_scan(Watched& w) {
+    const char* const why = w.last.no_scan == kNoScanTables ? "the page tables of a child would take too much of the free memory"
+                            : w.last.no_scan == kNoScanTime ? "it would take more than 1 % of the time"
+                            : w.last.no_scan == kNoScanDied ? "the child that looked for them died"
+                                                            : nullptr;
+    if (!w.scan && why) writer_->add(runfile::NoteRow{elapsed(), w.process, format(R"({{"note": "scan", "refused": "{}"}})", why)});
+    if (!w.scan) return;
+    const std::string note = scan_note(w.scan->raw, w.scan->sites, [&](uint64_t address) { return w.symbols.variable(address); });
+    if (!writer_->add(runfile::NoteRow{w.scan->t, w.process, clean(note)})) ++lost_notes_;
+    w.scan.reset();
   }
 
   void take(Watched& w, const RawMark& m, double t) {
@@ -732,6 +786,10 @@ class Collector {
     processes_seen_->finish(t, !result.left_running);
     if (processes_seen_->left_out()) put("processes.left_out", processes_seen_->left_out());
     if (sources_->left_out()) put("sources.left_out", sources_->left_out());
+    if (own_limit_) put("limit.own.name", own_limit_->name), put("limit.own.bytes", own_limit_->resident.value);
+    // Each is as large as it was last seen: of those that were removed too.
+    if (const auto largest = std::max_element(loose_files_.begin(), loose_files_.end(), [](const auto& a, const auto& b) { return a.second < b.second; }); largest != loose_files_.end())
+      put("growing_file", clean(largest->first));
     put("peak_rss", peak_.value);
     put("file_rss", files_.value);
     put("main_pid", main_pid().value);
@@ -758,7 +816,7 @@ class Collector {
                                       watched_.empty() ? "the program" : format("{} of its processes", refused), fs::path(room_.path()).parent_path().string()));
     else if (beyond_ > 0)
       result.remarks.push_back(format("more than {} processes: the later ones were seen from outside only", kMostProcesses));
-    else if (watched_.empty() && !options_.start.probe_library.empty() && !options_.attach)
+    else if (watched_.empty() && !options_.start.probe_library.empty() && !options_.attach && !blind_program_)
       result.remarks.push_back("nothing could be loaded into the program: only its resident memory was seen");
     if (!result.remarks.empty() && (watched_.empty() || room_.refused() > 0)) put("blind", result.remarks.front());
     std::string remarks;
@@ -796,13 +854,16 @@ class Collector {
   std::list<Watched> watched_;
   Bytes rss_, peak_;
   std::optional<Bytes> swap_;
+  std::optional<OwnLimit> own_limit_;
   Bytes files_;  // resident pages that have a file behind them
   double next_point_ = 0, next_totals_ = 0, point_every_ = kTick;
   Budget rounds_{.share = 0.005, .start = 0.4}, timed_{.share = 0.004, .start = 0.3}, mapped_{.share = 0.002, .start = 0.1};
   time_t started_ = time(nullptr);
   bool had_shared_files_ = false;
+  std::map<std::string, Bytes> loose_files_;  // in shared memory, that the program has open and nobody has mapped
+  std::set<std::string> opened_;
   double mapping_every_ = kMappingsEvery;
-  int64_t mapping_points_ = 0, points_ = 0, tree_points_ = 0, gpu_points_ = 0;
+  int64_t mapping_points_ = 0, points_ = 0, tree_points_ = 0, gpu_points_ = 0, pool_points_ = 0;
   std::future<std::unique_ptr<Gpus>> opening_gpus_;
   std::unique_ptr<Gpus> gpus_;
   std::vector<std::optional<runfile::GpuRow>> gpu_rows_;  // by device, as written
@@ -810,7 +871,7 @@ class Collector {
   size_t phases_ = 0, states_ = 0;
   int processes_ = 1, lost_notes_ = 0;
   size_t note_bytes_ = 0;
-  bool had_children_ = false;
+  bool had_children_ = false, blind_program_ = false;
   double next_tree_ = 0, next_commit_ = kCommitEvery, next_tell_ = 0, next_scan_ = 0;
   size_t known_ = 0;           // processes when the tree was last looked at
   uint64_t beyond_ = 0;        // looks at files of processes that are too many

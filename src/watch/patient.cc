@@ -104,11 +104,11 @@ Program find_program(const std::string& name) {
   }
   const Binary binary = read_binary(p.path);
   if (facts.st_mode & (S_ISUID | S_ISGID) && facts.st_uid != geteuid())
-    p.blind = format("{} is setuid: the system loads nothing into it, so only its resident memory is seen", p.path);
+    p.blind = format("{} is setuid: the system loads nothing into it, so only its resident memory is seen", p.path), p.hands_on = false;
   else if (binary.is_static)
     p.blind = format("{} is linked statically: nothing can be loaded into it, so only its resident memory is seen", p.path);
   else if (!binary.sanitizer.empty())
-    p.blind = format("{} is built with the {}, which allows nobody before it: nothing is loaded into it, so only its resident memory is seen", p.path, binary.sanitizer);
+    p.blind = format("{} is built with the {}, which allows nobody before it: nothing is loaded into it, so only its resident memory is seen", p.path, binary.sanitizer), p.hands_on = false;
   return p;
 }
 

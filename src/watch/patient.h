@@ -33,6 +33,7 @@ struct Ending {
 struct Program {
   std::string path;
   std::string blind;  // a sentence when nothing can be loaded into it (static, setuid); empty otherwise
+  bool hands_on = true;  // what it starts gets its environment, and the probe with it: uv is linked statically
 };
 /// Throws Error(kUsage) when there is no such program, or it may not be run.
 Program find_program(const std::string& name);

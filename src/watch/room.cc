@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 constexpr const char* kBegin = "millpond-";
 constexpr const char* kUnlocked = ".millpond-";  // made, and not locked yet
 constexpr time_t kUnlockedLongest = 60;          // seconds between the two
+constexpr uint64_t kOwnPage = 4096;              // of the file "room"
 
 // When a process began, in ticks since the machine did: with its number it names a process for good. 0: there is none.
 uint64_t start_of(int pid) {
@@ -115,7 +116,7 @@ Room::Room() {
   if (folder_ < 0) throw Error(Code::kFile, format("watch: the folder for temporary files ({}) cannot be written", places.back())).hint("set TMPDIR to a folder that can");
   file_ = openat(folder_, "room", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   // A full file system: then the file stays empty, and nobody who finds no room in it for one page would find it for another.
-  if (file_ >= 0 && posix_fallocate(file_, 0, 4096) == 0) look(Bytes{});
+  if (file_ >= 0 && posix_fallocate(file_, 0, kOwnPage) == 0) look(Bytes{});
   else if (file_ >= 0) close(file_), file_ = -1;
 }
 
@@ -131,11 +132,13 @@ void Room::look(Bytes held) {
   ::Room now{};
   if (file_ < 0 || fstatfs(file_, &facts) != 0 || pread(file_, &now, sizeof now, 0) != sizeof now) return;
   const uint64_t free = uint64_t(facts.f_bavail) * uint64_t(facts.f_bsize) + uint64_t(std::max<int64_t>(held.value, 0));
-  const uint64_t most = free / 4;
+  const uint64_t most = free / 4 > kOwnPage ? free / 4 - kOwnPage : 0;
+  // Each of the two has its part of it, as both may be taken up before anybody looks again.
+  const uint64_t part = std::min<uint64_t>(kPool, most / 4);
   const auto in_use = [](uint64_t taken, uint64_t gave_back) { return taken > gave_back ? taken - gave_back : 0; };
   const uint64_t promised = in_use(now.taken, gave_back_), pool = in_use(now.pool_taken, pool_gave_back_);
-  const uint64_t limit = gave_back_ + (most > pool ? most - pool : 0);
-  const uint64_t pool_limit = pool_gave_back_ + std::min<uint64_t>(kPool, most > promised ? most - promised : 0);
+  const uint64_t limit = gave_back_ + (most > pool ? most - std::max(part, pool) : 0);
+  const uint64_t pool_limit = pool_gave_back_ + std::min<uint64_t>(part, most > promised ? most - promised : 0);
   (void)!pwrite(file_, &limit, sizeof limit, offsetof(::Room, limit));
   (void)!pwrite(file_, &pool_limit, sizeof pool_limit, offsetof(::Room, pool_limit));
 }

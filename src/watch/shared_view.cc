@@ -128,7 +128,7 @@ std::optional<RawRecord> SharedView::next() {
     std::vector<char> record(head.size);
     const bool got = head.kind == 0 || read(record.data(), record.size(), kRingAt + place);
     if (!move_to(h.read + head.size) || !got) return {};
-    RawRecord out{RecordKind(head.kind), head.t_ns, {}, {}, {}};
+    RawRecord out{RecordKind(head.kind), head.t_ns, {}, {}, {}, {}};
     switch (head.kind) {
       case kRecordMark:
         out.mark = mark(record);
@@ -148,6 +148,16 @@ std::optional<RawRecord> SharedView::next() {
         std::memcpy(&m, record.data(), sizeof m);
         if (m.path_size > record.size() - sizeof m || m.path_size > kMostText) continue;
         out.module = {m.begin, m.end, m.offset, std::string(record.data() + sizeof m, m.path_size)};
+        return out;
+      }
+      case kRecordScan: {
+        ScanRecord r{};
+        if (record.size() < sizeof r) continue;
+        std::memcpy(&r, record.data(), sizeof r);
+        if (r.groups > kScanGroups || record.size() - sizeof r < r.groups * sizeof(ScanGroup)) continue;
+        out.scan.record = r;
+        out.scan.groups.resize(r.groups);
+        std::memcpy(out.scan.groups.data(), record.data() + sizeof r, r.groups * sizeof(ScanGroup));
         return out;
       }
       default: continue;  // filling, or a kind of a later version

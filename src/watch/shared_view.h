@@ -43,13 +43,20 @@ struct RawModule {
   std::string path;
 };
 
-/// One record of the ring; exactly one of the three has content.
+/// Who points to native blocks (probe/scan.h).
+struct RawScan {
+  ScanRecord record{};
+  std::vector<ScanGroup> groups;
+};
+
+/// One record of the ring; exactly one of the four has content.
 struct RawRecord {
   RecordKind kind{};
   uint64_t t_ns = 0;
   RawMark mark;
   std::string note;
   RawModule module;
+  RawScan scan;
 };
 
 class SharedView {

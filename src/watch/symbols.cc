@@ -17,19 +17,25 @@ namespace {
 
 constexpr size_t kMostModules = 8192;  // far more than any program loads; every address is looked for among them
 
-// Where a place in the file lies for its own linker: through the program headers.
-std::optional<uint64_t> virtual_address(const std::string& path, uint64_t offset) {
+// The parts of a file that are loaded.
+std::vector<Elf64_Phdr> loaded_parts(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   Elf64_Ehdr head{};
-  if (!file.read(reinterpret_cast<char*>(&head), sizeof head) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
-      head.e_phentsize != sizeof(Elf64_Phdr))
-    return {};
+  std::vector<Elf64_Phdr> parts;
+  if (!file.read(reinterpret_cast<char*>(&head), sizeof head) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phentsize != sizeof(Elf64_Phdr)) return parts;
   for (int i = 0; i < head.e_phnum && i < 256; ++i) {
     Elf64_Phdr s{};
     file.seekg(std::streamoff(head.e_phoff) + i * std::streamoff(sizeof s));
-    if (!file.read(reinterpret_cast<char*>(&s), sizeof s)) return {};
-    if (s.p_type == PT_LOAD && offset >= s.p_offset && offset - s.p_offset < s.p_filesz) return offset - s.p_offset + s.p_vaddr;
+    if (!file.read(reinterpret_cast<char*>(&s), sizeof s)) break;
+    if (s.p_type == PT_LOAD) parts.push_back(s);
   }
+  return parts;
+}
+
+// Where a place in the file lies for its own linker: through the program headers.
+std::optional<uint64_t> virtual_address(const std::string& path, uint64_t offset) {
+  for (const Elf64_Phdr& s : loaded_parts(path))
+    if (offset >= s.p_offset && offset - s.p_offset < s.p_filesz) return offset - s.p_offset + s.p_vaddr;
   return {};
 }
 
@@ -45,7 +51,7 @@ std::string demangled(const char* name) {
 
 #define MP_DW(f) \
   f(dwfl_begin) f(dwfl_end) f(dwfl_report_begin) f(dwfl_report_elf) f(dwfl_report_end) f(dwfl_addrmodule) f(dwfl_module_addrname) \
-  f(dwfl_module_getsrc) f(dwfl_lineinfo) f(dwfl_standard_find_debuginfo) f(dwfl_module_addrdie) f(dwarf_getscopes) f(dwarf_tag) f(dwarf_attr) \
+  f(dwfl_module_getsrc) f(dwfl_lineinfo) f(dwfl_standard_find_debuginfo) f(dwfl_module_addrdie) f(dwarf_getscopes) f(dwarf_getscopes_die) f(dwarf_tag) f(dwarf_attr) \
   f(dwarf_formudata) f(dwarf_getsrcfiles) f(dwarf_filesrc)
 
 #ifdef MILLPOND_CARRIES_LIBDW
@@ -112,7 +118,7 @@ bool of_the_library(const std::string& function) {
     else if (c == ' ' && depth == 0 && !std::string_view(function).substr(0, i).ends_with("operator")) begin = i + 1;
   }
   const std::string_view name = std::string_view(function).substr(begin);
-  for (const char* first : {"std::", "__gnu_cxx::", "__cxxabiv1::", "operator new", "operator delete"})
+  for (const char* first : {"std::", "__gnu_cxx::", "__cxxabiv1::", "operator new", "operator delete", "millpond::"})  // ours: whoever trains with the library did not write that
     if (name.starts_with(first)) return true;
   for (const char* whole : {"malloc", "calloc", "realloc", "free", "memalign", "posix_memalign", "aligned_alloc", "strdup", "strndup"})
     if (name == whole) return true;
@@ -126,8 +132,11 @@ void Symbols::to_caller(void* module, uint64_t at, NativeName& n) {
   Dwarf_Files* files = nullptr;
   size_t count = 0;
   if (!unit || dw_->dwarf_getsrcfiles(unit, &files, &count) != 0) return;
-  Dwarf_Die* scopes = nullptr;
-  const int found = dw_->dwarf_getscopes(unit, at - bias, &scopes);
+  // The scopes of an address go on, from an inlined function, to where that is declared; those of the innermost one as a part of the code go on to where it was inlined.
+  Dwarf_Die *innermost = nullptr, *scopes = nullptr;
+  if (dw_->dwarf_getscopes(unit, at - bias, &innermost) < 1) return;
+  const int found = dw_->dwarf_getscopes_die(&innermost[0], &scopes);
+  std::free(innermost);
   for (int i = 0; i < found; ++i) {
     if (dw_->dwarf_tag(&scopes[i]) != DW_TAG_inlined_subroutine) continue;
     Dwarf_Attribute attribute;
@@ -160,6 +169,27 @@ NativeName Symbols::place(uint64_t address) const {
 NativeName Symbols::name(uint64_t address) {
   const NativeName p = place(address);
   return p.module.empty() ? p : name(p.module, p.offset);
+}
+
+NativeName Symbols::variable(uint64_t address) {
+  std::error_code error;
+  for (const RawModule& m : modules_) {
+    // Variables lie behind the code, and not far.
+    constexpr uint64_t kLargest = uint64_t{4} << 30;
+    if (address < m.begin || address - m.begin > kLargest || !std::filesystem::is_regular_file(m.path, error)) continue;
+    const std::vector<Elf64_Phdr> parts = loaded_parts(m.path);
+    const auto code = std::ranges::find_if(parts, [&](const Elf64_Phdr& s) { return s.p_flags & PF_X && s.p_offset == m.offset; });
+    if (code == parts.end()) continue;
+    const uint64_t at = address - m.begin + code->p_vaddr;
+    if (std::ranges::none_of(parts, [&](const Elf64_Phdr& s) { return s.p_flags & PF_W && at >= s.p_vaddr && at - s.p_vaddr < s.p_memsz; })) continue;
+    NativeName n{m.path, at, {}, {}, 0};
+    if (!dw_) dw_ = std::make_unique<Dw>();
+    Dwfl* dwfl = dw_->of(m.path);
+    Dwfl_Module* module = dwfl ? dw_->dwfl_addrmodule(dwfl, at) : nullptr;
+    if (const char* symbol = module ? dw_->dwfl_module_addrname(module, at) : nullptr) n.function = demangled(symbol);
+    return n;
+  }
+  return {};
 }
 
 NativeName Symbols::name(const std::string& module, uint64_t offset) {

@@ -22,7 +22,7 @@ struct NativeName {
 
 /// A header of the C++ library or of the system.
 bool of_the_system(const std::string& source);
-/// A function of the C++ library's or of an allocator, by its demangled name, wherever it was instantiated: std::vector<int>::push_back, operator new.
+/// A function of the C++ library's, of an allocator or of Millpond itself, by its demangled name, wherever it was instantiated: std::vector<int>::push_back, operator new.
 bool of_the_library(const std::string& function);
 
 class Symbols {
@@ -38,6 +38,8 @@ class Symbols {
   NativeName name(uint64_t address);
   /// The same for a module and an offset that place() gave.
   NativeName name(const std::string& module, uint64_t offset);
+  /// The variable of static storage that an address lies in: its module, and its name where it has one. No module: it is no such variable.
+  NativeName variable(uint64_t address);
 
  private:
   void to_caller(void* module, uint64_t at, NativeName& n);

@@ -177,7 +177,20 @@ std::vector<runfile::MappingRow> mappings_by_kind(Pid pid, const std::string& ow
   return mappings_by_kind(mappings(pid), own, shared_files);
 }
 
-runfile::MappingRow shared_files_since(const std::string& place, time_t since, const std::string& own, const std::set<std::string>& mapped) {
+void open_files(Pid pid, const std::string& below, std::set<std::string>& found) {
+  constexpr int kMostOpen = 4096;
+  const std::string folder = format("/proc/{}/fd/", pid.value);
+  DIR* entries = opendir(folder.c_str());
+  if (!entries) return;
+  for (int count = 0; const dirent* entry = count++ < kMostOpen ? readdir(entries) : nullptr;) {
+    char path[512];
+    const ssize_t size = readlink((folder + entry->d_name).c_str(), path, sizeof path);
+    if (size > 0 && std::string_view(path, size_t(size)).starts_with(below) && found.size() < kMostSharedFiles) found.emplace(path, size_t(size));
+  }
+  closedir(entries);
+}
+
+runfile::MappingRow shared_files_since(const std::string& place, time_t since, const std::string& own, const std::set<std::string>& mapped, std::map<std::string, Bytes>* loose) {
   runfile::MappingRow row{.t = 0, .process = {}, .kind = "tmpfs", .mapped = {}, .resident = {}, .private_ = {}, .pss = {}};
   const auto look_into = [&](const std::string& folder, int depth, const auto& again) -> void {
     DIR* entries = opendir(folder.c_str());
@@ -187,12 +200,15 @@ runfile::MappingRow shared_files_since(const std::string& place, time_t since, c
       struct statx facts {};
       if (entry->d_name[0] == '.' || path == own || statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &facts) != 0) continue;
       if (facts.stx_uid != geteuid()) continue;
+      if (S_ISDIR(facts.stx_mode) && std::string_view(entry->d_name).starts_with("millpond-")) continue;  // of another watcher, beside this one
       if (S_ISDIR(facts.stx_mode) && depth > 0) again(path, depth - 1, again);
       const int64_t made = facts.stx_mask & STATX_BTIME ? facts.stx_btime.tv_sec : facts.stx_ctime.tv_sec;
       if (!S_ISREG(facts.stx_mode) || made < int64_t(since)) continue;
       const Bytes held{int64_t(std::min<uint64_t>(facts.stx_blocks, uint64_t{1} << 40)) * 512};
       row.mapped += Bytes{int64_t(std::min<uint64_t>(facts.stx_size, uint64_t{1} << 49))}, row.resident += held;
-      if (!mapped.contains(path)) row.private_ += held;
+      if (mapped.contains(path)) continue;
+      row.private_ += held;
+      if (loose && loose->size() < kMostSharedFiles) (*loose)[path] = held;
     }
     closedir(entries);
   };

@@ -1,5 +1,6 @@
 // tree: a process and all below it, as /proc tells. Costs about 20 us for each process of the machine.
 #pragma once
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -44,8 +45,12 @@ TreeMemory memory_of(const std::vector<Pid>& tree, bool detailed);
 /// What a process has mapped, by kind (runfile::kMappingKinds). `own`: our folder in shared memory, whose files do not count.
 std::vector<runfile::MappingRow> mappings_by_kind(Pid pid, const std::string& own, std::set<std::string>& shared_files);
 std::vector<runfile::MappingRow> mappings_by_kind(const std::vector<Mapping>& mappings, const std::string& own, std::set<std::string>& shared_files);
-/// Files in shared memory that this user has made since then. private_: of those that no name in `mapped` is of.
-runfile::MappingRow shared_files_since(const std::string& place, time_t since, const std::string& own, const std::set<std::string>& mapped);
+/// Files in shared memory that this user has made since then. private_: of those that no name in `mapped` is of; `loose` gets these with what they hold.
+runfile::MappingRow shared_files_since(const std::string& place, time_t since, const std::string& own, const std::set<std::string>& mapped,
+                                       std::map<std::string, Bytes>* loose = nullptr);
+
+/// Files below a folder that a process has open now.
+void open_files(Pid pid, const std::string& below, std::set<std::string>& found);
 
 /// Whether there is no such process any more, or only what its parent has not waited for.
 bool has_ended(Pid pid);

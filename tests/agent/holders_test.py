@@ -72,6 +72,11 @@ class Holders(unittest.TestCase):
         self.assertEqual(row["chain"][1:], ["attribute saved of Runner", "local runner of main"])
         self.assertAlmostEqual(row["per_period"], 1.0)
 
+    def test_a_line_that_adds_none_is_not_the_one(self):
+        text = program("class Loader:\n    def __init__(self):\n        self.buffers = []\n    def stage(self, full):\n        if full:\n            self.buffers.append(blob())\n"
+                       "        else:\n            self.buffers.append(None)\n", "loader = Loader()", "loader.stage(True)")
+        self.grows(text, "Loader.buffers", "self.buffers.append(blob())", "Loader.stage")
+
     def test_a_local_list(self):
         self.grows(program("", "kept = []", "kept.append(blob())"), "kept", "kept.append(blob())", "main")
 

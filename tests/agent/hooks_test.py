@@ -187,6 +187,53 @@ class Others(unittest.TestCase):
             self.assertEqual(result.calls()["optimizer_step", line_of(text, "sgd.step()")]["count"], 30, age)
             self.assertEqual(result.marks("end")[0]["units"][0], 30)
 
+    def test_epochs_of_the_trainers_of_other_libraries_come_after_the_users_callbacks(self):
+        hugging_face = {
+            "lib/site-packages/transformers/__init__.py": "__version__ = '5'\nfrom transformers.trainer import Trainer\n",
+            "lib/site-packages/transformers/trainer_callback.py": "class CallbackHandler:\n    def __init__(self, callbacks):\n        self.callbacks = callbacks\n"
+            "    def on_epoch_end(self, args, state, control):\n        for callback in self.callbacks:\n            callback()\n        return control\n",
+            "lib/site-packages/transformers/trainer.py": "from transformers.trainer_callback import CallbackHandler\nclass Trainer:\n    def __init__(self, callback):\n"
+            "        self.handler = CallbackHandler([callback])\n    def train(self):\n        for epoch in range(6):\n            print('Epoch', epoch, 'of the bar')\n"
+            "            assert self.handler.on_epoch_end(None, None, 7) == 7\n        return 'trained'\n",
+        }
+        loop = ("class %s:\n    def __init__(self, callback):\n        self.callback = callback\n    def on_advance_end(self):\n        self.callback()\n")
+        trainer = ("from %s.loops import fit_loop\nclass Trainer:\n    def __init__(self, callback):\n        self.loop = getattr(fit_loop, '_FitLoop', None) or fit_loop.FitLoop\n"
+                   "        self.loop = self.loop(callback)\n    def fit(self):\n        for epoch in range(6):\n            self.loop.on_advance_end()\n        return 'trained'\n")
+        for name, method, files in (
+                ("transformers", "train", hugging_face),
+                ("lightning.pytorch", "fit", {"lib/site-packages/lightning/__init__.py": "", "lib/site-packages/lightning/pytorch/__init__.py": "__version__ = '2'\nfrom lightning.pytorch.trainer.trainer import Trainer\n",
+                                              "lib/site-packages/lightning/pytorch/loops/__init__.py": "", "lib/site-packages/lightning/pytorch/loops/fit_loop.py": loop % "_FitLoop",
+                                              "lib/site-packages/lightning/pytorch/trainer/__init__.py": "", "lib/site-packages/lightning/pytorch/trainer/trainer.py": trainer % "lightning.pytorch"}),
+                ("pytorch_lightning", "fit", {"lib/site-packages/pytorch_lightning/__init__.py": "__version__ = '1'\nfrom pytorch_lightning.trainer.trainer import Trainer\n",
+                                              "lib/site-packages/pytorch_lightning/loops/__init__.py": "", "lib/site-packages/pytorch_lightning/loops/fit_loop.py": loop % "FitLoop",
+                                              "lib/site-packages/pytorch_lightning/trainer/__init__.py": "", "lib/site-packages/pytorch_lightning/trainer/trainer.py": trainer % "pytorch_lightning"})):
+            with self.subTest(name):
+                text = PATH + "import time, %s as library\ndef seen():\n    time.sleep(0.06)\n    print('callback')\ntrainer = library.Trainer(seen)\nassert trainer.%s() == 'trained'\n" % (name, method)
+                result = run(text, files=files)
+                self.assertEqual(result.err, "")
+                epochs = result.marks("epoch", 4)
+                self.assertEqual([mark["index"] for mark in epochs], [1, 2, 3, 4, 5, 6])
+                self.assertEqual({mark["name"] for mark in epochs}, {"fit"})
+                self.assertEqual(len(result.marks("fit", 4)), 1)
+                self.assertEqual(result.marks("end")[0]["units"][1], 6)
+
+    def test_an_epoch_of_accelerates_loader_is_one_of_torchs_at_the_users_line(self):
+        files = {
+            "lib/site-packages/torch/__init__.py": "__version__ = '2'\nclass cuda:\n    is_initialized = staticmethod(lambda: False)\nclass Tensor: pass\n",
+            "lib/site-packages/torch/utils/__init__.py": "", "lib/site-packages/torch/utils/data/__init__.py": "",
+            "lib/site-packages/torch/utils/data/dataloader.py": "class DataLoader:\n    def __iter__(self):\n        return iter(range(3))\n",
+            "lib/site-packages/accelerate/__init__.py": "__version__ = '1'\n",
+            "lib/site-packages/accelerate/data_loader.py": "from torch.utils.data.dataloader import DataLoader\nclass DataLoaderShard:\n    def __init__(self):\n        self.base_dataloader = DataLoader()\n"
+            "    def __iter__(self):\n        yield from self.base_dataloader.__iter__()\n",
+        }
+        text = PATH + "import time, torch, accelerate\nfrom accelerate.data_loader import DataLoaderShard\nloader = DataLoaderShard()\nfor epoch in range(5):\n    for batch in loader:\n        pass\n    time.sleep(0.06)\n"
+        result = run(text, files=files)
+        self.assertEqual(result.err, "")
+        loaders = result.marks("loader", 4)
+        self.assertEqual(len(loaders), 5)
+        self.assertEqual({mark["name"] for mark in loaders}, {"train.py:%d" % line_of(text, "for batch in loader")})
+        self.assertIn("accelerate", [note["name"] for note in result.notes("framework")])
+
     def test_log_lines_and_progress_bars(self):
         files = {"lib/site-packages/tqdm/__init__.py": "from tqdm.std import tqdm\n", "lib/site-packages/tqdm/std.py": """
             class tqdm:

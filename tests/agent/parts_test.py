@@ -1,10 +1,12 @@
 """Single parts: patterns of printed lines, thinning, the rhythm and the budget of probes, lines found in sources, wrapping."""
 
 import os
+import signal
 import tempfile
 import textwrap
 import time
 import unittest
+from unittest import mock
 
 from support import agent_modules, run
 
@@ -119,6 +121,35 @@ class Counting(unittest.TestCase):
             self.step()
         self.assertGreater(self.counted(), 1000 - periods.Countdown.kMost)
         self.assertEqual(self.looked, [])
+
+
+class Asking(unittest.TestCase):
+    """What the probe may ask about printed lines: seldom where the asking itself is dear, and not less often because of a probe that was made at one of them."""
+
+    class Row:
+        hits, skip, due_ns = 100, 0, 0
+
+    def row_after(self, line):
+        row, began = self.Row(), time.monotonic()
+        with mock.patch.multiple(lines, _table=[row], _counted={}, _asking=0.0, _line=line), mock.patch.object(state, "started", began):
+            lines._asked(0, ("epoch 3",), None)
+        return row
+
+    @staticmethod
+    def burn(*_):
+        until = time.thread_time() + 0.1
+        while time.thread_time() < until:
+            pass
+
+    def test_a_dear_probe_costs_the_program_no_rounds(self):
+        def probed(*_):
+            with state.own_work():
+                self.burn()
+
+        self.assertEqual(self.row_after(probed).skip, 0)
+
+    def test_dear_lines_are_asked_about_less_often(self):
+        self.assertEqual(self.row_after(self.burn).skip, lines.kNever)
 
 
 class Rhythm(unittest.TestCase):
@@ -295,6 +326,27 @@ class Sources(unittest.TestCase):
             handle.write("this is (not python")
         self.assertIsNone(sources.read(self.file + ".txt"))
         self.assertIsNone(sources.read("/nowhere/at/all.py"))
+
+    def test_what_a_signals_handler_raises_while_a_source_is_read_is_the_programs_and_the_file_is_read_again_later(self):
+        class Stop(Exception):
+            pass
+
+        def handler(number, frame):
+            raise Stop
+
+        def interrupted(file):
+            os.kill(os.getpid(), signal.SIGUSR1)
+            time.sleep(1)
+
+        before, real = signal.signal(signal.SIGUSR1, handler), sources.Source
+        sources.Source = interrupted
+        try:
+            with self.assertRaises(Stop):
+                sources.read(self.file + ".again")
+        finally:
+            sources.Source = real
+            signal.signal(signal.SIGUSR1, before)
+        self.assertNotIn(self.file + ".again", sources._files)
 
 
 class Wrapping(unittest.TestCase):

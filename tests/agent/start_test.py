@@ -2,7 +2,7 @@
 
 import unittest
 
-from support import INJECT, main_at_once, run
+from support import INJECT, main_at_once, pythons, run
 
 FAILS = """
     import functools
@@ -49,9 +49,11 @@ class Start(unittest.TestCase):
                 kept = [bytes(100000) for _ in range(20)]
             print(sorted(linecache.cache))
         """
-        alone, watched = run(program, agent=False), run(program)
-        self.assertEqual(watched.out, alone.out)
-        self.assertEqual(watched.err, alone.err)
+        for version, python in pythons().items():
+            with self.subTest(version):
+                alone, watched = run(program, agent=False, python=python), run(program, python=python)
+                self.assertEqual(watched.out, alone.out)
+                self.assertEqual(watched.err, alone.err)
 
     def test_an_error_in_the_users_sitecustomize_is_shown_as_without_us(self):
         files = {"sitecustomize.py": "import nowhere_to_be_found\n"}

@@ -102,6 +102,16 @@ TEST_CASE("Shape: dimensions, slices and texts are as written") {
   CHECK(format("{:<8}|", Shape{4, 8}) == "[4, 8]  |");
 }
 
+TEST_CASE("Shape: a dimension that is not there is refused, from both ends") {
+  const Shape s{3, 4};
+  CHECK(s[-2] == 3);
+  for (const int i : {2, -3, 100}) CHECK_THROWS_WITH(s[i], format("the shape [3, 4] has no dimension {}; it has 2", i).c_str());
+  CHECK_THROWS_WITH(Shape().back(), "the shape [] has no dimension -1; it has 0");
+  CHECK_THROWS_AS(s.with(2, 1), Error);
+  CHECK_THROWS_AS(s.without(-3), Error);
+  CHECK_THROWS_AS(s.slice(1, 3), Error);
+}
+
 TEST_CASE("Shape: what cannot be a shape is refused") {
   CHECK(refusal([] { Shape s{1, 2, 3, 4, 5, 6, 7, 8, 9}; }, Code::kShape) ==
         "a shape of 9 dimensions, but at most 8 are supported");

@@ -2,13 +2,18 @@
 
 #include <doctest/doctest.h>
 #include <sched.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <thread>
 #include <vector>
+
+#include "millpond/error.h"
 
 using namespace millpond;
 
@@ -131,3 +136,71 @@ TEST_CASE("Team: a hundred teams made and dropped, used and unused, all end") {
     CHECK(calls.load() <= team.size());
   }
 }
+
+TEST_CASE("TeamLease: a run that is alone gets its team, one beside it works without helpers until that is given back") {
+  const int size = usable_threads() + 1;  // so that two never fit
+  TeamLease first(size);
+  CHECK((*first).helped());
+  CHECK(!first.refused());
+  std::thread([&] {
+    TeamLease second(size);
+    CHECK(second.refused());
+    CHECK((*second).size() == size);
+    std::vector<int> members;
+    (*second).run([&](int member) { members.push_back(member); });
+    CHECK(members == std::vector<int>{0});
+    second.ask_again();
+    CHECK(second.refused());
+    TeamLease none(size, false);
+    CHECK(!none.refused());
+  }).join();
+  std::optional<TeamLease> outer(std::in_place, 1);
+  outer.reset();
+}
+
+TEST_CASE("TeamLease: who was refused is helped once the others have gone") {
+  const int size = usable_threads() + 1;
+  std::optional<TeamLease> first(std::in_place, size);
+  std::atomic<int> stage{0};
+  std::thread other([&] {
+    TeamLease second(size);
+    CHECK(second.refused());
+    stage = 1;
+    while (stage != 2) std::this_thread::yield();
+    second.ask_again();
+    CHECK(!second.refused());
+    CHECK((*second).helped());
+  });
+  while (stage != 1) std::this_thread::yield();
+  first.reset();
+  stage = 2;
+  other.join();
+}
+
+TEST_CASE("TeamLease: an inner lease of the same thread and size works with the outer one's team") {
+  TeamLease outer(2);
+  TeamLease inner(2);
+  CHECK(&*inner == &*outer);
+  const TeamLease larger(3);
+  CHECK((*larger).helped());  // nobody else is there
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // whose shadow memory lies beyond any limit
+TEST_CASE("Team: threads that the system does not give are an error, not an end") {
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit little{64 << 20, 64 << 20};  // of address space, less than this process has already: no stack more
+    setrlimit(RLIMIT_AS, &little);
+    try {
+      Team team(8);
+    } catch (const Error& e) {
+      _exit(e.text().starts_with("a team of 8 threads: the system gave ") ? 7 : 1);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 7);
+}
+#endif

@@ -23,7 +23,7 @@ Bytes held(const std::string& account) {
 template <class F>
 std::string refusal(F f, Code code) {
   try {
-    f();
+    (void)f();
   } catch (const Error& e) {
     CHECK(e.code() == code);
     return e.what();
@@ -141,21 +141,35 @@ TEST_CASE("Tensor: a bool that is some other byte counts as true") {
   CHECK(t.astype(DType::kFloat32).at(2) == 1);
 }
 
+TEST_CASE("Tensor: one without memory has no values") {
+  CHECK(Tensor().values<float>().empty());
+  const Tensor none;
+  CHECK(none.values<float>().empty());
+}
+
+TEST_CASE("Tensor: is made of any range of values") {
+  const std::vector<float> v{1, 2, 3};
+  CHECK(Tensor::of(v, {3}).at(2) == 3);
+  CHECK(Tensor::of({1, 2}, {1, 2}).dtype() == DType::kInt32);
+  CHECK(Tensor::of(std::span<const float>(v), {3, 1}).at(0) == 1);
+  CHECK_THROWS_AS(Tensor::of(v, {4}), Error);
+}
+
 TEST_CASE("Tensor: a wrong use is refused with what was asked and what there is") {
   Tensor t(DType::kFloat32, {4, 3});
   CHECK(refusal([&] { t.values<int32_t>(); }, Code::kDType) ==
         "a tensor of float32 was read as int32; use astype, or ask for float32");
-  CHECK(refusal([&] { t.rows(2, 5); }, Code::kShape) ==
+  CHECK(refusal([&] { return t.rows(2, 5); }, Code::kShape) ==
         "rows [2, 5) of a tensor of shape [4, 3] do not exist; it has rows [0, 4)");
-  CHECK(refusal([&] { t.rows(3, 2); }, Code::kShape) ==
+  CHECK(refusal([&] { return t.rows(3, 2); }, Code::kShape) ==
         "rows [3, 2) of a tensor of shape [4, 3] do not exist; it has rows [0, 4)");
-  CHECK(refusal([&] { Tensor(DType::kFloat32, {}).rows(0, 0); }, Code::kShape) ==
+  CHECK(refusal([&] { return Tensor(DType::kFloat32, {}).rows(0, 0); }, Code::kShape) ==
         "rows [0, 0) of a tensor of shape [] do not exist; a scalar has no rows");
-  CHECK(refusal([&] { t.reshaped({5}); }, Code::kShape) ==
+  CHECK(refusal([&] { return t.reshaped({5}); }, Code::kShape) ==
         "a tensor of shape [4, 3] has 12 elements and cannot take the shape [5] of 5");
   CHECK(refusal([&] { t.at(12); }, Code::kValue) == "element 12 of a tensor of shape [4, 3] does not exist; it has 12");
-  CHECK(refusal([&] { Tensor(DType::kFloat64, {int64_t{1} << 61}); }, Code::kShape) ==
+  CHECK(refusal([&] { return Tensor(DType::kFloat64, {int64_t{1} << 61}); }, Code::kShape) ==
         "a tensor of shape [2305843009213693952] and type float64 has more than 2^63 bytes");
-  CHECK(refusal([&] { Tensor(DType::kFloat32, {int64_t{1} << 50}, "data/huge"); }, Code::kMemory)
+  CHECK(refusal([&] { return Tensor(DType::kFloat32, {int64_t{1} << 50}, "data/huge"); }, Code::kMemory)
             .starts_with("4.00 PiB of address space asked for data/huge"));
 }

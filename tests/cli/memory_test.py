@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 import unittest
 
-from program import BUILD, PROGRAM, SANITIZED, CHECKS, millpond_json
+from program import BUILD, PROGRAM, SANITIZED, CHECKS, millpond, millpond_json
 
 MIB = 1 << 20
 JUDGE = os.path.join(BUILD, "bin", "memory_judge")
@@ -85,6 +85,17 @@ class FromInside(unittest.TestCase):
                 run = millpond_json("train", name, "--synthetic", "--count-allocations")
                 self.assertEqual(run["allocations_per_step"], 0)
                 self.assertEqual(run["library_churn_per_step"], 0)
+
+    def test_a_step_allocates_nothing_with_the_line_of_each_epoch_printed(self):
+        for name in ("tiny", "mlp_small"):
+            with self.subTest(name):
+                text, _ = millpond("train", name, "--synthetic", "--count-allocations")
+                self.assertIn("\n0 allocations a step after the first epoch", text)
+                self.assertIn("  memory ", text)
+
+    @unittest.skipIf(CHECKS, "a build with checks is larger")
+    def test_resident_memory_of_a_small_training_is_explained_to_97_per_cent(self):
+        self.assertGreaterEqual(millpond_json("train", "mlp_small", "--synthetic")["explained_share"], 0.97)
 
     def test_almost_all_that_is_added_during_training_has_a_name(self):
         run = millpond_json("train", "cnn_224", "--synthetic", "--epochs", 2)

@@ -4,6 +4,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -15,8 +16,9 @@ TITLE = re.compile(rb"\x1b\]2;[^\x07]*\x07|\x1b\[2[23];2t")
 
 
 class Terminal(Doctor):
-    def in_terminal(self, *arguments, term="xterm-256color", typed=b"", until=b"", stderr_only=False, timeout=60):
-        """Runs the command with a terminal as its controlling one; returns what the terminal was sent, and the exit code."""
+    def in_terminal(self, *arguments, term="xterm-256color", when=None, then=None, stderr_only=False):
+        """Runs the command with a terminal as its controlling one; returns what the terminal was sent, and the exit code. Once `when`, asked with what was sent so far, is
+        true, `then` is called with the terminal's other end."""
         master, slave = pty.openpty()
         streams = {"stdin": slave, "stdout": slave, "stderr": slave}
         if stderr_only:
@@ -24,7 +26,7 @@ class Terminal(Doctor):
         environment = dict(os.environ, NO_COLOR="1", TERM=term)
         process = subprocess.Popen([MILLPOND, *map(str, arguments)], cwd=self.folder, env=environment, start_new_session=True, preexec_fn=lambda: self.own(slave), **streams)
         os.close(slave)
-        seen, sent, end = b"", False, time.monotonic() + timeout
+        seen, waiting, end = b"", when is not None, time.monotonic() + 120
         while time.monotonic() < end:
             ready, _, _ = select.select([master], [], [], 0.1)
             if ready:
@@ -34,12 +36,14 @@ class Terminal(Doctor):
                     break
             elif process.poll() is not None:
                 break
-            if typed and not sent and until in seen:
-                time.sleep(2.2)  # news come once a second
-                os.write(master, typed)
-                sent = True
-        process.wait(timeout=30)
+            if waiting and when(seen):
+                then(master)
+                waiting = False
+        if waiting:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=120)
         os.close(master)
+        self.assertFalse(waiting, seen)
         return seen.replace(b"\r\n", b"\n"), process.returncode
 
     @staticmethod
@@ -51,7 +55,8 @@ class Terminal(Doctor):
 
     def test_a_prompt_is_never_erased_and_news_are_in_the_title_of_the_window(self):
         self.write("program.py", 'import sys\nname = input("your name? ")\nprint("hello", name)\n')
-        seen, code = self.in_terminal("watch", "--", sys.executable, "program.py", typed=b"Ada\n", until=b"your name? ")
+        news_beside_prompt = lambda seen: seen.partition(b"your name? ")[2].count(b"\x1b]2;millpond: ") >= 2
+        seen, code = self.in_terminal("watch", "--", sys.executable, "program.py", when=news_beside_prompt, then=lambda terminal: os.write(terminal, b"Ada\n"))
         self.assertEqual(code, 0, seen)
         self.assertNotIn(b"\r\x1b[K", seen)
         self.assertIn(b"\x1b]2;millpond: ", seen)
@@ -72,10 +77,11 @@ class Terminal(Doctor):
                 self.assertNotIn(b"\x1b", seen)
 
     def test_a_line_is_written_over_only_where_none_of_the_programs_streams_is_the_terminal(self):
+        self.write("waits.py", "import os, time\nwhile not os.path.exists('go'): time.sleep(0.05)\n")  # until the line was seen
         self.write("program.py", "import time\ntime.sleep(2.5)\n")
         command = ["watch", "--force", "-o", "r.pond", "--"]
-        seen, _ = self.in_terminal(*command, "sh", "-c", 'exec "$0" program.py >out 2>&1 </dev/null', sys.executable, term="dumb")
-        self.assertIn(b"\r\x1b[Kmillpond: ", seen)
+        line_written = lambda seen: b"\r\x1b[Kmillpond: " in seen
+        self.in_terminal(*command, "sh", "-c", 'exec "$0" waits.py >out 2>&1 </dev/null', sys.executable, term="dumb", when=line_written, then=lambda _: self.write("go", ""))
         seen, _ = self.in_terminal(*command, "sh", "-c", 'exec "$0" program.py >out </dev/null', sys.executable, term="dumb")
         self.assertNotIn(b"\x1b[K", seen)  # its standard error still is
         seen, _ = self.in_terminal(*command, "sh", "-c", '("$0" program.py); true >out', sys.executable, term="dumb", stderr_only=True)

@@ -196,10 +196,10 @@ TEST_CASE("explain tells every stage, its bytes, its bound and what was decided"
 
 TEST_CASE("mistakes are told with what to do") {
   const Tensor x = random_floats({6, 2}, 3), y = random_floats({5, 2}, 3);
-  CHECK(message_of([&] { Dataset::from_arrays(x, y); }) == "from_arrays: array 0 has 6 rows, but array 1 has 5");
-  CHECK(message_of([&] { Dataset::from_arrays(x).batch(0); }) == "batch: 0 elements in a batch; give at least 1");
-  CHECK(message_of([&] { Dataset::from_arrays(x).shard(2, 2); }).find("part 2 of 2") != std::string::npos);
-  CHECK(message_of([&] { Dataset::range(5).unbatch(); }).find("no rows") != std::string::npos);
-  CHECK(message_of([&] { Dataset::range(5).concatenate(Dataset::from_arrays(x)); }).find("do not go together") != std::string::npos);
-  CHECK(message_of([&] { Dataset::from_npy({"/nowhere/x.npy"}); }).find("/nowhere/x.npy cannot be read") != std::string::npos);
+  CHECK(message_of([&] { return Dataset::from_arrays(x, y); }) == "from_arrays: array 0 has 6 rows, but array 1 has 5");
+  CHECK(message_of([&] { return Dataset::from_arrays(x).batch(0); }) == "batch: 0 elements in a batch; give at least 1");
+  CHECK(message_of([&] { return Dataset::from_arrays(x).shard(2, 2); }).find("part 2 of 2") != std::string::npos);
+  CHECK(message_of([&] { return Dataset::range(5).unbatch(); }).find("no rows") != std::string::npos);
+  CHECK(message_of([&] { return Dataset::range(5).concatenate(Dataset::from_arrays(x)); }).find("do not go together") != std::string::npos);
+  CHECK(message_of([&] { return Dataset::from_npy({"/nowhere/x.npy"}); }).find("/nowhere/x.npy cannot be read") != std::string::npos);
 }

@@ -159,5 +159,5 @@ TEST_CASE("augmentation follows seed, epoch and place, not threads") {
   }
   CHECK(mirrored > 8);
   CHECK(mirrored < 32);
-  CHECK(message_of([&] { Dataset::from_arrays(x).batch(2).augment({}); }).find("augment comes before batch") != std::string::npos);
+  CHECK(message_of([&] { return Dataset::from_arrays(x).batch(2).augment({}); }).find("augment comes before batch") != std::string::npos);
 }

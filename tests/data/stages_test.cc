@@ -222,3 +222,86 @@ TEST_CASE("inner pipelines of interleave have stages of their own, in the budget
   }
   CHECK(it.peak() <= 2_MiB);
 }
+
+TEST_CASE("map may write where it reads: neither the user's array nor a cache changes, in one thread or several") {
+  for (const int64_t parallel : {int64_t{1}, int64_t{3}}) {
+    Tensor x(DType::kFloat32, {6, 50});
+    for (float& v : x.values<float>()) v = 255;
+    const auto halve = [](Element& e) {
+      for (float& v : e[0].values<float>()) v /= 255;
+    };
+    const Dataset arrays = Dataset::from_arrays(x).map(halve, {.parallel = parallel});
+    const Dataset borrowed = Dataset::from_arrays(Tensor::view(x.data(), DType::kFloat32, x.shape())).map(halve, {.parallel = parallel}).map(halve, {.parallel = parallel});
+    const Dataset cached = Dataset::from_arrays(x).cache().map(halve, {.parallel = parallel});
+    for (const auto& [d, wanted] : {std::pair{arrays, 1.0}, {borrowed, 1.0 / 255}, {cached, 1.0}}) {
+      DatasetIterator it = d.iterator();
+      for (int epoch = 0; epoch < 3; ++epoch) {
+        Element e;
+        int64_t count = 0;
+        for (; it.next(e); ++count) CHECK(e[0].at(7) == doctest::Approx(wanted));
+        CHECK(count == 6);
+        it.rewind(epoch + 1);
+      }
+    }
+    for (const float v : x.values<float>()) REQUIRE(v == 255);
+  }
+}
+
+TEST_CASE("an error of a generator has the number of its element, batched or not") {
+  const Dataset d = Dataset::from_generator(
+      [] {
+        return [](Element& e, Buffers& b) {
+          if (b.index() == 70) throw std::runtime_error("broken");
+          e.clear();
+          e.push_back(b.tensor(DType::kFloat32, {3}));
+          return true;
+        };
+      },
+      {TensorSpec{DType::kFloat32, {3}}});
+  for (const Dataset& all : {d, d.batch(32), d.map([](Element&) {}).batch(32), d.batch(32).prefetch(2)}) {
+    const std::string said = message_of([&] { collect(all); });
+    CHECK(said.find("failed at element 70: broken") != std::string::npos);
+  }
+}
+
+TEST_CASE("a hint names an option that a user can give") {
+  const Folder folder;
+  {
+    std::FILE* f = std::fopen((folder / "bad.csv").c_str(), "w");
+    std::fputs("a,b\n1,2\n3\n", f);
+    std::fclose(f);
+  }
+  CHECK(message_of([&] { collect(Dataset::from_csv(folder / "bad.csv")); }).find("skip_bad_rows") != std::string::npos);
+}
+
+TEST_CASE("a cache of small rows holds little more than the rows, and the system has all of it back afterwards") {
+  constexpr int64_t kRows = 100'000, kWidth = 22;  // 8.8 MB
+  const Dataset d = Dataset::from_generator(
+                        [] {
+                          return [](Element& e, Buffers& b) {
+                            if (b.index() == kRows) return false;
+                            e.clear();
+                            e.push_back(b.tensor(DType::kFloat32, {kWidth}));
+                            for (float& v : e[0].values<float>()) v = float(b.index());
+                            return true;
+                          };
+                        },
+                        {TensorSpec{DType::kFloat32, {kWidth}}})
+                        .cache()
+                        .with_options({.budget = 200_MiB});
+  const Bytes before = *resident();
+  {
+    DatasetIterator it = d.iterator();
+    Element e;
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      int64_t count = 0;
+      for (; it.next(e); ++count) REQUIRE(e[0].at(kWidth - 1) == double(count));
+      CHECK(count == kRows);
+      it.rewind(epoch + 1);
+    }
+    e.clear();
+    CHECK(it.held() < 11_MiB);
+    CHECK(*resident() - before < 14_MiB);
+  }
+  CHECK(*resident() - before < 4_MiB);
+}

@@ -6,9 +6,9 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from support import BUILD, EXAMPLE, LEAK, LIBRARY, MILLPOND, Folder, environment, interpreters, report, run  # noqa: E402
+from support import BUILD, EXAMPLE, LEAK, LIBRARY, MILLPOND, Folder, environment, pythons, report, run  # noqa: E402
 
-INTERPRETERS = interpreters("3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
+INTERPRETERS = pythons()
 
 LEAKY = """
 import os, random, sys

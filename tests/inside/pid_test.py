@@ -10,10 +10,10 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from support import BUILD, EXAMPLE, LEAK, MILLPOND, Folder, environment, interpreters  # noqa: E402
+from support import BUILD, EXAMPLE, LEAK, MILLPOND, Folder, environment, pythons  # noqa: E402
 
 GDB = shutil.which("gdb")
-INTERPRETERS = interpreters("3.9", "3.11", "3.12", "3.13", "3.14", "3.15")
+INTERPRETERS = pythons()
 
 # Runs until its standard input closes; says then what of its tables and threads is not as it was.
 PROGRAM = """
@@ -52,6 +52,14 @@ class Process:
             self.child = subprocess.Popen(command, cwd=folder, env=environment(LD_BIND_NOW="1"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
         assert self.child.stdout.readline() == b"ready\n"
 
+    def maps(self, library):
+        with open("/proc/%d/maps" % self.child.pid) as file:
+            return library in file.read()
+
+    def epochs(self):
+        with open(self.errors) as file:
+            return sum(line.startswith("epoch") for line in file)
+
     def ends(self):
         out, _ = self.child.communicate(timeout=60)
         if self.child.returncode:
@@ -61,16 +69,24 @@ class Process:
 
 
 class ByPid(unittest.TestCase):
-    def watch(self, process, folder, *options, stop=None):
+    def watch(self, process, folder, *options, interrupt=False, **more):
         command = [MILLPOND, "watch", "--pid", str(process.child.pid), "--json", "result.json", *options]
-        watching = subprocess.Popen(command, cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        if stop is not None:
-            time.sleep(stop)
+        watching = subprocess.Popen(command, cwd=folder, env=environment(**more), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if interrupt:
+            self.wait_for(lambda: process.maps("libmillpond_probe.so") and process.epochs())
+            entered = process.epochs()
+            self.wait_for(lambda: process.epochs() >= entered + 50)
             watching.send_signal(signal.SIGINT)
-        _, told = watching.communicate(timeout=120)
+        _, told = watching.communicate(timeout=200)
         self.assertEqual(watching.returncode, 0, told.decode())
         with open(os.path.join(folder, "result.json")) as file:
             return json.load(file)
+
+    def wait_for(self, condition):
+        end = time.monotonic() + 120
+        while not condition() and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertTrue(condition())
 
     def needs_gdb(self, folder):
         if not GDB:
@@ -89,16 +105,16 @@ class ByPid(unittest.TestCase):
             self.skipTest("all Pythons here have sys.remote_exec")
         return found[-1]
 
-    def check(self, version, folder, *options, stop=None):
+    def check(self, version, folder, *options, interrupt=False, **more):
         with open(os.path.join(folder, "program.py"), "w") as file:
             file.write(PROGRAM)
         process = Process([INTERPRETERS[version], "program.py", EXAMPLE], folder)
         try:
-            found = self.watch(process, folder, *options, stop=stop)
+            found = self.watch(process, folder, *options, interrupt=interrupt, **more)
         finally:
             ended = process.ends()
         self.assertEqual(ended, (0, "unharmed\n"))
-        if stop is not None:
+        if interrupt:
             self.assertEqual([process["seen"] for process in found["processes"]], ["inside"], found)
             return
         self.assertEqual(found["verdict"], "leak", found)
@@ -115,7 +131,15 @@ class ByPid(unittest.TestCase):
     def test_ctrl_c_ends_the_watching_and_not_the_program(self):
         with Folder() as folder:
             self.needs_gdb(folder)
-            self.check(self.older(), folder, stop=7)
+            self.check(self.older(), folder, interrupt=True)
+
+    def test_the_seconds_of_watching_begin_when_the_program_has_been_entered(self):
+        with Folder() as folder:
+            self.needs_gdb(folder)
+            with open(os.path.join(folder, "gdb"), "w") as file:
+                file.write('#!/bin/sh\nsleep 11\nexec %s "$@"\n' % GDB)
+            os.chmod(file.name, 0o755)
+            self.check(self.older(), folder, "--for", "10", PATH=folder + ":" + os.environ["PATH"])
 
     def test_python_from_3_14_on_is_entered_by_remote_exec(self):
         newer = [version for version in INTERPRETERS if version >= "3.14" and len(version) == 4]

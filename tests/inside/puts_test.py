@@ -7,9 +7,9 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from support import MILLPOND, Folder, environment, interpreters  # noqa: E402
+from support import MILLPOND, Folder, environment, pythons  # noqa: E402
 
-INTERPRETERS = interpreters("3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
+INTERPRETERS = pythons()
 PROGRAM = """
 import atexit, heapq, logging, queue, sys, threading, time
 from collections import deque

@@ -1,5 +1,4 @@
 """Interpreters to try, and programs that are run under them."""
-import glob
 import json
 import os
 import subprocess
@@ -7,25 +6,15 @@ import sys
 import tempfile
 import textwrap
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support"))
+from pythons import pythons  # noqa: E402
+
 SOURCE = os.environ.get("MILLPOND_SOURCE_DIR") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("MILLPOND_BUILD_DIR") or os.path.join(SOURCE, "build")
 MILLPOND = os.path.abspath(os.environ.get("MILLPOND") or os.path.join(BUILD, "bin", "millpond"))
 LIBRARY = os.path.join(os.path.dirname(os.path.dirname(MILLPOND)), "lib", "millpond", "libmillpond_probe.so")
 EXAMPLE = os.path.join(SOURCE, "examples", "leaky_training.py")
 LEAK = next(number for number, line in enumerate(open(EXAMPLE), 1) if "self.seen.append(batch)" in line)
-
-
-def interpreters(*versions):
-    """The path of each Python of these versions that is here: {"3.11": path}."""
-    found = {}
-    for path in sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))) + ["/usr/bin/python3"] + sorted(glob.glob("/usr/bin/python3.[0-9]*")) + [sys.executable]:
-        if not os.access(path, os.X_OK):
-            continue
-        ask = subprocess.run([path, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        version = ask.stdout.decode().strip()
-        if ask.returncode == 0 and version in versions:
-            found.setdefault(version, path)
-    return found
 
 
 def environment(**more):

@@ -7,9 +7,9 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from support import MILLPOND, Folder, environment, interpreters  # noqa: E402
+from support import MILLPOND, Folder, environment, pythons  # noqa: E402
 
-INTERPRETERS = interpreters("3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
+INTERPRETERS = pythons()
 EACH = 150_000
 ROUNDS = 26
 PROGRAM = """
@@ -97,10 +97,26 @@ print("signals", len(children))
 """
 
 
-def walks_of(python, folder, ballast=0):
+# It says nothing, and its main thread only waits.
+SILENT = """
+import threading, time
+
+def work():
+    kept = []
+    for n in range(100):
+        kept.append(bytearray(150_000))
+        time.sleep(0.06)
+
+worker = threading.Thread(target=work)
+worker.start()
+worker.join()
+"""
+
+
+def walks_of(python, folder, ballast=0, program=PROGRAM):
     path = os.path.join(folder, "train.py")
     with open(path, "w") as file:
-        file.write(PROGRAM)
+        file.write(program)
     log = os.path.join(folder, "log")
     done = subprocess.run([MILLPOND, "watch", "-o", "run.pond", "--", python, path, str(ballast)], cwd=folder, env=environment(MILLPOND_AGENT_LOG=log, MILLPOND_INTERVAL="8192"),
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
@@ -141,7 +157,8 @@ class Walks(unittest.TestCase):
             self.assertLess(abs(row["bytes"] - kept * EACH), 4 * EACH, row)
             self.assertEqual([place["line"] for place in row["born"]], [line_of("return bytearray")])
             self.assertLess(by_name["attribute window of Trainer"]["bytes"], 5.5 * EACH)
-        how = {row["how"]: row for row in walk["holders"] if row["how"] != "reached"}
+        everything = [each for each in walks if not each.get("shallow")]
+        how = {row["how"]: row for each in everything for row in each["holders"] if row["how"] != "reached" and row["type"] in ("Circle", "dict")}
         if whole:  # what no root reaches: circles while gc is off
             self.assertIn("garbage", how, sorted(by_name))
             self.assertIn(how["garbage"]["type"], ("Circle", "dict"))
@@ -155,11 +172,18 @@ class Walks(unittest.TestCase):
                 self.check(version, walks, whole=True)
                 self.assertTrue(out.endswith("no child\nsignals 0\n"), out[-200:])
 
+    def test_a_silent_program_whose_main_thread_waits_is_walked_too(self):
+        for version in [version for version in ("3.9", "3.11", "3.13") if version in INTERPRETERS]:
+            with self.subTest(version), Folder() as folder:
+                walks, _ = walks_of(INTERPRETERS[version], folder, program=SILENT)
+                self.assertTrue(walks, "no walk was made")
+                self.assertIn("local kept of work in another thread", [row["chain"][0] for walk in walks for row in walk["holders"] if row["chain"]])
+
     def test_a_large_program_is_walked_in_a_child_that_it_does_not_see(self):
         for version in [version for version in ("3.9", "3.11", "3.13") if version in INTERPRETERS]:
             with self.subTest(version), Folder() as folder:
                 walks, out = walks_of(INTERPRETERS[version], folder, ballast=400_000)
-                self.assertTrue(walks and walks[-1]["apart"], walks)
+                self.assertTrue(walks and walks[-1]["apart"], [(walk["period"], walk["apart"], walk["objects"]) for walk in walks])
                 self.check(version, walks, whole=False)
                 self.assertTrue(out.endswith("no child\nsignals 0\n"), out[-200:])
 

@@ -34,6 +34,30 @@ class Headers(unittest.TestCase):
                 self.assertEqual(complaints(compiler, HEADERS), "")
 
 
+    def test_what_a_newcomer_wrote_compiles(self):
+        for line in ("MaxPooling2D({2, 2}, {.strides = {2, 2}});", "MaxPooling2D(2, {.strides = 2});", 'Sequential m; m.compile("adam", "mse", "accuracy");',
+                     'Sequential m; m.compile("adam", "mse", {"accuracy", "mse"});', "auto a = Input({4}); auto y = Dense(1)(a); Model m(a, y);",
+                     "auto a = Input({4}); auto y = Dense(1)(a); Model m({a}, {y});", "std::vector<float> v(2); auto t = Tensor::of(v, {2});",
+                     "auto t = Tensor::of({1.f, 2.f}, {2});", "std::array<int64_t, 2> v{}; auto t = Tensor::of(std::span(v), {2});",
+                     "const Sequential m; auto p = m.predict(Tensor()); auto r = m.evaluate(Tensor(), Tensor());", 'write_npy("x.npy", read_npy("y.npy"));',
+                     "auto all = memory().account(\"weights\"); auto own = Sequential().memory(); (void)all; (void)own;"):
+            with self.subTest(line):
+                self.assertEqual(compiled(line), "")
+
+    def test_what_would_do_nothing_or_fail_later_does_not_compile(self):
+        for line, word in (("Dataset::range(3).batch(32);", "nodiscard"), ("Tensor().astype(DType::kFloat64);", "nodiscard"), ("dtype_of<int16_t>();", "deleted"),
+                           ("CallbackRef none(nullptr);", "deleted")):
+            with self.subTest(line):
+                self.assertIn(word, compiled(line))
+
+
+def compiled(body):
+    text = "#include <millpond/millpond.h>\n#include <array>\nusing namespace millpond;\nvoid f() { %s }\n" % body
+    done = subprocess.run([COMPILER, "-std=c++20", "-Wall", "-Werror", "-Wno-unused-variable", "-Wno-unused-but-set-variable", "-fsyntax-only", "-I", str(INCLUDE),
+                           "-x", "c++", "-"], input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return done.stdout if done.returncode or done.stdout else ""
+
+
 if __name__ == "__main__":
     COMPILER = sys.argv.pop(1)
     unittest.main(verbosity=2)

@@ -84,7 +84,7 @@ class Elsewhere(unittest.TestCase):
         server = subprocess.Popen([sys.executable, "-m", "tensorboard.main", "--logdir", os.path.join(self.at, "logs"), "--host", "127.0.0.1", "--port", str(port),
                                    "--load_fast", "false"], stdout=log, stderr=log)
         try:
-            get = lambda path: json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/data/{path}", timeout=5))
+            get = lambda path: json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/data/{path}", timeout=60))
             tags = {}
             for _ in range(120):
                 try:

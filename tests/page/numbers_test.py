@@ -106,6 +106,7 @@ class Numbers(unittest.TestCase):
         for shown, told in zip(r.d["findings"], r.json["findings"]):
             for ours, theirs in {"cause": "cause", "rate": "bytes_per_unit", "total": "total_bytes", "unit": "unit", "units_seen": "units_seen", "confidence": "confidence", "fix": "fix"}.items():
                 self.assertEqual(shown[ours], told[theirs], ours)
+            self.assertEqual((shown["each"], shown["chain"]), (told["each"], [step[:400] for step in told["chain"]]))
             if told["forecast"]:
                 self.assertEqual(shown["forecast"]["bytes"], told["forecast"]["limit_bytes"])
                 self.assertEqual(shown["forecast"]["seconds"], told["forecast"]["seconds"])
@@ -119,6 +120,7 @@ class Numbers(unittest.TestCase):
         self.assertEqual(f["peak"], r.json["peak_rss"])
         self.assertEqual(f["end"], sampled[-1])
         self.assertEqual(f["baseline"], r.json["baseline_rss"])
+        self.assertEqual(f.get("last_round", {}).get("rss"), r.json["last_round_rss"])
         self.assertAlmostEqual(f["seconds"], max(float(r.meta["seconds"]), r.q("SELECT max(t) FROM os_series")[0][0]), places=2)
         if "planned_bytes" in r.meta:
             self.assertEqual(f["planned"], int(r.meta["planned_bytes"]))
@@ -310,6 +312,45 @@ class Numbers(unittest.TestCase):
     def test_large_blocks_that_come_and_go_are_in_their_class(self):
         big = dict(zip(self.runs["family"].d["sizes"]["from"], self.runs["family"].d["sizes"]["temporary"]))
         self.assertEqual(max(big, key=big.get), 2 << 20, "blocks of 3 MiB are from 2 to 4 MiB")
+
+    @of()
+    def test_the_account_of_growth_adds_up_and_is_that_of_the_json(self, r):
+        shown, told = r.d["growth"], r.json["accounts"]
+        self.assertEqual(len(shown), len(told))
+        pids = {row: pid for row, pid in r.q("SELECT id, pid FROM processes")}
+        for page, account in zip(shown, told):
+            self.assertEqual(sum(p["bytes"] for p in page["parts"]), page["growth"], "the parts are the growth, to the byte")
+            self.assertEqual(page["growth"], round(account["growth"]))
+            self.assertEqual((page["tree"], page["space"], page["unit"]), (account["tree"], account["space"], account["unit"]))
+            self.assertEqual(page["pid"], None if account["tree"] else pids.get(account["process"]))
+            self.assertEqual([p["name"] for p in page["parts"]], [p["name"] for p in account["parts"]])
+            for a, b in zip(page["parts"], account["parts"]):
+                self.assertLessEqual(abs(a["bytes"] - b["bytes"]), 1 + len(account["parts"]))
+                self.assertLessEqual(b["range"][0], b["range"][1])
+            self.assertAlmostEqual(sum(p["bytes"] for p in account["parts"]), account["growth"], delta=1e-3)
+
+    @of()
+    def test_no_verdict_speaks_against_its_account(self, r):
+        self.assertNotIn("contradictions", r.json)
+
+    def test_the_account_is_of_what_the_system_counted(self):
+        r = self.runs["leak"]
+        host = next(a for a in r.json["accounts"] if a["space"] == "host" and a["process"] == r.main())
+        rows = r.q("SELECT t, rss FROM marks WHERE process = ? AND period AND kind = 'epoch' AND rss > 0 ORDER BY t", r.main())
+        rows = [rss for t, rss in rows if host["from"] - 1e-6 <= t <= host["to"] + 1e-6]
+        some = max(1, min(5, len(rows) // 4))
+        grown = (sum(rows[-some:]) - sum(rows[:some])) / some
+        shared = next((a["growth"] for a in r.json["accounts"] if a["space"] == "shared" and a["process"] == r.main()), 0)
+        self.assertAlmostEqual(host["growth"] + shared, grown, delta=1)
+        # What the list of the example keeps is nearly all of it, and little has no explanation.
+        held = sum(p["bytes"] for p in host["parts"] if p["kind"] in ("held", "native", "in use"))
+        self.assertGreater(held, 0.8 * host["growth"])
+        self.assertLess(sum(p["bytes"] for p in host["parts"] if p["kind"] == "unexplained"), 0.1 * host["growth"])
+
+    def test_the_tree_has_an_account_of_its_own(self):
+        r = self.runs["family"]
+        self.assertTrue(r.json["accounts"][0]["tree"])
+        self.assertEqual(sum(1 for a in r.json["accounts"] if a["tree"]), 1)
 
     @of()
     def test_what_was_measured(self, r):

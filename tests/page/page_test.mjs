@@ -214,8 +214,8 @@ describe("the chart", () => {
     const between = await page.locator(".between").innerText();
     const [, a, b] = between.match(/resident ([\d.]+) MiB → ([\d.]+) MiB/).map(Number);
     assert.ok(b > a, between);
-    await page.locator("button[aria-pressed=true]", {hasText: "A to B"}).waitFor({timeout: 2000});
-    await page.locator(".icicle .grow").first().waitFor({timeout: 5000});
+    await page.locator("button[aria-pressed=true]", {hasText: "A to B"}).waitFor();
+    await page.locator(".icicle .grow").first().waitFor();
     assert.match((await texts(page, "table.places tbody tr"))[0], /\+.*MiB[\s\S]*leaky_training\.py:24/);
     assert.deepEqual(await axe(page), []);
     await page.screenshot({path: join(shots, "leak-compared.png"), fullPage: true});
@@ -249,6 +249,9 @@ describe("the chart", () => {
     const page = await open(browser, pages.leak);
     await page.getByRole("button", {name: "By line of code"}).click();
     assert.match((await texts(page, "table.accounts")).join(), /leaky_training\.py:24/);
+    // samples are estimates: none of their digits is called exact
+    assert.match(await page.locator("table.accounts thead").innerText(), /Give or take/i);
+    for (const cell of await texts(page, "table.accounts tbody td:nth-child(3)")) assert.match(cell, /^(± .* at most|0 B)$/);
     await page.getByRole("button", {name: "Up to the limit"}).click();
     await page.waitForTimeout(60);
     await page.screenshot({path: join(shots, "leak-limit.png")});
@@ -339,6 +342,36 @@ describe("a program with children and threads", () => {
     const shown = (await page.locator("table.sizes tbody td:nth-child(3)").evaluateAll(list => list.map(d => d.title))).map(digits);
     const [[bytes]] = query("family", "SELECT sum(bytes) FROM sizes");
     assert.equal(shown.reduce((a, b) => a + b, 0), bytes);
+    await page.context().close();
+  });
+});
+
+describe("where the growth went", () => {
+  it("is drawn and written: the rows of the table add up to its foot, which is what the JSON says", async () => {
+    for (const name of ["leak", "family"]) {
+      const page = await open(browser, pages[name]);
+      const told = verdict(name).accounts[0];
+      const rows = (await page.locator("table.growth tbody tr td:nth-child(4)").evaluateAll(list => list.map(d => d.title))).map(digits);
+      assert.equal(rows.length, told.parts.length);
+      assert.equal(rows.reduce((a, b) => a + b, 0), digits(await page.locator("table.growth tfoot td span").getAttribute("title")));
+      assert.equal(digits(await page.locator("table.growth tfoot td span").getAttribute("title")), Math.round(told.growth));
+      // a bar for each part and one for all, and the drawing can be heard
+      assert.equal(await page.locator("#growth svg rect").count(), told.parts.length + 1);
+      assert.match(await page.locator("#growth svg").getAttribute("aria-label"), /grew by \+/);
+      await page.locator("#growth").screenshot({path: join(shots, `${name}-growth.png`)});
+      assert.deepEqual(page.faults, []);
+      await page.context().close();
+    }
+  });
+
+  it("can be chosen by process and space, by keyboard, and the choice is in the address", async () => {
+    const page = await open(browser, pages.family);
+    const list = page.locator("#growth select");
+    assert.match(await page.locator("#growth .section-head").innerText(), /All processes together grew by/);
+    await list.focus();
+    await page.keyboard.press("ArrowDown");
+    assert.match(await page.locator("#growth .section-head").innerText(), /\(main\): its own memory and files grew by/);
+    await page.waitForFunction(() => location.hash.includes("growth=1"));
     await page.context().close();
   });
 });

@@ -57,6 +57,7 @@ export async function launch() {
 /** A page from disk, ready. What it says on its console or asks of the network is in `faults`. */
 export async function open(browser, file, {theme = "light", width = 1200, height = 900, scale = 1, hash = "", ...more} = {}) {
   const context = await browser.newContext({viewport: {width, height}, colorScheme: theme, deviceScaleFactor: scale, reducedMotion: "reduce", acceptDownloads: true, ...more});
+  context.setDefaultTimeout(120000); // a busy machine takes its time
   const page = await context.newPage();
   page.faults = [];
   page.on("console", m => ["error", "warning"].includes(m.type()) && page.faults.push(`console: ${m.text()}`));

@@ -89,7 +89,7 @@ std::vector<Tensor> gradients_of(Model& model, const Case& c) {
   train::Compiled compiled = *m.compiled;
   compiled.optimizer = SGD();  // its own slots: none
   // The training step's own trace, with gradients as outputs and no update.
-  train::Traced t = train::trace(m.built(), &compiled, train::Kind::kTrain, data.samples, data.labels, &counter);
+  train::Traced t = train::trace(m.built(), &compiled, train::Kind::kTrain, data.samples, data.labels, &counter, runtime::Options().offered_passes());
   std::vector<graph::Value> weights;
   t.graph.updates.clear();
   graph::Builder b(t.graph);
@@ -105,8 +105,9 @@ std::vector<Tensor> gradients_of(Model& model, const Case& c) {
   const Segment arena(ready.program.arena_bytes(), "arena");
   ready.bind(arena.data());
   train::connect(ready, data, true);
-  train::stage_batch(train::team_of(1), ready, data, {nullptr, 0, data.samples});
-  ready.program.run(train::team_of(1));
+  Team alone(1);
+  train::stage_batch(alone, ready, data, {nullptr, 0, data.samples});
+  ready.program.run(alone);
   std::vector<Tensor> copies;
   for (size_t i = 0; i < grads.size(); ++i) {
     Tensor g(DType::kFloat32, weights[i].shape());

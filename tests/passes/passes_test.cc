@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "ops/all.h"
 #include "passes/steps.h"
 
@@ -20,6 +22,24 @@ int count(const graph::Graph& g, std::string_view name) {
   for (const auto& node : g.nodes()) n += node->role == graph::Role::kOperator && node->op->name() == name;
   return n;
 }
+
+// A backend with the core operators alone: whoever asks it for a fusion fails the test.
+class Plain final : public backend::Backend {
+ public:
+  std::string_view name() const override { return "plain"; }
+  std::unique_ptr<backend::Kernel> make(const graph::Operator& op, const backend::Request& request) const override {
+    static const std::set<std::string_view> core = {
+#define MP_OPERATOR(Class, name) #name,
+#define MP_FUSION(Class, name)
+#include "ops/list.inc"
+    };
+    CAPTURE(op.name());
+    CHECK(core.contains(op.name()));
+    if (const auto* product = dynamic_cast<const ops::MatMul*>(&op)) CHECK(product->epilogue.empty());
+    if (const auto* convolution = dynamic_cast<const ops::Conv2D*>(&op)) CHECK(convolution->epilogue.empty());
+    return backend::reference_backend().make(op, request);
+  }
+};
 
 graph::Graph after_passes(const Step& step) {
   graph::Graph g = step.graph.clone();
@@ -47,12 +67,21 @@ TEST_CASE("each pass alone, and all together, leave what a step computes as it w
     const std::vector<Tensor> plain = run_steps(step, on_reference(passes::Options::none()), 3);
     CHECK(worst_difference(plain, run_steps(step, on_reference({}), 3)) < kSame);
     for (bool passes::Options::*one : {&passes::Options::fold_constants, &passes::Options::common_subexpressions, &passes::Options::simplify, &passes::Options::fuse, &passes::Options::epilogue,
-                                       &passes::Options::conv_pool, &passes::Options::recompute, &passes::Options::update, &passes::Options::order, &passes::Options::in_place}) {
+                                       &passes::Options::conv_pool, &passes::Options::recompute, &passes::Options::update, &passes::Options::order, &passes::Options::in_place, &passes::Options::attention}) {
       passes::Options only = passes::Options::none(), but = {};
       only.*one = true, but.*one = false;
       CHECK(worst_difference(plain, run_steps(step, on_reference(only), 3)) < kSame);
       CHECK(worst_difference(plain, run_steps(step, on_reference(but), 3)) < kSame);
     }
+  }
+}
+
+TEST_CASE("a backend that offers no fusion gets none, and computes the same") {
+  const Plain plain;
+  for (const Step& step : {mlp_step({.widths = {5, 7, 6, 2}, .gelu = true}), conv_step(true)}) {
+    runtime::Options options;
+    options.backend = &plain;
+    CHECK(worst_difference(run_steps(step, on_reference({}), 3), run_steps(step, options, 3)) < kSame);
   }
 }
 
@@ -137,7 +166,11 @@ TEST_CASE("scores, causal mask and softmax between two products become attention
     }
     step.graph.outputs.push_back({"y", ops::matmul(b, ops::softmax(b, scores), qkv[2])});
     const std::vector<Tensor> plain = run_steps(step, on_reference(passes::Options::none()), 1);
-    passes::attention(step.graph);
+    passes::Options without;
+    without.offers = [](std::string_view) { return false; };
+    CHECK(passes::run_before_gradients(step.graph, without).empty());
+    CHECK(count(step.graph, "attention") == 0);
+    CHECK(passes::run_before_gradients(step.graph, {}).size() == 1);
     step.graph.sort();
     INFO(to_string(step.graph));
     CHECK(count(step.graph, "attention") == 1);

@@ -2,6 +2,7 @@
 // in a line of its own numbers, waits for a byte and ends. Blocks of exact_from bytes and more are all recorded, so most
 // scenarios use those and expect exact numbers.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <math.h>
 #include <pthread.h>
@@ -207,11 +208,16 @@ void mappings(const char*) {
   SAY_SEEN("shrunk");
   void* reserve = mmap(nullptr, 64 * kMiB, PROT_NONE, flags | MAP_NORESERVE, -1, 0);
   void* shared = mmap(nullptr, 4 * kMiB, rw, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  const int memory = memfd_create("mapped", MFD_CLOEXEC), zero = open("/dev/zero", O_RDWR | O_CLOEXEC);
+  void* of_file = ftruncate(memory, 2 * kMiB) == 0 ? mmap(nullptr, 2 * kMiB, rw, MAP_SHARED, memory, 0) : nullptr;
+  void* of_device = mmap(nullptr, 2 * kMiB, rw, MAP_PRIVATE, zero, 0);
   void* small = mmap(nullptr, 4096, rw, flags, -1, 0);
   SAY_SEEN("others");
   say("now %.2f; ", double(file.header().mapped_now) / double(kMiB));
   munmap(reserve, 64 * kMiB);
   munmap(shared, 4 * kMiB);
+  munmap(of_file, 2 * kMiB);
+  munmap(of_device, 2 * kMiB);
   munmap(small, 4096);
   munmap(p, 4 * kMiB);
   for (const Live& entry : file.live())

@@ -118,8 +118,8 @@ const char* const kReallocs = "malloc 1 1.00; grown 1 3.00; failed 1 3.00; shrun
 const char* const kKinds = "alive 7 8.00; freed 0 0.00; ";
 const char* const kNews = "alive 8 8.00; freed 0 0.00; ";
 const char* const kMappings =
-    "mapped 1 8.00; head 1 7.00; tail 1 6.00; hole 2 5.00; over 3 5.00; grown 3 19.00; shrunk 3 7.00; others 3 7.00; "
-    "now 7.00; ended 0 0.00; now 0.00";
+    "mapped 1 8.00; head 1 7.00; tail 1 6.00; hole 2 5.00; over 3 5.00; grown 3 19.00; shrunk 3 7.00; others 5 13.00; "
+    "now 13.00; ended 0 0.00; now 0.00";
 
 }  // namespace
 

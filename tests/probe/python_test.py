@@ -1,6 +1,5 @@
 """The probe in Python programs, under every interpreter from 3.9 on that is here, with the GIL or without (3.13t): the right file, line
 and function for each known block, small objects counted without bias, the same output as without it. MILLPOND_PYTHONS: more interpreters, by their paths."""
-import glob
 import json
 import os
 import re
@@ -12,6 +11,8 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "support"))
+from pythons import pythons  # noqa: E402
 from probe_file import FRAMES_NOT_KNOWN, FRAMES_SEEN, FREE_THREADED, PYTHON, ProbeFile  # noqa: E402
 
 LIBRARY = os.path.join(os.environ.get("MILLPOND_BUILD_DIR", "build"), "lib/millpond/libmillpond_probe.so")
@@ -21,26 +22,7 @@ MIB = 1 << 20
 LINES = {m.group(1): n for n, line in enumerate(open(PATIENT), 1) if (m := re.search(r"# (\w+)$", line))}
 
 
-def interpreters():
-    found = {}
-    paths = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3")))
-    paths += [os.path.join(folder, f"python3.{minor}{kind}") for folder in os.environ.get("PATH", "").split(":") + ["/usr/bin"]
-              if "/shims" not in folder for minor in range(9, 16) for kind in ("", "t")]
-    paths += ["/usr/bin/python3"] + [path for path in os.environ.get("MILLPOND_PYTHONS", "").split(":") if path]
-    known = [f"3.{minor}{kind}" for minor in range(9, 16) for kind in ("", "t")]
-    for path in paths:
-        if not os.path.exists(path):
-            continue
-        question = "import sys; print('%d.%d' % sys.version_info[:2] + ('t' if 't' in sys.abiflags else ''))"
-        ask = subprocess.run([path, "-c", question], stdout=subprocess.PIPE)
-        version = ask.stdout.decode().strip()
-        key = (version, os.path.realpath(path))
-        if ask.returncode == 0 and version in known:
-            found[key] = path
-    return [(version, path) for (version, _), path in sorted(found.items())]
-
-
-INTERPRETERS = interpreters()
+INTERPRETERS = list(pythons(free_threaded=True).items())
 
 
 class Run:

@@ -64,6 +64,15 @@ def test_fails_by_itself():
     assert 1 == 2
 """
 
+SLOW = """
+import time
+import pytest
+
+@pytest.mark.memory
+def test_slow():
+    time.sleep(0.6)
+"""
+
 # A program that runs what it is given and is unsure.
 DOUBTER = """#!%s
 import json, subprocess, sys
@@ -100,6 +109,14 @@ class Mark(unittest.TestCase):
         for name in ("test_flat", "test_only_the_peak_is_asked", "test_as_often_as_it_says", "test_that_never_runs_with_the_others"):
             self.assertEqual(self.outcome(done, name), "PASSED")
         self.assertEqual(sorted(os.listdir(self.folder)), ["test_memory.py"] if "__pycache__" not in os.listdir(self.folder) else ["__pycache__", "test_memory.py"])
+
+    def test_a_slow_test_is_repeated_until_the_time_is_up_and_then_it_is_unsure(self):
+        # The 60 seconds are made 1 in the process that repeats: conftest.py is read there too.
+        with open(os.path.join(self.folder, "conftest.py"), "w") as file:
+            file.write("from millpond import pytest_plugin\nassert pytest_plugin.kSeconds == 60.0\npytest_plugin.kSeconds = 1.0\n")
+        done = self.pytest(SLOW)
+        self.assertEqual(self.outcome(done, "test_slow"), "FAILED")
+        self.assertRegex(done.stdout, r"memory: after [23] calls it cannot be told whether it grows")
 
     def test_what_cannot_be_told_fails_with_a_sentence_unless_allowed(self):
         doubter = os.path.join(self.folder, "millpond")

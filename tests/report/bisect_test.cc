@@ -71,6 +71,15 @@ TEST_CASE("bisect: what was taken in one step is no growth") {
   b.base = base;
   CHECK(bisect_sentence(b).starts_with("Memory rose in a step or two and stopped"));
 }
+TEST_CASE("bisect: a variant whose memory stops after a step has no growth, whatever the step was beside the program's rate") {
+  verdict::Evidence step = made_up(8);
+  for (verdict::Mark& mark : step.marks) mark.sites.clear(), mark.rss = mark.heap_in_use = Bytes{(mark.index <= 3 ? 22 : 26) * kMiB};
+  VariantRun base = ran("", 4, verdict::Kind::kLeak), gc = ran("gc", 0, verdict::Kind::kFlat);
+  gc.growth = growth_seen(step);
+  REQUIRE(gc.growth.enough);
+  CHECK(gc.growth.bytes == 0);
+  CHECK(effect_of(base, gc) == Effect::kRemoves);
+}
 TEST_CASE("bisect: a variant with other rounds is not compared") {
   VariantRun base = ran("", 8, verdict::Kind::kLeak), other = ran("one_batch", 0, verdict::Kind::kFlat);
   CHECK(effect_of(base, other) == Effect::kRemoves);

@@ -11,7 +11,8 @@ using namespace millpond::report;
 using verdict::Kind;
 
 TEST_CASE("compare: a leak that is gone, in one sentence and a table") {
-  const verdict::Evidence before = made_up(8), after = made_up(0);
+  verdict::Evidence before = made_up(8), after = made_up(0);
+  for (verdict::Evidence* e : {&before, &after}) e->os.push_back({10.9, Bytes{90 * kMiB}, {}, {}, {}, 1});  // as it was taken down
   const verdict::Verdict leak = verdict_of(Kind::kLeak, 8.0 * kMiB), flat = verdict_of(Kind::kFlat);
   CHECK(compare_text({"before.pond", &before, &leak}, {"after.pond", &after, &flat}, {}, 20) ==
         "The leak is gone: memory grew by 8.00 MiB per epoch, now the verdict is flat; the peak falls from\n"
@@ -21,7 +22,7 @@ TEST_CASE("compare: a leak that is gone, in one sentence and a table") {
         "  verdict     leak                flat\n"
         "  growth      8.00 MiB per epoch  none\n"
         "  peak        280 MiB             200 MiB     -29 %\n"
-        "  at the end  280 MiB             200 MiB     -29 %\n"
+        "  last round  280 MiB             200 MiB     -29 %\n"
         "  seconds     11.0                11.0        +0 %\n"
         "\n"
         "Alive at the peak, where it differs most:\n"
@@ -75,12 +76,22 @@ TEST_CASE("compare: of two lines of one function the text tells which is which, 
   for (const PlaceDifference& d : list) CHECK(d.difference() == 0);
   CHECK(std::ranges::any_of(list, [](const PlaceDifference& d) { return d.before == 5 && d.after == 6; }));
 }
+TEST_CASE("compare: where one of the runs has no rounds both are told as they ended") {
+  const verdict::Evidence before = made_up(8);
+  verdict::Evidence after = made_up(8);
+  for (verdict::Mark& m : after.marks) m.kind = "timer";
+  after.os.push_back({10.9, Bytes{90 * kMiB}, {}, {}, {}, 1});
+  const verdict::Verdict flat = verdict_of(Kind::kFlat);
+  CHECK(compare_text({"a", &before, &flat}, {"b", &after, &flat}, {}, 20).find("at the end  280 MiB  90.0 MiB") != std::string::npos);
+}
 TEST_CASE("compare: as JSON") {
   const verdict::Evidence before = made_up(8), after = made_up(0);
   const verdict::Verdict leak = verdict_of(Kind::kLeak, 8.0 * kMiB), flat = verdict_of(Kind::kFlat);
   const nlohmann::ordered_json j = compare_json({"a.pond", &before, &leak}, {"b.pond", &after, &flat}, 5);
   CHECK(j["before"]["bytes_per_unit"] == 8.0 * kMiB);
   CHECK(j["after"]["bytes_per_unit"].is_null());
+  CHECK(j["before"]["last_round_rss"] == 280 * kMiB);
+  CHECK(j["before"]["rate"] == "8.00 MiB per epoch");
   CHECK(j["places"][0]["line_before"] == 12);
   CHECK(j["places"][0]["line_after"].is_null());
 }

@@ -14,6 +14,14 @@ TEST_CASE("doctor: one screen with the answer, the line, and what was measured")
   CHECK(text.find("  line      project/a/train.py:12 in Keeper.on_epoch_end\n                self.kept.append(x)\n") != text.npos);
   CHECK(text.find('\033') == text.npos);
 }
+TEST_CASE("doctor: what is explained is never cut to what is resident: parts that are more together are told as that") {
+  const auto told = [](const char* files) { return doctor_text(made_up(8), verdict_of(Kind::kFlat), {{"file_rss", files}}, {.color = false, .width = 400, .verbose = true}); };
+  CHECK(told("20971520").find("  explained 260 MiB of 280 MiB (92.9 %): in use 230 MiB") != std::string::npos);
+  const std::string text = told("209715200");
+  CHECK(text.find("  explained 440 MiB have a name, 160 MiB more than the 280 MiB that were resident") != text.npos);
+  CHECK(text.find("100.0 %") == text.npos);
+  CHECK(doctor_json(made_up(8), verdict_of(Kind::kFlat), {{"file_rss", "209715200"}})["explained"]["overlap"] == 160 * kMiB);
+}
 TEST_CASE("doctor: colours only where they are wanted") {
   CHECK(doctor_text(made_up(8), verdict_of(Kind::kLeak, 1e6), {}, {true, 100}).find("\033[1;31m") != std::string::npos);
 }

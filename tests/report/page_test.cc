@@ -80,6 +80,29 @@ TEST_CASE("page: the document holds what the file says, byte for byte") {
   CHECK(sum == (80 + 100 + 30) * kMiB);
   CHECK(sites["stacks"].size() == 3);
 }
+TEST_CASE("page: of a finding the words for its rounds and the way to its holder are those of the answer") {
+  RunContents run = watched();
+  verdict::Finding& f = run.verdict.findings[0];
+  f.unit = verdict::Unit::kCall, f.each = "each time line 12 runs", f.chain = {"attribute kept of Keeper", "local keeper of main"};
+  PageJson shown = page_run(run, {})["findings"][0];
+  CHECK(shown["each"] == "each time line 12 runs");
+  CHECK(shown["seen_over"] == "8 times");
+  CHECK(shown["chain"] == PageJson(f.chain));
+  f.unit = verdict::Unit::kLine, f.each.clear();
+  shown = page_run(run, {})["findings"][0];
+  CHECK(shown["each"] == "every printed line");
+  CHECK(shown["seen_over"] == "8 printed lines");
+}
+TEST_CASE("page: what a program holds in the end is what it held after its last round, not when it was taken down") {
+  RunContents run = watched();
+  run.evidence.os.push_back({10.9, Bytes{90 * kMiB}, {}, {}, {}, 1});
+  PageJson facts = page_run(run, {})["facts"];
+  CHECK(facts["end"] == 90 * kMiB);
+  CHECK(facts["last_round"]["name"] == "epoch");
+  CHECK(facts["last_round"]["rss"] == 280 * kMiB);
+  for (verdict::Mark& m : run.evidence.marks) m.kind = "timer";
+  CHECK_FALSE(page_run(run, {})["facts"].contains("last_round"));
+}
 TEST_CASE("page: GPUs are in it, and what the driver did not tell is null") {
   RunContents run = watched();
   CHECK(page_run(run, {})["gpu"].empty());

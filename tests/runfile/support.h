@@ -55,7 +55,7 @@ inline void read_all(const Reader& r) {
   r.meta(), r.accounts(), r.phases(), r.series(), r.os_series();
   for (const Program& p : r.programs()) r.plan_buffers(p.id), r.plan_calls(p.id);
   r.processes(), r.frames(), r.sites(), r.marks(), r.site_states(), r.tree_series(), r.notes(), r.gpus(), r.gpu_series();
-  r.process_series(), r.sources(), r.threads(), r.site_details(), r.sizes();
+  r.process_series(), r.sources(), r.threads(), r.site_details(), r.sizes(), r.pool_series();
 }
 
 /// What a doctor adds: a process, two sites that share a frame, three marks of which one is forgotten.

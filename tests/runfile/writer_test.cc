@@ -25,7 +25,7 @@ TEST_CASE("run file: what was written is what is read") {
   CHECK(meta.at("program") == "millpond train");
   CHECK(meta.at("seconds") == "4.250");
   CHECK(meta.at("status") == "ended");
-  CHECK(meta.at("schema_minor") == "2");
+  CHECK(meta.at("schema_minor") == "3");
   CHECK(r.accounts() ==
         std::vector<std::string>{"activations/dense", "metrics/loss", "weights/dense", "pipeline/prefetch"});
 
@@ -172,6 +172,35 @@ TEST_CASE("run file: how a process began, its pages and its mappings are what wa
   CHECK(older.process_details().empty());
   CHECK(older.process_memory().empty());
   CHECK(older.mapping_series().empty());
+}
+
+TEST_CASE("run file: what a framework's pool had of a device is what was written; a file of version 2.2 has none of it") {
+  const Folder folder;
+  const std::string path = folder / "run.pond";
+  {
+    Writer w(path, {});
+    const RowId one = w.add(Process{{}, 7, 1, "python3", 0});
+    w.add(PoolRow{1, one, "gpu:1", "torch", 3_MiB, 20_MiB, 5_MiB, 2_MiB, 1_MiB, 4, 1, 80_MiB});
+    w.add(PoolRow{2, one, "gpu:1", "tensorflow", 3_MiB, {}, {}, {}, {}, 0, 0, {}});
+    for (int i = 0; i < 3; ++i) w.add(PoolRow{2.0 + i, one, "gpu:0", "torch", 4_MiB, {}, {}, {}, {}, 0, 0, {}});
+    CHECK(w.thin_pool_series() == 4);  // of each space and pool
+    w.commit();
+    const std::vector<PoolRow> rows = Reader(path).pool_series();
+    REQUIRE(rows.size() == 4);
+    CHECK(rows[0].space == "gpu:1");
+    CHECK(rows[0].pool == "torch");
+    CHECK(rows[0].reserved == 20_MiB);
+    CHECK(rows[0].inactive_split == 2_MiB);
+    CHECK(rows[0].largest_free == 1_MiB);
+    CHECK(rows[0].retries == 4);
+    CHECK(rows[0].limit == 80_MiB);
+    CHECK_FALSE(rows[1].reserved.has_value());
+  }
+  Database db(path, Database::Mode::kWrite);
+  db.run("UPDATE pool_series SET in_use = -1");
+  CHECK_THROWS_AS(Reader(path).pool_series(), Error);
+  db.run("DROP TABLE pool_series; UPDATE meta SET value = '2' WHERE key = 'schema_minor'");
+  CHECK(Reader(path).pool_series().empty());
 }
 
 TEST_CASE("run file: thinning the points of GPUs leaves every device its half") {

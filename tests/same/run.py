@@ -17,24 +17,15 @@ import tempfile
 
 import generate
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support"))
+from pythons import pythons  # noqa: E402
+
 BUILD = os.environ.get("MILLPOND_BUILD_DIR", "build")
 MILLPOND = os.path.abspath(os.environ.get("MILLPOND", os.path.join(BUILD, "bin", "millpond")))
 TIMEOUT = 120
 # Of `python -m trace --count` all modules are compared but these: how often a pipe is waited for is a matter of time, and how often the machinery of imports and of abstract
 # classes is asked depends on modules in C that stay loaded and on classes of the agent's own modules (keep_to_ourselves in the agent).
 NOT_COMPARED = re.compile(r"cover/(selectors|subprocess|abc|_collections_abc|_distutils_hack|importlib)[.\w]*\.cover$")
-
-
-def pythons():
-    """Interpreters to choose from: those of pyenv where it is there, otherwise the one that runs this."""
-    found = []
-    root = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
-    for folder in sorted(os.listdir(os.path.join(root, "versions"))) if os.path.isdir(os.path.join(root, "versions")) else []:
-        version = re.match(r"3\.(\d+)\.\d+$", folder)
-        program = os.path.join(root, "versions", folder, "bin", "python3")
-        if version and 9 <= int(version[1]) <= 13 and os.path.exists(program):
-            found.append(program)
-    return found or [sys.executable]
 
 
 class Ran:
@@ -134,7 +125,7 @@ def main():
     if not os.path.exists(MILLPOND):
         sys.exit("%s is not there: make build" % MILLPOND)
     seeds = a.seed or range(a.first, a.first + a.programs)
-    choice = pythons()
+    choice = list(pythons().values())
     same = dropped = 0
     different = []
     workplace = tempfile.mkdtemp(prefix="same-")

@@ -8,9 +8,17 @@
 
 #include <string>
 
+/// Asks until it is so, for two minutes at most: a busy machine takes its time.
+template <class Condition>
+bool comes_true(Condition condition) {
+  for (int i = 0; i < 2400; ++i, usleep(50'000))
+    if (condition()) return true;
+  return false;
+}
+
 class Wire {
  public:
-  explicit Wire(int port, double seconds = 5) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit Wire(int port, double seconds = 120) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(uint16_t(port));

@@ -52,15 +52,15 @@ TEST_CASE("live: page, document and metrics of a run that goes on; all gone afte
   LivePage page(file);
   CHECK(ask(page, "").find("text/html") != std::string::npos);
   std::string metrics;
-  for (int i = 0; i < 50 && metrics.find(" 200 ") == metrics.npos; ++i, usleep(50'000)) metrics = ask(page, "metrics");
+  const auto metrics_say = [&](const char* words) { return comes_true([&] { return (metrics = ask(page, "metrics")).find(words) != metrics.npos; }); };
+  CHECK(metrics_say(" 200 "));
   CHECK(metrics.find("millpond_resident_bytes 123456\n") != metrics.npos);
   CHECK(metrics.ends_with("# EOF\n"));
   CHECK(ask(page, "data").find("application/octet-stream") != std::string::npos);
   CHECK(ask(page, "nothing").find(" 404 ") != std::string::npos);
   add_point(w, 2, 777777);
   w.commit();
-  for (int i = 0; i < 60 && metrics.find("777777") == metrics.npos; ++i, usleep(50'000)) metrics = ask(page, "metrics");
-  CHECK(metrics.find("millpond_resident_bytes 777777\n") != metrics.npos);
+  CHECK(metrics_say("millpond_resident_bytes 777777\n"));
   w.finish(3, "ended");
   CHECK_FALSE(page.end());
   page.finish();
@@ -77,7 +77,7 @@ TEST_CASE("live: a page that is open at the end can be loaded again until it is 
   const int port = std::atoi(a.c_str() + std::string("http://127.0.0.1:").size());
   auto open = std::make_unique<Wire>(port);
   open->send("GET /" + a.substr(a.size() - 33) + "events HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port) + "\r\n\r\n");
-  for (int i = 0; i < 100 && ask(page, "data").find(" 200 ") == std::string::npos; ++i) usleep(50'000);
+  CHECK(comes_true([&] { return ask(page, "data").find(" 200 ") != std::string::npos; }));
   w.finish(3, "ended");
   CHECK(page.end());
   std::thread staying([&] { page.stay(0.3); });

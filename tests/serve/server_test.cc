@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <list>
 #include <memory>
 
@@ -53,40 +52,38 @@ TEST_CASE("server: the page is served at its address, and nowhere else") {
   CHECK(has(s.ask(s.get("%2e%2e/secret")), "404"));
 }
 TEST_CASE("server: a request without end is cut off, in bytes and in time") {
-  Served s({.head_seconds = 0.3, .idle_seconds = 2, .beat_seconds = 1});
-  Wire big(s.server.port());
+  Served patient({.head_seconds = 120, .idle_seconds = 120, .beat_seconds = 1});
+  Wire big(patient.server.port());
   for (int i = 0; i < 40 && big.send("X-Header: " + std::string(1000, 'x') + "\r\n"); ++i) continue;
   CHECK(has(big.receive(), "431"));
-  Wire slow(s.server.port());
-  slow.send("GET / HT");
-  CHECK(has(slow.receive(), "408"));
+  Served s({.head_seconds = 0.3, .idle_seconds = 2, .beat_seconds = 1});
+  CHECK(comes_true([&] { return has(s.ask("GET / HT"), "408"); }));  // once the words came before the time was over
   Wire silent(s.server.port());
   CHECK(silent.receive().empty());
-  CHECK(has(s.ask(s.get("")), "hello"));
+  CHECK(comes_true([&] { return has(s.ask(s.get("")), "hello"); }));
 }
 TEST_CASE("server: a client that does not read is dropped, and the others are served meanwhile") {
-  Served s({.head_seconds = 5, .idle_seconds = 0.5, .beat_seconds = 0.2});
+  Served patient({.head_seconds = 120, .idle_seconds = 120, .beat_seconds = 1});
   std::list<Wire> lazy;
   for (int i = 0; i < 8; ++i) {
-    lazy.emplace_back(s.server.port());
-    lazy.back().send(s.get("large"));
+    lazy.emplace_back(patient.server.port());
+    lazy.back().send(patient.get("large"));
   }
-  const auto before = std::chrono::steady_clock::now();
-  for (int i = 0; i < 20; ++i) CHECK(has(s.ask(s.get("")), "hello"));
-  CHECK(std::chrono::steady_clock::now() - before < std::chrono::seconds(2));
-  usleep(2'000'000);
-  const std::string got = lazy.front().receive();  // what lay in the sockets, and then the end
-  CHECK(got.size() < s.large->size());
+  for (int i = 0; i < 20; ++i) CHECK(has(patient.ask(patient.get("")), "hello"));
+  // Where there is room for one, another is served only after that one was dropped.
+  Served s({.head_seconds = 120, .idle_seconds = 0.5, .beat_seconds = 0.2, .clients = 1});
+  Wire only(s.server.port());
+  only.send(s.get("large"));
+  CHECK(comes_true([&] { return has(s.ask(s.get("")), "hello"); }));
+  CHECK(only.receive().size() < s.large->size());  // what lay in the sockets, and then the end
 }
 TEST_CASE("server: more clients than it has room for are turned away, not waited for") {
-  Served s({.head_seconds = 0.5, .idle_seconds = 1, .beat_seconds = 1, .clients = 4, .streams = 2});
+  Served s({.head_seconds = 120, .idle_seconds = 120, .beat_seconds = 1, .clients = 4, .streams = 2});
   std::list<Wire> held;
   for (int i = 0; i < 4; ++i) held.emplace_back(s.server.port());
-  usleep(100'000);
-  CHECK(s.ask(s.get("")).empty());
+  CHECK(s.ask(s.get("")).empty());  // they came before it, so they have the places
   held.clear();
-  usleep(100'000);
-  CHECK(has(s.ask(s.get("")), "hello"));
+  CHECK(comes_true([&] { return has(s.ask(s.get("")), "hello"); }));
 }
 TEST_CASE("server: events come as they are told, the last one to who comes late, and all hear the end") {
   Served s;

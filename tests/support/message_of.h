@@ -8,7 +8,7 @@ namespace millpond {
 
 inline std::string message_of(auto&& f) {
   try {
-    f();
+    (void)f();
   } catch (const Error& e) {
     return e.what();
   }

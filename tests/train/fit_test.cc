@@ -145,6 +145,9 @@ TEST_CASE("fit: Ctrl-C ends the step, keeps the weights and says so") {
   CHECK(model.optimizer().iterations() == 3);
   CHECK(flat(model.get_weights()) != before);
   CHECK(h.notes.back() == "interrupted: 3 steps taken; the weights are those after the last of them");
+  // A loop of trainings ends with the one that was interrupted, unless the program says otherwise.
+  CHECK(message_of([&] { model.fit(x, y, {.verbose = 0}); }).starts_with("fit: the training before this one was interrupted by Ctrl-C; look at History::interrupted"));
+  clear_interrupt();
   CHECK(!model.fit(x, y, {.verbose = 0}).interrupted);
 }
 

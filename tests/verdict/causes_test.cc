@@ -1,10 +1,12 @@
 // Every cause has evidence that shows it, and a near twin that must not be called by its name.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <set>
 
 #include "verdict/causes/cause.h"
+#include "verdict/notes.h"
 #include "verdict/run.h"
 
 using namespace millpond::verdict;
@@ -609,12 +611,56 @@ TEST_CASE("P1 and N1: growth without a holder, in Python and in a native program
   CHECK(program.judged().findings.front().unit == Unit::kSecond);
 }
 
+TEST_CASE("N1: a scan for pointers tells what is lost from what a variable, a stack or another block keeps") {
+  const auto judged = [](const std::string& group) {
+    Run program("timer", 1);
+    program.grow(50, 4, 30).live_from(40, 4).site({{"leak.cc", "Cache::put", 12, true, true}, native("a.out", "main")}, 4, Life::kLeak);
+    program.site({{"index.cc", "Index::grow", 31, true, true}, native("a.out", "main")}, 0.01, Life::kLeak);
+    program.evidence.sites[0].row = 7, program.evidence.sites[1].row = 8;
+    if (!group.empty()) program.note(R"({"note": "scan", "alive": 100e6, "groups": [{"site": 7, "bytes": 100e6, )" + group + "}]}");
+    const Finding f = program.judged().findings.front();
+    CHECK(f.cause == "N1");
+    CHECK(f.blame->line == 12);
+    return f;
+  };
+  const auto says = [](const Finding& f, const char* words) { return std::ranges::any_of(f.evidence, [&](const std::string& line) { return contains(line, words); }); };
+  const Finding lost = judged(R"("lost": 97e6, "stack": 3e6)");
+  CHECK(contains(lost.title, "no pointer to it any more"));
+  CHECK(says(lost, "nothing can free them any more"));
+  CHECK(lost.holder.empty());
+  const Finding kept = judged(R"("static": 99e6, "lost": 1e6, "variables": [{"name": "cache", "module": "/x/libx.so", "bytes": 99e6}], "blocks": [{"site": 8, "bytes": 99e6}])");
+  CHECK(kept.holder == "the variable `cache` of libx.so");
+  CHECK(says(kept, "through a block that `Index::grow` (index.cc:31) allocated"));
+  CHECK(contains(judged(R"("stack": 90e6, "lost": 10e6)").holder, "on the stack"));
+  CHECK(judged(R"("block": 90e6, "blocks": [{"site": 8, "bytes": 90e6}])").holder == "a block that `Index::grow` (index.cc:31) allocated");
+  CHECK(says(judged(R"("other": 60e6, "lost": 40e6)"), "to 38.1 MiB no pointer was found"));
+  CHECK(says(judged(""), "nobody looked for pointers"));
+}
+
+TEST_CASE("N1: without debug information the function is named, and a library's line does not take its place") {
+  Run program("timer", 1);
+  program.grow(50, 4, 30).live_from(40, 4).site({{"/x/src/segment.cc", "millpond::Segment::Segment(int)", 91, true, false}, {"/x/a.out", "Cache::put(int)", 0, true, true}}, 4, Life::kLeak);
+  const Verdict v = program.judged();
+  CHECK(v.findings.front().blame->function == "Cache::put(int)");
+  CHECK(contains(v.sentence, "at `Cache::put(int)` (a.out):"));
+}
+
+TEST_CASE("N1: what a module in C takes under a line of Python and no object has is native") {
+  Run run = leaking();
+  run.note(R"({"note": "start"})").note(R"({"note": "walk", "period": 12, "alive": 100e6, "reached": 1e6, "holders": []})");
+  run.site({native("/x/native_records.so", "+0x6f7a"), user("n.py", 37, "observe"), user("n.py", 58, "main")}, 20, Life::kLeak, 8000);
+  run.evidence.sites[0].row = 3;
+  CHECK(first_cause(run.judged()) == "P1");
+  run.note(R"({"note": "scan", "alive": 300e6, "groups": [{"site": 3, "bytes": 300e6, "lost": 299e6}]})");
+  check(run, "N1", 37);
+}
+
 TEST_CASE("P1: a walk tells who holds it, with the chain to its root") {
   const auto judged = [](const std::string& births, const std::string& more = "") {
     Run run = leaking();
     run.note(R"({"note": "start"})").site({user("p.py", 44, "step"), user("p.py", 60, "main")}, 10, Life::kLeak);
     run.note(R"({"note": "walk", "period": 12, "alive": 90e6, "reached": 80e6, "holders": [{"bytes": 80e6, "samples": 40, "items": 40, "how": "reached", "type": "list",
-      "chain": ["attribute handlers of Logger", "global log of p"], "born": [{"file": "p.py", "line": 31, "bytes": 80e6}], "births": )" + births + more + "}]}");
+      "chain": ["attribute handlers of Logger", "global log of p"], "born": [{"file": "p.py", "line": 44, "bytes": 80e6}], "puts": [{"file": "p.py", "line": 31, "by": "counted"}], "births": )" + births + more + "}]}");
     return run.judged();
   };
   const auto walked = [&](const std::string& births) { return judged(births).findings.front(); };

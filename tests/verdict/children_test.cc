@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "verdict/run.h"
 
 namespace millpond::verdict {
@@ -28,6 +30,29 @@ Verdict judged(const Run& run, const std::vector<Evidence>& children) {
 }
 
 }  // namespace
+
+TEST_CASE("children: pages that workers copy while they take nothing themselves are no leak, and have no forecast") {
+  Run copies;
+  std::vector<double> tree;
+  for (int i = 0; i < 20; ++i) tree.push_back(700 + 30 * i);
+  copies.grow(600, 0, 20).tree(tree, 3).limit("machine", 8000);
+  CHECK(judge(copies.evidence).findings.front().cause == "C24");
+  const Verdict v = judged(copies, {worker(0, 31, 2), worker(0, 31, 3)});
+  CHECK(v.kind == Kind::kCache);
+  CHECK(v.findings.front().cause == "C24");
+  CHECK(!v.findings.front().forecast);
+  CHECK(v.sentence.find("no more than one copy") != std::string::npos);
+}
+
+TEST_CASE("children: ranks that do as the main process does are told with it") {
+  Run rank("epoch", 1);
+  rank.grow(60, 2, 30).live_from(30, 2).site({Frame{"work.py", "load", 31, false, true}}, 2, Life::kLeak);
+  const Verdict v = judged(rank, {rank.evidence, rank.evidence});
+  CHECK(v.kind == Kind::kLeak);
+  CHECK(v.findings.front().processes == 3);
+  CHECK(v.findings.front().bytes_per_unit == doctest::Approx(2e6).epsilon(0.05));
+  CHECK(std::ranges::count_if(v.findings, [](const Finding& f) { return f.kind == Kind::kLeak; }) == 1);
+}
 
 TEST_CASE("children: four workers that leak at one line are told as one, with the rate of one of them") {
   const Verdict v = judged(parent(), {worker(2, 31, 2), worker(2, 31, 3), worker(2, 31, 4), worker(2, 31, 5)});

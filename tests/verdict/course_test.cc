@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <random>
@@ -141,6 +142,56 @@ TEST_CASE("stairs go on while no pause is longer than those before") {
   CHECK(course(x, y, kGrain).move == Move::kGrows);
   for (int i = 60; i < 80; ++i) x.push_back(i), y.push_back(y.back());
   CHECK(course(x, y, kGrain).move == Move::kStopped);
+}
+
+TEST_CASE("one step long after the beginning has stopped five rounds later, however long nothing rose before it") {
+  std::vector<double> x, y;
+  for (int i = 0; i < 43; ++i) x.push_back(i), y.push_back(i < 4 ? 7e6 + 4e5 * i : i < 35 ? 8.8e6 : 102e6);
+  CHECK(course(x, y, kGrain).move == Move::kStopped);
+}
+
+TEST_CASE("a rise that becomes a faster one grows, at the later rate") {
+  std::vector<double> x, y;
+  for (int i = 0; i < 15; ++i) x.push_back(i), y.push_back(33e6 + 13.7e6 * i + 38e6 * std::max(0, i - 8));
+  const Course c = course(x, y, kGrain);
+  CHECK(c.move == Move::kGrows);
+  CHECK(c.slope.value == doctest::Approx(51.7e6).epsilon(0.03));
+}
+
+/// How often the 95 % interval of a rate holds the truth.
+double covered(const std::function<std::vector<double>(std::mt19937&, size_t rounds)>& make, double truth) {
+  std::mt19937 random(21);
+  int held = 0;
+  for (int i = 0; i < kPrograms; ++i) {
+    const size_t rounds = 10 + random() % 90;
+    const std::vector<double> y = make(random, rounds);
+    std::vector<double> x(rounds);
+    std::iota(x.begin(), x.end(), 0.0);
+    const Rate r = rate(x, y);
+    held += std::abs(r.value - truth) <= r.off();
+  }
+  MESSAGE("held: ", double(held) / kPrograms);
+  return double(held) / kPrograms;
+}
+
+TEST_CASE("the 95 % interval of a rate holds the truth of sampled blocks, of noise, and of saw-teeth") {
+  CHECK(covered([](std::mt19937& random, size_t rounds) {  // some samples of 64 KiB in all, which stay
+          std::vector<double> y;
+          double level = 0;
+          for (size_t i = 0; i < rounds; ++i) y.push_back(level += 65536.0 * std::poisson_distribution<int>(1.5)(random));
+          return y;
+        }, 1.5 * 65536) > 0.92);
+  CHECK(covered([](std::mt19937& random, size_t rounds) {
+          std::vector<double> y;
+          for (size_t i = 0; i < rounds; ++i) y.push_back(1e5 * double(i) + std::normal_distribution(0.0, 3e5)(random));
+          return y;
+        }, 1e5) > 0.92);
+  CHECK(covered([](std::mt19937& random, size_t rounds) {
+          const size_t period = 3 + random() % (rounds / 5 + 1), from = random() % period;
+          std::vector<double> y;
+          for (size_t i = 0; i < rounds; ++i) y.push_back(1e5 * double(i) + 3e5 * double((i + from) % period));
+          return y;
+        }, 1e5) > 0.92);
 }
 
 TEST_CASE("too few rounds, or strange ones, say nothing") {

@@ -156,8 +156,10 @@ TEST_CASE("judge: a leak's JSON has every field a reader may ask for") {
   const nlohmann::json& f = j["findings"][0];
   for (const char* key :
        {"verdict", "cause", "title", "unit", "bytes_per_unit", "bytes_per_unit_range", "units_seen", "total_bytes",
-        "confidence", "blame", "holder", "evidence", "fix", "fix_change", "threads", "forecast", "sets_verdict"})
+        "confidence", "blame", "holder", "evidence", "fix", "fix_change", "threads", "forecast", "sets_verdict",
+        "account", "born", "chain", "process", "space"})
     CHECK(f.contains(key));
+  CHECK(f["confidence"].is_null());  // it is not calibrated
   CHECK(f["blame"]["line"] == 4);
   CHECK(f["blame"]["snippet"] == "b.append(x)");
   CHECK(f["sets_verdict"] == true);

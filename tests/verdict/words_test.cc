@@ -110,6 +110,43 @@ TEST_CASE("words: of a silent program the line is said to run, nothing is said t
   CHECK(v.sentence.find("every call") == std::string::npos);
   CHECK(to_json(v)["findings"][0]["each"] == "each time line 6 runs");
 }
+TEST_CASE("words: of a healthy program the level and since when, no word of training, and no byte twice") {
+  Run healthy;
+  healthy.rss({300, 660, 719, 719, 720, 719, 719, 718, 719, 719, 719, 719}).baseline(100);
+  const Verdict v = healthy.judged();
+  REQUIRE(v.kind == Kind::kReserve);
+  CHECK(v.sentence == "No leak: flat at 686 MiB since epoch 2; 590 MiB of it were taken once.");
+  CHECK(v.findings.size() == 1);
+  CHECK((v.sentence + v.findings.front().title).find("training") == std::string::npos);
+  // a cache that has most of it is told alone
+  Run cache;
+  cache.rss({300, 660, 719, 719, 720, 719, 719, 718, 719, 719, 719, 719}).baseline(100);
+  cache.note(R"({"note": "holders", "kind": "epoch", "containers": [{"type": "dict", "holder": "words", "length": 800000, "per_period": 400000,
+    "bytes_per_period": 2e8, "still": true, "file": "v.py", "line": 13}]})");
+  cache.note(R"({"note": "holders", "kind": "epoch", "containers": []})");
+  const Verdict filled = cache.judged();
+  REQUIRE(filled.kind == Kind::kCache);
+  int64_t told = 0;
+  for (const Finding& f : filled.findings) told += f.total.value;
+  CHECK(told <= mb(720).value);
+}
+TEST_CASE("words: how often a function was traced is told once, with one number") {
+  const char* said = R"x({"note": "advice", "what": "retracing", "file": "w.py", "line": 49, "function": "main", "text": "step(x)", "count": 6})x";
+  Run flat;
+  flat.rss(std::vector<double>(12, 600)).note(said).traced("w.py", 49, "literal", 81);
+  const Verdict calm = flat.judged();
+  REQUIRE(calm.advice.size() == 1);
+  CHECK(calm.advice[0].text.starts_with("a tf.function was traced 81 times under w.py:49"));
+  Run leaks = leaking();
+  leaks.framework("tensorflow").counter("tf.traces", 0, 4).note(said).traced("w.py", 49, "literal", 92);
+  const Verdict v = leaks.judged();
+  REQUIRE(v.findings.front().blame);
+  REQUIRE(v.findings.front().blame->line == 49);
+  CHECK(v.advice.empty());
+  std::string evidence;
+  for (const std::string& e : v.findings.front().evidence) evidence += e + "\n";
+  CHECK(evidence.find("were traced ") == evidence.rfind("were traced "));
+}
 TEST_CASE("words: nothing is said of a program whose memory was never looked at") {
   Evidence e;
   e.seconds = 0.004;

@@ -57,8 +57,9 @@ TEST_CASE("Room: never more than a quarter of what is free, and what ended proce
   CHECK(sweep(fs::path(room.path()).parent_path().string()) >= 0);
   CHECK(fs::exists(room.path()));  // its watcher lives
   const ::Room before = limits(room);
-  CHECK(before.limit <= uint64_t(fs::space(room.path()).available) / 4 + (1 << 20));
+  CHECK(before.limit + before.pool_limit <= uint64_t(fs::space(room.path()).available) / 4 + (1 << 20));  // together: nobody may look between two that take
   CHECK(before.pool_limit <= kPool);
+  CHECK(4096 + before.pool_limit + 8 * kPromised <= 8 << 20);
   room.gave_back(3 << 14);
   room.look(Bytes{});
   const ::Room after = limits(room);

@@ -165,6 +165,21 @@ TEST_CASE("notes: an exception loses its text; lines and arguments are left out 
   CHECK_FALSE(read_note(deep + "}", all));
 }
 
+TEST_CASE("notes: what a pool has of a device is no text to store, and only names of devices are memory spaces") {
+  const std::optional<ReadNote> note = read_note(
+      R"({"note": "gpu", "pool": "torch", "devices": [{"space": "gpu:2", "in_use": 5, "reserved": 20, "retries": 3}, {"space": "/etc", "in_use": 5}, {"space": "gpu:1"}, {"space": "gpu:0", "in_use": -4}, 7]})", {});
+  REQUIRE(note);
+  CHECK(note->text.empty());
+  REQUIRE(note->pools.size() == 1);
+  CHECK(note->pools[0].space == "gpu:2");
+  CHECK(note->pools[0].pool == "torch");
+  CHECK(note->pools[0].in_use == Bytes{5});
+  CHECK(note->pools[0].reserved == Bytes{20});
+  CHECK_FALSE(note->pools[0].peak.has_value());
+  CHECK(note->pools[0].retries == 3);
+  CHECK(read_note(R"({"note":"gpu","pool":"torch","refused":"why"})", {})->text == R"({"note":"gpu","pool":"torch","refused":"why"})");
+}
+
 TEST_CASE("notes: a text that lies in no file comes as a note and is stored as a source") {
   const std::optional<ReadNote> note = read_note(R"({"note": "source", "file": "<cell 3>", "function": "f", "first": 4, "text": "def f():\n  pass\n"})", {});
   REQUIRE(note);

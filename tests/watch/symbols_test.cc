@@ -50,6 +50,19 @@ TEST_CASE("Symbols: an address of this very program has its function, file and l
   CHECK(n.function.find("DOCTEST_ANON") != std::string::npos);
 }
 
+int a_variable_of_the_test = 7;
+
+TEST_CASE("Symbols: an address in a variable of static storage has its name, and one elsewhere has none") {
+  Symbols s;
+  s.add(own_module());
+  const NativeName n = s.variable(uint64_t(&a_variable_of_the_test) + 1);
+  CHECK(n.module == "/proc/self/exe");
+  if (!n.function.empty()) CHECK(n.function == "a_variable_of_the_test");  // without libdw names stay modules
+  int local = 0;
+  CHECK(s.variable(uint64_t(&local)).module.empty());
+  CHECK(s.variable(own_address()).module.empty());
+}
+
 TEST_CASE("Symbols: code without a module keeps its address, and a newer module takes the place of an older one") {
   Symbols s;
   s.add({0x1000, 0x2000, 0, "/no/old.so"});
@@ -72,10 +85,10 @@ TEST_CASE("Symbols: functions of the C++ library and of allocators are told from
   for (const char* theirs : {"std::vector<int, std::allocator<int> >::push_back(int&&)", "void std::vector<Node*, std::allocator<Node*> >::_M_realloc_insert<Node*>(int)",
                              "std::thread::_State_impl<std::thread::_Invoker<std::tuple<main::{lambda()#1}> > >::_M_run()", "operator new(unsigned long)", "operator new[](unsigned long)",
                              "__gnu_cxx::new_allocator<int>::allocate(unsigned long, void const*)", "int* std::__new_allocator<int>::allocate(unsigned long, void const*)", "malloc",
-                             "std::map<int, Node>& std::forward<std::map<int, Node>&>(int)"})
+                             "std::map<int, Node>& std::forward<std::map<int, Node>&>(int)", "millpond::Segment::Segment(millpond::Bytes)", "void millpond::runtime::Program::run<float>(int)"})
     CHECK_MESSAGE(of_the_library(theirs), theirs);
   for (const char* own : {"leak_new(int)", "main", "Trainer<std::vector<int> >::step(std::string const&)", "void fill<std::vector<int> >(std::vector<int>&)", "main::{lambda()#1}::operator()() const",
-                          "(anonymous namespace)::keep(std::string)", "std_like::keep()", "Pool::operator new(unsigned long)", "std::vector<int> make_row(int)", "mallocate(int)", ""})
+                          "(anonymous namespace)::keep(std::string)", "std_like::keep()", "Pool::operator new(unsigned long)", "std::vector<int> make_row(int)", "mallocate(int)", "train_with(millpond::Model&)", ""})
     CHECK_MESSAGE(!of_the_library(own), own);
   CHECK(of_the_system("/usr/include/c++/12/bits/new_allocator.h"));
   CHECK(of_the_system("/opt/gcc/include/c++/13/vector"));

@@ -1,6 +1,6 @@
 import {codeChange, kVerdicts, leading} from "./answer";
 import type {Run} from "./decode";
-import {baseName, bytes, duration, plural, scriptFirst, shown, signedBytes} from "./format";
+import {baseName, bytes, duration, scriptFirst, shown, signedBytes} from "./format";
 import type {FindingData, Kind} from "./types";
 import {copyText} from "./export";
 import {treePeak} from "./series";
@@ -60,9 +60,8 @@ export function Answer({run, live}: {run: Run; live: boolean}) {
   const verdict = kVerdicts[data.verdict] ?? kVerdicts.unsure;
   const finding = leading(data.findings);
   const facts = data.facts;
-  // As it ends a program gives much back: what it held after its last round tells more.
-  const last = run.periods && run.periods.unit !== "second" ? run.periods.rss.findLast(v => v > 0) : undefined;
-  const end = last ?? facts.end;
+  const last = facts.last_round;
+  const end = last?.rss ?? facts.end;
   const tree = treePeak(run);
   const early = live && data.early;
   return (
@@ -76,9 +75,9 @@ export function Answer({run, live}: {run: Run; live: boolean}) {
         {facts.peak > 0 && <Number name={tree ? "Peak of the main process" : "Peak"} value={bytes(facts.peak)} more={facts.planned ? `of it planned: ${bytes(facts.planned)}` : undefined} />}
         {tree && <Number name={`Peak of all ${tree.processes} together`} value={bytes(tree.rss)} more={tree.pss > 0 ? `${bytes(tree.pss)} with shared pages once` : "shared pages count in each"} />}
         {finding && finding.rate > 0 && finding.kind === "leak" && (
-          <Number name={`Grows, every ${finding.unit}`} value={signedBytes(finding.rate)} more={`seen over ${plural(Math.round(finding.units_seen), finding.unit)}`} />
+          <Number name={`Grows, ${shown(finding.each, 80)}`} value={signedBytes(finding.rate)} more={`seen over ${shown(finding.seen_over, 80)}`} />
         )}
-        {end > 0 && <Number name={last === undefined ? "At the end" : `After the last ${run.periods!.unit}`} value={bytes(end)} more={facts.baseline > 0 ? `${signedBytes(end - facts.baseline)} since the start` : undefined} />}
+        {end > 0 && <Number name={last ? `After the last ${shown(last.name, 40)}` : "At the end"} value={bytes(end)} more={facts.baseline > 0 ? `${signedBytes(end - facts.baseline)} since the start` : undefined} />}
         {finding?.forecast && (
           <Number
             name={`Limit of ${bytes(finding.forecast.bytes)}`}

@@ -4,7 +4,7 @@ import {Badge} from "./Answer";
 import {kVerdicts} from "./answer";
 import {colours} from "./colours";
 import type {Run} from "./decode";
-import {bytes, clock, duration, plural, shortPath, shown} from "./format";
+import {bytes, clock, plural, shortPath, shown} from "./format";
 import {Table, type Col} from "./Table";
 import {Delta} from "./Timeline";
 import {byteTicks, timeTicks} from "./ticks";
@@ -23,11 +23,11 @@ const kColumns: Col<Place>[] = [
 /** Two runs side by side, and the sentence that says what changed. */
 export function Compare({compare, runs, theme}: {compare: CompareData; runs: Run[]; theme: string}) {
   const tone = (kVerdicts[compare.after.verdict] ?? kVerdicts.unsure).tone;
-  const rows = [
+  const [x, y] = [compare.before.last_round_rss, compare.after.last_round_rss];
+  const rows: [string, number, number][] = [
     ["Peak", compare.before.peak_rss, compare.after.peak_rss],
-    ["At the end", compare.before.end_rss, compare.after.end_rss],
-  ] as const;
-  const rate = (r: CompareData["before"]) => (r.bytes_per_unit ? `${bytes(r.bytes_per_unit)} per ${r.unit}` : "none");
+    x !== null && y !== null ? ["After the last round", x, y] : ["At the end", compare.before.end_rss, compare.after.end_rss],
+  ];
   return (
     <>
       <section class={`card answer tone-${tone}`} aria-label="The answer" id="answer">
@@ -55,9 +55,9 @@ export function Compare({compare, runs, theme}: {compare: CompareData; runs: Run
             <thead><tr><td /><th class="n">Before</th><th class="n">After</th><th class="n">Change</th></tr></thead>
             <tbody>
               <tr><td>Verdict</td><td class="n">{compare.before.verdict}</td><td class="n">{compare.after.verdict}</td><td /></tr>
-              <tr><td>Growth</td><td class="n">{rate(compare.before)}</td><td class="n">{rate(compare.after)}</td><td /></tr>
+              <tr><td>Growth</td><td class="n">{shown(compare.before.rate, 80)}</td><td class="n">{shown(compare.after.rate, 80)}</td><td /></tr>
               {rows.map(([name, a, b]) => <tr key={name}><td>{name}</td><td class="n">{bytes(a)}</td><td class="n">{bytes(b)}</td><td class="n"><Delta value={b - a} /></td></tr>)}
-              <tr><td>Time</td><td class="n">{duration(compare.before.seconds)}</td><td class="n">{duration(compare.after.seconds)}</td><td /></tr>
+              <tr><td>Seconds</td><td class="n">{compare.before.seconds.toFixed(1)}</td><td class="n">{compare.after.seconds.toFixed(1)}</td><td /></tr>
             </tbody>
           </table>
         </div>

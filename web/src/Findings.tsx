@@ -1,7 +1,7 @@
 import {kVerdicts, threadLink} from "./answer";
 import {Badge, Fix} from "./Answer";
 import type {Run} from "./decode";
-import {bytes, plural, shown} from "./format";
+import {bytes, shown} from "./format";
 import {Cohorts, Probes, Slope} from "./SmallCharts";
 import type {FindingData, PlaceData} from "./types";
 import {Empty, Words} from "./Words";
@@ -29,7 +29,7 @@ function Rate({finding}: {finding: FindingData}) {
   if (!(finding.rate > 0)) return <span class="muted">{bytes(finding.total)} in all</span>;
   return (
     <span class="muted">
-      {bytes(finding.rate)} per {finding.unit} ({bytes(Math.max(0, finding.rate_range[0]))} to {bytes(finding.rate_range[1])}), seen over {plural(Math.round(finding.units_seen), finding.unit)}, {bytes(finding.total)} in all
+      {bytes(finding.rate)} {shown(finding.each, 80)} ({bytes(Math.max(0, finding.rate_range[0]))} to {bytes(finding.rate_range[1])}), seen over {shown(finding.seen_over, 80)}, {bytes(finding.total)} in all
     </span>
   );
 }

@@ -41,12 +41,13 @@ export function Holders({run, moments: wanted}: {run: Run; moments: Moments | nu
     if (!sites) return {at: 0};
     const a = moments ? snapshotAt(run, moments.a) : 0;
     const b = moments ? snapshotAt(run, moments.b) : last;
-    if (choice === "end") return {at: last};
+    const end = sites.snapshots[last].kind === "end" && last > 0 ? last - 1 : last; // after its last round a program is taken down
+    if (choice === "end") return {at: end};
     if (choice === "a") return {at: a};
     if (choice === "b") return {at: b};
     if (choice === "difference") return {from: a, to: b};
     if (choice === "allocated" || choice === "temporary") return {ever: choice};
-    if (choice === "growth") return {from: Math.min(last, Math.floor((last + 1) / 4)), to: sites.snapshots[last].kind === "end" && last > 1 ? last - 1 : last};
+    if (choice === "growth") return {from: Math.min(last, Math.floor((last + 1) / 4)), to: end};
     return {at: sites.peak};
   }, [run, sites, choice, moments]);
   const rows = useMemo(() => (sites ? table(sites, look, thread) : []), [sites, look, thread]);

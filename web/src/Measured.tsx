@@ -7,11 +7,6 @@ function Fact({name, children}: {name: string; children: preact.ComponentChildre
   return <div><dt>{name}</dt><dd>{children}</dd></div>;
 }
 
-/** How far a sum of sampled blocks may be off: about one over the root of the number of samples in it. */
-export function samplingError(sum: number, interval: number): number {
-  return interval > 0 && sum > 0 ? Math.min(1, Math.sqrt(interval / sum)) : 0;
-}
-
 type ExplainedData = NonNullable<Run["data"]["measured"]["explained"]>;
 
 /** What has a name, against what is resident. Nothing is cut: what is named may be more, and then that is said. */
@@ -49,7 +44,7 @@ function Explained(x: ExplainedData) {
       <div class="keys">
         {parts.map(p => <span key={p.name}><i class="swatch" style={{background: p.colour}} />{p.name} <strong>{bytes(p.bytes)}</strong></span>)}
         {over > 0 && <span><i class="swatch edge" />resident</span>}
-        {x.with_line !== null && <span>sampled blocks with their line: <strong>{bytes(x.with_line)}</strong></span>}
+        {x.with_line !== null && <span>sampled blocks with their line: <strong>{bytes(x.with_line)}{x.with_line_error ? ` ± ${bytes(x.with_line_error)}` : ""}</strong></span>}
       </div>
     </>
   );
@@ -62,14 +57,14 @@ export function Measured({run}: {run: Run}) {
   const cost = m.probe_seconds + m.agent_seconds;
   const engine = run.data.source === "engine";
   const tree = treePeak(run);
-  const error = samplingError(x?.with_line ?? 0, m.interval);
+  const error = x?.with_line_error ?? 0;
   return (
     <section class="card" id="measured" aria-labelledby="measured-title">
       <div class="section-head"><h2 id="measured-title">What was measured, and how sure it is</h2></div>
       {x && x.resident > 0 && <Explained {...x} />}
       <dl class="facts" style={{marginTop: ".8rem"}}>
         {!engine && <Fact name="Samples of allocations">{thousands(m.samples)}, one for about {bytes(m.interval)}</Fact>}
-        {!engine && error > 0 && <Fact name="Sampling error of the sum">about {percent(error)}</Fact>}
+        {!engine && error > 0 && <Fact name="Sampling error of the sum">± {bytes(error)}, at 95 %</Fact>}
         {!engine && <Fact name="Records lost">{thousands(m.dropped)}</Fact>}
         {!engine && <Fact name="Cost in the program">{cost.toFixed(2)} s{f.seconds > 0 && `, ${percent(cost / f.seconds)} of the time`}</Fact>}
         {!engine && <Fact name="Collector, beside it">{m.collector_seconds.toFixed(2)} s of a processor</Fact>}

@@ -6,7 +6,7 @@ import {bandColour, colours, hatch, type Colours} from "./colours";
 import type {Run} from "./decode";
 import {forecastAt, forecastBand} from "./forecast";
 import {bytes, clock, exact, plural, shown, signedBytes} from "./format";
-import {accountStack, chartData, changes, lineAt, lineStack, momentName, nearest, processStack, treePeak, visibleMarks, type Band, type Stack} from "./series";
+import {accountStack, chartData, changes, isSampled, lineAt, lineStack, momentName, mostOff, nearest, processStack, treePeak, visibleMarks, type Band, type Stack} from "./series";
 import {Table, type Col} from "./Table";
 import {byteTicks, timeTicks} from "./ticks";
 import {SaveChart} from "./Tools";
@@ -297,13 +297,15 @@ function Reading({run, view, stack, cursor, kernel, moments, setMoments}: {
     return stack.bands.map((band, place) => ({band, place, now: band.bytes[i] ?? NaN, before: changed?.get(band.name)?.before ?? NaN, after: changed?.get(band.name)?.after ?? NaN})).reverse();
   }, [stack, i, moments]);
   const when = i >= 0 ? name(stack.t[i]) : "";
+  // What was sampled is an estimate: its digits would say more than is known.
+  const known = (value: number, sampled: boolean) => <span class="muted">{sampled && value > 0 ? `± ${bytes(mostOff(value, run.data.measured.interval))} at most` : exact(value)}</span>;
   const columns: Col<BandRow>[] = [
     {
       key: "name", title: view === "lines" ? "Line" : view === "processes" ? "Process" : "Account", value: r => r.band.name,
       cell: r => <><i class={`swatch ${r.band.kind === "retained" ? "hatch" : ""}`} style={{backgroundColor: bandColour(c, stack.bands, r.place)}} />{shown(r.band.name, 160)}</>,
     },
     {key: "now", title: `At ${when}`, n: true, value: r => r.now, cell: r => bytes(r.now)},
-    {key: "exact", title: "Exactly", n: true, wide: true, value: r => r.now, cell: r => <span class="muted">{exact(r.now)}</span>},
+    {key: "exact", title: view === "lines" ? "Give or take" : "Exactly", n: true, wide: true, value: r => r.now, cell: r => known(r.now, view === "lines" || isSampled(r.band.name))},
   ];
   if (moments)
     columns.push(
@@ -314,7 +316,7 @@ function Reading({run, view, stack, cursor, kernel, moments, setMoments}: {
   const sum = rows.reduce((all, r) => all + (r.now || 0), 0);
   const foot: Record<string, preact.ComponentChildren>[] = [];
   const total = (label: preact.ComponentChildren, value: number, more: Record<string, preact.ComponentChildren> = {}) =>
-    foot.push({name: label, now: bytes(value), exact: <span class="muted">{exact(value)}</span>, ...more});
+    foot.push({name: label, now: bytes(value), exact: known(value, view === "lines"), ...more});
   const [ka, kb] = moments ? [nearest(stack.t, moments.a), nearest(stack.t, moments.b)] : [-1, -1];
   const sums = moments ? {a: bytes(stack.bands.reduce((s, b) => s + b.bytes[ka], 0)), b: bytes(stack.bands.reduce((s, b) => s + b.bytes[kb], 0)), change: <Delta value={stack.bands.reduce((s, b) => s + b.bytes[kb] - b.bytes[ka], 0)} />} : {};
   const lineSwatch = <i class="swatch line" style={{borderColor: c.resident}} />;

@@ -41,12 +41,19 @@ export function clock(ms: number): string {
   return h ? `${h}:${two(m)}:${two(whole % 60)}` : `${m}:${two(whole % 60)}`;
 }
 
+function tenths(n: number): string {
+  const rounded = Math.round(n * 10) / 10;
+  return rounded >= 10 || rounded === Math.floor(rounded) ? thousands(Math.round(n)) : rounded.toFixed(1);
+}
+
+/** As the sentence says it (src/verdict/numbers: duration): one time has one number on the page. */
 export function duration(seconds: number): string {
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 0.0995) return `${Math.round(1000 * seconds)} ms`;
+  if (seconds < 0.95) return `${seconds.toFixed(1)} s`;
   if (seconds < 120) return `${Math.round(seconds)} s`;
   if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
-  if (seconds < 172800) return `${(seconds / 3600).toFixed(1)} h`;
-  return `${thousands(seconds / 86400)} days`;
+  if (seconds < 172800) return `${tenths(seconds / 3600)} h`;
+  return `${tenths(seconds / 86400)} days`;
 }
 
 export function percent(share: number): string {

@@ -7,6 +7,7 @@ import {decodeRun, fromBase64, inflate, parseDocument} from "./decode";
 import {Findings} from "./Findings";
 import {download} from "./export";
 import {duration, shown} from "./format";
+import {Growth} from "./Growth";
 import {Holders} from "./Holders";
 import {follow, type Connection} from "./live";
 import {Measured} from "./Measured";
@@ -123,6 +124,7 @@ function App({first, live}: {first: PageData; live: boolean}) {
           {live && state === "live" && <Action name="Save" label="Save this page as one file" run={() => savePage(run.data.sentence)} />}
           <nav aria-label="Sections">
             <Go to="time">Memory</Go>
+            {run.data.growth.length > 0 && <Go to="growth">Growth</Go>}
             <Go to="findings">Findings</Go>
             {run.sites && <Go to="holders">Holders</Go>}
             {run.lines.length > 0 && <Go to="code">Code</Go>}
@@ -148,6 +150,7 @@ function App({first, live}: {first: PageData; live: boolean}) {
         {rest && (
           <>
             <Processes run={run} />
+            <Growth key={`g${shownRun}`} run={run} />
             <Findings run={run} />
             {run.programs.length > 0 && <PlanSection key={`p${shownRun}`} run={run} theme={theme} />}
             <Holders key={`h${shownRun}`} run={run} moments={moments} />

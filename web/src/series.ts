@@ -48,6 +48,14 @@ export function accountStack(run: Run, count = 8): Stack {
   return {t: run.accounts.t, bands: kept, reserved, line: residentLine(run)};
 }
 
+/** How far a sum of sampled blocks may be off, at 95 %: that of small blocks, each of which was taken by chance; large ones are all taken, so it may be less. */
+export function mostOff(sum: number, interval: number): number {
+  return interval > 0 && sum > 0 ? Math.min(sum, 1.96 * Math.sqrt(sum * interval)) : 0;
+}
+
+/** Accounts of what was sampled, in a program whose allocators were not asked. */
+export const isSampled = (band: string): boolean => /^(?!not ).*sampled blocks/.test(band);
+
 export interface Place {
   key: string;
   /** the frame that stands for it */

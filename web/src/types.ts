@@ -39,6 +39,8 @@ export interface RunData {
   probes: ProbeData[];
   limits: {name: string; bytes: number}[];
   findings: FindingData[];
+  /** where growth went, by process and space; all processes together first */
+  growth: GrowthData[];
   advice: {what: string; text: string; place: PlaceData | null}[];
   sites: SitesData | null;
   /** the program and its children, the one whose story is told first; one that was alone has no points */
@@ -64,6 +66,8 @@ export interface Facts {
   peak: number;
   baseline: number;
   end: number;
+  /** what it held after its last round: as it ends a program gives much back */
+  last_round?: {name: string; rss: number};
   planned?: number;
   started?: string;
   model?: string;
@@ -112,6 +116,10 @@ export interface FindingData {
   cause: string;
   title: string;
   unit: string;
+  /** "every epoch", "each time line 5 runs" */
+  each: string;
+  /** "12 epochs", "40 times" */
+  seen_over: string;
   rate: number;
   rate_range: [number, number];
   units_seen: number;
@@ -127,6 +135,33 @@ export interface FindingData {
   sets_verdict: boolean;
   /** Live bytes by age, oldest first: of the blamed line, or of everything. */
   cohorts: {bytes: number[]; of: "line" | "all"} | null;
+}
+
+export type PartKind = "held" | "native" | "garbage" | "in use" | "free" | "pinned" | "stacks" | "files" | "shared" | "copied" | "gpu" | "outside" | "untouched" | "unexplained";
+
+/** What memory grew by between like rounds, after warm-up: the bytes of the parts add up to it. A range holds 95 %. */
+export interface GrowthData {
+  tree: boolean;
+  pid: number | null;
+  process: string;
+  main: boolean;
+  space: string;
+  level: number;
+  growth: number;
+  range: [number, number];
+  rounds: number;
+  unit: string;
+  from: number;
+  to: number;
+  parts: PartData[];
+}
+export interface PartData {
+  kind: PartKind;
+  name: string;
+  chain: string[];
+  born: {file: string; line: number; function: string} | null;
+  bytes: number;
+  range: [number, number];
 }
 
 export interface SitesData {
@@ -179,7 +214,7 @@ export interface MeasuredData {
   interval: number;
   dropped: number;
   /** Of the resident memory at a moment. What allocators and kernel name may be more than is resident: mapped and not touched, or counted twice. */
-  explained: {t: number; resident: number; explained: number | null; in_use: number | null; with_line: number | null; free: number | null; files: number | null} | null;
+  explained: {t: number; resident: number; explained: number | null; in_use: number | null; with_line: number | null; with_line_error: number | null; free: number | null; files: number | null} | null;
   probe_seconds: number;
   agent_seconds: number;
   collector_seconds: number;
@@ -198,7 +233,10 @@ export interface CompareRun {
   verdict: Kind;
   peak_rss: number;
   end_rss: number;
+  last_round_rss: number | null;
   seconds: number;
   bytes_per_unit: number | null;
   unit: string | null;
+  /** of growth, in words */
+  rate: string;
 }

@@ -27,7 +27,10 @@ describe("names of strangers", () => {
 
 describe("times and numbers", () => {
   it("reads moments", () => expect([clock(420), clock(14500), clock(187000), clock(3727000)]).toEqual(["0.42 s", "14.5 s", "3:07", "1:02:07"]));
-  it("reads durations", () => expect([duration(1.7), duration(100), duration(600), duration(10800), duration(1e7)]).toEqual(["1.7 s", "100 s", "10 min", "3.0 h", "115 days"]));
+  it("reads durations as the sentence does", () =>
+    // the cases of "words: durations" in tests/verdict/words_test.cc
+    expect([0.005, 0.42, 2, 90, 3000, 2.4 * 3600, 2 * 3600, 30 * 3600, 3.5 * 86400, 4000 * 86400].map(duration)).toEqual(
+      ["5 ms", "0.4 s", "2 s", "90 s", "50 min", "2.4 h", "2 h", "30 h", "3.5 days", "4,000 days"]));
   it("groups digits", () => expect([thousands(1310), thousands(999), thousands(1234567)]).toEqual(["1,310", "999", "1,234,567"]));
   it("knows one from many", () => expect([plural(1, "epoch"), plural(2, "epoch"), plural(3, "batch")]).toEqual(["1 epoch", "2 epochs", "3 batches"]));
   it("shortens a path at a folder", () => expect(shortPath("project/a/work/project/very/long/folder/train.py", 24)).toBe("…/long/folder/train.py"));

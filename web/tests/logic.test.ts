@@ -3,10 +3,11 @@ import {codeChange, pieces, threadLink} from "../src/answer";
 import {column, decodeRun, fromBase64, inflate, parseDocument} from "../src/decode";
 import {forecastAt, forecastBand} from "../src/forecast";
 import {aliveAt, bufferAt, layerOf, layers, liveBytes, peakCall} from "../src/plan";
-import {accountStack, changes, chartData, lineStack, momentName, lineAt, nearest, processStack, treePeak, visibleMarks} from "../src/series";
+import {accountStack, changes, chartData, isSampled, lineStack, momentName, mostOff, lineAt, nearest, processStack, treePeak, visibleMarks} from "../src/series";
 import {callName, callTree, condensed, matches, rectangles, table, weights} from "../src/tree";
 import {filesOf, listing} from "../src/Code";
 import {csvCell, csvText} from "../src/export";
+import {bornAt, growthName, spoken, waterfall} from "../src/growth";
 import {named} from "../src/Measured";
 import {className} from "../src/Sizes";
 import {sparkRange} from "../src/SmallCharts";
@@ -96,6 +97,12 @@ describe("memory over time", () => {
     expect(s.bands.map(b => b.name)).toContain("train.py:12 keep");
     expect(s.bands.reduce((sum, b) => sum + b.bytes[0], 0)).toBe(75);
   });
+  it("tells how far a sampled sum may be off, and which accounts are sampled", () => {
+    // 1,024 samples of small blocks, one for 64 KiB: one over the root of them, at 95 %
+    expect(mostOff(64 * 1024 ** 2, 65536) / (64 * 1024 ** 2)).toBeCloseTo(1.96 / 32);
+    expect([mostOff(0, 65536), mostOff(100, 0), mostOff(100, 65536)]).toEqual([0, 0, 100]);
+    expect(["your code, sampled blocks", "libraries, sampled blocks", "not in sampled blocks", "Python objects"].map(isSampled)).toEqual([true, true, false, false]);
+  });
   it("stays quick for ten thousand epochs", () => {
     const n = 10000;
     const ones = Array.from({length: n}, () => 1000);
@@ -104,6 +111,29 @@ describe("memory over time", () => {
     }));
     expect(visibleMarks(big, 0, 1e9, 40).length).toBeLessThanOrEqual(40);
     expect(chartData(accountStack(big)).x.length).toBe(n);
+  });
+});
+
+describe("where the growth went", () => {
+  const part = (name: string, bytes: number) => ({kind: "held" as const, name, chain: [], born: null, bytes, range: [bytes - 5, bytes + 5] as [number, number]});
+  const growth = {tree: false, pid: 7, process: "python3", main: true, space: "host", level: 900, growth: 60, range: [50, 70] as [number, number], rounds: 20, unit: "epoch", from: 0, to: 1, parts: [part("a", 80), part("b", 10), part("c", -30)]};
+  it("falls from part to part, and the last one ends at what was measured", () => {
+    const {bars, low, high} = waterfall(growth);
+    expect(bars.map(b => [b.from, b.to])).toEqual([[0, 80], [80, 90], [90, 60]]);
+    expect(bars[2].to).toBe(growth.growth);
+    expect([low, high]).toEqual([0, 95]);
+  });
+  it("has room for nothing at all", () => {
+    const {low, high} = waterfall({...growth, growth: 0, range: [0, 0], parts: []});
+    expect(high).toBeGreaterThan(low);
+  });
+  it("is named by process and space, and can be heard", () => {
+    expect(growthName(growth)).toBe("python3 7 (main): its own memory and files");
+    expect(growthName({...growth, tree: true, pid: null, space: "all"})).toBe("All processes together");
+    expect(growthName({...growth, space: "gpu:1"})).toBe("python3 7 (main): GPU 1");
+    expect(bornAt({...part("a", 1), born: {file: "/x/train.py", line: 31, function: "main"}})).toBe("train.py:31");
+    expect(bornAt({...part("a", 1), born: {file: "/x/lib.so", line: 0, function: "grow"}})).toBe("grow");
+    expect(spoken(growth)).toBe("python3 7 (main): its own memory and files grew by +60 B: a +80 B; b +10 B; c -30 B");
   });
 });
 
@@ -202,7 +232,7 @@ describe("the answer", () => {
 
 describe("the forecast", () => {
   const finding = {
-    kind: "leak" as const, cause: "", title: "", unit: "epoch", rate: 1, rate_range: [1, 1] as [number, number], units_seen: 1, total: 1, confidence: 1, blame: null, holder: "", chain: [],
+    kind: "leak" as const, cause: "", title: "", unit: "epoch", each: "every epoch", seen_over: "1 epoch", rate: 1, rate_range: [1, 1] as [number, number], units_seen: 1, total: 1, confidence: 1, blame: null, holder: "", chain: [],
     evidence: [], fix: "", threads: [], forecast: {limit: "machine", bytes: 1400, seconds: 10, seconds_range: [8, 20] as [number, number], unit_index: 13, round: "epoch 13", words: "At this rate it is reached in epoch 13."}, sets_verdict: true, cohorts: null,
   };
   it("runs from the last round to the limit, between early and late", () => {
@@ -250,7 +280,7 @@ describe("a table", () => {
 });
 
 describe("what has a name of resident memory", () => {
-  const x = {t: 0, explained: null, with_line: 0};
+  const x = {t: 0, explained: null, with_line: 0, with_line_error: null};
   it("is not cut where it is more than is resident: the overlap is told", () => {
     const found = named({...x, resident: 267, in_use: 221, free: 84, files: 23});
     expect([found.sum, found.over, found.without]).toEqual([328, 61, 0]);

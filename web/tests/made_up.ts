@@ -21,7 +21,7 @@ export function run(change: Partial<RunData> = {}): RunData {
     phases: {kind: [2], name: [0], index: [0], start: [500], end: [null]},
     periods: {unit: "epoch", kind: "epoch", warm: 1, seconds: 1, t: [1000, 1000, 1000], x: [1, 2, 3], rss: [200, 100, 100], live: [150, 100, 100]},
     probes: [], limits: [{name: "machine", bytes: 10000}],
-    findings: [], advice: [],
+    findings: [], advice: [], growth: [],
     sites: {
       // 0 keep (user), 1 main (user), 2 call (library), 3 alloc (native)
       frames: {file: [3, 0, 2, 2], function: [4, 5, -3, 2], line: [12, 28, -33, -7], flags: [6, 0, -2, 1], text: {"0": "self.kept.append(x)"}},

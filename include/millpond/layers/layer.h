@@ -84,6 +84,15 @@ struct Size2D {
   constexpr bool operator==(const Size2D&) const = default;
 };
 
+/// A Size2D, or nothing: "as another option says".
+struct OptionalSize2D : std::optional<Size2D> {
+  constexpr OptionalSize2D() = default;
+  constexpr OptionalSize2D(Size2D size) : std::optional<Size2D>(size) {}
+  constexpr OptionalSize2D(int n) : OptionalSize2D(Size2D(n)) {}
+  constexpr OptionalSize2D(int64_t n) : OptionalSize2D(Size2D(n)) {}
+  constexpr OptionalSize2D(int64_t h, int64_t w) : OptionalSize2D(Size2D(h, w)) {}
+};
+
 /// "valid": none. "same": as many outputs as inputs (divided by the stride), padded as TensorFlow does.
 struct Padding {
   bool same = false;

@@ -6,7 +6,7 @@
 namespace millpond {
 
 struct Pooling2DOptions {
-  std::optional<Size2D> strides = {};  // none: the pool size
+  OptionalSize2D strides = {};  // none: the pool size
   Padding padding = "valid";
   std::string name = "";
 };

@@ -16,7 +16,7 @@ namespace millpond::backend::cpu {
 namespace {
 
 constexpr int64_t kMostPartials = 64;
-constexpr int64_t kGradientTilePixels = 448, kTileFloats = 64 << 10;
+constexpr int64_t kGradientTilePixels = 448, kGradientTileFloats = 64 << 10;
 
 class PermutedPoolBackward final : public Kernel {
  public:
@@ -85,7 +85,7 @@ class TiledPoolBackward final : public Kernel {
     grid_ = ConvGrid::forward(op.window, x, op.filter, 1, pool_.height(), pool_.width());
     source_ = {nullptr, x[1] * x[2] * x[3], x[2] * x[3], x[3]};
     row_ = pool_.pool_h * pool_.width();
-    const int64_t pixels = std::min(kGradientTilePixels, kTileFloats / std::max<int64_t>(1, pool_.channels));
+    const int64_t pixels = std::min(kGradientTilePixels, kGradientTileFloats / std::max<int64_t>(1, pool_.channels));
     step_ = std::clamp<int64_t>(pixels / std::max<int64_t>(1, row_), 1, std::max<int64_t>(1, cell_rows_));
     cut_ = FilterCut(grid_, cell_rows_ / step_);
     phases_[0] = int(cut_.blocks());

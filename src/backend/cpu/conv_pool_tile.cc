@@ -30,8 +30,9 @@ void pool(const PoolTile& t, const float* tile, const float* bias, float* pooled
         const float* at = first + k / t.pool_w * t.row + k % t.pool_w * t.pixel + c;
         MP_UNROLL for (int g = 0; g < kG; ++g) {
           const V v = load(at + g * kLanes);
-          place[g] = selecti(gt(v, best[g]), seti(int32_t(k)), place[g]);
-          best[g] = max(v, best[g]);
+          const Bool better = either(gt(v, best[g]), unordered(v, v));
+          place[g] = selecti(better, seti(int32_t(k)), place[g]);
+          best[g] = select(better, v, best[g]);
         }
       }
       MP_UNROLL for (int g = 0; g < kG; ++g) {

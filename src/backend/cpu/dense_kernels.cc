@@ -272,7 +272,7 @@ void narrow_reduce(const float* acc, int64_t count, float* c) {
 template <Ending ending, class M>
 MP_INLINE void tiny_rows(const float* a, const float* b, float* c, int64_t m, int64_t k, int64_t n, const float* bias, M across) {
   const V start = ending == Ending::kNone ? zero() : load(bias, across);
-  auto end = [](V v) { return ending == Ending::kBiasRelu ? max(v, zero()) : v; };
+  auto end = [](V v) { return ending == Ending::kBiasRelu ? max(zero(), v) : v; };
   int64_t i = 0;
   for (; i + 4 <= m; i += 4) {
     const float* p = a + i * k;
@@ -337,7 +337,7 @@ void column_product(const float* a, const float* b, float* c, int64_t m, int64_t
       for (int r = 0; r < kLanes; ++r) s[r] = fma(load(a + (r < rows ? i + r : i) * k + j, mask), v, s[r]);
     });
     V t = add(sums(s), start);
-    if (ending == Ending::kBiasRelu) t = max(t, zero());
+    if (ending == Ending::kBiasRelu) t = max(zero(), t);
     if (rows == kLanes) store(c + i, t);
     else store(c + i, t, tail(rows));
   }

@@ -24,7 +24,7 @@ MP_F(abs, V x) { return abs(x); } MP_END
 MP_F(sign, V x) { return sub(zero_unless(gt(x, zero()), set(1)), zero_unless(lt(x, zero()), set(1))); } MP_END
 MP_F(tanh, V x) { return tanh(x); } MP_END
 MP_F(sigmoid, V x) { return sigmoid(x); } MP_END
-MP_F(relu, V x) { return max(x, zero()); } MP_END
+MP_F(relu, V x) { return max(zero(), x); } MP_END  // NaN passes: it is the second operand
 MP_F(erf, V x) { return erf(x); } MP_END
 MP_F(cast_bool, V x) { return zero_unless(ne(x, zero()), set(1)); } MP_END
 MP_F(truncate, V x) { return trunc(x); } MP_END
@@ -32,14 +32,14 @@ MP_F(add, V x, V y) { return add(x, y); } MP_END
 MP_F(subtract, V x, V y) { return sub(x, y); } MP_END
 MP_F(multiply, V x, V y) { return mul(x, y); } MP_END
 MP_F(divide, V x, V y) { return div(x, y); } MP_END
-MP_F(maximum, V x, V y) { return max(x, y); } MP_END
-MP_F(minimum, V x, V y) { return min(x, y); } MP_END
+MP_F(maximum, V x, V y) { return select(unordered(x, x), x, max(x, y)); } MP_END
+MP_F(minimum, V x, V y) { return select(unordered(x, x), x, min(x, y)); } MP_END
 MP_F(gate, V x, V y) { return zero_unless(gt(y, zero()), x); } MP_END
 MP_F(sigmoid_cross_entropy, V x, V y) { return add(fnma(x, y, max(x, zero())), log1p(exp(neg(abs(x))))); } MP_END
 MP_F(greater, V x, V y) { return zero_unless(gt(x, y), set(1)); } MP_END
 MP_F(greater_equal, V x, V y) { return zero_unless(ge(x, y), set(1)); } MP_END
 MP_F(equal, V x, V y) { return zero_unless(eq(x, y), set(1)); } MP_END
-MP_F(add_relu, V x, V y) { return max(add(x, y), zero()); } MP_END
+MP_F(add_relu, V x, V y) { return max(zero(), add(x, y)); } MP_END
 // Through memory: the C library's powf, a lane at a time. Squares, the usual case, are worth a test.
 MP_F(power, V x, V y) {
   if (!any(ne(y, set(2)))) return mul(x, x);
@@ -133,7 +133,7 @@ template <bool va, bool vb>
 void add_relu_dropout(const Step& s, const Ref* r, const Chunk& c) {
   Operand<va> a(r[s.a]);
   Operand<vb> b(r[s.b]);
-  sweep_dropout(s, r, c, [&](int64_t i, auto m) { return max(add(a.at(i, m), b.at(i, m)), zero()); }, a, b);
+  sweep_dropout(s, r, c, [&](int64_t i, auto m) { return max(zero(), add(a.at(i, m), b.at(i, m))); }, a, b);
 }
 template <bool va, bool vb>
 void gate_dropout(const Step& s, const Ref* r, const Chunk& c) {

@@ -1,16 +1,15 @@
-// The cpu backend: one factory for each line of ops/list.inc, in the file of that base name.
+// The cpu backend: a maker for each line of cpu/list.inc. What it has no fast kernel for runs the reference kernel.
 #include <unordered_map>
 
 #include "backend/cpu/isa.h"
 #include "backend/cpu/slow.h"
-#include "base/assert.h"
 #include "ops/all.h"
 
 namespace millpond::backend {
 namespace cpu {
 
-#define MP_OPERATOR(Class, name) std::unique_ptr<Kernel> name(const ops::Class& op, const Request& request);
-#include "ops/list.inc"
+#define MP_KERNEL(Class, name) std::unique_ptr<Kernel> name(const ops::Class& op, const Request& request);
+#include "backend/cpu/list.inc"
 
 namespace {
 
@@ -18,9 +17,9 @@ using Make = std::unique_ptr<Kernel> (*)(const graph::Operator&, const Request&)
 
 const std::unordered_map<std::string_view, Make>& table() {
   static const std::unordered_map<std::string_view, Make> makers = {
-#define MP_OPERATOR(Class, name) \
+#define MP_KERNEL(Class, name) \
   {#name, [](const graph::Operator& op, const Request& r) { return cpu::name(static_cast<const ops::Class&>(op), r); }},
-#include "ops/list.inc"
+#include "backend/cpu/list.inc"
   };
   return makers;
 }
@@ -30,10 +29,10 @@ class Cpu final : public Backend {
   std::string_view name() const override { return "cpu"; }
   std::unique_ptr<Kernel> make(const graph::Operator& op, const Request& request) const override {
     const auto found = table().find(op.name());
-    MP_ASSERT(found != table().end());
-    if (isa() == Isa::kNone) return slow(op, request);
+    if (isa() == Isa::kNone || found == table().end()) return slow(op, request);
     return found->second(op, request);
   }
+  bool offers(std::string_view fusion) const override { return fusion == ops::kEpilogue || table().contains(fusion); }
 };
 
 }  // namespace

@@ -149,7 +149,10 @@ MP_INLINE void cells(const Cell& cell) {
     const __mmask16 down = gt(lower, upper);
     cell.winners[n * cell.masks + 2 * h] = uint16_t((right1 & down) | (right0 & ~down));
     cell.winners[n * cell.masks + 2 * h + 1] = down;
-    const V biased = add(max(lower, upper), h + 1 < kH ? load(cell.bias + 16 * h) : load(cell.bias + 16 * h, last));
+    // max keeps the second operand where one is NaN: a, which so passes. The other three are looked at.
+    const __mmask16 nan = unordered(b, e) | unordered(c, c);
+    const V best = _mm512_mask_mov_ps(max(lower, upper), nan, set(__builtin_nanf("")));
+    const V biased = add(best, h + 1 < kH ? load(cell.bias + 16 * h) : load(cell.bias + 16 * h, last));
     const V value = max(zero(), biased);
     float* to = cell.pooled + n * cell.cout + 16 * h;
     if (cell.stream)

@@ -24,7 +24,7 @@ std::unique_ptr<Kernel> conv_pool(const ops::ConvPool& op, const Request& reques
             for (int64_t c = 0; c < f.in; ++c) total += double(load(a.input<T>(0), g.x_at(b, h, v, c))) * double(load(a.input<T>(1), f.at(p, q, c, o)));
           });
           const T rounded = convert<T>(total + double(load(a.input<T>(2), o)));  // ties are those of the stored values
-          if (const Number<T> value = load(&rounded, 0); value > best) best = value, winner = r * cells.window.width + s;
+          if (const Number<T> value = load(&rounded, 0); value > best || value != value) best = value, winner = r * cells.window.width + s;
         });
         const int64_t cell = cells.y_at(b, row, col, 0) / cells.out;
         store(a.output<T>(0), cell * cells.out + o, best);

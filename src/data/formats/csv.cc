@@ -389,7 +389,7 @@ struct CsvReader::Impl {
     const std::string column =
         field < names.size() ? format("column \"{}\"", shown(names[field])) : format("field {}", field + 1);
     std::string where = format("line {}", line), expected, found,
-                hint = "on_bad = kSkip passes over such rows and counts them";
+                hint = "skip_bad_rows passes over such rows and counts them";
     switch (trouble.what) {
       case Wrong::kTooFew:
       case Wrong::kTooMany:

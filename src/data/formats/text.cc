@@ -38,7 +38,7 @@ struct LineReader::Impl {
     const std::string where = format("line {}, byte {}", line + 1, base + int64_t(begin));
     return Error(Code::kFormat,
                  format("{}: {}: expected a line of at most {}, found more", file(), where, options.max_line))
-        .hint("give max_line more bytes, or on_bad = kSkip to pass over such lines")
+        .hint("is it a text file?")
         .with("file", file())
         .with("where", where);
   }

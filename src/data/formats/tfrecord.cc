@@ -176,7 +176,7 @@ struct RecordReader::Impl {
     const std::string where = format("record {}, byte {}", record + skipped.count, byte);
     return Error(Code::kFormat, format("{}: {}: expected {}, found {}", file(), where, expected, found))
         .hint(stream.compressed() || record + skipped.count > 0
-                  ? "on_bad = kSkip passes over such records and counts them"
+                  ? "skip_bad_records passes over such records and counts them"
                   : "is it a TFRecord file, and is it compressed (compression = gzip or zlib)?")
         .with("file", file())
         .with("where", where)

@@ -1,14 +1,23 @@
+#include <algorithm>
+
 #include "verdict/causes/cause.h"
 
 namespace millpond::verdict {
 
 const std::vector<const Cause*>& causes() {
-  static const std::vector<const Cause*> all = {
-#define CAUSE(name) &name,
+  static const std::vector<const Cause*> all = [] {
+    std::vector<const Cause*> found;
+#define CAUSES(name) \
+  for (const Cause& cause : name) found.push_back(&cause);
+#define CAUSE(name) found.push_back(&name);
 #include "verdict/causes/list.inc"
 #undef CAUSE
-  };
+#undef CAUSES
+    return found;
+  }();
   return all;
 }
+
+const Cause& cause_of(std::string_view id) { return **std::ranges::find(causes(), id, &Cause::id); }
 
 }  // namespace millpond::verdict

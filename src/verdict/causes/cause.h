@@ -1,8 +1,9 @@
-// A cause: how it is recognised, what it is in plain words, how it is cured, and where people met it. One file for
-// each; list.inc names them all.
+// A cause: how it is recognised, what it is in plain words, how it is cured, and where people met it. Those that are
+// recognised alike stand in one file; list.inc names them all.
 #pragma once
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "verdict/case.h"
@@ -29,18 +30,26 @@ struct Match {
 /// Of an object that keeps what was put into it at any time: with its chain and lines the answer is complete, although no cause of the catalogue is like it.
 Match holder_match(const HeapWalk& walk, const Holder& holder);
 
+struct Cause;
+/// Of a container that grows: what kind of thing it keeps says which cause that is.
+std::pair<const Cause*, Match> container_match(const Case& c, const Container& container);
+
 struct Cause {
   std::string id{}, title{}, explanation{}, fix{};
   std::vector<std::string> threads{};
   std::optional<Match> (*detect)(const Case&) = nullptr;
   std::string not_detected{};  // the reason, where there is no detector
+  enum class In { kHost, kDevice, kBoth } in = In::kHost;  // of which memory it can be the cause
 };
 
 /// All of list.inc, in its order.
 const std::vector<const Cause*>& causes();
+const Cause& cause_of(std::string_view id);  // which there must be
 
+#define CAUSES(name) extern const std::vector<Cause> name;
 #define CAUSE(name) extern const Cause name;
 #include "verdict/causes/list.inc"
 #undef CAUSE
+#undef CAUSES
 
 }  // namespace millpond::verdict

@@ -1,32 +1,115 @@
-// Causes that live on the GPU. They have their place in the catalogue; nothing that is measured so far can show them.
+// Causes that live on the GPU: what a framework's pool holds there beyond what is in use.
+#include <algorithm>
+
+#include "base/format.h"
 #include "verdict/causes/cause.h"
 
 namespace millpond::verdict {
 namespace {
-const char* const kNotYet = "not detected here: needs GPU counters";
+
+/// The numbers of this file.
+constexpr double kFar = 0.5;     // of what is reserved: with less than half of it ever in use at once, the pool is at least twice as large as a round needs
+constexpr double kPieces = 0.5;  // of what is free: when most of it lies beside living blocks, the pool cannot give it back
+constexpr double kInAdvance = 0.5;  // of the device: torch takes what it is asked for; TensorFlow and JAX take more than half of it at the start unless told otherwise
+constexpr double kWorthNaming = 64e6;  // bytes: a pool has some segments of 2 and 20 MiB whatever it is used for
+
+struct PoolFacts {
+  const Pool* pool = nullptr;
+  double reserved = 0, in_use = 0, peak = 0, split = 0, largest = 0, limit = 0;
+  int64_t retries = 0, ooms = 0;  // since the first reading
+  double context = 0;             // what the driver says this process has beyond the pool; 0: it does not
+  double free() const { return std::max(0.0, reserved - in_use); }
+};
+
+std::optional<PoolFacts> facts_of(const Case& c) {
+  if (c.evidence.pools.empty() || c.evidence.pools.front().points.empty()) return {};
+  PoolFacts f;
+  f.pool = &c.evidence.pools.front();
+  const Pool::Point &first = f.pool->points.front(), &last = f.pool->points.back();
+  const auto bytes = [](const std::optional<Bytes>& b) { return b ? double(b->value) : 0.0; };
+  f.reserved = bytes(last.reserved), f.in_use = double(last.in_use.value), f.split = bytes(last.inactive_split), f.largest = bytes(last.largest_free), f.limit = bytes(last.limit);
+  f.retries = last.retries - first.retries, f.ooms = last.ooms - first.ooms;
+  for (const Pool::Point& p : f.pool->points) f.peak = std::max({f.peak, bytes(p.peak), double(p.in_use.value)});
+  const auto process = std::ranges::find(c.evidence.processes, c.evidence.process, &SeenProcess::row);
+  if (process != c.evidence.processes.end() && process->spaces.contains(f.pool->space)) {
+    const std::optional<Bytes> all = process->spaces.at(f.pool->space).back().resident;
+    f.context = all && f.reserved > 0 ? std::max(0.0, double(all->value) - f.reserved) : 0;
+  }
+  return f;
 }
+
+std::string framework(const Pool& pool) { return pool.name == "torch" ? "PyTorch" : pool.name == "jax" ? "JAX" : "TensorFlow"; }
+
+void tell_pool(const PoolFacts& f, Match& m) {
+  m.holder = format("the pool of {}", framework(*f.pool));
+  m.evidence.push_back(format("{} are reserved, {} of it in use at the end, and never more than {} at once", amount(f.reserved), amount(f.in_use), amount(f.peak)));
+  if (f.context > 0) m.evidence.push_back(format("outside of the pool the process has {}: CUDA's context, kernels, other libraries", amount(f.context)));
+}
+
+std::optional<Match> fragmented(const Case& c) {
+  const std::optional<PoolFacts> f = facts_of(c);
+  if (!f || f->pool->name != "torch" || f->free() < kWorthNaming) return {};
+  const bool far_above = f->peak < kFar * f->reserved, fails = f->retries > 0 || f->ooms > 0;
+  if (!far_above && !(fails && f->split > kPieces * f->free())) return {};
+  Match m{.kind = Kind::kFragmentation, .share = 1, .weight = 1, .bytes = far_above ? f->reserved - f->peak : f->split};
+  tell_pool(*f, m);
+  m.evidence.push_back(format("{} are free in segments that something living pins{}", amount(f->split), f->largest > 0 ? format("; the largest free block has {}", amount(f->largest)) : ""));
+  if (fails) m.evidence.push_back(format("an allocation failed {} times until what was kept was given back, {} times even then", f->retries, f->ooms));
+  return m;
+}
+
+std::optional<Match> pool_in_pieces(const Case& c) {
+  const std::optional<PoolFacts> f = facts_of(c);
+  if (!f || f->pool->name == "torch" || f->free() < kWorthNaming || f->largest <= 0) return {};
+  // Free memory of a pool that is hardly used may lie in pieces without harm.
+  if (f->largest > (1 - kPieces) * f->free() || f->in_use < kFar * f->reserved) return {};
+  Match m{.kind = Kind::kFragmentation, .share = 1, .weight = 1, .bytes = f->free() - f->largest};
+  tell_pool(*f, m);
+  m.evidence.push_back(format("{} are free, the largest block of it has {}", amount(f->free()), amount(f->largest)));
+  return m;
+}
+
+std::optional<Match> preallocated(const Case& c) {
+  const std::optional<PoolFacts> f = facts_of(c);
+  if (!f || c.leaking() || f->pool->name == "torch" || f->limit <= 0 || f->reserved < kInAdvance * f->limit || f->peak > kFar * f->reserved) return {};
+  Match m{.kind = Kind::kReserve, .share = 1, .weight = 1, .bytes = f->reserved};
+  tell_pool(*f, m);
+  return m;
+}
+
+std::optional<Match> working_memory(const Case& c) {
+  const std::optional<PoolFacts> f = facts_of(c);
+  const double bytes = f ? std::max(f->reserved, f->peak) : 0;
+  if (c.leaking() || bytes < kWorthNaming) return {};
+  Match m{.kind = Kind::kReserve, .share = 1, .weight = 0.3, .bytes = bytes};
+  tell_pool(*f, m);
+  return m;
+}
+
+const char* const kNotYet = "not told apart: the pool's counters do not say what is a workspace's";
+}  // namespace
 
 const Cause c27_gpu_preallocation = {.id = "C27",
                                      .title = "The framework took (nearly) all GPU memory in advance",
                                      .explanation = "TensorFlow takes about all, JAX 75 %: a pool, not use.",
                                      .fix = "Nothing, or set_memory_growth(True), XLA_PYTHON_CLIENT_PREALLOCATE=false.",
                                      .threads = {"tensorflow#36465", "rstudio/keras3#1538"},
-                                     .detect = nullptr,
-                                     .not_detected = kNotYet};
+                                     .detect = preallocated,
+                                     .in = Cause::In::kDevice};
 const Cause c28_gpu_pool = {.id = "C28",
-                            .title = "TensorFlow's GPU pool never shrinks and is fragmented",
-                            .explanation = "Regions go back only when the process ends.",
-                            .fix = "TF_GPU_ALLOCATOR=cuda_malloc_async.",
+                            .title = "The framework's GPU pool is fragmented, and never shrinks",
+                            .explanation = "Regions go back only when the process ends; what is free lies in pieces between living blocks.",
+                            .fix = "TF_GPU_ALLOCATOR=cuda_malloc_async; for JAX XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async.",
                             .threads = {"tensorflow#48545"},
-                            .detect = nullptr,
-                            .not_detected = kNotYet};
+                            .detect = pool_in_pieces,
+                            .in = Cause::In::kDevice};
 const Cause c29_torch_reserved = {.id = "C29",
-                                  .title = "PyTorch's caching allocator holds more than is allocated",
-                                  .explanation = "A segment stays while one block of it lives.",
+                                  .title = "PyTorch's caching allocator holds far more than is ever in use at once",
+                                  .explanation = "A segment stays while one block of it lives, and a larger request does not fit into the gaps.",
                                   .fix = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, fewer shapes.",
                                   .threads = {"pytorch#35901", "pytorch#173049"},
-                                  .detect = nullptr,
-                                  .not_detected = kNotYet};
+                                  .detect = fragmented,
+                                  .in = Cause::In::kDevice};
 const Cause c30_cudnn_workspace = {.id = "C30",
                                    .title = "cuDNN takes a workspace for each new shape",
                                    .explanation = "Autotuning tries algorithms with large workspaces.",
@@ -40,14 +123,14 @@ const Cause c32_pinned_cache = {.id = "C32",
                                 .fix = "No pinning for odd sizes.",
                                 .threads = {"pytorch#95823", "pytorch#134332", "sglang#37285"},
                                 .detect = nullptr,
-                                .not_detected = kNotYet};
+                                .not_detected = "not told apart: pinned memory is memory of the host"};
 const Cause c33_cuda_context = {.id = "C33",
                                 .title = "CUDA's context, kernels and NCCL take memory outside every framework counter",
                                 .explanation = "200 MB to 1 GB, once.",
                                 .fix = "CUDA_MODULE_LOADING=LAZY.",
                                 .threads = {"pytorch#28113", "pytorch#107667", "pytorch#37250"},
                                 .detect = nullptr,
-                                .not_detected = kNotYet};
+                                .not_detected = "told with the pool, as what the process has outside of it"};
 const Cause c34_cuda_graphs = {.id = "C34",
                                .title = "CUDA graphs have a private pool for each captured shape",
                                .explanation = "Pools are not shared by default.",
@@ -55,5 +138,12 @@ const Cause c34_cuda_graphs = {.id = "C34",
                                .threads = {"pytorch#128424", "pytorch#104095"},
                                .detect = nullptr,
                                .not_detected = kNotYet};
+const Cause g1_pool = {.id = "G1",
+                       .title = "The framework's pool took what its rounds need, and keeps it",
+                       .explanation = "A caching allocator does not give memory back between two rounds.",
+                       .fix = "Nothing to fix: it does not grow.",
+                       .threads = {},
+                       .detect = working_memory,
+                       .in = Cause::In::kDevice};
 
 }  // namespace millpond::verdict

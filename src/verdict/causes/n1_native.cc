@@ -16,6 +16,59 @@ bool foreign(const Site& site) {
   return !site.frames.empty() && site.frames.front().native && contains(site.frames.front().file, "/libffi");
 }
 
+constexpr double kMostOf = 0.5;  // what is said of the blocks of a birth holds for at least half of their bytes: old words in dead memory make single ones look kept
+
+std::string name_of(const NativeScan::Variable& v) {
+  return v.name.empty() ? format("a variable of {} that has no name", file_name(v.module)) : format("the variable `{}` of {}", v.name, file_name(v.module));
+}
+
+/// Where the block was born through which they are kept, if it has a place of its own.
+std::string through(const Case& c, const NativeScan::Group& g) {
+  if (g.ways.empty() || g.ways.front().bytes < kMostOf * g.bytes) return {};
+  const auto site = std::ranges::find(c.evidence.sites, g.ways.front().site, &Site::row);
+  const Frame* const own = site == c.evidence.sites.end() ? nullptr : own_frame(*site);
+  return own ? tell(place_of(*own)) : std::string();
+}
+
+std::vector<int64_t> rows_of(const Case& c, const std::vector<int>& sites) {
+  std::vector<int64_t> rows;
+  for (const int i : sites) rows.push_back(c.evidence.sites[size_t(i)].row);
+  return rows;
+}
+
+/// A walk found no object of Python that most of it belongs to: only such blocks were looked for.
+bool of_no_object(const Case& c, const SiteGroup& s) { return c.notes.walk && c.notes.scan && c.notes.scan->of(rows_of(c, s.sites)).bytes > kMostOf * s.bytes; }
+
+/// Whether what was allocated at these places is lost or kept, and by what.
+void tell_scan(const Case& c, const std::vector<int>& sites, Match& m) {
+  if (!c.notes.scan) {
+    m.evidence.push_back(c.notes.no_scan.empty() ? "nobody looked for pointers to what is allocated here" : format("nobody looked for pointers to what is allocated here: {}", c.notes.no_scan));
+    return;
+  }
+  const NativeScan::Group g = c.notes.scan->of(rows_of(c, sites));
+  if (g.bytes <= 0) return;
+  const std::string way = through(c, g), by_way = way.empty() ? "" : format(", through a block that {} allocated", way);
+  if (g.lost >= kMostOf * g.bytes) {
+    m.title = "Native code loses what it allocates: there is no pointer to it any more";
+    m.fix = "Free it before the last pointer to it goes, or give it an owner (std::unique_ptr, std::vector) that does.";
+    m.evidence.push_back(format("of {} that were allocated here and are alive, no pointer to {} was found anywhere in the memory of the process: nothing can free them any more", amount(g.bytes), amount(g.lost)));
+  } else if (g.by_static >= kMostOf * g.bytes && !g.variables.empty()) {
+    m.holder = name_of(g.variables.front());
+    m.title = format("Native code keeps what it allocates: {} leads to it, and there is more of it all the time", m.holder);
+    m.evidence.push_back(format("of {} that were allocated here and are alive, {} are reached from {}{}", amount(g.bytes), amount(g.variables.front().bytes), m.holder, by_way));
+  } else if (g.by_stack >= kMostOf * g.bytes) {
+    m.holder = "a variable on the stack of a function that runs";
+    m.title = "Native code keeps what it allocates: a function that runs has a variable that leads to it, and there is more of it all the time";
+    m.evidence.push_back(format("of {} that were allocated here and are alive, {} are reached from the stack of a thread{}", amount(g.bytes), amount(g.by_stack), by_way));
+  } else if (g.by_block >= kMostOf * g.bytes && !way.empty()) {
+    m.holder = format("a block that {} allocated", way);
+    m.evidence.push_back(format("of {} that were allocated here and are alive, {} are pointed to by {}", amount(g.bytes), amount(g.by_block), m.holder));
+  } else {
+    m.evidence.push_back(format("of {} that were allocated here and are alive, {} are pointed to: by variables {}, from stacks {}, by other blocks {}; to {} no pointer was found", amount(g.bytes),
+                                amount(g.bytes - g.lost), amount(g.by_static), amount(g.by_stack), amount(g.by_block + g.by_other), amount(g.lost)));
+  }
+}
+
 std::optional<Match> called_from_python(const Case& c) {
   for (const SiteGroup& s : c.sites.groups) {
     if (!s.user || s.grown < 0.5 * c.growth.total) continue;
@@ -25,7 +78,7 @@ std::optional<Match> called_from_python(const Case& c) {
       all += taken;
       if (foreign(c.evidence.sites[size_t(i)])) native += taken;
     }
-    if (all <= 0 || native < 0.8 * all) continue;
+    if (all <= 0 || (native < 0.8 * all && !of_no_object(c, s))) continue;
     Match m{.share = std::min(1.0, s.grown / std::max(1.0, c.growth.total)), .weight = 0.9};
     m.blame = s.place;
     if (c.periods.length() > 0 && s.block() > 0) {
@@ -34,6 +87,7 @@ std::optional<Match> called_from_python(const Case& c) {
     }
     m.fix = kReleases;
     m.evidence.push_back(format("{} calls native code that allocated {} which are still in use; Python holds none of it", tell(s.place), amount(s.bytes)));
+    tell_scan(c, s.sites, m);
     return m;
   }
   return {};
@@ -67,13 +121,13 @@ std::optional<Match> native(const Case& c) {
   if (!c.notes.agent) {
     m.weight = 0.8;
     m.blame = most->place;  // the program's own function where its source is known
-    const std::vector<Frame>& frames = c.evidence.sites[size_t(most->sites.front())].frames;
-    for (const bool own : {false, true})  // the program's own source last, so that it is what remains
-      if (const auto f = std::ranges::find_if(frames, [&](const Frame& at) { return at.native && at.line > 0 && (at.user || !own); }); f != frames.end())
-        m.blame = place_of(*f);
+    const Site& site = c.evidence.sites[size_t(most->sites.front())];
+    if (!own_frame(site))
+      if (const auto f = std::ranges::find_if(site.frames, [](const Frame& at) { return at.native && at.line > 0; }); f != site.frames.end()) m.blame = place_of(*f);
   }
   m.evidence.push_back(format("{} allocated {} that are still in use, more in every part of the run", tell(most->place),
                               amount(most->bytes)));
+  tell_scan(c, most->sites, m);
   return m;
 }
 

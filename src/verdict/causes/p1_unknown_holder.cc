@@ -1,7 +1,8 @@
+#include <algorithm>
+
 #include "base/format.h"
 #include "verdict/causes/cause.h"
 #include "verdict/causes/words.h"
-#include "verdict/numbers.h"
 
 namespace millpond::verdict {
 namespace {
@@ -27,25 +28,23 @@ void tell_holder(const HeapWalk& walk, const Holder& h, Match& m) {
 }
 
 std::optional<Match> unknown_holder(const Case& c) {
-  const std::optional<Place> grows = c.growing_place();
-  if (!c.growing() || (!grows && !c.notes.agent)) return {};
+  std::optional<Place> grows = c.growing_place();
+  if (!grows && c.notes.walk && !c.notes.walk->lines.empty()) grows = c.notes.walk->lines.front().place;
+  if (!c.growing() || (!grows && c.leaks.empty() && !c.notes.agent)) return {};
   Match m{.share = 0.5, .weight = 0.4};
   m.blame = grows;
-  if (grows) {
+  if (!c.leaks.empty()) {
+    const Leak& most = c.leaks.front();
+    m.share = std::clamp(most.rate / std::max(1.0, c.growth.slope.value), 0.3, 1.0);
+    m.blame = most.blame;
+    if (most.holder) tell_holder(*c.notes.walk, *most.holder, m);
+    else m.evidence.push_back(format("{} of what was allocated at {} stay {}", amount(most.rate), at(*m.blame), every(c)));
+  } else if (grows) {
     const double under = c.growth_share(*grows).value_or(0);
     m.share = std::max(0.3, under);
-    m.evidence.push_back(format("{:.0f} % of the sampled growth was allocated under {}", 100 * under, at(*grows)));
+    if (c.evidence.space == "host") m.evidence.push_back(format("{:.0f} % of the sampled growth was allocated under {}", 100 * under, at(*grows)));
+    else m.evidence.push_back(format("most of what stays on the device was allocated under {}", at(*grows)));
   }
-  if (const Holder* h = c.notes.walk ? c.notes.walk->accumulating() : nullptr) {
-    tell_holder(*c.notes.walk, *h, m);
-    return m;
-  }
-  // A container that is too small to explain the growth may still hold what does.
-  for (const Container& k : c.notes.containers)
-    if (k.still && !k.bounded && k.is_user && k.per_period > 0) {
-      m.evidence.push_back(format("{} grows by {} {}", named(k), counted(k.per_period, "item"), every(c)));
-      break;
-    }
   return m;
 }
 
@@ -63,6 +62,7 @@ const Cause p1_unknown_holder = {
     .explanation = "The line that allocates is known; the reference that keeps it is not.",
     .fix = "Look for what this line's results are stored in: an attribute, a global, a closure, a cache of a library.",
     .threads = {},
-    .detect = unknown_holder};
+    .detect = unknown_holder,
+    .in = Cause::In::kBoth};
 
 }  // namespace millpond::verdict

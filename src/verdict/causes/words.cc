@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <regex>
 
 #include "base/format.h"
 #include "verdict/numbers.h"
@@ -59,17 +58,6 @@ std::string named(const Container& c) {
 std::string every(const Case& c) { return each(c.periods.unit); }
 
 std::string often(double times) { return times < 1.5 ? "once" : format("{:.0f} times", times); }
-
-std::optional<Addition> addition(const std::string& text) {
-  // The last bracket closes the call: arguments may hold calls themselves.
-  static const std::regex call(R"(^(.*?)([A-Za-z_][\w.]*(?:\[[^\]]*\][\w.]*)*)\.(append|add|appendleft|extend)\((.*)\)\s*(#.*)?$)");
-  static const std::regex assign(R"(^\s*([\w.]+\[[^\]]+\])\s*=\s*([^=].*)$)");
-  std::smatch m;
-  if (std::regex_match(text, m, call))
-    return Addition{m[1].str() + m[2].str() + "." + m[3].str() + "(", m[2], m[4], ")"};
-  if (std::regex_match(text, m, assign)) return Addition{m[1].str() + " = ", m[1], m[2], ""};
-  return {};
-}
 
 bool is_model(const std::string& type) {
   return type == "Sequential" || type == "Functional" || type == "Model";  // Keras's own

@@ -15,12 +15,6 @@ std::string named(const Container& container);   // "the list `self.saved of Sav
 std::string every(const Case& c);                // "every epoch"
 std::string often(double times);                 // "12 times"
 
-/// "target.append(argument)" or "target[key] = argument", taken apart; nothing when the line is of another kind.
-struct Addition {
-  std::string before, target, argument, after;
-};
-std::optional<Addition> addition(const std::string& text);
-
 bool is_model(const std::string& type);
 bool is_tensor(const std::string& type);
 bool keeps_graph(const Container& container);  // tensors with what made them, in the agent's words

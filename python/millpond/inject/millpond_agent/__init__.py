@@ -29,7 +29,8 @@ def start(library=None, probes=None, loaded=None):
         probing.enabled = probes
     # All of it now: what it imports leaves circles behind, and the program may count what its collections find; and what it imported later would be there for the program.
     from . import adders, cells, edits, holders, sources, survivors  # noqa: F401
-    from . import children, ctypes_hooks, ending, imports, jax_hooks, keras_hooks, lines, loop_hooks, once, periods, pyplot_hooks, state, tensorflow_hooks, torch_hooks
+    from . import children, ctypes_hooks, ending, imports, jax_hooks, keras_hooks, lines, loop_hooks, once, periods, pyplot_hooks, state, tensorflow_hooks, torch_hooks, trainer_hooks
+    from . import jax_pool, tensorflow_pool, torch_pool
 
     variants = None
     if os.environ.get("MILLPOND_VARIANT"):
@@ -41,7 +42,7 @@ def start(library=None, probes=None, loaded=None):
         children.remember()
         if variants is not None:
             variants.install()  # first: its changes lie below the other wrappers
-        for hooks in (keras_hooks, tensorflow_hooks, torch_hooks, jax_hooks, pyplot_hooks, loop_hooks, children):
+        for hooks in (keras_hooks, tensorflow_hooks, torch_hooks, trainer_hooks, jax_hooks, pyplot_hooks, loop_hooks, children, jax_pool, tensorflow_pool, torch_pool):
             imports.add(hooks.HOOKS)
         if library is None:
             imports.add(ctypes_hooks.HOOKS)  # a function that was looked up would outlive our stay

@@ -51,16 +51,16 @@ _added = {}  # (file, line) -> the name that the line adds to: an argument may h
 
 def find_line(way, thing):
     """Where it is added to: {file, line, function, text, found_by}, or None."""
-    key = way.key()
-    if key in _lines:
-        return _lines[key]
+    known = way.key()
+    if known in _lines:
+        return _lines[known]
     found = None
     while way.kind == "inside" and way.parent is not None:
         way = way.parent
     named = way
     while named is not None and named.kind == "item":
         named = named.parent
-    step = way
+    step, key = way, None  # key: of the item of the step that leads to it
     while step is not None and found is None:
         nested = step is not way
         if step.kind == "chain":
@@ -72,48 +72,49 @@ def find_line(way, thing):
                 step = step.parent
                 continue
         elif step.kind not in ("item", "object"):
-            found = _search(step, nested, ("call", "item", "aug", "grow"))
+            found = _search(step, nested, ("call", "item", "aug", "grow"), key)
             if found is None and step.kind == "attribute" and "hooks" in str(step.name):
                 hit = sources.hook_line(_files(), step.name)
                 if hit is not None:
                     found = {"file": hit[0], "line": hit[1], "function": hit[2], "text": frames.text(hit[0], hit[1]), "found_by": "source"}
             if found is None and not nested:
                 found = _search(step, nested, ("set",)) if not isinstance(thing, (list, dict, set, deque)) else None
-        if found is not None and step is named and key == way.key() and len(_itself) < 1000:
-            _itself.add(key)
+        if found is not None and step is named and known == way.key() and len(_itself) < 1000:
+            _itself.add(known)
+        key = step.name if step.kind == "item" and type(step.name) in (str, int) and not frames.told_key(step.name) == "..." else None
         step = step.parent
     if len(_lines) < 1000:
-        _lines[key] = found
+        _lines[known] = found
     return found
 
 
-def _search(step, nested, kinds):
+def _search(step, nested, kinds, key=None):
     files = _files(step.file)
     name = step.name
     if type(name) is not str:
         return None
     if step.kind in ("attribute", "class", "chain"):
         owners = step.owners or (step.owner,)
-        hit = sources.owner_lines(files, name, True, owners=owners, nested=nested, kinds=kinds)
+        hit = sources.owner_lines(files, name, True, owners=owners, nested=nested, kinds=kinds, key=key)
         if hit is None and step.kind == "class":
-            hit = sources.owner_lines(files, name, False, nested=nested, kinds=kinds)
+            hit = sources.owner_lines(files, name, False, nested=nested, kinds=kinds, key=key)
         if hit is None and "call" in kinds:
-            hit = sources.by_alias(files, name, True)
+            hit = sources.by_alias(files, name, True, key=key)
     elif step.kind in ("local", "closure", "default"):
         if not frames.has_source(step.file or ""):
             return None
         function = step.function
         if step.kind == "closure":
             function = function.rpartition(".")[0] or function
-        hit = sources.owner_lines([step.file], name, False, function=function, nested=nested, kinds=kinds)
+        hit = sources.owner_lines([step.file], name, False, function=function, nested=nested, kinds=kinds, key=key)
         if hit is None and "call" in kinds:
-            hit = sources.by_alias([step.file] + files, name, False, function=function)
+            hit = sources.by_alias([step.file] + files, name, False, function=function, key=key)
     elif step.kind == "global":
-        hit = sources.owner_lines(files[:1] if step.file else files, name, False, nested=nested, kinds=kinds)
+        hit = sources.owner_lines(files[:1] if step.file else files, name, False, nested=nested, kinds=kinds, key=key)
         if hit is None:
-            hit = sources.owner_lines(files, name, True, nested=nested, kinds=kinds)
+            hit = sources.owner_lines(files, name, True, nested=nested, kinds=kinds, key=key)
         if hit is None and "call" in kinds:
-            hit = sources.by_alias(files, name, False)
+            hit = sources.by_alias(files, name, False, key=key)
     else:
         hit = None
     if hit is None:

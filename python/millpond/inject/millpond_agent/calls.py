@@ -37,6 +37,7 @@ def _loop_of(frame):
                 if sources.in_loop(frame.f_code.co_filename, frame.f_lineno):
                     return frames.place(frame)
             except Exception:
+                link.pass_on()
                 return None
         frame = frame.f_back
     return None

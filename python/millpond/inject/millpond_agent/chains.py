@@ -7,13 +7,14 @@ import sys
 import types
 from collections import deque
 
-from . import frames
+from . import frames, link
 from .roots import _lru as kCached
 
 kLocal = next((part for part in __import__("threading").local.__mro__ if part.__module__ == "_thread"), None)
 kRunning = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 kFrameOf = ("gi_frame", "cr_frame", "ag_frame")
 kSequences = (list, tuple, set, frozenset, deque)
+kCounted = (list, dict, set, deque)  # whose lengths are asked of a container that they lie in
 
 # Types that a cause asks for, by where they or their bases are defined: the beginning of the module's name, the name, what it is called in the notes.
 kPublic = (("keras", "Callback", "keras.Callback"), ("tensorflow.python.keras", "Callback", "keras.Callback"), ("keras", "Layer", "keras.Layer"),
@@ -29,10 +30,11 @@ class Step:
     cache (functools), traceback, exception, method, function, globals, weak_callback, argument (functools.partial), autograd, registry (of a module written in C), module,
     modules, unreached, held (a type that does not say how)."""
 
-    __slots__ = ("kind", "name", "words", "of", "where")
+    __slots__ = ("kind", "name", "words", "of", "where", "key")
 
-    def __init__(self, kind, name, words, of=None, where=None):
+    def __init__(self, kind, name, words, of=None, where=None, key=None):
         self.kind, self.name, self.words = kind, name, words
+        self.key = key  # of an item; never told
         self.of = of  # the type of what holds
         self.where = where  # a code object, function, module's name or class: where the name counts
 
@@ -69,6 +71,8 @@ def below(parent, wanted, links=()):
     """What `parent` refers to directly and has this address; None: no more."""
     if type(parent) in kSequences:
         return next((value for value in list(parent) if id(value) == wanted), None)
+    if type(parent) is types.CellType and wanted is None:
+        return next(iter(gc.get_referents(parent)), None)
     found = next((value for value in gc.get_referents(parent) if id(value) == wanted), None)
     if found is None and type(parent).__module__ == "numpy" and type(parent).__name__ == "ndarray":
         base = parent.base
@@ -78,6 +82,31 @@ def below(parent, wanted, links=()):
     if found is None:
         found = next((child for above, child in links if above is parent and id(child) == wanted), None)
     return found
+
+
+def place(parent, child):
+    """The name under which `parent` holds `child`, by which what takes its place later can be found (at()); None: it has none."""
+    if type(parent) is dict:
+        return next((key for key, value in dict.items(parent) if value is child and type(key) in (str, int)), None)
+    if type(parent) is types.CellType:
+        return "cell_contents"
+    if type(parent) in kSequences or type(parent) in (types.FunctionType, types.MethodType, types.ModuleType) or isinstance(parent, type):
+        return None
+    return attribute(parent, child)
+
+
+def at(parent, name):
+    """What `parent` holds under a name now, without running anything of its class; None: nothing."""
+    if type(parent) is dict:
+        return parent.get(name)
+    if type(parent) is types.CellType:
+        return below(parent, None)
+    if type(name) is not str or any(name in vars(kind) and type(vars(kind)[name]) is not types.MemberDescriptorType for kind in type(parent).__mro__):
+        return None
+    try:
+        return object.__getattribute__(parent, name)
+    except Exception:
+        return None
 
 
 def edge(parent, child, above, further):
@@ -165,7 +194,7 @@ def _edge_of_dict(parent, child, above, further):
         return None  # from a thread to its values
     if key is None:
         return Step("key", None, "a key of dict", dict)
-    return Step("item", None, "item %s of dict" % frames.told_key(key), dict)
+    return Step("item", None, "item %s of dict" % frames.told_key(key), dict, key=key if type(key) in (str, int) else None)
 
 
 def _edge_of_frame(parent, child, above):
@@ -192,6 +221,7 @@ def own(thing):
     try:
         found = object.__getattribute__(thing, "__dict__")
     except Exception:
+        link.pass_on()
         return None
     return found if type(found) is dict else None
 
@@ -212,11 +242,28 @@ def attribute(parent, child):
     return None
 
 
+def attributes_of_own_type(thing):
+    """Names of its attributes that are objects of the same type."""
+    kind = type(thing)
+    found = [name for name, value in dict.items(own(thing) or {}) if type(value) is kind and type(name) is str]
+    for base in kind.__mro__:
+        for name, member in list(vars(base).items()):
+            if type(member) is types.MemberDescriptorType:
+                try:
+                    if type(member.__get__(thing)) is kind:
+                        found.append(name)
+                except AttributeError:  # not set
+                    pass
+    return found
+
+
 def root(thing, kind):
     if thing is sys.modules:
         return Step("modules", None, "modules")
     if type(thing) is dict and type(thing.get("__name__")) is str:
         return Step("module", thing["__name__"], "module %s" % thing["__name__"], types.ModuleType)
+    if isinstance(thing, types.ModuleType):
+        return Step("module", thing.__name__, "module %s" % thing.__name__, types.ModuleType)
     return Step("unreached", None, kind, type(thing) if thing is not None else None)
 
 
@@ -225,7 +272,9 @@ def size(thing):
     kind = type(thing)
     for base in (list, dict, set, frozenset, tuple, bytearray, deque):
         if kind is base or (issubclass(kind, base) and kind.__len__ is base.__len__):
-            return len(thing), thing.maxlen if issubclass(kind, deque) else None
+            return base.__len__(thing), thing.maxlen if issubclass(kind, deque) else None
+    if kind.__module__ == "array" and kind.__name__ == "array":
+        return len(thing), None
     if kind is kCached:
         info = thing.cache_info()
         return info.currsize, info.maxsize
@@ -234,6 +283,36 @@ def size(thing):
     if kind is types.ModuleType and thing.__name__ == "atexit":
         return thing._ncallbacks(), None
     return None, None
+
+
+kInner = 4000  # items that are gone through
+
+
+def inner(thing):
+    """How much lies in the items of a container: one for each that is not None, and their own lengths where they are containers; None: not known. A dictionary of lists gets no longer when
+    one of the lists does, and a list that was made with all its places gets no longer at all."""
+    kind = type(thing)
+    if issubclass(kind, dict) and kind.values is dict.values:
+        values = dict.values(thing)
+    elif kind in (list, tuple, deque):
+        values = thing
+    elif kind.__module__ == "numpy" and kind.__name__ == "ndarray" and thing.dtype.hasobject and thing.size <= kInner:
+        values = thing.ravel(order="K").tolist()
+    else:
+        return None
+    if len(values) > kInner:
+        return None
+    return sum((value is not None) + (len(value) if type(value) in kCounted else 0) for value in list(values))
+
+
+def block_bytes(thing):
+    """How many bytes a text, an array or a buffer has; None: it does not say."""
+    kind = type(thing)
+    if kind in (bytes, str, bytearray) or (kind.__module__, kind.__name__) in (("_io", "BytesIO"), ("_io", "StringIO"), ("array", "array"), ("mmap", "mmap")):
+        return kind.__sizeof__(thing)
+    if kind.__module__ == "numpy" and kind.__name__ == "ndarray":
+        return thing.nbytes
+    return None
 
 
 def bound(objects):

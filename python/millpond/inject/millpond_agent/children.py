@@ -9,10 +9,10 @@ import os
 import sys
 import time
 
-from . import adders, calls, cells, counters, ending, holders, jax_hooks, keras_hooks, lines, link, periods, probes, puts, state, strays, survivors, tensorflow_hooks, threads
+from . import adders, calls, cells, counters, courses, ending, gpu, holders, jax_hooks, keras_hooks, lines, link, periods, probes, puts, state, strays, survivors, tensorflow_hooks, threads
 
 kWait = 0.75  # seconds that a child has lived before its agent begins
-kFresh = (adders, calls, cells, counters, holders, jax_hooks, keras_hooks, periods, probes, puts, strays, survivors, tensorflow_hooks)
+kFresh = (adders, calls, cells, counters, courses, holders, jax_hooks, keras_hooks, periods, probes, puts, strays, survivors, tensorflow_hooks)
 kKept = ("_registered", "enabled")  # what holders.py asks of libraries; what the user asked for
 _as_begun = {}  # module -> {name: value} before anything was seen
 _early = {}  # kind -> how often it came before the agent began
@@ -68,6 +68,7 @@ def _begin():
     for registry in holders._registered.values():
         del registry[2][:]
     lines.forked()
+    gpu.forked()
     for unit in range(link.kUnits):
         link.units[unit] = 0
     for kind, times in _early.items():

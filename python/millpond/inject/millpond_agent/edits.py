@@ -9,7 +9,7 @@ import binascii
 import sys
 from functools import wraps
 
-from . import frames, sizes, sources
+from . import frames, link, sizes, sources
 
 kTextMost = 1000  # bytes of a statement
 kFilesMost = 8
@@ -82,6 +82,7 @@ def _read(file):
         try:
             _files[file] = _File(file) if file and not file.startswith("<") else None
         except Exception:
+            link.pass_on()
             _files[file] = None
     return _files[file]
 
@@ -98,6 +99,7 @@ def _once(function):
             try:
                 _known[key] = function(*args)
             except Exception:  # a file that is not what it was, a tree of another kind
+                link.pass_on()
                 _known[key] = None
         return _known[key]
 

@@ -83,12 +83,15 @@ def _end():
         return
     _said = os.getpid()
     try:
-        from . import cells, holders, puts, survivors
+        from . import cells, courses, gpu, holders, puts, survivors
 
         with state.own_work():
+            gpu.stop()
             link.mark("end", "", 0, link.SNAPSHOT)
             holders.say(final=True)
+            survivors.finish(at_end=True)
             puts.finish(periods.leader(), survivors.Lengths())
+            courses.say()
             calls.say()
             cells.say()
             link.note(

@@ -4,7 +4,7 @@ standard library and the agent."""
 import os
 import sys
 
-from . import texts
+from . import link, texts
 
 _here = os.path.dirname(os.path.abspath(__file__))
 _library_parts = ("/site-packages/", "/dist-packages/", "/millpond_agent/", "/lib-dynload/", "/python/millpond/")
@@ -21,6 +21,7 @@ def add_framework(module):
     if file and os.path.basename(file).startswith("__init__"):
         _frameworks.append(os.path.join(os.path.dirname(file), ""))
         _known.clear()
+        _user_names[0] = -1
 
 
 def is_user_file(file):
@@ -82,6 +83,7 @@ def given_program():
         try:
             _given[:] = True, _given_text()
         except Exception:
+            link.pass_on()
             _given[:] = True, None
     return _given[1]
 
@@ -169,12 +171,18 @@ def user_module(module):
     return is_user_file(getattr(module, "__file__", None) or "")
 
 
+_user_names = [-1, []]  # how many modules there were, and the names of the user's among them: a large framework has thousands
+
+
 def user_modules():
-    found = []
-    for module in list(sys.modules.values()):
-        try:
-            if module is not None and user_module(module):
-                found.append(module)
-        except Exception:
-            pass
-    return found
+    if _user_names[0] != len(sys.modules):
+        found = []
+        for name, module in list(sys.modules.items()):
+            try:
+                if module is not None and user_module(module):
+                    found.append(name)
+            except Exception:
+                link.pass_on()
+        _user_names[:] = len(sys.modules), found
+    modules = [sys.modules.get(name) for name in _user_names[1]]
+    return [module for module in modules if module is not None]

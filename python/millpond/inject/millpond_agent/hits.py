@@ -8,6 +8,8 @@ import dis
 import opcode
 import sys
 
+from . import link
+
 kFrom, kUntil = (3, 11), (3, 13)  # those that were tried; each is tried again before it is trusted
 kFull = 0xFFF0  # twelve bits that count and four that say how long it waits after it failed: none
 kCounted = ("CALL", "PRECALL", "LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL", "STORE_ATTR", "STORE_SUBSCR", "BINARY_SUBSCR", "BINARY_OP", "COMPARE_OP")
@@ -83,6 +85,8 @@ def _tables():
         plain = opcode.opmap[name]
         if name not in kCounted or next(iter(opcode._cache_format.get(name, ())), None) != "counter":
             continue  # what has no counter behind it must not get one
+        if name == "CALL" and "PRECALL" in opcode.opmap:
+            continue  # 3.11: a fast form of what comes before it passes it by
         if sys.version_info >= (3, 12):
             _general[plain] = plain
         elif name + "_ADAPTIVE" in numbers:
@@ -128,5 +132,6 @@ def prepare():
         _tables()
         _step = _proven()
     except Exception:
+        link.pass_on()
         _step = 0
     return works()

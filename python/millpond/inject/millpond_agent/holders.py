@@ -242,6 +242,7 @@ def _registries(lead, look):
         try:
             now = size()
         except Exception:
+            link.pass_on()
             continue
         sizes_seen.append((look, now))
         # what a framework registers while it is imported is no growth: compare from the second round on

@@ -264,7 +264,9 @@ def _settle():
 
 def _asked(number, values, names):
     global _asking
-    begin = time.thread_time()  # not by the clock on the wall: on a busy machine that counts what others do
+    # Of the processor, because on a busy machine the clock also counts what others do; and without marks, probes and walks, which have bounds of their own: a program whose probe was
+    # dear would have no rounds for a while after it.
+    begin = time.thread_time() - periods.spent()
     row = _table[number]
     row.skip, row.due_ns = 0, 0
     try:
@@ -278,7 +280,7 @@ def _asked(number, values, names):
             _line(frame, row, site, values, names)
     except Exception:
         link.oops()
-    _asking += time.thread_time() - begin
+    _asking += time.thread_time() - periods.spent() - begin
     over = _asking - kFree - kShare * state.elapsed()
     if over > 0 and row.hits > kSure:  # a program that prints a lot: it is not to wait for us
         row.skip, row.due_ns = kNever, max(row.due_ns, time.monotonic_ns() + int(over / kShare * 1e9))

@@ -29,15 +29,15 @@ class _Step(ctypes.Structure):
 
 class _Holder(ctypes.Structure):
     _fields_ = [("bytes", ctypes.c_uint64), ("blocks", ctypes.c_float), ("samples", ctypes.c_uint32), ("items", ctypes.c_uint32), ("how", ctypes.c_uint32),
-                ("repeats", ctypes.c_uint32), ("depth", ctypes.c_uint32), ("births", ctypes.c_uint64 * 16), ("stacks", ctypes.c_uint32 * 6),
+                ("repeats", ctypes.c_uint32), ("depth", ctypes.c_uint32), ("alike", ctypes.c_uint32), ("whole", ctypes.c_uint32), ("births", ctypes.c_uint64 * 16), ("stacks", ctypes.c_uint32 * 6),
                 ("stack_bytes", ctypes.c_uint64 * 6), ("steps", _Step * 20)]
 
 
 class Walk(ctypes.Structure):
     """src/probe/shared.h"""
 
-    _fields_ = [(name, ctypes.c_uint64) for name in ("done", "now_ms", "first_ms", "objects", "edges", "ns", "alive", "reached", "native", "garbage", "unreached_objects")] + [
-        ("holders", ctypes.c_uint32), ("unused", ctypes.c_uint32), ("holder", _Holder * 48)]
+    _fields_ = [(name, ctypes.c_uint64) for name in ("done", "now_ms", "first_ms", "objects", "edges", "ns", "alive", "reached", "native", "garbage", "unreached_objects", "unclaimed")] + [
+        ("holders", ctypes.c_uint32), ("full", ctypes.c_uint32), ("holder", _Holder * 48)]
 
 
 class _Native:
@@ -77,14 +77,14 @@ class _Native:
         self.exceptions = holding_the_gil.millpond_probe_exceptions
         self.exceptions.argtypes = [ctypes.c_void_p] * 2
         self.walk = holding_the_gil.millpond_probe_walk
-        self.walk.argtypes = [ctypes.c_void_p] * 4 + [ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
+        self.walk.argtypes = [ctypes.c_void_p] * 5 + [ctypes.c_size_t] + [ctypes.c_void_p, ctypes.c_size_t] * 2 + [ctypes.c_size_t, ctypes.c_int]
         self.walk.restype = ctypes.POINTER(Walk)
         self.walked = library.millpond_probe_walked
         self.stack = library.millpond_probe_stack
         self.stack.argtypes = [ctypes.c_uint32, ctypes.c_char_p, ctypes.c_size_t]
         self.stack.restype = ctypes.c_size_t
         self.watching = library.millpond_probe_watching
-        self.last_walk = None
+        self.last_walk = self.device_walk = None
         self.cleaning = None
         self.asked = None  # what the probe has a pointer to must live
         holding_the_gil.millpond_probe_python()
@@ -166,12 +166,14 @@ def after(original, then, method=False):
     return _native.after(original, then, method) if _native is not None else None
 
 
-def walk(roots, everything, hidden, owned, links, room, apart):
-    """One walk from the objects in `roots` (src/probe/walk.h); owned, links: flat lists of pairs. None: not possible now. apart: in a child; last_walk() has the
-    result once walked() is 1."""
-    pairs, linked = ((ctypes.c_uint64 * len(list_))(*list_) if list_ else None for list_ in (owned, links))
-    found = _native.walk(id(roots), None if everything is None else id(everything), id(hidden), pairs, len(owned) // 2, linked, len(links) // 2, room, apart)
+def walk(roots, everything, hidden, later, owned, links, given, room, apart=False, shallow=False):
+    """One walk from the objects in `roots` (src/probe/walk.h); owned, links: flat lists of pairs; given: blocks of a device, four numbers each. None: not possible now. apart: in a
+    child; last_walk() has the result once walked() is 1, and device_walk() that of the given blocks. shallow: without what is in `later`."""
+    pairs, linked, blocks = ((ctypes.c_uint64 * len(list_))(*list_) if list_ else None for list_ in (owned, links, given))
+    everything = None if everything is None else id(everything)
+    found = _native.walk(id(roots), everything, id(hidden), id(later), pairs, len(owned) // 2, linked, len(links) // 2, blocks, len(given) // 4, room, apart + 2 * shallow)
     _native.last_walk = found.contents if found else None
+    _native.device_walk = found[1] if found and given else None
     return _native.last_walk if _native.last_walk is not None and (apart or _native.last_walk.done == 1) else None
 
 
@@ -182,6 +184,10 @@ def walked():
 
 def last_walk():
     return _native.last_walk
+
+
+def device_walk():
+    return _native.device_walk
 
 
 def stack(number):
@@ -222,12 +228,16 @@ def _write(values):
     os.write(_log, text.encode("utf-8", "replace"))
 
 
-def oops():
-    """An exception of the agent's own was swallowed: for tests it is said in the log, nowhere else. One that a signal's handler of the program raised in the middle
-    of our work is the program's, and goes on its way."""
+def pass_on():
+    """First thing where an exception is swallowed: one that a signal's handler of the program raised in the middle of our work is the program's, and goes on its way."""
     error = sys.exc_info()[1]
     if error is not None and _from_handler(error.__traceback__):
         raise error
+
+
+def oops():
+    """An exception of the agent's own was swallowed: for tests it is said in the log, nowhere else."""
+    pass_on()
     if _log is not None:
         try:
             import traceback

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 
-from . import counters, frames, link, probes, state
+from . import counters, frames, gpu, link, probes, state
 
 kMost = 512
 kCoarse = ("round", "epoch", "line", "fit", "model", "loader", "loop", "task", "request")  # what a person would call a round; others come in thousands
@@ -173,10 +173,16 @@ def _reached(series):
     try:
         with state.own_work(apart=True):
             counters.say(now)
+            gpu.after_period(series, now)
             _tell()
             probes.after_period(series, now)
     except Exception:
         link.oops()
+
+
+def spent():
+    """Seconds of the processor that marks and all that is done at them have taken."""
+    return _snapshot_seconds + state.seconds
 
 
 def tick():
@@ -198,6 +204,7 @@ def tick():
             return
         series.count = seconds
         counters.say(now)
+        gpu.after_period(series, now)
         _tell()
         probes.after_period(series, now)
 

@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 
-from . import calls, counters, cycles, frames, holders, link, puts, state, survivors
+from . import calls, counters, cycles, frames, holders, link, state, survivors
 
 enabled = os.environ.get("MILLPOND_PROBES", "1") != "0"
 kFirstShare, kSecondShare, kShare = 0.03, 0.05, 0.02
@@ -38,14 +38,14 @@ def after_period(series, now):
     global _first_rss
     from . import periods
 
-    if puts.watching() and periods.leader() is series:
-        survivors.see_puts(series)
     scans = series.count >= series.next_scan or series.count >= series.next_probe
-    if not scans and not survivors.is_due(series):
-        return
-    if periods.leader() is not series or not holders.lock.acquire(False):
+    due = scans or survivors.is_due(series)
+    if not (due or survivors.follows()) or periods.leader() is not series or not holders.lock.acquire(False):
         return
     try:
+        survivors.after_round(series)
+        if not due:
+            return
         if _first_rss is None:
             _first_rss = rss()
         if _is_time(series, now):

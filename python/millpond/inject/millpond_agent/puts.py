@@ -2,52 +2,57 @@
 decides: each proposed instruction is counted (hits.py) from the walk on, for a few rounds, and the holder's length is read before and after; where this Python cannot count, the
 lines that ran while the survivors were made speak. A line that was not seen to run is not told."""
 
-import dis
 import functools
 import sys
 import types
 
-from . import chains, frames, hits, link
+from . import chains, frames, hits, link, readings
 
 kAdders = frozenset(("append", "extend", "add", "insert", "appendleft", "extendleft", "update", "setdefault", "push", "put", "put_nowait", "write", "writelines", "register",
                      "frombytes", "store", "record", "__setitem__", "heappush"))
 kReaders = frozenset(("get", "pop", "popitem", "popleft", "keys", "values", "items", "copy", "index", "count", "clear", "remove", "discard", "sort", "reverse", "join",
                       "tobytes", "mean", "sum", "max", "min"))
-kAsking = frozenset(("hasattr", "len", "print", "isinstance", "sum", "min", "max", "sorted", "enumerate", "zip", "str", "repr", "iter", "any", "all", "id", "type", "range", "bool",
+kAsking = frozenset(("hasattr", "len", "isinstance", "sum", "min", "max", "sorted", "enumerate", "zip", "str", "repr", "iter", "any", "all", "id", "type", "range", "bool", "getattr", "callable", "vars",
                      "reversed", "format", "tuple", "list", "set", "dict"))  # functions that only look at what they are given, or copy it
 kLines = 16  # proposed for one holder
+kDeep = 4  # names that a thing gets one after another
 kRounds, kRoundsMost = 2, 24  # a holder is watched for
-kAsked = 12  # times
-kWatched = 16
+kAsked, kPatience = 12, 4  # times; until something else than what most likely puts speaks
+kAgain = 8  # walks
+kWatched = 24
 kCodes = 4000
-kInstructions = 6000  # read for one walk: about 15 ms
+kReadMost = 300  # functions whose instructions are kept
+kInstructions = 3000  # read anew for one holder: about 7 ms
 kRegistries = {"atexit": {"register"}}  # modules written in C, which have no code to read
+kNameless = {"module": {"globals", "setattr", "exec", "__dict__", "vars"}, "modules": {"modules", "import_module", "exec_module"}}  # what is put there without a name of its own
 kNamesOf = {"__warningregistry__": {"warn", "warn_explicit"}}
 
 _watched = {}  # words of a chain -> _Watch
 _told = {}  # words of a chain -> what was found last
+_again = {}  # words of a chain -> walks that have met it since
 _counters = {}  # (id of code, unit) -> Counter
 _search = None  # of the walk that is being told
 
 
 class _Line:
-    __slots__ = ("file", "line", "function", "counters", "before", "how")
+    __slots__ = ("file", "line", "function", "counters", "before", "how", "counts")
 
     def __init__(self, code, line, how):
         self.file, self.line, self.how = code.co_filename, line, how
         self.function = getattr(code, "co_qualname", code.co_name).replace(".<locals>", "")
         self.counters = []
         self.before = 0
+        self.counts = False  # whether it was counted from the beginning: only then that it did not run is known
 
     def ran(self):
         return sum(counter.read() for counter in self.counters) - self.before
 
 
 class _Watch:
-    __slots__ = ("words", "type", "found", "tiers", "births", "length", "period", "gained", "asked")
+    __slots__ = ("words", "type", "chain", "tiers", "births", "sizes", "period", "gained", "asked")
 
-    def __init__(self, words, kind, found, tiers, births, length, period):
-        self.words, self.type, self.found, self.tiers, self.births, self.length, self.period = words, kind, found, tiers, births, length, period
+    def __init__(self, words, kind, chain, tiers, births, sizes, period):
+        self.words, self.type, self.chain, self.tiers, self.births, self.sizes, self.period = words, kind, chain, tiers, births, sizes, period
         self.gained = None
         self.asked = 0
 
@@ -55,19 +60,23 @@ class _Watch:
 # What the walk found -------------------------------------------------------------------------------------------------
 
 
-def watch(row, chain, births, period):
-    """A holder that a walk has found: from now on it is seen what puts into it."""
+def watch(row, chain, births, period, sizes):
+    """A holder that a walk has found: from now on it is seen what puts into it. period: the round that it is now; sizes: items of the holder, and what lies in these."""
     words = tuple(row["chain"])
     known = _told.get(words)
     if known:
         row["puts"] = known
     if row["how"] == "garbage" or not words or words in _watched or len(_watched) >= kWatched:
         return
+    if known and known[0]["by"] == "counted":  # what was seen twice is looked at again now and then
+        _again[words] = _again.get(words, 0) + 1
+        if _again[words] > 2 and _again[words] % kAgain:
+            return
     try:
         hits.prepare()
-        tiers = _propose(chain)
+        tiers = _propose(chain) + (_ties(chain) if row.get("repeats") else [])
         if tiers:
-            _watched[words] = _Watch(words, row["type"], chain.found, tiers, births, row.get("length"), period)
+            _watched[words] = _Watch(words, row["type"], chain, tiers, births, sizes, period)
             _arm(tiers)
     except Exception:
         link.oops()
@@ -78,13 +87,14 @@ def watching():
 
 
 def told():
-    """A walk has been told."""
+    """A walk has been told. What was read of the program's code stays for the next ones, unless it is much or there is more code now."""
     global _search
-    _search = None
+    if _search is not None and (_search.modules != len(sys.modules) or _search.walks >= kAgain * kWatched or len(_search.read) > kReadMost):
+        _search = None
 
 
 def after_period(series, lengths):
-    """At the end of a round: what has been seen is told once it suffices. lengths(found): how long the holder is now, or None."""
+    """At the end of a round: what has been seen is told once it suffices. lengths(chain): as watch() got the sizes, now."""
     for words, watched in list(_watched.items()):
         rounds = series.count - watched.period
         if rounds < kRounds:
@@ -93,26 +103,34 @@ def after_period(series, lengths):
             finish(series, lengths, words)
             continue
         watched.asked += 1
-        seen = not hits.works() or any(line.ran() > 0 for tier in watched.tiers for line in tier)
+        ran = [any(line.ran() > 0 for line in tier) for tier in watched.tiers]
+        seen = not hits.works() or ran[0] or (any(ran) and watched.asked >= kPatience)  # what has run only a few times yet is not counted
         if (seen and _gain(watched, lengths) != 0) or rounds >= kRoundsMost:
             finish(series, lengths, words)
 
 
 def _gain(watched, lengths):
-    now = lengths(watched.found) if watched.length is not None else None
-    return None if now is None else now - watched.length
+    """How many items more it has; where that does not rise, how much more lies in them. None: it does not say."""
+    if watched.sizes[0] is None:
+        return None
+    own, inner = (None if now is None or then is None else now - then for now, then in zip(lengths(watched.chain), watched.sizes))
+    return own if own is None or own > 0 or inner is None else inner
 
 
 def finish(series, lengths, words=None):
-    """Says what was seen of this holder, or of all. A holder that was watched for less than a round has told nothing."""
+    """Says what was seen of this holder, or of all. Where one was watched for less than a round, that a line did not run says nothing."""
     rows = []
     for each in [words] if words is not None else list(_watched):
         watched = _watched.pop(each)
-        if series is None or series.count <= watched.period:
+        if series is None:
             continue
-        watched.gained = _gain(watched, lengths)
+        if series.count <= watched.period:
+            for line in [line for tier in watched.tiers for line in tier]:
+                line.counts = False
+        else:
+            watched.gained = _gain(watched, lengths)
         found = _decide(watched, series.count - watched.period)
-        if found and (found[0]["by"] == "counted" or each not in _told):
+        if found and (found[0]["by"] == "counted" or each not in _told or _told[each][0]["by"] == "only"):
             _told[each] = found
             rows.append({"chain": list(each), "type": watched.type, "gained": watched.gained, "puts": found})
     if not _watched:
@@ -132,14 +150,22 @@ def _decide(watched, rounds):
         if assigns and waits and rounds < kRounds:
             continue
         seen = [(line, times, "counted") for line, times in ((line, line.ran()) for line in tier) if times > 0]
-        counted = any(counter.begun for line in tier for counter in line.counters)
+        counted = any(line.counts for line in tier)
         if not seen and not counted:
-            seen = [(line, 1, "births") for line in tier if (line.file, line.line) in watched.births]
-        if not seen and len({(line.file, line.line) for line in tier}) == 1 and (assigns or not counted):
+            seen = _by_births(tier, watched.births, assigns and at + 1 < len(watched.tiers))
+        if not seen and len({(line.file, line.line) for line in tier}) == 1 and (assigns or not counted) and not (waits and len(watched.tiers) > 1) and not (assigns and at + 1 < len(watched.tiers)):
             seen = [(tier[0], 0, "only")]
         if seen:
             return _shares(seen, watched.gained)
     return []
+
+
+def _by_births(tier, births, exactly):
+    """Lines that ran while survivors were made; or, unless exactly these are asked for, the only one of them in a function that did: of several there it is not known which ran."""
+    exact = [(line, 1, "births") for line in tier if (line.file, line.line) in births]
+    ran = {(file, function) for file, _, function in births.functions}
+    inside = {(line.file, line.line): line for line in tier if (line.file, line.function.rpartition(".")[2]) in ran}
+    return exact or [(line, 1, "births") for line in inside.values() if len(inside) == 1 and not exactly]
 
 
 def _shares(seen, gained):
@@ -157,6 +183,7 @@ def _shares(seen, gained):
 def _arm(tiers):
     for line in [line for tier in tiers for line in tier]:
         line.before = sum(counter.read() for counter in line.counters)
+        line.counts = any(counter.begun for counter in line.counters)
 
 
 # What could put ------------------------------------------------------------------------------------------------------
@@ -168,34 +195,58 @@ def _propose(chain):
     if _search is None:
         _search = _Search()
     search = _search
+    search.begin()
     direct, calls, handed, assigned = [], [], [], []
     steps = chain.steps
+    path = ()  # keys of the items that lead from the last step with a name to the holder
     for at, step in enumerate(steps):
+        if step.kind in ("item", "key"):
+            path = (step.key,) + path
+            continue
         if step.kind == "registry":
             calls += search.calling(kRegistries.get(step.name, set()))
         elif step.kind == "global" and step.name in kNamesOf:
             calls += search.calling(kNamesOf[step.name])
-        elif step.kind == "thread_local" or (step.kind in ("attribute", "class_attribute") and step.name and not _is_library(step.of)):
-            direct, handed, assigned = search.puts(step.name, True, owner=step.of, called=_called(steps, at))
-        elif step.kind in ("attribute", "class_attribute") and step.name:
-            calls += search.puts(step.name, True)[0] + search.calling(_names_that_put(search, step.of, step.name), _called(steps, at))
+        elif step.kind in ("attribute", "class_attribute", "thread_local") and step.name:
+            names = _names_that_put(search, step.of, step.name) if step.kind != "thread_local" and _is_library(step.of) else ()
+            if names:
+                calls += search.puts(step.name, True, path=path)[0] + search.calling(names, _called(steps, at))
+            else:
+                direct, handed, assigned = search.puts(step.name, True, owner=step.of, called=_called(steps, at), path=path)
         elif step.kind in ("local", "frame", "closure", "default") and step.name:
             code = step.where if type(step.where) is types.CodeType else getattr(step.where, "__code__", None)
             if code is not None and frames.has_source(code.co_filename):
-                direct, handed, assigned = search.puts(step.name, False, within=code, free=step.kind == "closure")
+                direct, handed, assigned = search.puts(step.name, False, within=code, free=step.kind == "closure", path=path)
         elif step.kind == "global" and step.name:
             module = sys.modules.get(step.where)
             if module is not None and frames.user_module(module):
-                direct, handed, assigned = search.puts(step.name, False)
-                more = search.puts(step.name, True)
+                direct, handed, assigned = search.puts(step.name, False, path=path)
+                more = search.puts(step.name, True, path=path)
                 direct, handed = direct + more[0], handed + more[1]
             else:
                 calls += search.calling(_functions_that_put(search, module, step.name))
         elif step.kind == "cache" and step.where is not None:
-            calls += search.calling({getattr(step.where, "__name__", "")})
+            direct = search.cached(step.where)
+        elif step.kind in kNameless:
+            calls += search.calling(kNameless[step.kind])
         if direct or handed or assigned or (calls and at + 1 == len(steps)):
             break
+        path = ()
     return [tier[:kLines] for tier in (direct, calls, handed, assigned) if tier]
+
+
+def _ties(chain):
+    """Of objects that hold the next of their type, one after another: the lines that tie a new one to the last, by the attribute that they hold it by. They speak when no line that
+    assigns the first one ran: a chain grows at one of its ends."""
+    first = chain.objects[0]
+    if first is None or type(first) in (tuple, list, dict):
+        return []
+    lines, made = [], []  # elsewhere; where the objects are made
+    for name in chains.attributes_of_own_type(first):
+        for reader in _search.readers(name):
+            found = [_search.line(reader, at, "tie") for at in reader.stores(name, True) if not reader.stores_constant(at)]
+            (made if reader.code.co_name == "__init__" else lines).extend(found)
+    return [_unique(tier)[:kLines] for tier in (lines, made) if tier]
 
 
 def _is_library(kind):
@@ -238,20 +289,33 @@ def _adds(search, code, name):
         return False
     reader = search.reader(code)
     uses = [reader.use(at, depth) for at, depth in reader.loads(name, True) + reader.loads(name, False)]
-    return any(how in ("item", "aug") or (how == "method" and of in kAdders) for how, of, _ in uses) or bool(reader.stores(name, True)) and code.co_name != "__init__"
+    return any(use.how in ("item", "aug") or (use.how == "method" and use.name in kAdders) for use in uses) or bool(reader.stores(name, True)) and code.co_name != "__init__"
+
+
+def _arguments(code, place):
+    """Names of the arguments of a function that a call may give: the one at that place, where it is known; a method has one more before it."""
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    own = 1 if names[:1] in (("self",), ("cls",)) else 0
+    return names[own:] if place is None or place + own >= code.co_argcount else (names[place + own],)
 
 
 class _Search:
-    """The user's code objects, read for one chain."""
+    """The user's code objects, read for one walk."""
 
     def __init__(self):
-        self.codes = _user_codes()
+        self.codes, self.makers = _user_codes()
+        self.modules, self.walks = len(sys.modules), 0
         self.left = kInstructions
-        self.read = {}  # id of code -> _Reader
+        self.read = {}  # id of code -> Reader
+
+    def begin(self):
+        """For one holder: how much may be read anew."""
+        self.walks += 1
+        self.left = kInstructions
 
     def reader(self, code):
         if id(code) not in self.read:
-            self.read[id(code)] = _Reader(code)
+            self.read[id(code)] = readings.Reader(code)
             self.left -= len(self.read[id(code)].parts)
         return self.read[id(code)]
 
@@ -260,11 +324,12 @@ class _Search:
             if self.left > 0 and (name in code.co_names or name in code.co_varnames or name in code.co_freevars or name in code.co_cellvars):
                 yield self.reader(code)
 
-    def puts(self, name, attribute, within=None, free=False, owner=None, called=()):
+    def puts(self, name, attribute, within=None, free=False, owner=None, called=(), path=()):
         """(lines that add to what has this name, that hand it to a call, that assign it). owner: the type whose attribute it is; called: the names its object has. Where lines
-        are of that object by its name, or of methods of that type, the others are left out."""
+        are of that object by its name, or of methods of that type, the others are left out. path: the keys that lead from it to the holder; lines with others are left out."""
         direct, handed, assigned = [], [], []
         codes = _codes_of(owner) if owner is not None else ()
+        trail = _Trail(self, path)
         for reader in self.readers(name):
             code = reader.code
             if within is not None and code is not within and not (name in code.co_freevars and (free or _inside(within, code))):
@@ -273,46 +338,42 @@ class _Search:
             for at, depth in reader.loads(name, attribute):
                 fits = reader.fits(at, codes, called) if owner is not None else 1
                 if fits:
-                    added, passed = [], []
-                    self._used(reader, at, depth, added, passed)
-                    direct += [(fits, line) for line in added]
-                    handed += [(fits, line) for line in passed]
-            for at in reader.stores(name, attribute):
+                    trail.begin()
+                    trail.used(reader, at, depth, ())
+                    for into, found in zip((direct, handed, assigned), (trail.direct, trail.handed, trail.assigned)):
+                        into += [((fits, fits_path), line) for fits_path, line in found]
+            for at in reader.stores(name, attribute) if not path else ():
                 fits = reader.fits(at, codes, called) if owner is not None else 1
                 if fits:
-                    assigned.append((fits, reader.line(at, "set")))
+                    assigned.append(((fits, 2), self.line(reader, at, "set")))
         return _best(direct), _best(handed), _best(assigned)
 
-    def _used(self, reader, at, depth, direct, handed, deep=0):
-        how, name, where = reader.use(at, depth)
-        following = reader.parts[where + 1] if where + 1 < len(reader.parts) else None
-        if how == "method" and following is not None and following.opname.startswith("STORE_") and type(following.argval) is str:  # add = kept.append
-            direct += [reader.line(other, name) for other, _ in reader.loads(following.argval, False) if other > where] if name in kAdders else []
-        elif how in ("item", "aug") or (how == "method" and name in kAdders):
-            direct.append(reader.line(where, how if how != "method" else name))
-        elif how == "method" and name not in kReaders:
-            handed.append(reader.line(where, name))
-        elif how == "alias" and deep < 2 and type(name) is str:
-            for other, further in reader.loads(name, False):
-                if other > where:
-                    self._used(reader, other, further, direct, handed, deep + 1)
-        elif how == "pass":
-            inner = []
-            callees = reader.called_before(where)
-            if callees and callees <= kAsking | {reader.parts[at].argval}:
-                return
-            for callee in callees if deep < 2 else ():
-                for code in self.codes:
-                    if code.co_name == callee and code.co_argcount:
-                        into = self.reader(code)
-                        for argument in code.co_varnames[: code.co_argcount]:
-                            if argument != "self":
-                                for other, further in into.loads(argument, False):
-                                    got = into.use(other, further)
-                                    if got[0] in ("item", "aug") or (got[0] == "method" and got[1] in kAdders):
-                                        inner.append(into.line(got[2], got[1] or got[0]))
-            direct += inner
-            handed.append(reader.line(where, "call"))
+    def codes_called(self, name):
+        """Functions by that name, and what makes objects of a class by that name."""
+        return [code for code in self.codes if code.co_name == name and code.co_argcount] + self.makers.get(name, [])
+
+    def cached(self, function):
+        """Where a cached function is defined: what it returns for the first time is kept, each time that its body runs."""
+        code = getattr(function, "__code__", None)
+        if type(code) is not types.CodeType or not frames.has_source(code.co_filename):
+            return self.calling({getattr(function, "__name__", "")})
+        reader = self.reader(code)
+        return [self.line(reader, None, "cache")]
+
+    def line(self, reader, at, how):
+        """The line of an instruction, counted by it or by the nearest on its line that can be. at None: that of the function, counted by its first instructions."""
+        code = reader.code
+        made = _Line(code, reader.lines[at] if at is not None else code.co_firstlineno, how)
+        if hits.works():
+            same = [i for i in range(len(reader.parts)) if (at is None or reader.lines[i] == reader.lines[at]) and hits.counts(reader.parts[i].opcode)]
+            if same:
+                best = min(same, key=lambda i: (abs(i - at), i < at)) if at is not None else same[0]
+                unit = reader.parts[best].offset // 2
+                key = id(code), unit
+                if key not in _counters:
+                    _counters[key] = hits.Counter(code, unit, reader.parts[best].opcode)
+                made.counters = [_counters[key]]
+        return made
 
     def calling(self, names, called=()):
         """Lines that call something by one of these names; those alone that do it with what is called so, if there are some."""
@@ -321,12 +382,84 @@ class _Search:
             for reader in self.readers(name):
                 for at, part in enumerate(reader.parts):
                     if part.argval == name and part.opname in ("LOAD_METHOD", "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_NAME"):
-                        found.append((2 if called and called & reader.called_before(at) else 1, reader.line(at, name)))
+                        found.append((2 if called and called & reader.called_before(at) else 1, self.line(reader, at, name)))
         return _best(found)
 
 
+class _Trail:
+    """What becomes of a thing, under all the names that it gets one after another: lines that add to the holder inside it, that hand it on, that assign it, each with how well the
+    keys fit that lead to it (2: they are the holder's, 1: that cannot be told)."""
+
+    def __init__(self, search, path):
+        self.search, self.path = search, path
+        self.seen = set()
+        self.begin()
+
+    def begin(self):
+        self.direct, self.handed, self.assigned = [], [], []
+
+    def _fits(self, path):
+        """Whether this way leads to the holder or into it: 0, another one."""
+        pairs = list(zip(path, self.path))
+        if any(a is not None and b is not None and a != b for a, b in pairs):
+            return 0
+        return 2 if len(path) >= len(self.path) and all(a == b for a, b in pairs) else 1
+
+    def used(self, reader, at, depth, before, deep=0):
+        use, search = reader.use(at, depth), self.search
+        path = before + use.path
+        fits = self._fits(path)
+        if use.how is None or not fits:
+            return
+        following = reader.parts[use.at + 1] if use.at + 1 < len(reader.parts) else None
+        if use.how == "method" and following is not None and following.opname.startswith("STORE_") and type(following.argval) is str:  # add = kept.append
+            self.direct += [(fits, search.line(reader, other, use.name)) for other, _ in reader.loads(following.argval, False) if other > use.at] if use.name in kAdders else []
+        elif use.how == "item" and len(path) < len(self.path):  # the holder itself is put in its place, or something beside it
+            if self._fits(path + (use.key,)):
+                self.assigned.append((self._fits(path + (use.key,)), search.line(reader, use.at, "set")))
+        elif use.how in ("item", "aug") or (use.how == "method" and use.name in kAdders):
+            self.direct.append((fits, search.line(reader, use.at, use.name or use.how)))
+        elif use.how == "method" and use.name not in kReaders:
+            self.handed.append((fits, search.line(reader, use.at, use.name)))
+        elif use.how == "alias":
+            for name in use.name:
+                self.named(reader.code, name, path, deep + 1)
+        elif use.how == "attribute":
+            self.attribute(use.name, path, deep + 1)
+        elif use.how == "pass":
+            callee = reader.callee(use.at)
+            callees = {callee} if callee is not None else reader.called_before(use.at)
+            if callees and callees <= kAsking | {reader.parts[at].argval} and callee != reader.parts[at].argval:
+                return
+            for callee in callees:
+                for code in search.codes_called(callee):
+                    for argument in _arguments(code, use.place):
+                        self.named(code, argument, path, deep + 1)
+            self.handed.append((fits, search.line(reader, use.at, "call")))
+
+    def named(self, code, name, path, deep):
+        """It has this name too, in this function and those inside it."""
+        if deep > kDeep or (id(code), name, path) in self.seen:
+            return
+        self.seen.add((id(code), name, path))
+        for other in [code] + [inner for inner in self.search.codes if name in inner.co_freevars and _inside(code, inner)]:
+            if self.search.left > 0:
+                reader = self.search.reader(other)
+                for at, depth in reader.loads(name, False):
+                    self.used(reader, at, depth, path, deep)
+
+    def attribute(self, name, path, deep):
+        """It is an attribute of something too, by this name."""
+        if deep > kDeep or (None, name, path) in self.seen:
+            return
+        self.seen.add((None, name, path))
+        for reader in self.search.readers(name):
+            for at, depth in reader.loads(name, True):
+                self.used(reader, at, depth, path, deep)
+
+
 def _best(lines):
-    best = max((fits for fits, _ in lines), default=0)
+    best = max((fits for fits, _ in lines), default=None)
     return _unique([line for fits, line in lines if fits == best])
 
 
@@ -359,8 +492,8 @@ def _inside(outer, code):
 
 
 def _user_codes():
-    """The code of all functions of the user's that can be reached from his modules and from what runs."""
-    waiting, seen, found = [], set(), []
+    """The code of all functions of the user's that can be reached from his modules and from what runs; and of what makes objects of his classes, by their names."""
+    waiting, seen, found, makers = [], set(), [], {}
     for module in frames.user_modules():
         waiting += list(vars(module).values())
     for frame in list(sys._current_frames().values()):
@@ -391,7 +524,9 @@ def _user_codes():
             waiting.append(thing.func)
         elif isinstance(thing, type) and not _is_library(thing):
             waiting += list(vars(thing).values())
-    return found
+            made = [getattr(vars(thing).get(name), "__code__", None) for name in ("__init__", "__new__")]
+            makers.setdefault(thing.__name__, []).extend(code for code in made if type(code) is types.CodeType and code.co_argcount)
+    return found, makers
 
 
 def _content(cell):
@@ -399,103 +534,3 @@ def _content(cell):
         return cell.cell_contents
     except ValueError:
         return None
-
-
-class _Reader:
-    """The instructions of a code object, and what becomes of a value that one of them loads."""
-
-    def __init__(self, code):
-        self.code = code
-        self.parts = list(dis.get_instructions(code))
-        self.lines = []
-        line = code.co_firstlineno
-        for part in self.parts:
-            positions = getattr(part, "positions", None)
-            if positions is not None and positions.lineno:
-                line = positions.lineno
-            elif positions is None and part.starts_line:
-                line = part.starts_line
-            self.lines.append(line)
-
-    def loads(self, name, attribute):
-        """Where it is loaded, and how deep it lies on the stack then: [(index, depth)]."""
-        found = []
-        for at, part in enumerate(self.parts):
-            if attribute:
-                if part.opname == "LOAD_ATTR" and part.argval == name or (part.opname == "LOAD_METHOD" and part.argval == name):
-                    found.append((at, 1))
-            elif part.opname in ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLASSDEREF") or part.opname.startswith("LOAD_FAST"):
-                if part.argval == name:
-                    found.append((at, 1))
-                elif type(part.argval) is tuple and name in part.argval:
-                    found.append((at, 1 if part.argval[-1] == name else 2))
-            elif part.opname == "STORE_FAST_LOAD_FAST" and type(part.argval) is tuple and part.argval[-1] == name:
-                found.append((at, 1))
-        return found
-
-    def fits(self, at, codes, called):
-        """Whether the attribute that is loaded or stored there is of the object that is meant: 2 by its name or because it is a method's own, 0 it is another type's own, 1 that cannot be told."""
-        before = self.parts[at - 1] if at else None
-        while before is not None and before.opname in ("COPY", "DUP_TOP", "SWAP", "ROT_TWO", "ROT_THREE") and at > 1:
-            at -= 1
-            before = self.parts[at - 1]
-        name = before.argval if before is not None and before.opname.startswith("LOAD_") else None
-        name = name[-1] if type(name) is tuple and name else name
-        code = self.code
-        if code.co_argcount and before is not None and before.opname.startswith("LOAD_FAST") and name == code.co_varnames[0] == "self":
-            return 2 if id(code) in codes else 0 if codes else 1
-        return 2 if name in called else 1
-
-    def stores(self, name, attribute):
-        return [at for at, part in enumerate(self.parts)
-                if (part.opname == "STORE_ATTR" and part.argval == name if attribute else
-                    part.opname.startswith("STORE_") and part.opname != "STORE_ATTR" and (part.argval == name or (type(part.argval) is tuple and part.opname.startswith("STORE_FAST") and
-                                                                                          name in (part.argval if "LOAD" not in part.opname else part.argval[:1]))))]
-
-    def use(self, at, depth):
-        """(how, name, index): method (one of it is called or taken), item (something is stored in it), aug, alias (it gets another name), pass (to a call), None."""
-        for now in range(at + 1, min(at + 200, len(self.parts))):
-            part = self.parts[now]
-            name = part.opname
-            if depth == 1 and name in ("LOAD_ATTR", "LOAD_METHOD"):
-                return "method", part.argval, now
-            if depth == 2 and (name == "BINARY_SUBSCR" or (name == "BINARY_OP" and part.argrepr == "[]")):
-                depth = 1
-                continue
-            if depth == 2 and name == "STORE_SUBSCR":
-                return "item", None, now
-            if depth == 2 and (name.startswith("INPLACE_") or (name == "BINARY_OP" and part.argrepr.endswith("="))):
-                return "aug", None, now
-            if depth == 1 and name.startswith("STORE_"):
-                return "alias", part.argval if type(part.argval) is str else part.argval[0] if type(part.argval) is tuple else None, now
-            if name.startswith(("RETURN", "RAISE", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_ABSOLUTE", "POP_TOP", "GET_ITER", "FOR_ITER")) and depth <= 1:
-                return None, None, now
-            try:
-                effect = dis.stack_effect(part.opcode, part.arg if part.opcode >= dis.HAVE_ARGUMENT else None, jump=False)
-            except ValueError:
-                return None, None, now
-            if "CALL" in name and name != "LOAD_CALL" and depth + effect < 2:
-                return "pass", None, now
-            depth += effect
-            if depth < 1:
-                return None, None, now
-        return None, None, at
-
-    def called_before(self, at):
-        """Names that the call there may be of or with: those loaded before it on its line."""
-        return {self.parts[i].argval for i in range(max(0, at - 24), at) if self.lines[i] == self.lines[at] and self.parts[i].opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_METHOD", "LOAD_ATTR", "LOAD_DEREF")
-                and type(self.parts[i].argval) is str}
-
-    def line(self, at, how):
-        """The line of an instruction, counted by it or by the nearest on its line that can be."""
-        made = _Line(self.code, self.lines[at], how)
-        if hits.works():
-            same = [i for i in range(len(self.parts)) if self.lines[i] == self.lines[at] and hits.counts(self.parts[i].opcode)]
-            if same:
-                best = min(same, key=lambda i: (abs(i - at), i < at))
-                unit = self.parts[best].offset // 2
-                key = id(self.code), unit
-                if key not in _counters:
-                    _counters[key] = hits.Counter(self.code, unit, self.parts[best].opcode)
-                made.counters = [_counters[key]]
-        return made

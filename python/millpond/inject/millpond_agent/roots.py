@@ -38,11 +38,11 @@ class Way:
         self.of = of  # the full name of that class
 
     def key(self, any_item=False):
-        """Tells this way from others, from look to look; with any_item one item of a container is as good as another."""
+        """Tells this way from others, from look to look; with any_item one item of a container is as good as another, unless its key stands in the source: such an item is a variable."""
         parts = []
         way = self
         while way is not None:
-            name = "*" if any_item and way.kind == "item" else way.name
+            name = "*" if any_item and way.kind == "item" and not (type(way.name) is str and frames.told_key(way.name) != "...") else way.name
             parts.append("%s:%s.%s" % (way.kind, way.owner, name))
             way = way.parent
         return "/".join(reversed(parts))

@@ -9,6 +9,8 @@ import sys
 import time
 import types
 
+from . import link
+
 kObjects = 4000
 kSeconds = 0.006
 kWhole = 512  # items of a container that are all followed
@@ -34,7 +36,7 @@ def full_name(kind):
 
 
 def array_bytes(thing):
-    """(bytes, identity of the memory) of an array or tensor of a framework; None for anything else."""
+    """(bytes, identity of the memory) of an array or tensor of a framework; None for anything else. What lies in the memory of a GPU takes none of the host's: 0 bytes."""
     kind = type(thing)
     name = kind.__name__
     root = module_of(kind).partition(".")[0]
@@ -51,18 +53,20 @@ def array_bytes(thing):
         if root == "torch" and hasattr(thing, "element_size") and hasattr(thing, "nelement"):
             try:
                 storage = thing.untyped_storage() if hasattr(thing, "untyped_storage") else thing.storage()
-                return int(storage.nbytes()), storage.data_ptr()
+                return int(storage.nbytes()) if thing.device.type == "cpu" else 0, storage.data_ptr()
             except Exception:
+                link.pass_on()
                 return thing.element_size() * thing.nelement(), id(thing)
         if root in ("jaxlib", "jax") and hasattr(kind, "nbytes"):
-            return int(thing.nbytes), id(thing)
+            return int(thing.nbytes) if all(device.platform == "cpu" for device in thing.devices()) else 0, id(thing)
         if root == "tensorflow" and (name == "EagerTensor" or name.endswith("Variable")):
             elements = thing.shape.num_elements()
             size = thing.dtype.size
-            return (elements or 0) * (size if size < 64 else 0), id(thing)
+            return (elements or 0) * (size if size < 64 and "device:GPU" not in thing.device else 0), id(thing)
         if root == "pandas" and name in ("DataFrame", "Series"):
             return sum(int(getattr(block.values, "nbytes", 0)) for block in thing._mgr.blocks), id(thing)
     except Exception:
+        link.pass_on()
         return None
     return None
 
@@ -76,6 +80,7 @@ def keras_variables(thing):
         optimizer = getattr(thing, "optimizer", None)
         return [variable._value for variable in list(thing.variables) + list(getattr(optimizer, "variables", ()))]
     except Exception:
+        link.pass_on()
         return None
 
 
@@ -179,6 +184,7 @@ class Scale:
             try:
                 total += times * sys.getsizeof(item, 0)
             except Exception:
+                link.pass_on()
                 pass
             if kind in (str, bytes, bytearray):
                 continue
@@ -226,6 +232,7 @@ def _graph_bytes(tensor, seen):
                 try:
                     value = getattr(node, name)
                 except Exception:
+                    link.pass_on()
                     continue
                 found = array_bytes(value)
                 if found and ("memory", found[1]) not in seen:
@@ -233,5 +240,6 @@ def _graph_bytes(tensor, seen):
                     if not getattr(value, "is_leaf", False) or not getattr(value, "requires_grad", False):
                         total += found[0]
     except Exception:
+        link.pass_on()
         pass
     return total

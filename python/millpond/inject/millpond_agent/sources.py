@@ -3,7 +3,7 @@ called. Each file is read once and only what is asked about later is kept of it.
 
 import ast
 
-from . import frames, texts
+from . import frames, link, texts
 
 kAdders = frozenset(("append", "extend", "add", "insert", "appendleft", "extendleft", "update", "setdefault", "push", "put", "put_nowait",
                      "write", "writelines", "heappush", "frombytes", "register", "store", "record"))
@@ -14,19 +14,21 @@ _files = {}
 class Add:
     """A line that adds to something. how: 'call', 'item', 'aug', 'grow' (x = f(x)), 'set' (plain assignment), 'pass' (handed to a function)"""
 
-    __slots__ = ("name", "attribute", "nested", "how", "method", "line", "function", "owner", "looped", "base")
+    __slots__ = ("name", "attribute", "nested", "how", "method", "line", "function", "owner", "looped", "base", "key", "constant")
 
-    def __init__(self, name, attribute, nested, how, method, line, where, base):
+    def __init__(self, name, attribute, nested, how, method, line, where, base, key=None):
         self.name, self.attribute, self.nested, self.how, self.method, self.line = name, attribute, nested, how, method, line
+        self.key = key  # of NAME[key], where it is written out
         self.function, self.owner, self.looped = where
         self.base = base
+        self.constant = False  # it adds one and the same object each time, like None, which takes no memory
 
 
 class Source:
     def __init__(self, file):
         self.adds = []  # Add
-        self.aliases = []  # (alias, name, attribute?, function): alias = x.name, or alias = name
-        self.passed = []  # (name, attribute?, callee, position or keyword, line, where)
+        self.aliases = []  # (alias, name, attribute?, function, key): alias = x.name, alias = name, or alias = name[key]
+        self.passed = []  # (name, attribute?, callee, position or keyword, line, where, key)
         self.hooks = []  # (method, line, where) of register_forward_hook and the like
         self.parameters = {}  # function name -> [(qualified name, parameter names)]
         self.functions = {}  # first line (decorators too) -> qualified name
@@ -111,11 +113,11 @@ class _Reader(ast.NodeVisitor):
 
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
 
-    def add(self, target, how, method, line):
+    def add(self, target, how, method, line, key=None):
         found = _named(target)
         if found:
             name, attribute, nested, base = found
-            self.source.adds.append(Add(name, attribute, nested, how, method, line, self.where(), base))
+            self.source.adds.append(Add(name, attribute, nested, how, method, line, self.where(), base, _key(target) if nested else key))
 
     def visit_Call(self, node):
         function = node.func
@@ -123,7 +125,10 @@ class _Reader(ast.NodeVisitor):
             if "hook" in function.attr or function.attr.startswith("register"):
                 self.source.hooks.append((function.attr, node.lineno, self.where()))
             if function.attr in kAdders:
+                before = len(self.source.adds)
                 self.add(function.value, "call", function.attr, node.lineno if node.lineno == node.end_lineno else _line_of(function))
+                for made in self.source.adds[before:]:
+                    made.constant = bool(node.args) and all(isinstance(argument, ast.Constant) for argument in node.args)
                 if function.attr in ("heappush", "put") and node.args:
                     self.add(node.args[0], "call", function.attr, node.lineno)
         elif isinstance(function, ast.Name) and function.id in ("heappush", "heappushpop", "setattr") and node.args:
@@ -132,8 +137,8 @@ class _Reader(ast.NodeVisitor):
         if callee:
             for position, argument in list(enumerate(node.args)) + [(k.arg, k.value) for k in node.keywords]:
                 found = _named(argument)
-                if found and not found[2]:
-                    self.source.passed.append((found[0], found[1], callee, position, node.lineno, self.where()))
+                if found and (not found[2] or _key(argument) is not None):
+                    self.source.passed.append((found[0], found[1], callee, position, node.lineno, self.where(), _key(argument) if found[2] else None))
         self.generic_visit(node)
 
     def visit_Assign(self, node):
@@ -153,7 +158,10 @@ class _Reader(ast.NodeVisitor):
 
     def assigned(self, target, node):
         if isinstance(target, ast.Subscript):
-            self.add(target.value, "item", None, node.lineno)
+            self.add(target.value, "item", None, node.lineno, _written(target.slice))
+            wanted = _named(target), _key(target)
+            if wanted[1] is not None and any(isinstance(part, ast.Subscript) and (_named(part), _key(part)) == wanted for part in ast.walk(node.value)):
+                self.add(target, "grow", None, node.lineno)
             return
         found = _named(target)
         if not found or found[2]:
@@ -163,20 +171,37 @@ class _Reader(ast.NodeVisitor):
         self.add(target, "grow" if same else "set", None, node.lineno)
         value = _named(node.value)
         if value and not found[1]:
-            self.source.aliases.append((found[0], value[0], value[1], self.where()[0]))
+            self.source.aliases.append((found[0], value[0], value[1], self.where()[0], _key(node.value) if value[2] else None))
 
     def visit_AugAssign(self, node):
         target = node.target
         if isinstance(target, ast.Subscript):
-            self.add(target.value, "item", None, node.lineno)
-        else:
-            self.add(target, "aug", None, node.lineno)
+            self.add(target.value, "item", None, node.lineno, _written(target.slice))
+        self.add(target, "aug", None, node.lineno)
         self.generic_visit(node)
 
 
 def _line_of(attribute):
     """Of a call over several lines: the line of the method's name."""
     return attribute.end_lineno
+
+
+def _written(node):
+    """A key that is written out; None: any other."""
+    node = getattr(node, "value", None) if type(node).__name__ == "Index" else node  # 3.8's form, which some tools still make
+    return node.value if isinstance(node, ast.Constant) and type(node.value) in (str, int) else None
+
+
+def _key(node):
+    """Of NAME[key]...: the key that stands next to the name."""
+    key = None
+    while True:
+        if isinstance(node, ast.Subscript):
+            key, node = _written(node.slice), node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("setdefault", "get"):
+            key, node = _written(node.args[0]) if node.args else None, node.func.value
+        else:
+            return key
 
 
 def _named(node):
@@ -204,6 +229,7 @@ def read(file):
         try:
             _files[file] = Source(file)
         except Exception:
+            link.pass_on()
             _files[file] = None
     return _files[file]
 
@@ -218,8 +244,8 @@ def qualified(file, first_line):
     return source.functions.get(first_line) if source else None
 
 
-def owner_lines(files, name, attribute, owners=(), function=None, nested=False, kinds=("call", "item", "aug", "grow")):
-    """The best line that adds to `name` (of the classes `owners`, or within `function`), as (file, Add), or None."""
+def owner_lines(files, name, attribute, owners=(), function=None, nested=False, kinds=("call", "item", "aug", "grow"), key=None):
+    """The best line that adds to `name` (of the classes `owners`, or within `function`), as (file, Add), or None. key: it is NAME[key] that is added to, no other item."""
     best = None
     for rank, file in enumerate(files):
         source = read(file)
@@ -230,9 +256,13 @@ def owner_lines(files, name, attribute, owners=(), function=None, nested=False, 
                 continue
             if function and not _within(add.function, function):
                 continue
+            if key is not None and add.key is not None and (add.key != key or not add.nested):
+                continue
             score = (
                 add.owner in owners if owners else True,
+                key is None or add.key == key,
                 add.nested == nested,
+                not add.constant,
                 add.how != "item" or add.nested,
                 not add.function.endswith("__init__") or add.looped,
                 -rank,
@@ -261,27 +291,27 @@ def _within(inner, outer):
     return inner == outer or inner.startswith(outer + ".")
 
 
-def by_alias(files, name, attribute, function=None):
-    """A line that adds to it under another name in the same function, or in a function that gets it as an argument."""
+def by_alias(files, name, attribute, function=None, key=None):
+    """A line that adds to it under another name in the same function, or in a function that gets it as an argument. key: not to it, but to NAME[key]."""
     for file in files:
         source = read(file)
         if source is None:
             continue
-        for alias, value, is_attribute, where in source.aliases:
-            if value == name and is_attribute == attribute and alias != name and (not function or _within(where, function)):
-                found = owner_lines([file], alias, False, function=where)
+        for alias, value, is_attribute, where, of in source.aliases:
+            if value == name and is_attribute == attribute and alias != name and of in (key, None) and (not function or _within(where, function)):
+                found = owner_lines([file], alias, False, function=where, key=key if of is None else None, nested=key is not None and of is None)
                 if found:
                     return found
-        for value, is_attribute, callee, position, line, where in source.passed:
-            if value != name or is_attribute != attribute or (function and not _within(where[0], function)):
+        for value, is_attribute, callee, position, line, where, of in source.passed:
+            if value != name or is_attribute != attribute or of not in (key, None) or (function and not _within(where[0], function)):
                 continue
-            found = _in_callee(files, callee, position)
+            found = _in_callee(files, callee, position, key if of is None else None)
             if found:
                 return found
     return None
 
 
-def _in_callee(files, callee, position):
+def _in_callee(files, callee, position, key=None):
     for file in files:
         source = read(file)
         if source is None:
@@ -294,7 +324,7 @@ def _in_callee(files, callee, position):
                 else:
                     parameter = position if position in parameters else None
                 if parameter and parameter != "self":
-                    found = owner_lines([file], parameter, False, function=qualified_name)
+                    found = owner_lines([file], parameter, False, function=qualified_name, key=key, nested=key is not None)
                     if found:
                         return found
     return None

@@ -7,7 +7,7 @@ import time
 import types
 from collections import OrderedDict, defaultdict, deque
 
-from . import sizes
+from . import link, sizes
 from .roots import Way
 from .tracks import Track
 
@@ -63,6 +63,7 @@ def _sample(kinds, objects):
             try:
                 found[kind] = sys.getsizeof(thing, 0)
             except Exception:
+                link.pass_on()
                 found[kind] = 0
             if len(found) == len(kinds):
                 break

@@ -83,6 +83,7 @@ def _reason(entry, args):
             _signatures.clear()
         _signatures[id(options)] = (weakref.ref(options), signature)
     except Exception:  # another TensorFlow: the reason stays unknown
+        link.pass_on()
         pass
 
 
@@ -143,7 +144,7 @@ def _function(module):
         def __call__(self, *args, **kwargs):
             try:
                 inside = here.phase or here.tracing
-            except Exception:  # the interpreter is being taken down
+            except (AttributeError, NameError, TypeError):  # the interpreter is being taken down; not what a signal's handler raises
                 inside = True
             return (function if inside else watched)(self, *args, **kwargs)
 
@@ -205,6 +206,7 @@ def _buffer(name, args, kwargs):
     try:
         return int(value)
     except Exception:
+        link.pass_on()
         return None
 
 

@@ -12,15 +12,7 @@ saved_hooks_used = False  # the program packs saved tensors itself: holders.py k
 def _torch(module):
     frames.add_framework(module)
     link.note({"note": "framework", "name": "torch", "version": str(getattr(module, "__version__", ""))})
-    counters.add(_cuda)
     counters.add_dear(_tensors)
-
-
-def _cuda():
-    torch = sys.modules["torch"]
-    if not torch.cuda.is_initialized():
-        return {}
-    return {"torch.cuda_allocated": torch.cuda.memory_allocated(), "torch.cuda_reserved": torch.cuda.memory_reserved()}
 
 
 def _tensors(objects, types):

@@ -1,5 +1,5 @@
 """What objects hold without saying so to the collector, as pairs of the object and what it holds: the functions of atexit, which the interpreter keeps in a table of its own
-since 3.10."""
+since 3.10, and what a pickler has met."""
 
 import atexit
 import ctypes
@@ -23,11 +23,24 @@ def links():
         return []
 
 
+def memos(objects):
+    """What picklers written in C have met, and keep: [(pickler, object)]."""
+    kind = getattr(sys.modules.get("_pickle"), "Pickler", None)
+    found = []
+    for thing in objects if kind is not None else ():
+        if type(thing) is kind:
+            try:
+                found += [(thing, value) for _, value in list(thing.memo.copy().values())[:kMost]]
+            except Exception:  # it is at work in another thread
+                pass
+    return found
+
+
 def _registered():
     """Functions that atexit has, with their arguments."""
     global _table
     count = atexit._ncallbacks()
-    if sys.version_info < (3, 10) or not 0 < count <= kMost or _table is False:
+    if sys.version_info < (3, 10) or not 1 < count <= kMost or _table is False:  # one is ours
         return []
     from . import ending
 
@@ -47,12 +60,7 @@ def _find(memory, count, ours):
     state = ctypes.pythonapi.PyInterpreterState_Get
     state.restype = ctypes.c_void_p
     begin = state()
-    text = b""
-    while len(text) < kScanned:
-        try:
-            text += os.pread(memory, 4096 - (begin + len(text)) % 4096, begin + len(text))
-        except OSError:
-            break
+    text = _readable(memory, begin)
     wanted = struct.pack("<i", count)
     at = text.find(wanted)
     while at >= 0:
@@ -62,6 +70,11 @@ def _find(memory, count, ours):
                 return begin + at - 8
         at = text.find(wanted, at + 1)
     return None
+
+
+def _readable(memory, begin):
+    """What can be read from there on, up to kScanned bytes: as far as it is mapped."""
+    return os.pread(memory, kScanned, begin)
 
 
 def _stands_in(memory, entries, count, ours):

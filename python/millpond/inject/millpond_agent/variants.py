@@ -67,6 +67,7 @@ def _changing(change):
                     change(bound.arguments, signature)
                 args, kwargs = bound.args, bound.kwargs
             except Exception:
+                link.pass_on()
                 pass
             return original(*args, **kwargs)
 

@@ -53,7 +53,7 @@ def around(function, enter=None, leave=None):
     def wrapper(*args, **kwargs):
         try:
             on = state.on and not state.here.working
-        except Exception:  # the interpreter is being taken down
+        except (AttributeError, NameError, TypeError):  # the interpreter is being taken down; not what a signal's handler raises
             on = False
         if not on:
             return function(*args, **kwargs)

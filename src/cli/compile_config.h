@@ -1,0 +1,19 @@
+// What a Keras JSON says about compile: Keras writes it into to_json() of a compiled model.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "millpond/optimizers.h"
+
+namespace millpond::cli {
+
+struct CompileConfig {
+  std::optional<Optimizer> optimizer;  // with all of its settings
+  std::string loss;                    // by name; empty: none is named
+};
+
+/// Throws Error(kUnsupported) naming the optimizer's setting that is not here (clipnorm, amsgrad, a schedule of the rate, ...):
+/// to leave it out would train something else and plan other slots. `with_optimizer` false: it is not looked at.
+CompileConfig compile_config(const std::string& json, bool with_optimizer);
+
+}  // namespace millpond::cli

@@ -1,0 +1,301 @@
+// What a container, a tensor, an exception, a figure or a queue keeps of every round.
+#include <algorithm>
+
+#include "base/format.h"
+#include "verdict/case.h"
+#include "verdict/causes/cause.h"
+#include "verdict/causes/fixes.h"
+#include "verdict/causes/words.h"
+#include "verdict/numbers.h"
+
+namespace millpond::verdict {
+namespace {
+
+/// A hook is called by torch's Module, right above the line's own function.
+bool called_by_module(const Case& c, const Place& line) {
+  for (const Site& s : c.evidence.sites)
+    for (size_t i = 0; i + 1 < s.frames.size(); ++i)
+      if (s.frames[i].function == line.function && s.frames[i].file == line.file && contains(s.frames[i + 1].file, "torch/nn/modules/module.py")) return true;
+  return false;
+}
+
+bool filled_by_hook(const Case& c, const Container& k) {
+  if (!c.notes.has("torch")) return false;
+  return contains(k.holder, " hook of ") || (is_tensor(k.item_type) && called_by_module(c, k.place));  // the agent's own words: it was reached through a module's table of hooks
+}
+
+/// How often something is added, and how large it is. Of a dict of lists that grow the keys do not tell; the blocks do that its line allocated, where
+/// they are so large that each is recorded. Of a buffer its bytes do not tell either, but what all its rises are multiples of does, unless pieces of many
+/// sizes are added.
+void count_additions(const Case& c, const Container& k, Match& m) {
+  if (k.is_buffer()) {
+    constexpr double kPiece = 4 << 10;
+    if (k.step < kPiece) return;
+    m.additions = k.per_period / k.step;
+    m.added = k.length / k.step;
+    m.each = k.step;
+    return;
+  }
+  m.additions = k.per_period;
+  m.added = k.length;
+  m.each = k.bytes_per_period / k.per_period;
+  if (!is_container(k.item_type)) return;
+  constexpr double kRecorded = 512 << 10;
+  for (const SiteGroup& s : c.sites.groups)
+    if (s.user && same_line(s.place, k.place) && s.block() >= kRecorded && s.blocks > 1.5 * k.length && s.slope.value > 0) {
+      m.additions = s.slope.value / s.block();
+      m.added = s.blocks;
+      m.each = s.block();
+    }
+}
+
+/// A container that keeps what is added to it, with what would make it keep less.
+Match kept_match(const Case& c, const Container& k) {
+  Match m;
+  m.blame = k.place;
+  // The source of a program read from standard input is gone: the line that allocates is all that is known.
+  if (const std::optional<Place> grows = c.growing_place(); k.place.line == 0 && grows && grows->file == "<stdin>") m.blame = grows;
+  m.holder = tell(k);
+  m.chain = k.chain;
+  m.title = format("{} keeps every {} added to it", named(k), k.item_type.empty() ? "item" : k.item_type);
+  m.title[0] = char(std::toupper(static_cast<unsigned char>(m.title[0])));
+  m.evidence.push_back(format("{} has {}, {} more {}, {} in all {}", named(k), counted(k.length, "item"), number(k.per_period), every(c), amount(k.bytes_per_period), every(c)));
+  if (!k.chain.empty()) m.evidence.push_back(format("it is reached by: {}", fmt::join(k.chain, ", ")));
+  take(m, keep_less(c, k));
+  if (k.per_period > 0) count_additions(c, k, m);
+  // On a device the births are known of what this very container holds.
+  if (c.evidence.space != "host")
+    for (const Holder& h : c.notes.walk ? c.notes.walk->holders : std::vector<Holder>{})
+      if (!m.born && !h.born.empty() && std::ranges::find(k.chain, h.name()) != k.chain.end()) m.born = h.born.front().place;
+  // Of several lines that add to it, the one that was seen to run; the fix is for the line that it was made of.
+  for (const Holder& h : c.notes.walk ? c.notes.walk->holders : std::vector<Holder>{})
+    if (!h.puts.empty() && h.puts.front().by != "only" && std::ranges::find(k.chain, h.name()) != k.chain.end() && !same_line(h.puts.front().place, k.place)) {
+      m.blame = h.puts.front().place;
+      m.change.reset();
+      break;
+    }
+  return m;
+}
+
+bool keeps_exceptions(const Container& k) { return k.items && (k.items->traceback || k.items->family == "exception"); }
+
+std::optional<Match> kept_items(const Case& c) {
+  if (!c.growing()) return {};
+  const Container* best = nullptr;
+  double share = 0;
+  for (const Container& k : c.notes.containers) {
+    const bool registry = !k.is_user && k.type == "TensorFlow gradient registry";
+    if (!k.still || k.bounded || is_model(k.item_type) || is_figure(k.item_type) || registry ||
+        filled_by_hook(c, k) || keeps_graph(k))
+      continue;
+    // The user's own line before a library's; of two that hold one another, the one that holds more.
+    const double own = c.share(k) * (k.is_user ? 1 : 0.7);
+    if (own > share) share = own, best = &k;
+  }
+  if (!best || share < 0.15) return {};
+  Match m = kept_match(c, *best);
+  m.share = share, m.weight = best->is_user ? 1.0 : 0.7;
+  if (share <= 0.5) m.additions = m.added = 0;
+  return m;
+}
+
+const Container* keeper(const Case& c) {
+  const Container* best = nullptr;
+  for (const Container& k : c.notes.containers) {
+    if (!k.still || k.bounded || filled_by_hook(c, k)) continue;
+    if (keeps_graph(k)) return &k;
+    if (is_tensor(k.item_type) && (!best || (k.is_user && !best->is_user))) best = &k;
+  }
+  return best;
+}
+
+/// Of what a device has in use most is reached only through the graph behind the holder's tensors.
+std::optional<Match> kept_on_device(const Case& c) {
+  const Holder* h = c.notes.walk ? c.notes.walk->accumulating() : nullptr;
+  if (!c.leaking() || !h || h->graph < 0.5 * h->bytes) return {};
+  Match m = holder_match(*c.notes.walk, *h);
+  m.title.clear(), m.fix.clear();
+  m.share = 1, m.weight = 1.2;
+  m.evidence.push_back(format("{} of it are reached only through the graph of gradients behind what is kept", amount(h->graph)));
+  const auto k = std::ranges::find_if(c.notes.containers, [&](const Container& known) { return std::ranges::find(known.chain, h->name()) != known.chain.end(); });
+  if (k != c.notes.containers.end() && k->statement) take(m, keep_less(c, *k));
+  return m;
+}
+
+std::optional<Match> graph_kept(const Case& c) {
+  if (c.evidence.space != "host")
+    if (std::optional<Match> m = kept_on_device(c)) return m;
+  const double graphs = c.rose("torch.with_grad_fn");
+  const Container* k = keeper(c);
+  if (!c.leaking() || !k || (graphs < 3 && !keeps_graph(*k))) return {};
+  Match m{.share = 1, .weight = 1.1};
+  m.blame = k->place;
+  m.holder = tell(*k);
+  m.evidence.push_back(format("{} gains {} {}; each keeps the graph that made it", named(*k), counted(k->per_period, "tensor"), every(c)));
+  if (graphs >= 3)
+    m.evidence.push_back(format("{:.0f} more tensors with a graph behind them are alive than when warm-up was over", graphs));
+  if (k->statement) take(m, keep_less(c, *k));
+  return m;
+}
+
+std::optional<Match> create_graph(const Case& c) {
+  if (!c.leaking() || c.rose("torch.with_grad_fn") < 3) return {};
+  for (const CountedLine& line : c.notes.lines) {
+    if (line.what != "backward_create_graph") continue;
+    // Gradients with a graph keep the graphs of all steps before them; a list of the user's own is told by C36.
+    const bool listed = std::ranges::any_of(c.notes.containers, [](const Container& k) { return k.still && k.is_user && is_tensor(k.item_type) && !contains(k.type, "chain"); });
+    Match m{.share = listed ? 0.9 * (1 - c.data_share()) : 1, .weight = listed ? 1 : 1.2};
+    m.blame = line.place;
+    m.evidence.push_back(format("{} was called {}, and {:.0f} more tensors with a graph are alive", at(line.place),
+                                often(line.count), c.rose("torch.with_grad_fn")));
+    return m;
+  }
+  return {};
+}
+
+std::optional<Match> hook_keeps(const Case& c) {
+  if (!c.leaking()) return {};
+  for (const Container& k : c.notes.containers) {
+    if (!k.still || k.bounded || !filled_by_hook(c, k)) continue;
+    Match m{.share = c.share(k), .weight = 1.1};
+    if (m.share < 0.3) continue;
+    m.blame = k.place;
+    m.holder = tell(k);
+    m.chain = k.chain;
+    m.evidence.push_back(format("{} is filled by a hook: {} more {}, {} in all", named(k), number(k.per_period), every(c),
+                                amount(k.bytes_per_period)));
+    Fix fix = keep_less(c, k);
+    fix.text += " When the hook has done its work, call `remove` of the handle that registering it gave.";
+    take(m, std::move(fix));
+    return m;
+  }
+  return {};
+}
+
+std::optional<Match> custom_function(const Case& c) {
+  if (!c.leaking() || !c.notes.has("torch")) return {};
+  // A node of a Function written in Python is a Python type of its own: <Name>Backward, alive more and more.
+  for (const GrowingType& t : c.notes.types) {
+    if (!t.type.ends_with("Backward") || t.per_period < 1) continue;
+    Match m{.share = 0.8 * (1 - c.data_share()), .weight = 0.9};
+    m.blame = c.growing_place();
+    m.evidence.push_back(format("{} of type {} are alive, {} more {}, and gc does not free them", counted(t.count, "node"),
+                                t.type, number(t.per_period), every(c)));
+    return m;
+  }
+  return {};
+}
+
+std::optional<Match> exception_frames(const Case& c) {
+  if (!c.leaking()) return {};
+  for (const GrowingType& t : c.notes.types) {
+    if ((t.type != "traceback" && t.type != "frame") || t.per_period < 0.5 || t.count < 3) continue;
+    Match m{.share = 0.8 * (1 - 0.5 * c.data_share()), .weight = 0.95};
+    for (const Container& k : c.notes.containers)
+      if (k.still && k.is_user && keeps_exceptions(k)) {
+        m.blame = k.place;
+        m.holder = tell(k);
+        m.chain = k.chain;
+        m.share = std::max(m.share, c.share(k));
+        m.weight = 1.1;
+        take(m, keep_less(c, k));
+      }
+    if (!m.blame) m.blame = c.growing_place();
+    m.evidence.push_back(format("{} of type {} are alive, {} more {}: each keeps the local variables of its functions",
+                                counted(t.count, "object"), t.type, number(t.per_period), every(c)));
+    return m;
+  }
+  return {};
+}
+
+bool matplotlib(const Frame& f) { return contains(f.file, "matplotlib"); }
+
+std::optional<Match> figures(const Case& c) {
+  const double open = c.rose("pyplot.figures");
+  const Container* registry = nullptr;
+  for (const Container& k : c.notes.containers)
+    if (k.still && (is_figure(k.item_type) || k.type == "pyplot figures")) registry = &k;
+  if (!c.leaking() || (open < 3 && !registry)) return {};
+  const std::optional<double> under = c.growth_share(matplotlib);
+  Match m{.share = std::max(0.6, under.value_or(0.9)) * (1 - 0.8 * c.data_share()), .weight = 1};
+  if (under && *under < 0.2) m.share = *under;
+  if (const CountedLine* line = c.notes.line("figure"))
+    m.blame = line->place;
+  else if (registry && registry->is_user && registry->place.line)
+    m.blame = registry->place;
+  m.holder = "pyplot's registry of figures";
+  const Series figures = counter(c.evidence, c.periods, "pyplot.figures");
+  if (!figures.empty())
+    m.evidence.push_back(format("{:.0f} figures are open at the end, {:.0f} when warm-up was over", figures.y.back(),
+                                figures.y.back() - open));
+  if (under) m.evidence.push_back(format("{:.0f} % of the sampled growth was allocated by matplotlib", 100 * *under));
+  take(m, close_figure(c.notes.line("figure")));
+  return m;
+}
+
+std::optional<Match> callback_queue(const Case& c) {
+  if (!c.leaking() || !c.notes.has("keras")) return {};
+  for (const GrowingType& t : c.notes.types) {
+    if (!t.type.ends_with("Future") || t.per_period < 5 || t.count < 100) continue;
+    Match m{.share = 0.5, .weight = 0.7};
+    m.evidence.push_back(format("{} are pending, {} more {}", counted(t.count, "future"), number(t.per_period), every(c)));
+    return m;
+  }
+  return {};
+}
+
+}  // namespace
+
+const std::vector<Cause> kKept = {
+    {.id = "C14", .title = "A container keeps arrays or objects of every round",
+     .explanation = "A list, dict or attribute of a callback, a data set or a loop gets something in every round and "
+        "is never emptied.",
+     .fix = "Keep a number of each, write them to disk, or keep the newest only (collections.deque has a maxlen).",
+     .threads = {"rabbityl/lepard#12", "tensorflow#34876"}, .detect = kept_items, .in = Cause::In::kBoth},
+    {.id = "C36", .title = "Tensors are kept together with the graph that made them",
+     .explanation = "A loss that is stored or summed up keeps every activation of its step alive through grad_fn.",
+     .fix = "Keep a number (`.item()`, of a tensor with one element), or keep the tensor without its graph "
+        "(`.detach()`); evaluate under `with torch.no_grad():`.",
+     .threads = {"pytorch#1840", "pytorch#64586", "pytorch#6017"}, .detect = graph_kept, .in = Cause::In::kBoth},
+    {.id = "C37",
+     .title = "backward keeps its graph (create_graph or retain_graph), and parameters and gradients hold one another",
+     .explanation = "With create_graph=True a gradient refers to the graph, and the graph to the parameter: a cycle "
+        "that gc does not see.",
+     .fix = "Set the grad of every parameter to None after each step (`optimizer.zero_grad(set_to_none=True)`; "
+        "filling it with zeros keeps the graph), or take second derivatives with torch.autograd.grad; leave out "
+        "retain_graph=True where backward goes through a graph once.",
+     .threads = {"pytorch#4661", "pytorch#1346", "pytorch#71068"}, .detect = create_graph, .in = Cause::In::kBoth},
+    {.id = "C38", .title = "A hook of a torch module keeps the activations of every forward pass",
+     .explanation = "A forward hook runs with every batch; what it stores, or what its closure refers to, lives as "
+        "long as the module.",
+     .fix = "Keep only the latest activation or a running statistic, detached, and remove the handle when done.",
+     .threads = {"pytorch#82528", "pytorch#46386", "opacus#176"}, .detect = hook_keeps, .in = Cause::In::kBoth},
+    {.id = "C39", .title = "A custom autograd Function stores its output on ctx: a cycle through C++ that gc cannot see",
+     .explanation = "`ctx.y = y` makes output and node refer to one another.",
+     .fix = "Use `ctx.save_for_backward(y)`.",
+     .threads = {"pytorch#25340", "pytorch#5569"}, .detect = custom_function},
+    {.id = "C40", .title = "Stored exceptions keep the frames they came through, with all their variables",
+     .explanation = "An exception has a traceback, the traceback has frames, and a frame has its local variables.",
+     .fix = "Store the error's text, or the error without its frames (`with_traceback(None)`); try again outside of "
+        "the except block.",
+     .threads = {"pytorch#18853", "pytorch#10348", "pytorch#82218"}, .detect = exception_frames, .in = Cause::In::kBoth},
+    {.id = "C16", .title = "Figures of matplotlib are made and never closed",
+     .explanation = "pyplot keeps every figure until it is closed, also when no variable refers to it.",
+     .fix = "Close each figure with pyplot's `close` when it is saved, or make it without pyplot "
+        "(matplotlib.figure.Figure), which keeps none.",
+     .threads = {"Clay-foundation/model#158", "tensorflow/models#3603", "matplotlib#8519"}, .detect = figures},
+    {.id = "C17", .title = "Keras queues callbacks faster than they run",
+     .explanation = "With JAX and torch, batch callbacks run in a thread; the queue has no bound and holds each "
+        "step's logs.",
+     .fix = "Set steps_per_execution, verbose=2, or a callback of your own that overrides on_train_batch_end (then "
+        "they run in step).",
+     .threads = {"keras#20284"}, .detect = callback_queue}};
+
+std::pair<const Cause*, Match> container_match(const Case& c, const Container& k) {
+  const Cause& cause = cause_of(filled_by_hook(c, k) ? "C38" : keeps_graph(k) ? "C36" : keeps_exceptions(k) ? "C40" : "C14");
+  Match m = kept_match(c, k);
+  if (cause.id != "C14") m.title.clear();
+  return {&cause, std::move(m)};
+}
+
+}  // namespace millpond::verdict

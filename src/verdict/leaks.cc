@@ -1,0 +1,243 @@
+#include "verdict/leaks.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace millpond::verdict {
+namespace {
+
+/// A holder of what a line allocates, and its share of it.
+struct Part {
+  const Holder* holder = nullptr;
+  double share = 0;
+};
+
+/// Who holds what a line allocated, as the last walk found; most first. Nobody: nothing of Python, or it was not looked at since.
+std::vector<Part> holders_of(const HeapWalk& walk, const Place& line) {
+  std::vector<Part> parts;
+  double sum = 0;
+  for (const std::vector<Holder>* rows : {&walk.growing, &walk.holders}) {
+    for (const Holder& h : *rows)
+      for (const Born& b : h.born)
+        if (h.how == Holder::How::kReached && same_line(b.place, line)) parts.push_back({&h, b.bytes}), sum += b.bytes;
+    if (!parts.empty()) break;  // a block that grows itself is told, not what holds it
+  }
+  for (Part& part : parts) part.share /= std::max(1.0, sum);
+  std::ranges::stable_sort(parts, std::ranges::greater{}, &Part::share);
+  return parts;
+}
+
+/// Since a line began to keep something: what is made anew in each round has new things only.
+bool keeps_since(const Holder& h, double onset, double rounds) {
+  return onset < rounds && h.accumulates(size_t(double(kBirths) * std::max(0.0, onset - 1) / rounds));
+}
+
+std::optional<Place> puts_at(const Holder& h) {
+  return h.puts.empty() ? std::nullopt : std::optional(h.puts.front().place);
+}
+
+bool grows(const Container& k, const Periods& periods) {
+  return k.still && k.rising && !k.bounded && k.bytes_per_period > 0 && k.is_user && k.rounds == periods.kind;
+}
+
+/// The agent saw a container grow at the very line that allocates: that is the one.
+void take_container(const Notes& notes, const Periods& periods, Leak& leak) {
+  const auto k = std::ranges::find_if(notes.containers, [&](const Container& c) { return grows(c, periods) && same_line(c.place, leak.line->place); });
+  if (k == notes.containers.end()) return;
+  leak.container = &*k, leak.blame = k->place;
+  if (leak.holder && std::ranges::find(k->chain, leak.holder->name()) == k->chain.end()) leak.holder = nullptr;
+}
+
+/// Lines that keep about as much in all parts of the time since they began, or whose holders do.
+std::vector<Leak> lines_that_keep(const Notes& notes, const HeapWalk& walk, const Periods& periods, const LiveSites& sites) {
+  std::vector<Leak> leaks;
+  for (const SiteGroup& line : sites.groups) {
+    if (!line.user || line.bytes < kCourse.told) continue;
+    const Course course = verdict::course(line.live.x, line.live.y, kCourse.told / 4);
+    if (!course.rises() || course.move == Move::kStep) continue;
+    std::vector<Part> parts = holders_of(walk, line.place);
+    double ends = 0;  // held by what has a limit, or takes new things in the place of old ones
+    for (const Part& part : parts) ends += part.holder->ends() ? part.share : 0;
+    if (ends > kCourse.most) continue;
+    std::erase_if(parts, [&](const Part& part) {
+      return part.holder->ends() || part.share < kCourse.part || !keeps_since(*part.holder, course.onset, walk.period - 1);
+    });
+    const bool accumulates = std::ranges::any_of(parts, [](const Part& part) { return part.holder->accumulates(); });
+    if (course.move != Move::kGrows && !accumulates) continue;
+    const Series rise = line.live.since(course.onset);
+    const Rate rate = verdict::rate(rise.x, rise.y);
+    if (parts.empty()) parts.push_back({nullptr, 1});
+    double told = 0;
+    for (const Part& part : parts) told += part.share;
+    for (const Part& part : parts) {
+      const double share = part.share / told;
+      Leak leak{.holder = part.holder, .line = &line, .container = nullptr, .blame = part.holder ? puts_at(*part.holder) : std::nullopt};
+      if (!leak.blame) leak.blame = line.place;
+      take_container(notes, periods, leak);
+      leak.rate = share * rate.value, leak.off = share * rate.off(), leak.since = course.onset;
+      leak.bytes = share * (rise.y.back() - rise.y.front());
+      leak.proven = course.move == Move::kGrows;
+      leaks.push_back(leak);
+    }
+  }
+  return leaks;
+}
+
+/// What one line puts away, or one object holds, is one leak: the lists of a dictionary, an array and the record around it.
+std::vector<Leak> joined(std::vector<Leak> all) {
+  std::ranges::stable_sort(all, std::ranges::greater{}, &Leak::bytes);
+  std::vector<Leak> leaks;
+  for (const Leak& leak : all) {
+    const auto same = std::ranges::find_if(leaks, [&](const Leak& other) {
+      const bool apart = other.container && leak.container && other.container != leak.container;
+      return (other.holder && other.holder == leak.holder && !apart) || same_line(*other.blame, *leak.blame);
+    });
+    if (same == leaks.end()) {
+      leaks.push_back(leak);
+      continue;
+    }
+    same->rate += leak.rate, same->off = std::hypot(same->off, leak.off), same->bytes += leak.bytes;
+    same->proven |= leak.proven;
+    if (!same->holder) same->holder = leak.holder;
+  }
+  return leaks;
+}
+
+/// Holders that keep what was put into them at any time, and whose lines were seen in too few rounds.
+void add_walked(const HeapWalk& walk, const Periods& periods, const LiveSites& sites, std::vector<Leak>& leaks) {
+  const auto is_seen = [&](const Born& b) {
+    return std::ranges::any_of(sites.groups, [&](const SiteGroup& s) {
+      return s.user && same_line(s.place, b.place) && s.live.size() >= size_t(kCourse.fewest);
+    });
+  };
+  const double length = periods.x.back() - periods.x.front();
+  for (const Holder& h : walk.holders) {
+    const double rate = walk.gained_each_round(h);
+    if (h.how != Holder::How::kReached || !h.accumulates() || rate <= 0 || std::ranges::any_of(h.born, is_seen)) continue;
+    Leak leak{.holder = &h, .line = nullptr, .container = nullptr, .blame = puts_at(h)};
+    if (!leak.blame && !h.born.empty()) leak.blame = h.born.front().place;
+    leak.rate = rate, leak.off = k95 * leak.rate / std::sqrt(std::max(1.0, h.samples));
+    leak.bytes = leak.rate * length * h.active(), leak.since = periods.x.back() - length * h.active();
+    if (leak.blame) leaks.push_back(leak);
+  }
+}
+
+/// How far what a line asked for may lie from what its blocks take, besides chance: sizes are rounded up, of small blocks by a good part.
+double rounding_of(const Leak& leak) {
+  return leak.bytes * (leak.line && leak.line->block() < kCourse.small_block ? kCourse.small_rounding : kCourse.rounding);
+}
+
+/// Of a block of so many bytes, taken with a chance of 1 - exp(-bytes / interval): the variance of a sum of such, for each byte.
+double variance_of_byte(double interval, double block) {
+  if (interval <= 0 || block <= 0) return std::max(0.0, interval);
+  const double chance = -std::expm1(-block / interval);
+  return block * (1 - chance) / chance;
+}
+
+/// Until all that was sampled adds up to what allocators count. What differs by more than chance was not sampled at all: nobody's.
+void add_up(const Evidence& evidence, const Periods& periods, const LiveSites& sites, std::vector<Leak>& leaks) {
+  if (sites.total.size() < 2 || periods.live.size() < 2) return;
+  const auto gained = [](const Series& s) { return s.y.back() - s.y.front(); };
+  const double sampled = gained(sites.total), counted = gained(periods.live), interval = evidence.sampling_interval;
+  const auto variance_of = [&](const Leak& leak) {
+    return leak.line ? leak.bytes * variance_of_byte(interval, leak.line->block()) + std::pow(rounding_of(leak), 2) : 0;
+  };
+  double named = 0, variance = std::pow(kCourse.pieces, 2);
+  for (const Leak& leak : leaks) named += leak.line ? leak.bytes : 0, variance += variance_of(leak);
+  variance += std::max(0.0, sampled - named) * interval;
+  const double missing = counted - sampled;
+  if (std::abs(missing) > 3 * std::sqrt(variance)) return;
+  for (Leak& leak : leaks) {
+    if (!leak.line || leak.bytes <= 0) continue;
+    const double part = variance_of(leak) / variance;
+    const double scale = std::clamp(1 + part * missing / leak.bytes, 0.5, 2.0);
+    leak.rate *= scale, leak.bytes *= scale, leak.off *= scale * std::sqrt(std::max(0.05, 1 - part));
+  }
+}
+
+/// A pool counts every byte: what holders keep of a device adds up to what it gained, unless something else did.
+void add_up_device(const Periods& periods, std::vector<Leak>& leaks) {
+  double sum = 0, since = INFINITY;
+  for (const Leak& leak : leaks) sum += leak.rate, since = std::min(since, leak.since);
+  const Series rise = periods.live.since(std::max(since, periods.warm));
+  if (sum <= 0 || rise.size() < size_t(kCourse.fewest)) return;
+  const Rate counted = verdict::rate(rise.x, rise.y);
+  const double scale = counted.value / sum;
+  if (std::abs(scale - 1) > kCourse.part) return;
+  for (Leak& leak : leaks) leak.rate *= scale, leak.bytes *= scale, leak.off = counted.off() * leak.rate / counted.value;
+}
+
+/// Of a container's gain in a round, by the items that the agent weighed.
+double error_of(const Container& k) { return k95 * (k.exact ? kCourse.exact : kCourse.weighed) * k.bytes_per_period; }
+
+bool is_of(const Container& k, const Leak& leak) {
+  const bool held = leak.holder && std::ranges::find(k.chain, leak.holder->name()) != k.chain.end();
+  return held || same_line(k.place, *leak.blame) || (leak.line && same_line(k.place, leak.line->place));
+}
+
+/// Containers that the agent saw to grow until the end. It weighed some of their items: each of both measures counts as far as it is certain, unless they
+/// contradict one another.
+void add_containers(const Notes& notes, const Periods& periods, std::vector<Leak>& leaks) {
+  const double counted = periods.live.size() < 2 ? INFINITY : periods.live.y.back() - std::ranges::min(periods.live.y) + kCourse.pieces;
+  double named = 0;
+  for (const Leak& leak : leaks) named += leak.bytes;
+  for (const Container& k : notes.containers) {
+    if (!grows(k, periods)) continue;
+    auto own = std::ranges::find(leaks, &k, &Leak::container);
+    if (own == leaks.end()) own = std::ranges::find_if(leaks, [&](const Leak& leak) { return is_of(k, leak); });
+    const double weighed = k.bytes_per_period, error = error_of(k);
+    if (own == leaks.end()) {
+      const double rounds = std::min(periods.x.back() - periods.x.front(), k.per_period > 0 ? k.length / k.per_period : 0);
+      if (weighed * rounds < kCourse.told || k.looks < kCourse.looks || k.place.line == 0) continue;
+      if (weighed * rounds > kCourse.too_much * counted) continue;  // then what was weighed is not its own
+      // There is no room for both: a line without a holder that keeps as much allocates what it holds.
+      const auto same = std::ranges::find_if(leaks, [&](const Leak& leak) {
+        return !leak.holder && !leak.container && std::abs(leak.rate - weighed) < std::hypot(leak.off, error) && named + weighed * rounds > counted;
+      });
+      if (same != leaks.end()) {
+        same->container = &k;
+        continue;
+      }
+      named += weighed * rounds;
+      Leak leak{.holder = nullptr, .line = nullptr, .container = &k, .blame = k.place};
+      leak.rate = weighed, leak.off = error, leak.bytes = weighed * rounds, leak.since = periods.x.back() - rounds;
+      leaks.push_back(leak);
+    } else if (!own->container || own->container == &k) {
+      own->container = &k;
+      if (std::abs(weighed - own->rate) > std::hypot(own->off, error)) continue;
+      const double sampled = 1 / std::max(1.0, own->off * own->off), items = 1 / std::max(1.0, error * error);
+      const double rate = (sampled * own->rate + items * weighed) / (sampled + items);
+      own->bytes *= rate / own->rate;
+      own->rate = rate, own->off = 1 / std::sqrt(sampled + items);
+    }
+  }
+}
+
+/// What allocators count has not risen for so long that a leak should have shown: it has ended, whatever was sampled or weighed before.
+void drop_ended(const Periods& periods, std::vector<Leak>& leaks) {
+  const Course all = course(periods.live.x, periods.live.y, kCourse.told / 4);
+  if (all.move != Move::kFlat && all.move != Move::kStopped) return;
+  const double idle = periods.live.x.back() - std::max(all.last, periods.live.x.front());
+  const double seen = kCourse.noise * all.noise * (all.move == Move::kFlat ? kCourse.missing : 1);
+  std::erase_if(leaks, [&](const Leak& leak) { return leak.rate * idle > seen; });
+}
+
+}  // namespace
+
+std::vector<Leak> find_leaks(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites) {
+  if (periods.x.empty()) return {};
+  const HeapWalk none, &walk = notes.walk ? *notes.walk : none;
+  std::vector<Leak> leaks = lines_that_keep(notes, walk, periods, sites);
+  add_walked(walk, periods, sites, leaks);
+  leaks = joined(std::move(leaks));
+  std::erase_if(leaks, [](const Leak& leak) { return leak.rate <= 0 || leak.bytes < kCourse.told; });
+  if (evidence.space == "host") add_up(evidence, periods, sites, leaks);
+  else add_up_device(periods, leaks);
+  add_containers(notes, periods, leaks);
+  drop_ended(periods, leaks);
+  for (Leak& leak : leaks) leak.off = std::max(leak.off, k95 * kCourse.rounding * leak.rate);
+  std::ranges::stable_sort(leaks, std::ranges::greater{}, &Leak::bytes);
+  return leaks;
+}
+
+}  // namespace millpond::verdict
