@@ -205,7 +205,20 @@ Rate rate(std::span<const double> seen_x, std::span<const double> seen_y) {
   return r;
 }
 
-Course course(std::span<const double> seen_x, std::span<const double> seen_y, double grain) {
+namespace {
+
+/// A round that gained most of what rose at once, with next to nothing around it: something was taken once. Its index in y; 0: there is none.
+size_t lone_jump(std::span<const double> y, double least) {
+  size_t at = 0;
+  double most = least;
+  for (size_t i = 1; i < y.size(); ++i)
+    if (y[i] - y[i - 1] > most) most = y[i] - y[i - 1], at = i;
+  if (at == 0 || most < kCourse.lone * (y.back() - y.front())) return 0;
+  const size_t from = at - std::min(at, kCourse.few), to = std::min(at + kCourse.few, y.size() - 1);
+  return std::abs(y[to] - y[from] - most) < kCourse.lone * most ? at : 0;
+}
+
+Course course_until_end(std::span<const double> seen_x, std::span<const double> seen_y, double grain) {
   Course c;
   if (seen_y.size() < size_t(kCourse.fewest) || seen_x.size() != seen_y.size()) return c;
   const Even even = evenly(seen_x, seen_y);
@@ -255,6 +268,18 @@ Course course(std::span<const double> seen_x, std::span<const double> seen_y, do
     c.slope = slope_of_rise(x, level, turn, 3);
   }
   return c;
+}
+
+}  // namespace
+
+Course course(std::span<const double> x, std::span<const double> y, double grain) {
+  const Course all = course_until_end(x, y, grain);
+  // What was taken at once makes all that came later look uneven, or like less and less: that is looked at by itself.
+  if (all.move != Move::kUnclear && all.move != Move::kSlows) return all;
+  const size_t jump = lone_jump(y, kCourse.noise * all.noise);
+  if (jump == 0 || y.size() - jump < size_t(kCourse.fewest)) return all;
+  const Course later = course(x.subspan(jump), y.subspan(jump), grain);
+  return later.move == Move::kGrows ? later : all;
 }
 
 }  // namespace millpond::verdict

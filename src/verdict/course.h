@@ -62,6 +62,7 @@ struct CourseTable {
   double faster = 1.5;   // times the rate before: less is the same rate
   double jump = 8;       // deviations: a round that gained so much more than others took something else, once
   size_t rare = 8;       // at most one round in so many, and two in all
+  double lone = 0.25;    // of all that rose, in one round, and no more than that of it in the rounds around: taken at once
   double slows = 0.5;    // the last third of the rise against the first
   double told = 0.5e6;   // bytes of one leak among several: below it what a program does once in a while looks the same
   double samples = 4;    // of a holder: three births at random times leave a quarter empty more often than not

@@ -165,7 +165,7 @@ bool is_bounded(const Notes& notes, const std::vector<Leak>& leaks, double lengt
   if (gained(notes, length, [](const Container& c) { return c.bounded.has_value(); }) > kMost * g.total) return true;
   if (!notes.walk) return false;
   double bounded = 0;
-  for (const Holder& h : notes.walk->holders) bounded += h.bounded ? h.bytes : 0;
+  for (const Holder& h : notes.walk->holders) bounded += h.ends() ? h.bytes : 0;
   return bounded > kMost * notes.walk->alive;
 }
 

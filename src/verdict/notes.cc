@@ -153,6 +153,19 @@ void read_holders(const json& note, Notes& notes, Known& known) {
           {text_of(j, "type"), number_of(j, "count"), number_of(j, "per_period"), number_of(j, "bytes")});
 }
 
+/// What a walk and the rounds after it knew of a container: it has reached its end, or is one of the items of something that has a limit.
+void take_end(const std::vector<Holder>& holders, Container& c) {
+  const auto is_itself = [&](const Holder& h) { return c.chain.size() > 1 && c.chain[1] == h.name() && h.type.ends_with(c.type); };
+  const auto itself = std::ranges::find_if(holders, is_itself);
+  if (itself != holders.end()) {
+    if (!c.bounded && itself->bounded) c.bounded = itself->bounded;
+    if (itself->ends()) c.still = c.rising = false;
+    return;
+  }
+  for (const Holder& h : holders)
+    if (!c.bounded && h.bounded && std::ranges::find(c.chain, h.name()) != c.chain.end()) c.bounded = h.bounded;
+}
+
 void read_lines(const json& note, Notes& notes, Known& known) {
   std::vector<CountedLine> fresh;  // one line may call twice: it has two entries in a note
   Known in_note;
@@ -278,6 +291,8 @@ Notes read_notes(const Evidence& evidence) {
       if ((space.empty() ? "host" : space) != evidence.space) continue;
       if (std::optional<HeapWalk> walk = walk_of(note, notes.walk ? &*notes.walk : nullptr)) notes.walk = std::move(walk);
       else notes.no_walk = text_of(note, "refused");
+    } else if (what == "courses") {
+      if (notes.walk && evidence.space == "host") take_courses(note, *notes.walk);
     } else if (what == "puts") {
       if (notes.walk) take_puts(note, *notes.walk);
     } else if (what == "lines") {
@@ -300,10 +315,7 @@ Notes read_notes(const Evidence& evidence) {
         notes.exception = exception->is_string() ? exception->get<std::string>() : exception->dump();
     }
   }
-  // A library's object around it may bound a container that has no limit by itself.
-  for (Container& c : notes.containers)
-    for (const Holder& h : notes.walk ? notes.walk->holders : std::vector<Holder>{})
-      if (!c.bounded && h.bounded && h.type.ends_with(c.type) && std::ranges::find(c.chain, h.name()) != c.chain.end()) c.bounded = h.bounded;
+  for (Container& c : notes.containers) take_end(notes.walk ? notes.walk->holders : std::vector<Holder>{}, c);
   std::ranges::stable_sort(notes.containers, [](const Container& a, const Container& b) {
     return std::tuple(a.still, a.bytes_per_period) > std::tuple(b.still, b.bytes_per_period);
   });

@@ -1,6 +1,7 @@
 #include "verdict/walks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <span>
@@ -36,6 +37,22 @@ std::vector<Born> lines_of(const json& j, const char* key) {
   return lines;
 }
 
+/// [[round, items], ...]
+std::vector<std::pair<double, double>> points_of(const json& j, const char* key) {
+  std::vector<std::pair<double, double>> points;
+  for (const json& p : list_of(j, key))
+    if (p.is_array() && p.size() == 2 && p[0].is_number() && p[1].is_number() && points.size() < kMostLengths) points.emplace_back(p[0].get<double>(), p[1].get<double>());
+  return points;
+}
+
+std::vector<Looked> looks_of(const json& j) {
+  const std::vector<std::pair<double, double>> lengths = points_of(j, "lengths"), inner = points_of(j, "inner");
+  std::vector<Looked> looks;
+  for (size_t i = 0; i < lengths.size(); ++i)
+    looks.push_back({lengths[i].first, 0, lengths[i].second, inner.size() == lengths.size() ? std::optional(inner[i].second) : std::nullopt});
+  return looks;
+}
+
 Holder holder_of(const json& j) {
   Holder h;
   const std::string how = text_of(j, "how");
@@ -49,8 +66,7 @@ Holder holder_of(const json& j) {
   size_t part = 0;
   for (const json& bytes : list_of(j, "births"))
     if (part < kBirths && bytes.is_number()) h.births[part++] = std::max(0.0, bytes.get<double>());
-  for (const json& l : list_of(j, "lengths"))
-    if (l.is_array() && l.size() == 2 && l[0].is_number() && l[1].is_number() && h.looks.size() < kMostLengths) h.looks.push_back({l[0], 0, l[1].get<double>()});
+  h.looks = looks_of(j);
   h.born = lines_of(j, "born");
   return h;
 }
@@ -70,21 +86,65 @@ std::vector<Holder> rows_of(const json& note, const char* name, double period, c
       if (h.puts.empty()) h.puts = old->puts;
       if (h.looks.empty() && old->looks.size() < kMostLengths) h.looks = old->looks;  // otherwise its own lengths say more
     }
-    h.looks.push_back({period, h.bytes, h.length});
+    if (h.looks.empty() || h.looks.back().period < period) h.looks.push_back({period, h.bytes, h.length, {}});
     rows.push_back(std::move(h));
   }
   return rows;
 }
 
+/// Items come by less and less, by more than chance: each third of the time brought fewer than the one before. Items that come at random, some at once, are counted as
+/// groups of the largest size seen.
+bool slows(const std::vector<double>& x, const std::vector<double>& y) {
+  constexpr size_t kFewestLooks = 9;
+  if (y.size() < kFewestLooks) return false;
+  const auto at = [&](double share) {
+    const double when = x.front() + share * (x.back() - x.front());
+    return y[size_t(std::ranges::upper_bound(x, when) - x.begin()) - 1];
+  };
+  double group = 1;
+  for (size_t i = 1; i < y.size(); ++i) group = std::max(group, y[i] - y[i - 1]);
+  const double first = at(1.0 / 3) - y.front(), second = at(2.0 / 3) - at(1.0 / 3), third = y.back() - at(2.0 / 3);
+  const double before = at(0.5) - y.front(), after = y.back() - at(0.5);
+  return first > second && second >= third && third < kCourse.slows * first && before - after > 2 * std::sqrt(group * (before + after));
+}
+
 }  // namespace
 
-bool Holder::ends() const {
-  if (bounded) return true;
-  const Looked now = looks.empty() ? Looked{} : looks.back();
-  return now.length.value_or(0) > 1 && std::ranges::any_of(looks, [&](const Looked& l) {
-    return now.period - l.period >= kCourse.quiet && l.length.value_or(0) >= *now.length && births.back() > 0;
-  });
+/// Places that were made at once are filled one by one: no more than that fit.
+bool Holder::is_full_of_places() const {
+  if (looks.size() < 2) return false;
+  const double places = looks.front().length.value_or(0);
+  return places > 1 && std::ranges::all_of(looks, [&](const Looked& l) { return l.length == places && l.inner && *l.inner <= places; });
 }
+
+bool Holder::stopped() const {
+  std::vector<double> x, y;
+  for (const Looked& l : looks)
+    if (l.length && (x.empty() || l.period > x.back())) x.push_back(l.period), y.push_back(*l.length);
+  if (y.size() < 2 || y.back() <= 1 || x.back() - x.front() < kCourse.quiet) return false;
+  if (slows(x, y)) return true;
+  size_t last = 0;  // look at which it gained something
+  double pause = 0, most = y.front();
+  for (size_t i = 1; i < y.size(); ++i)
+    if (y[i] > most) pause = std::max(pause, x[i] - x[last]), last = i, most = y[i];
+  const double idle = x.back() - x[last];
+  if (last == 0) return births.back() > 0;  // something came lately all the same
+  const double missing = (most - y.front()) / (x[last] - x.front()) * idle;
+  return idle >= kCourse.quiet && idle >= kCourse.longest * pause && missing >= kCourse.missing;
+}
+
+/// Its items get longer though it has no more of them: lists in a dictionary.
+bool Holder::goes_on_inside() const {
+  size_t last = 0;  // look at which it gained an item
+  for (size_t i = 1; i < looks.size(); ++i)
+    if (looks[i].length > looks[i - 1].length) last = i;
+  int rises = 0, falls = 0;
+  for (size_t i = last + 1; i < looks.size(); ++i)
+    if (looks[i].inner && looks[i - 1].inner) rises += *looks[i].inner > *looks[i - 1].inner, falls += *looks[i].inner < *looks[i - 1].inner;
+  return rises >= 2 && falls == 0;
+}
+
+bool Holder::ends() const { return bounded || is_full_of_places() || (stopped() && !goes_on_inside()); }
 
 size_t Holder::first() const { return size_t(std::ranges::find_if(births, [](double b) { return b > 0; }) - births.begin()); }
 
@@ -112,6 +172,16 @@ const Holder* HeapWalk::accumulating() const {
 double HeapWalk::gained_each_round(const Holder& h) const {
   const double rounds = (period - 1) * h.active();  // the first mark is the end of the first round
   return rounds > 0 ? h.bytes / rounds : 0;
+}
+
+void take_courses(const json& note, HeapWalk& walk) {
+  for (const json& j : list_of(note, "holders")) {
+    if (!j.is_object()) continue;
+    const Holder told = holder_of(j);
+    for (std::vector<Holder>* rows : {&walk.holders, &walk.growing})
+      for (Holder& h : *rows)
+        if (h.chain == told.chain && h.type == told.type) h.looks = told.looks;
+  }
 }
 
 void take_puts(const json& note, HeapWalk& walk) {

@@ -28,7 +28,7 @@ struct Put {
 /// What an earlier walk found of a holder.
 struct Looked {
   double period = 0, bytes = 0;
-  std::optional<double> length;
+  std::optional<double> length, inner;  // items; what lies in these
 };
 
 /// The deepest object whose survivors were born over a long time.
@@ -56,8 +56,13 @@ struct Holder {
   /// oldest thing, which is from the first half of the time.
   bool accumulates(size_t from) const;
   bool accumulates() const;
-  /// It has a limit of its own, or as many items as some rounds ago though new ones came: they take the place of old ones.
+  /// It has a limit of its own, or gains no items any more, or by less and less: then new ones take the place of old ones.
   bool ends() const;
+
+ private:
+  bool is_full_of_places() const;
+  bool stopped() const;
+  bool goes_on_inside() const;
 };
 
 struct HeapWalk {
@@ -72,6 +77,9 @@ struct HeapWalk {
   /// What one gained in a round, on average since it began to.
   double gained_each_round(const Holder& holder) const;
 };
+
+/// Of a note `courses`: how many items those holders of the walk had until the very end.
+void take_courses(const nlohmann::json& note, HeapWalk& walk);
 
 /// Of a note `puts`: into those holders of the walk that they are of.
 void take_puts(const nlohmann::json& note, HeapWalk& walk);

@@ -200,7 +200,7 @@ class Forms(unittest.TestCase):
                 self.assertEqual(items, period, lengths)
             together = next(row for chain, row in found.items() if chain.startswith("item 'log'"))
             self.assertEqual(together["alike"], 3)
-            self.assertEqual(together["lengths"][-1][1], together["lengths"][-1][0] + 3, together["lengths"])
+            self.assertEqual(together["inner"][-1][1], together["inner"][-1][0] + 3, together["inner"])
 
 
 if __name__ == "__main__":

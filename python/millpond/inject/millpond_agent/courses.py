@@ -31,17 +31,17 @@ class _Course:
             self.points = self.points[:1] + self.points[2::2] if len(self.points) % 2 else self.points[::2] + self.points[-1:]
             self.stride *= 2
 
+    def lengths(self):
+        """[[round, items]]"""
+        return [[period, own] for period, own, _ in self.points]
+
     def said(self):
-        """[[round, items]]: of what the holder itself counts, if that ever rose; else of what lies in its items."""
-        inner = [[period, inner] for period, _, inner in self.points if inner is not None]
-        own = [[period, own] for period, own, _ in self.points]
-        if len(inner) == len(own) and max(own, key=_second)[1] <= own[0][1] and max(inner, key=_second)[1] > inner[0][1]:
-            return inner
-        return own
-
-
-def _second(pair):
-    return pair[1]
+        """The same and, where it is known at all rounds and not constant, `inner`: what lies in the items."""
+        inner = [[period, inner] for period, _, inner in self.points]
+        told = {"lengths": self.lengths()}
+        if None not in [size for _, size in inner] and len({size for _, size in inner}) > 1:
+            told["inner"] = inner
+        return told
 
 
 def seen(row, chain, series_kind, period, sizes, whole=False):
@@ -60,7 +60,8 @@ def seen(row, chain, series_kind, period, sizes, whole=False):
         course = _known[key] = _Course(chain)
     course.chain = chain
     course.add(period, sizes)
-    lengths = row["lengths"] = course.said()
+    row.update(course.said())
+    lengths = row["lengths"]
     return len(lengths) >= kRisen and all(before[1] <= after[1] for before, after in zip(lengths, lengths[1:])) and lengths[-1][1] > lengths[0][1]
 
 
@@ -95,8 +96,18 @@ def _round(series):
     return int(series.count) if series.kind != "timer" else series.count
 
 
+def finish(series, sizes):
+    """The program ends: what each holder has now, unless it was emptied, as programs do before they end, or is gone with the function whose variable it was."""
+    if series is None or series.kind != _kind:
+        return
+    for course in _known.values():
+        found = sizes(course.chain) if course.points else (None, None)
+        if found[0] is not None and found[0] >= course.points[-1][1] and series.count > course.points[-1][0]:
+            course.add(_round(series), found)
+
+
 def say():
     """At the end, what was seen last."""
-    rows = [dict({"type": kind, "chain": list(words), "lengths": course.said()}, **({"whole": True} if course.chain.whole else {})) for (kind, words), course in _known.items() if len(course.points) > 1]
+    rows = [dict({"type": kind, "chain": list(words), **course.said()}, **({"whole": True} if course.chain.whole else {})) for (kind, words), course in _known.items() if len(course.points) > 1]
     if rows:
         link.note({"note": "courses", "kind": _kind, "holders": rows})
