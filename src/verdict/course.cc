@@ -259,7 +259,8 @@ Course course_until_end(std::span<const double> seen_x, std::span<const double> 
   c.move = c.alike >= (parts > 4 ? kCourse.alike : kCourse.alike_few) ? Move::kGrows : Move::kUnclear;
   // It may just have ended: nothing came in rounds that should have brought more than enough to be seen.
   const double idle = x.back() - c.last;
-  const bool ended = n - 1 - risen >= 2 && double(n - 1 - risen) > kCourse.longest * double(pause) && idle * c.slope.value > kCourse.missing * least;
+  const double quiet_rounds = double(n - 1 - risen), missing = idle * c.slope.value / least;
+  const bool ended = quiet_rounds >= 2 && ((quiet_rounds > kCourse.longest * double(pause) && missing > kCourse.missing) || (quiet_rounds > double(pause) && missing > 2 * kCourse.missing));
   if (ended) c.move = Move::kUnclear;
   if (c.move == Move::kGrows || ended) return c;
   if (const size_t turn = faster_from(level, begun, c.noise); turn > begun) {

@@ -88,7 +88,7 @@ void weigh_by_walk(Notes& notes) {
   std::erase_if(notes.containers, [&](Container& k) {
     if (!notes.walk) return true;
     const auto holder = std::ranges::find_if(notes.walk->holders, [&](const Holder& h) {
-      const bool reached = !h.chain.empty() && std::ranges::find(k.chain, h.name()) != k.chain.end();
+      const bool reached = !h.chain.empty() && step_of(k, h) > 0;
       return reached || (!h.puts.empty() && h.puts.front().place.line == k.place.line && h.puts.front().place.file == k.place.file);
     });
     if (holder == notes.walk->holders.end()) return true;

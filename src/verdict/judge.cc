@@ -51,7 +51,7 @@ Finding describe(const Case& c, const Named& n) {
   const Match& m = n.match;
   Finding f;
   f.kind = m.kind;
-  f.cause = n.cause->id;
+  f.cause = n.cause->id == "P1" && m.in_container ? cause_of("C14").id : n.cause->id;
   f.title = m.title.empty() ? n.cause->title : m.title;
   f.fix = m.fix.empty() ? n.cause->fix : m.fix;
   f.fix_change = m.change;

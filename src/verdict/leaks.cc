@@ -27,9 +27,9 @@ std::vector<Part> holders_of(const HeapWalk& walk, const Place& line) {
   return parts;
 }
 
-/// Since a line began to keep something: what is made anew in each round has new things only.
+/// All along, or since a line began to keep something: what is made anew in each round has new things only.
 bool keeps_since(const Holder& h, double onset, double rounds) {
-  return onset < rounds && h.accumulates(size_t(double(kBirths) * std::max(0.0, onset - 1) / rounds));
+  return h.accumulates() || (onset < rounds && h.accumulates(size_t(double(kBirths) * std::max(0.0, onset - 1) / rounds)));
 }
 
 std::optional<Place> puts_at(const Holder& h) {
@@ -45,7 +45,7 @@ void take_container(const Notes& notes, const Periods& periods, Leak& leak) {
   const auto k = std::ranges::find_if(notes.containers, [&](const Container& c) { return grows(c, periods) && same_line(c.place, leak.line->place); });
   if (k == notes.containers.end()) return;
   leak.container = &*k, leak.blame = k->place;
-  if (leak.holder && std::ranges::find(k->chain, leak.holder->name()) == k->chain.end()) leak.holder = nullptr;
+  if (leak.holder && step_of(*k, *leak.holder) == 0) leak.holder = nullptr;
 }
 
 /// Lines that keep about as much in all parts of the time since they began, or whose holders do.
@@ -171,7 +171,7 @@ void add_up_device(const Periods& periods, std::vector<Leak>& leaks) {
 double error_of(const Container& k) { return k95 * (k.exact ? kCourse.exact : kCourse.weighed) * k.bytes_per_period; }
 
 bool is_of(const Container& k, const Leak& leak) {
-  const bool held = leak.holder && std::ranges::find(k.chain, leak.holder->name()) != k.chain.end();
+  const bool held = leak.holder && step_of(k, *leak.holder) > 0;
   return held || same_line(k.place, *leak.blame) || (leak.line && same_line(k.place, leak.line->place));
 }
 

@@ -155,15 +155,14 @@ void read_holders(const json& note, Notes& notes, Known& known) {
 
 /// What a walk and the rounds after it knew of a container: it has reached its end, or is one of the items of something that has a limit.
 void take_end(const std::vector<Holder>& holders, Container& c) {
-  const auto is_itself = [&](const Holder& h) { return c.chain.size() > 1 && c.chain[1] == h.name() && h.type.ends_with(c.type); };
-  const auto itself = std::ranges::find_if(holders, is_itself);
+  const auto itself = std::ranges::find_if(holders, [&](const Holder& h) { return is_same(c, h); });
   if (itself != holders.end()) {
     if (!c.bounded && itself->bounded) c.bounded = itself->bounded;
     if (itself->ends()) c.still = c.rising = false;
     return;
   }
   for (const Holder& h : holders)
-    if (!c.bounded && h.bounded && std::ranges::find(c.chain, h.name()) != c.chain.end()) c.bounded = h.bounded;
+    if (!c.bounded && h.bounded && step_of(c, h) > 0) c.bounded = h.bounded;
 }
 
 void read_lines(const json& note, Notes& notes, Known& known) {
@@ -228,6 +227,19 @@ bool user_file(std::string_view file) {
   for (std::string_view part : {"site-packages", "dist-packages", "/lib/python", "/millpond/inject/", "/python/millpond/"})
     if (contains(file, part)) return false;
   return true;
+}
+
+size_t step_of(const Container& container, const Holder& holder) {
+  const std::string name = holder.name();
+  for (size_t i = 1; i < container.chain.size(); ++i)
+    if (name == container.chain[i] || (name.starts_with(container.chain[i]) && std::string_view(name).substr(container.chain[i].size()).starts_with(" of "))) return i;
+  return 0;
+}
+
+bool is_same(const Container& container, const Holder& holder) {
+  if (container.chain.size() < 2) return false;
+  const bool is_part = container.chain[1].starts_with("chain ") || (container.alike > 1 && container.chain[1].starts_with("item "));
+  return step_of(container, holder) == (is_part ? 2 : 1);
 }
 
 const CountedLine* Notes::line(std::string_view what) const {

@@ -73,6 +73,11 @@ struct Container {
   bool is_buffer() const { return item_type.empty() && per_period > 0 && std::abs(per_period - bytes_per_period) <= 1; }
 };
 
+/// Which step of a container's chain a holder of the walk is: 1 is the container itself, more is around it; 0: none. Both tell the same steps, the walk with a word more ("item 'x' of dict").
+size_t step_of(const Container& container, const Holder& holder);
+/// The container itself; of a chain of objects, or of lists that are told as one, what they begin in.
+bool is_same(const Container& container, const Holder& holder);
+
 struct GrowingType {
   std::string type;
   double count = 0, per_period = 0, bytes = 0;

@@ -29,7 +29,11 @@ from generator import make
 
 
 def git(*words):
-    return subprocess.run(["git", "-C", ROOT, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout.strip()
+    """What git says; nothing where it is not installed, or this is no clone."""
+    try:
+        return subprocess.run(["git", "-C", ROOT, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout.strip()
+    except FileNotFoundError:
+        return ""
 
 
 def seed_of_commit():

@@ -66,10 +66,10 @@ Match kept_match(const Case& c, const Container& k) {
   // On a device the births are known of what this very container holds.
   if (c.evidence.space != "host")
     for (const Holder& h : c.notes.walk ? c.notes.walk->holders : std::vector<Holder>{})
-      if (!m.born && !h.born.empty() && std::ranges::find(k.chain, h.name()) != k.chain.end()) m.born = h.born.front().place;
+      if (!m.born && !h.born.empty() && step_of(k, h) > 0) m.born = h.born.front().place;
   // Of several lines that add to it, the one that was seen to run; the fix is for the line that it was made of.
   for (const Holder& h : c.notes.walk ? c.notes.walk->holders : std::vector<Holder>{})
-    if (!h.puts.empty() && h.puts.front().by != "only" && std::ranges::find(k.chain, h.name()) != k.chain.end() && !same_line(h.puts.front().place, k.place)) {
+    if (!h.puts.empty() && h.puts.front().by != "only" && is_same(k, h) && !same_line(h.puts.front().place, k.place)) {
       m.blame = h.puts.front().place;
       m.change.reset();
       break;
@@ -117,7 +117,7 @@ std::optional<Match> kept_on_device(const Case& c) {
   m.title.clear(), m.fix.clear();
   m.share = 1, m.weight = 1.2;
   m.evidence.push_back(format("{} of it are reached only through the graph of gradients behind what is kept", amount(h->graph)));
-  const auto k = std::ranges::find_if(c.notes.containers, [&](const Container& known) { return std::ranges::find(known.chain, h->name()) != known.chain.end(); });
+  const auto k = std::ranges::find_if(c.notes.containers, [&](const Container& known) { return step_of(known, *h) > 0; });
   if (k != c.notes.containers.end() && k->statement) take(m, keep_less(c, *k));
   return m;
 }
@@ -179,6 +179,8 @@ std::optional<Match> custom_function(const Case& c) {
     if (!t.type.ends_with("Backward") || t.per_period < 1) continue;
     Match m{.share = 0.8 * (1 - c.data_share()), .weight = 0.9};
     m.blame = c.growing_place();
+    for (const Container& k : c.notes.containers)
+      if (k.still && k.is_user && keeps_exceptions(k)) m.blame = k.place, m.holder = tell(k), m.chain = k.chain, m.weight = 1.1, take(m, keep_less(c, k));
     m.evidence.push_back(format("{} of type {} are alive, {} more {}, and gc does not free them", counted(t.count, "node"),
                                 t.type, number(t.per_period), every(c)));
     return m;
@@ -186,21 +188,30 @@ std::optional<Match> custom_function(const Case& c) {
   return {};
 }
 
+/// A container of exceptions with their tracebacks, by what is in it.
+std::optional<Match> exceptions_kept(const Case& c) {
+  const Container* most = nullptr;
+  for (const Container& k : c.notes.containers)
+    if (k.still && k.is_user && keeps_exceptions(k) && k.items->traceback && (!most || k.bytes_per_period > most->bytes_per_period)) most = &k;
+  if (!most || c.share(*most) < 0.15) return {};
+  Match m{.share = c.share(*most), .weight = 1.1};
+  m.blame = most->place;
+  m.holder = tell(*most);
+  m.chain = most->chain;
+  m.evidence.push_back(format("{} has {}, {} more {}: each keeps the local variables of the functions it came through", named(*most), counted(most->length, "exception"), number(most->per_period), every(c)));
+  take(m, keep_less(c, *most));
+  return m;
+}
+
 std::optional<Match> exception_frames(const Case& c) {
   if (!c.leaking()) return {};
+  if (std::optional<Match> m = exceptions_kept(c)) return m;
   for (const GrowingType& t : c.notes.types) {
     if ((t.type != "traceback" && t.type != "frame") || t.per_period < 0.5 || t.count < 3) continue;
     Match m{.share = 0.8 * (1 - 0.5 * c.data_share()), .weight = 0.95};
+    m.blame = c.growing_place();
     for (const Container& k : c.notes.containers)
-      if (k.still && k.is_user && keeps_exceptions(k)) {
-        m.blame = k.place;
-        m.holder = tell(k);
-        m.chain = k.chain;
-        m.share = std::max(m.share, c.share(k));
-        m.weight = 1.1;
-        take(m, keep_less(c, k));
-      }
-    if (!m.blame) m.blame = c.growing_place();
+      if (k.still && k.is_user && keeps_exceptions(k)) m.blame = k.place, m.holder = tell(k), m.chain = k.chain, m.weight = 1.1, take(m, keep_less(c, k));
     m.evidence.push_back(format("{} of type {} are alive, {} more {}: each keeps the local variables of its functions",
                                 counted(t.count, "object"), t.type, number(t.per_period), every(c)));
     return m;

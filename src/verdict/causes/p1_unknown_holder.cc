@@ -17,6 +17,7 @@ void tell_holder(const HeapWalk& walk, const Holder& h, Match& m) {
   m.weight = 0.5;
   if (!h.born.empty()) m.blame = m.born = h.born.front().place;
   if (!h.puts.empty()) {
+    m.in_container = h.repeats == 0 && is_container(h.type);
     m.blame = h.puts.front().place;
     m.evidence.push_back(format("{} puts it there{}", at(*m.blame), h.puts.front().by == "only" ? ": no other line could" : ", and was seen to while it gained"));
   }

@@ -74,8 +74,8 @@ bool keeps_graph(const Container& c) { return c.type == "chain of tensors" || c.
 bool is_figure(const std::string& type) { return type == "Figure"; }
 
 bool is_container(const std::string& type) {
-  constexpr std::array<std::string_view, 5> kinds = {"list", "dict", "set", "deque", "tuple"};
-  return std::ranges::find(kinds, type) != kinds.end();
+  constexpr std::array<std::string_view, 7> kinds = {"list", "dict", "set", "deque", "tuple", "OrderedDict", "defaultdict"};
+  return std::ranges::find(kinds, type.starts_with("collections.") ? type.substr(type.find('.') + 1) : type) != kinds.end();
 }
 
 }  // namespace millpond::verdict

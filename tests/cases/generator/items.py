@@ -46,7 +46,7 @@ def draw_item(rng, scope, python, numpy, size, kinds=None, times=1):
             return Item(kind, made, lambda i: number(i) + 33, imports, hashable=True, seconds=size * (7e-9 if "os" in made or "random" in made else 3e-9))
         if kind == "bytearray":
             return Item(kind, f"bytearray([«i» % 251]) * ({text})", lambda i: number(i) + 56, seconds=size * 3e-9)
-        made = rng.choice([f"chr(97 + «i» % 26) * ({text})", f"(\"%08d\" % «i») * (({text}) // 8)"])
+        made = rng.choice([f"(\"%d \" % «i»).ljust({text})", f"(\"%08d\" % «i») * (({text}) // 8)"])
         return Item(kind, made, lambda i: number(i) // 8 * 8 + 49, hashable=True, seconds=size * 3e-9)
     if kind == "ndarray":
         wide = rng.choice([8, 8, 4])

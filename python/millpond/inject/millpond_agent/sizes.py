@@ -1,4 +1,4 @@
-"""How many bytes a thing holds: arrays and tensors by their own word, everything else by sys.getsizeof, followed a few steps deep with a
+"""How many bytes a thing holds: arrays and tensors by their own word, everything else by sys.getsizeof as allocators round it up, followed a few steps deep with a
 cap on objects and time. Nothing of the program is run: no __len__, __iter__ or __getattr__ of the user's classes."""
 
 import collections
@@ -22,6 +22,14 @@ _skip = (type, types.ModuleType, types.BuiltinFunctionType, types.CodeType, type
          types.MethodDescriptorType, types.WrapperDescriptorType)
 _plain = {int, float, bool, type(None), complex, range, type(...)}
 _numbers = {int, float, complex}
+
+
+def taken(size):
+    """Bytes that allocators take for an object of a size: whole sixteens, of larger ones with a head."""
+    return (size + 15 if size <= 512 else size + 23) & -16
+
+
+kFloat = taken(sys.getsizeof(0.5))
 
 
 def module_of(kind):
@@ -155,7 +163,7 @@ class Scale:
             if kind in _numbers:  # many of them weigh: a list of a million floats is more than its pointers
                 if identity not in seen and not (kind is int and -5 <= item <= 256):
                     seen.add(identity)
-                    total += times * (24 if kind is float else sys.getsizeof(item))
+                    total += times * (kFloat if kind is float else taken(sys.getsizeof(item)))
                 continue
             if identity in seen or kind in _plain:
                 continue
@@ -182,7 +190,7 @@ class Scale:
                 total += times * _graph_bytes(item, seen) if module_of(kind).startswith("torch") else 0
                 continue
             try:
-                total += times * sys.getsizeof(item, 0)
+                total += times * taken(sys.getsizeof(item, 0))
             except Exception:
                 link.pass_on()
                 pass
