@@ -166,7 +166,7 @@ class Holders(unittest.TestCase):
     def test_numbers_weigh(self):
         text = program("import random\n", "rows = []", "rows.append([random.random() for _ in range(2000)])")
         row = self.grows(text, "rows", "rows.append([random.random() for _ in range(2000)])", "main", per_round=64000)
-        self.assertAlmostEqual(row["bytes_per_period"] / 2000, 8 + 24, delta=4)
+        self.assertAlmostEqual(row["bytes_per_period"] / 2000, 8 + 32, delta=4)  # what allocators take for a float
 
     def test_objects_that_register_themselves(self):
         text = program("class Seen:\n    all = []\n    def __init__(self, data):\n        self.data = data\n        Seen.all.append(self)\n", "pass",

@@ -655,6 +655,34 @@ TEST_CASE("N1: what a module in C takes under a line of Python and no object has
   check(run, "N1", 37);
 }
 
+TEST_CASE("a holder that gains no items any more is no leak, however its survivors are spread: its lengths until the end decide") {
+  const auto judged = [](const std::string& lengths, const std::string& inner = "") {
+    Run run = leaking();
+    run.note(R"({"note": "start"})").site({user("p.py", 44, "step"), user("p.py", 60, "main")}, 10, Life::kLeak);
+    run.note(R"({"note": "walk", "period": 12, "alive": 90e6, "reached": 80e6, "holders": [{"bytes": 80e6, "samples": 40, "items": 40, "how": "reached", "type": "list",
+      "chain": ["global kept of p", "module p"], "length": 40, "born": [{"file": "p.py", "line": 44, "bytes": 80e6}], "births": [5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5]}]})");
+    run.note(R"({"note": "courses", "kind": "epoch", "holders": [{"type": "list", "chain": ["global kept of p", "module p"], "lengths": )" + lengths + inner + "}]}");
+    return run.judged().kind;
+  };
+  CHECK(judged("[[4, 16], [6, 24], [8, 32], [10, 40], [12, 48], [14, 56]]") == Kind::kLeak);
+  CHECK(judged("[[2, 20], [4, 40], [6, 40], [8, 40], [10, 40], [12, 40]]") != Kind::kLeak);      // full
+  CHECK(judged("[[4, 40], [24, 40]]") != Kind::kLeak);                                             // new ones take the place of old ones
+  CHECK(judged("[[100, 10], [150, 11], [200, 12], [205, 12]]") == Kind::kLeak);                    // one comes every fifty rounds: five without are no end
+  CHECK(judged("[[4, 12], [6, 19], [8, 21], [10, 24], [12, 27], [14, 31], [16, 31], [18, 32], [20, 32], [24, 32], [26, 33], [30, 33], [34, 33]]") != Kind::kLeak);  // by less and less
+  CHECK(judged("[[3, 30], [4, 45], [5, 55], [6, 65], [7, 75], [8, 90], [9, 95], [10, 105], [11, 115]]") == Kind::kLeak);  // uneven, and on
+  CHECK(judged("[[4, 8], [8, 8], [12, 8], [16, 8]]", R"(, "inner": [[4, 40], [8, 80], [12, 120], [16, 160]])") == Kind::kLeak);  // lists in it get longer
+  CHECK(judged("[[4, 200], [8, 200], [12, 200], [16, 200]]", R"(, "inner": [[4, 40], [8, 80], [12, 120], [16, 160]])") != Kind::kLeak);  // places that are filled one by one
+}
+
+TEST_CASE("the line of a container is that of its own holder, not of what lies around it") {
+  Run run = leaking();
+  run.note(R"J({"note": "holders", "kind": "epoch", "period": 12, "containers": [{"type": "list", "length": 640, "per_period": 10, "item_type": "str", "bytes_per_period": 10e6, "holder": "Space.texts",
+    "chain": ["list of 640", "attribute texts of Space", "local space of fill"], "rises": 9, "still": true, "file": "a.py", "line": 26, "function": "fill", "text": "space.texts.append(text)"}]})J");
+  run.note(R"({"note": "walk", "period": 12, "alive": 90e6, "reached": 80e6, "holders": [{"bytes": 80e6, "samples": 40, "items": 40, "how": "reached", "type": "Space",
+    "chain": ["local space of fill"], "puts": [{"file": "a.py", "line": 29, "by": "counted"}], "births": [5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5]}]})");
+  check(run, "C14", 26);
+}
+
 TEST_CASE("P1, C14: a walk tells who holds it, with the chain to its root") {
   const auto judged = [](const std::string& births, const std::string& more = "") {
     Run run = leaking();

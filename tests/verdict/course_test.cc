@@ -202,4 +202,18 @@ TEST_CASE("too few rounds, or strange ones, say nothing") {
 }
 
 }  // namespace
+TEST_CASE("what was taken at once does not hide what grows after it") {
+  std::vector<double> x, y;
+  for (int i = 0; i < 120; ++i) {
+    x.push_back(i);
+    y.push_back(40e6 + (i >= 20 ? 95e6 : 0) + (i >= 90 ? 2.5e6 * (i - 90) : 0));
+  }
+  const Course late = course(x, y, 128 << 10);
+  CHECK(late.move == Move::kGrows);
+  CHECK(late.onset == doctest::Approx(90).epsilon(0.03));
+  CHECK(late.slope.value == doctest::Approx(2.5e6).epsilon(0.05));
+  for (size_t i = 90; i < y.size(); ++i) y[i] = y[89];
+  CHECK(course(x, y, 128 << 10).move == Move::kStopped);
+}
+
 }  // namespace millpond::verdict
