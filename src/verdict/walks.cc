@@ -92,8 +92,8 @@ std::vector<Holder> rows_of(const json& note, const char* name, double period, c
   return rows;
 }
 
-/// Items come by less and less, by more than chance: each third of the time brought fewer than the one before. Items that come at random, some at once, are counted as
-/// groups of the largest size seen.
+/// Items come by less and less: each third of the time brought fewer than the one before, and the later half fewer than the first by more than chance. Of groups that come at
+/// random the variance is the sum of their squares.
 bool slows(const std::vector<double>& x, const std::vector<double>& y) {
   constexpr size_t kFewestLooks = 9;
   if (y.size() < kFewestLooks) return false;
@@ -101,11 +101,11 @@ bool slows(const std::vector<double>& x, const std::vector<double>& y) {
     const double when = x.front() + share * (x.back() - x.front());
     return y[size_t(std::ranges::upper_bound(x, when) - x.begin()) - 1];
   };
-  double group = 1;
-  for (size_t i = 1; i < y.size(); ++i) group = std::max(group, y[i] - y[i - 1]);
+  double variance = 0;
+  for (size_t i = 1; i < y.size(); ++i) variance += (y[i] - y[i - 1]) * (y[i] - y[i - 1]);
   const double first = at(1.0 / 3) - y.front(), second = at(2.0 / 3) - at(1.0 / 3), third = y.back() - at(2.0 / 3);
   const double before = at(0.5) - y.front(), after = y.back() - at(0.5);
-  return first > second && second >= third && third < kCourse.slows * first && before - after > 2 * std::sqrt(group * (before + after));
+  return first > second && second >= third && third < kCourse.slows * first && before - after > k90 * std::sqrt(variance);
 }
 
 }  // namespace
