@@ -63,6 +63,7 @@ Finding describe(const Case& c, const Named& n) {
   f.holder = m.holder;
   f.chain = m.chain;
   f.evidence = m.evidence;
+  f.fills = m.fills;
   return f;
 }
 
@@ -148,7 +149,8 @@ Named name_of(const Case& c, const Leak& leak) {
   if (leak.holder) return {unknown, holder_match(*c.notes.walk, *leak.holder)};
   Match m;
   m.blame = leak.blame;
-  if (leak.line && leak.line->block() > c.evidence.sampling_interval)  // each of them is recorded
+  constexpr double kSeveral = 3;  // blocks: one that grows itself is not added to by the block
+  if (leak.line && leak.line->blocks >= kSeveral && leak.line->block() > c.evidence.sampling_interval)  // each of them is recorded
     m.additions = leak.rate / leak.line->block(), m.added = leak.line->blocks, m.each = leak.line->block();
   m.evidence.push_back(format("{} allocated {} that are still in use, more in every part of the time since round {:.0f}", at(*leak.blame), amount(leak.bytes), leak.since));
   return {unknown, std::move(m)};

@@ -159,7 +159,7 @@ std::string sentence(const Case& c, const Verdict& v) {
     case Kind::kFragmentation:
       return format("Not a leak: {} are pinned by a few living objects{}. {}.", f->total, where, f->title);
     case Kind::kCache:
-      return format("Not a leak: {} fill once and stay{}. {}.", f->total, where, f->title);
+      return format("Not a leak: {} {}{}. {}.", f->total, f->fills ? "so far" : "fill once and stay", where, f->title);
     default:
       return reserve(c, *f, where);
   }

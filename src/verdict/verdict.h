@@ -69,6 +69,7 @@ struct Finding {
   std::vector<std::string> threads;   // public threads that fit, at most two: "tensorflow#24726"
   std::optional<Forecast> forecast;
   bool sets_verdict = true;  // false: too small
+  bool fills = false;  // a cache that has not reached its limit yet
   int64_t process = 0;              // row of the run file; 0: not known
   int processes = 1;                // alike ones that it speaks for; the rate is that of one of them
   std::string space = "host";       // where it grows: "host", "shared", "gpu:0"

@@ -121,16 +121,17 @@ bool Holder::stopped() const {
   std::vector<double> x, y;
   for (const Looked& l : looks)
     if (l.length && (x.empty() || l.period > x.back())) x.push_back(l.period), y.push_back(*l.length);
-  if (y.size() < 2 || y.back() <= 1 || x.back() - x.front() < kCourse.quiet) return false;
+  if (y.size() < 2 || y.back() <= 1) return false;
   if (slows(x, y)) return true;
   size_t last = 0;  // look at which it gained something
   double pause = 0, most = y.front();
   for (size_t i = 1; i < y.size(); ++i)
     if (y[i] > most) pause = std::max(pause, x[i] - x[last]), last = i, most = y[i];
   const double idle = x.back() - x[last];
-  if (last == 0) return births.back() > 0;  // something came lately all the same
+  if (last == 0) return births.back() > 0 && idle >= kCourse.quiet;  // something came lately all the same
   const double missing = (most - y.front()) / (x[last] - x.front()) * idle;
-  return idle >= kCourse.quiet && idle >= kCourse.longest * pause && missing >= kCourse.missing;
+  const bool quiet = idle >= kCourse.quiet || y.size() - 1 - last >= size_t(kCourse.quiet);
+  return quiet && idle >= kCourse.longest * pause && missing >= kCourse.missing;
 }
 
 /// Its items get longer though it has no more of them: lists in a dictionary.

@@ -20,6 +20,8 @@ std::optional<Match> bounded_holder(const Case& c) {
     Match m{.kind = Kind::kCache, .share = 1, .weight = 1, .bytes = bytes};
     m.blame = k.place;
     m.holder = tell(k);
+    m.fills = k.bounded && k.length < *k.bounded;
+    if (m.fills) m.title = format("It has a limit that it has not reached yet: {:.0f} of at most {:.0f} items", k.length, *k.bounded);
     if (k.bounded)
       m.evidence.push_back(
           format("{} has {:.0f} of at most {:.0f} items, {}", tell(k), k.length, *k.bounded, amount(bytes)));

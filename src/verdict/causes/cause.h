@@ -24,6 +24,7 @@ struct Match {
   std::vector<std::string> chain{};      // from the holder to a root, in words
   std::optional<Change> change{};        // what `fix` says, to carry out
   std::vector<std::string> evidence{};
+  bool fills = false;         // of a cache: it has not reached its limit yet
   bool in_container = false;  // a plain container of Python's holds it, and the line that puts it there is known: that is C14, however it was found
   double score() const { return share * weight; }
 };

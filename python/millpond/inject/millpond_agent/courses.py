@@ -8,6 +8,7 @@ from . import link
 kPoints = 48  # of one holder; when there are more every second one goes
 kHolders, kWhole = 32, 24  # that are followed; as long as there are no more, single blocks too
 kRisen = 3  # points that tell a block which grows itself
+kByClock = 0.25  # seconds between two points, of a program that says nothing of its rounds
 kShare = 0.003  # of the time may go to asking
 
 _known = {}  # (type, words of a chain) -> _Course
@@ -21,7 +22,7 @@ class _Course:
     def __init__(self, chain):
         self.chain = chain
         self.points = []  # (round, items, what lies in these)
-        self.stride = 1
+        self.stride = kByClock if _kind == "timer" else 1
 
     def add(self, period, sizes):
         if self.points and self.points[-1][0] >= period:

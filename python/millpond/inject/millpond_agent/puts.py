@@ -6,12 +6,13 @@ import functools
 import sys
 import types
 
-from . import chains, frames, hits, link, readings
+from . import chains, frames, hits, limits, link, readings
 
 kAdders = frozenset(("append", "extend", "add", "insert", "appendleft", "extendleft", "update", "setdefault", "push", "put", "put_nowait", "write", "writelines", "register",
                      "frombytes", "store", "record", "__setitem__", "heappush"))
 kReaders = frozenset(("get", "pop", "popitem", "popleft", "keys", "values", "items", "copy", "index", "count", "clear", "remove", "discard", "sort", "reverse", "join",
                       "tobytes", "mean", "sum", "max", "min"))
+kTakers = frozenset(("pop", "popleft", "popitem", "clear", "remove", "discard"))
 kAsking = frozenset(("hasattr", "len", "isinstance", "sum", "min", "max", "sorted", "enumerate", "zip", "str", "repr", "iter", "any", "all", "id", "type", "range", "bool", "getattr", "callable", "vars",
                      "reversed", "format", "tuple", "list", "set", "dict"))  # functions that only look at what they are given, or copy it
 kLines = 16  # proposed for one holder
@@ -66,6 +67,7 @@ def watch(row, chain, births, period, sizes):
     known = _told.get(words)
     if known:
         row["puts"] = known
+    limits.tell(words, row)
     if row["how"] == "garbage" or not words or words in _watched or len(_watched) >= kWatched:
         return
     if known and known[0]["by"] == "counted":  # what was seen twice is looked at again now and then
@@ -75,6 +77,7 @@ def watch(row, chain, births, period, sizes):
     try:
         hits.prepare()
         tiers = _propose(chain) + (_ties(chain) if row.get("repeats") else [])
+        limits.learn(words, row, _search.guards, chain.objects)
         if tiers:
             _watched[words] = _Watch(words, row["type"], chain, tiers, births, sizes, period)
             _arm(tiers)
@@ -307,11 +310,13 @@ class _Search:
         self.modules, self.walks = len(sys.modules), 0
         self.left = kInstructions
         self.read = {}  # id of code -> Reader
+        self.guards = limits.Guards()
 
     def begin(self):
         """For one holder: how much may be read anew."""
         self.walks += 1
         self.left = kInstructions
+        self.guards = limits.Guards()
 
     def reader(self, code):
         if id(code) not in self.read:
@@ -412,6 +417,8 @@ class _Trail:
         if use.how is None or not fits:
             return
         following = reader.parts[use.at + 1] if use.at + 1 < len(reader.parts) else None
+        if len(path) >= len(self.path) and (use.how in ("item", "delete") or (use.how == "method" and use.name in kTakers)):
+            search.guards.takes(reader, use)
         if use.how == "method" and following is not None and following.opname.startswith("STORE_") and type(following.argval) is str:  # add = kept.append
             self.direct += [(fits, search.line(reader, other, use.name)) for other, _ in reader.loads(following.argval, False) if other > use.at] if use.name in kAdders else []
         elif use.how == "item" and len(path) < len(self.path):  # the holder itself is put in its place, or something beside it
@@ -429,6 +436,8 @@ class _Trail:
         elif use.how == "pass":
             callee = reader.callee(use.at)
             callees = {callee} if callee is not None else reader.called_before(use.at)
+            if callee == "len" and len(path) >= len(self.path):
+                search.guards.asks(reader, use)
             if callees and callees <= kAsking | {reader.parts[at].argval} and callee != reader.parts[at].argval:
                 return
             for callee in callees:

@@ -15,7 +15,7 @@ kTakenMore = {"CALL": 2, "CALL_KW": 3, "CALL_FUNCTION": 1, "CALL_FUNCTION_KW": 2
 
 
 class Use:
-    """how: method (one of it is called or taken, `name`), item (something is stored in it), aug, alias (`name`: a tuple of names), attribute (`name`: it becomes an attribute of
+    """how: method (one of it is called or taken, `name`), item (something is stored in it), aug, delete, alias (`name`: a tuple of names), attribute (`name`: it becomes an attribute of
     another object), pass (to a call: `place` of the argument, None: not known), None. at: the instruction that does it. path: () of the thing itself, else the keys that lead to the
     one inside it, None for those that are not written out; key: under which an item is stored, likewise."""
 
@@ -171,6 +171,9 @@ class Reader:
             place = 2 if name == "STORE_SUBSCR" else 3
             if place in whole:
                 return Use("item", None, now, whole[place], key=self._constant(now - 1) if place == 2 else None)
+        elif name == "DELETE_SUBSCR":
+            if 2 in whole:
+                return Use("delete", None, now, whole[2])
         elif name.startswith("INPLACE_") or (name == "BINARY_OP" and part.argrepr.endswith("=")):
             if 2 in whole:
                 return Use("aug", None, now, whole[2])
@@ -200,6 +203,30 @@ class Reader:
                 named = any(before.opname == "KW_NAMES" for before in self.parts[max(0, now - 2):now])
                 return Use("pass", None, now, whole[max(whole)], None if named else _argument(part, max(whole)))
         return None
+
+    def compared(self, at):
+        """(how, with what) the thing that the instruction there leaves on the stack is compared: how is "<", ">=", ...; with what is a number, or ("global", name), ("attribute", name).
+        None: it is not, or with something else."""
+        following = self.parts[at + 1:at + 4]
+        until = next((index for index, part in enumerate(following) if part.opname == "COMPARE_OP"), 0)
+        loads = following[:until]
+        if not loads or not all(part.opname.startswith("LOAD_") for part in loads):
+            return None
+        last, how = loads[-1], following[until].argrepr
+        if last.opname in ("LOAD_CONST", "LOAD_SMALL_INT") and len(loads) == 1 and type(last.argval) is int:
+            return how, last.argval
+        if last.opname in ("LOAD_GLOBAL", "LOAD_NAME") and len(loads) == 1:
+            return how, ("global", last.argval)
+        return (how, ("attribute", last.argval)) if last.opname == "LOAD_ATTR" and len(loads) == 2 else None
+
+    def kept_of_slice(self, at):
+        """Of `del kept[:-5]`, whose last instruction this is: 5; None: it is another one."""
+        slice_, stop = self.parts[at - 1], self.parts[at - 2]
+        if type(slice_.argval) is slice:
+            found = slice_.argval.stop if slice_.argval.start is None else None
+        else:
+            found = stop.argval if slice_.opname == "BUILD_SLICE" and slice_.arg == 2 and stop.opname == "LOAD_CONST" else None
+        return -found if type(found) is int and found < 0 else None
 
     def _constant(self, at):
         """What the instruction there loads, if it is written out: a key."""
