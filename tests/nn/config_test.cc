@@ -39,7 +39,8 @@ TEST_CASE("config: layers and options that are not here are named") {
   CHECK(refusal(with(kSequential, "\"Flatten\"", "\"LSTM\"")).starts_with("layer LSTM \"flatten\" is not here yet; known are Activation, Add"));
   CHECK(refusal(with(kSequential, "\"kernel_regularizer\": null", "\"kernel_regularizer\": {\"class_name\": \"L2\"}")).starts_with("Conv2D \"conv2d\": kernel_regularizer = {\"class_name\":\"L2\"} is not here yet"));
   CHECK(refusal(with(kSequential, "\"units\": 2", "\"units\": 2, \"flavour\": 3")).starts_with("Dense \"dense\": flavour = 3 is not here yet"));
-  CHECK(refusal(with(kSequential, "\"activation\": \"relu\"", "\"activation\": \"mish\"")).starts_with("Conv2D \"conv2d\": activation = \"mish\" is not here yet"));
+  CHECK(refusal(with(kSequential, "\"activation\": \"relu\"", "\"activation\": \"mish\"")).starts_with("Conv2D \"conv2d\": activation is \"mish\", but must be one of linear, relu"));
+  CHECK(refusal(with(kSequential, "\"activation\": \"relu\"", "\"activation\": \"rulu\"")).ends_with("; did you mean relu?"));
   CHECK(refusal(with(kSequential, "\"data_format\": \"channels_last\", \"dil", "\"data_format\": \"channels_first\", \"dil")).starts_with("Conv2D \"conv2d\": data_format = \"channels_first\""));
   CHECK(refusal(with(kSequential, "[null, 8, 8, 3]", "[null, null, 8, 3]")).starts_with("InputLayer \"input_layer\": dimension 1 of a sample is not fixed"));
   CHECK(refusal(with(kSequential, "\"class_name\": \"Sequential\"", "\"class_name\": \"MyModel\"")).starts_with("a model of class MyModel is not here yet"));
