@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 
 #include "base/format.h"
@@ -111,6 +112,11 @@ void tensors_in(const Json& j, std::vector<Reference>& to) {
     for (const Json& e : j) tensors_in(e, to);
 }
 
+// null, or a list of them: the masks of a model's inputs, where there are none.
+bool says_nothing(const Json& j) {
+  return j.is_null() || (j.is_array() && std::ranges::all_of(j, [](const Json& e) { return e.is_null(); }));
+}
+
 PlannedCall planned_call(const Json& node, const std::string& who) {
   PlannedCall p;
   const Json& args = member(node, "args", format("a call of {}", who));
@@ -124,7 +130,7 @@ PlannedCall planned_call(const Json& node, const std::string& who) {
       if (const Json* v = find(*kwargs, key)) tensors_in(*v, p.inputs);
   if (kwargs && kwargs->is_object())
     for (const auto& [key, value] : kwargs->items()) {
-      if (key == "query" || key == "inputs" || key == "value" || key == "key" || value.is_null()) continue;
+      if (key == "query" || key == "inputs" || key == "value" || key == "key" || says_nothing(value)) continue;
       if (key == "training" && value.is_boolean()) p.training = value.get<bool>();
       else if (key == "use_causal_mask" && value.is_boolean()) p.options.use_causal_mask = value.get<bool>();
       else if (key == "return_attention_scores" && value == false) continue;
