@@ -20,7 +20,7 @@ struct InitializerClass {
 };
 
 template <class Made>
-Initializer made() {
+Initializer made_initializer() {
   return Made();
 }
 void no_options(Describer&, Initializer&) {}
@@ -36,37 +36,37 @@ void mean_and_deviation(Describer& d, Initializer& i) {
 }
 
 // A new initializer is a struct in the public header and a row here.
-const std::vector<InitializerClass>& classes() {
+const std::vector<InitializerClass>& all_initializers() {
   static const std::vector<InitializerClass> all{
-      {"Zeros", {"zeros", "zero"}, made<Zeros>, no_options},
-      {"Ones", {"ones", "one"}, made<Ones>, no_options},
-      {"Constant", {"constant"}, made<Constant>, [](Describer& d, Initializer& i) { d.option("value", i.a); }},
-      {"RandomUniform", {"random_uniform", "uniform"}, made<RandomUniform>, [](Describer& d, Initializer& i) {
+      {"Zeros", {"zeros", "zero"}, made_initializer<Zeros>, no_options},
+      {"Ones", {"ones", "one"}, made_initializer<Ones>, no_options},
+      {"Constant", {"constant"}, made_initializer<Constant>, [](Describer& d, Initializer& i) { d.option("value", i.a); }},
+      {"RandomUniform", {"random_uniform", "uniform"}, made_initializer<RandomUniform>, [](Describer& d, Initializer& i) {
          seed_option(d, i);
          d.option("minval", i.a);
          d.option("maxval", i.b);
        }},
-      {"RandomNormal", {"random_normal", "normal"}, made<RandomNormal>, mean_and_deviation},
-      {"TruncatedNormal", {"truncated_normal"}, made<TruncatedNormal>, mean_and_deviation},
-      {"VarianceScaling", {"variance_scaling"}, made<VarianceScaling>, [](Describer& d, Initializer& i) {
+      {"RandomNormal", {"random_normal", "normal"}, made_initializer<RandomNormal>, mean_and_deviation},
+      {"TruncatedNormal", {"truncated_normal"}, made_initializer<TruncatedNormal>, mean_and_deviation},
+      {"VarianceScaling", {"variance_scaling"}, made_initializer<VarianceScaling>, [](Describer& d, Initializer& i) {
          seed_option(d, i);
          d.option("scale", i.a, above(0));
          d.choice<Fan>("mode", i.fan, {{"fan_in", Fan::kIn}, {"fan_out", Fan::kOut}, {"fan_avg", Fan::kAverage}});
          d.choice<Kind>("distribution", i.distribution, {{"truncated_normal", Kind::kTruncatedNormal}, {"untruncated_normal", Kind::kNormal}, {"uniform", Kind::kUniform}});
          d.none({"input_axes", "output_axes"});
        }},
-      {"GlorotUniform", {"glorot_uniform"}, made<GlorotUniform>, seeded},
-      {"GlorotNormal", {"glorot_normal"}, made<GlorotNormal>, seeded},
-      {"HeUniform", {"he_uniform"}, made<HeUniform>, seeded},
-      {"HeNormal", {"he_normal"}, made<HeNormal>, seeded},
-      {"LecunUniform", {"lecun_uniform"}, made<LecunUniform>, seeded},
-      {"LecunNormal", {"lecun_normal"}, made<LecunNormal>, seeded},
+      {"GlorotUniform", {"glorot_uniform"}, made_initializer<GlorotUniform>, seeded},
+      {"GlorotNormal", {"glorot_normal"}, made_initializer<GlorotNormal>, seeded},
+      {"HeUniform", {"he_uniform"}, made_initializer<HeUniform>, seeded},
+      {"HeNormal", {"he_normal"}, made_initializer<HeNormal>, seeded},
+      {"LecunUniform", {"lecun_uniform"}, made_initializer<LecunUniform>, seeded},
+      {"LecunNormal", {"lecun_normal"}, made_initializer<LecunNormal>, seeded},
   };
   return all;
 }
 
 const InitializerClass* class_named(std::string_view name) {
-  for (const InitializerClass& c : classes())
+  for (const InitializerClass& c : all_initializers())
     if (c.type == name || std::ranges::find(c.names, name) != c.names.end()) return &c;
   return nullptr;
 }
@@ -113,7 +113,7 @@ Initializer from_options(std::string_view type, const Json* config, const std::s
 
 std::vector<std::string> initializer_classes() {
   std::vector<std::string> types;
-  for (const InitializerClass& c : classes()) types.emplace_back(c.type);
+  for (const InitializerClass& c : all_initializers()) types.emplace_back(c.type);
   return types;
 }
 
@@ -136,7 +136,7 @@ Initializer::Initializer(std::string_view name) {
   const nn::InitializerClass* c = nn::class_named(name);
   if (!c) {
     std::vector<std::string> known;
-    for (const nn::InitializerClass& k : nn::classes()) known.push_back(k.names[0]);
+    for (const nn::InitializerClass& k : nn::all_initializers()) known.push_back(k.names[0]);
     throw Error(Code::kUsage, format("initializer \"{}\" is not known", name)).hint(nn::meant(name, known));
   }
   *this = c->make();

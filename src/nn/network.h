@@ -13,7 +13,7 @@ struct CallNode {
   CallOptions options;
   TensorType type;  // of the result, for a batch of one
   int number = 0;   // among the calls of its layer, as they were made
-  std::optional<bool> noted_training = {};  // a Keras model's, which its own mode overrules: only written again
+  std::vector<std::pair<std::string, bool>> noted = {};  // what a model of Keras adds to the call without effect: only written again
   ~CallNode();
 };
 

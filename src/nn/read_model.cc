@@ -93,7 +93,7 @@ Reference reference_of(const Json& j) {
 struct PlannedCall {
   std::vector<Reference> inputs;
   CallOptions options;
-  std::optional<bool> training;  // noted, without effect: a model of Keras puts its own mode in its place
+  std::vector<std::pair<std::string, bool>> noted;
   SymbolicTensor result;
   bool open = false;  // being worked on: met again, it is a cycle
 };
@@ -131,9 +131,9 @@ PlannedCall planned_call(const Json& node, const std::string& who) {
   if (kwargs && kwargs->is_object())
     for (const auto& [key, value] : kwargs->items()) {
       if (key == "query" || key == "inputs" || key == "value" || key == "key" || says_nothing(value)) continue;
-      if (key == "training" && value.is_boolean()) p.training = value.get<bool>();
-      else if (key == "use_causal_mask" && value.is_boolean()) p.options.use_causal_mask = value.get<bool>();
-      else if (key == "return_attention_scores" && value == false) continue;
+      // A model of Keras puts its own mode in the place of `training`.
+      if ((key == "training" && value.is_boolean()) || ((key == "use_causal_mask" || key == "return_attention_scores") && value == false)) p.noted.emplace_back(key, value.get<bool>());
+      else if (key == "use_causal_mask" && value == true) p.options.use_causal_mask = true;
       else throw Error(Code::kUnsupported, format("{} is called with {} = {}", who, key, brief(value)));
     }
   return p;
@@ -203,7 +203,7 @@ std::shared_ptr<Network> functional_of(const Json& config, int depth) {
       for (const Reference& in : p.inputs) xs.push_back(at(in).result);
       auto node = make_call(layers.find(r.layer)->second.layer, std::move(xs), p.options);
       node->number = int(r.node);  // calls are made as they are needed, but keep the numbers that the model gives them
-      node->noted_training = p.training;
+      node->noted = std::move(p.noted);
       p.result = SymbolicTensor(std::move(node), 0);
       p.open = false;
       stack.pop_back();

@@ -59,7 +59,7 @@ class Calls {
     Written tensors = Written::array(), kwargs = Written::object();
     for (const SymbolicTensor& t : node.inputs) tensors.push_back(tensor(t));
     if (node.options.use_causal_mask) kwargs["use_causal_mask"] = true;
-    if (node.noted_training) kwargs["training"] = *node.noted_training;
+    for (const auto& [name, value] : node.noted) kwargs[name] = value;
     const bool list = tensors.size() > 1 && !node.layer->takes_arguments();
     return {{"args", list ? Written::array({tensors}) : tensors}, {"kwargs", kwargs}};
   }

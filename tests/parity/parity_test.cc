@@ -16,6 +16,7 @@
 #include "io/npy.h"
 #include "millpond/millpond.h"
 #include "nn/draw.h"
+#include "nn/loss.h"
 #include "passes/passes.h"
 #include "runtime/program.h"
 #include "train/model.h"
@@ -43,17 +44,7 @@ struct Case {
   }
 };
 
-Loss loss_of(const Json& j) {
-  const std::string type = j["class"];
-  const Json& o = j["options"];
-  const CrossentropyOptions c{.from_logits = o.value("from_logits", false), .label_smoothing = o.value("label_smoothing", 0.0), .name = ""};
-  if (type == "MeanSquaredError") return losses::MeanSquaredError();
-  if (type == "MeanAbsoluteError") return losses::MeanAbsoluteError();
-  if (type == "BinaryCrossentropy") return BinaryCrossentropy(c);
-  if (type == "CategoricalCrossentropy") return CategoricalCrossentropy(c);
-  if (type == "SparseCategoricalCrossentropy") return SparseCategoricalCrossentropy(c);
-  throw Error(Code::kUsage, "loss " + type);
-}
+Loss loss_of(const Json& j) { return Loss::from_config(j["class"].get<std::string>(), j["options"].dump()); }
 
 Optimizer optimizer_of(const Json& j) {
   const std::string type = j["class"];
@@ -252,8 +243,8 @@ void compare(const Case& c) {
 
 }  // namespace
 
-/// Layers of every class with drawn options, for Keras to open (read_models.py).
-void write_drawn_layers(const fs::path& to) {
+/// Layers and losses of every class with drawn options, for Keras to open (read_models.py).
+void write_drawn(const fs::path& to) {
   std::mt19937_64 random(1);
   nn::Written all = nn::Written::array();
   for (const std::string& type : nn::layer_types())
@@ -263,6 +254,14 @@ void write_drawn_layers(const fs::path& to) {
       layer->describe(draw);
       nn::settle_layer(*layer);
       all.push_back(nn::as_object("keras.layers", type, nn::write_options(*layer)));
+    }
+  for (const nn::LossClass& c : nn::loss_classes())
+    for (int i = 0; i < 5; ++i) {
+      const auto loss = c.make();
+      Drawer draw(random);
+      loss->describe(draw);
+      loss->name = "drawn";
+      all.push_back(nn::as_object("keras.losses", c.type, nn::write_options(*loss)));
     }
   std::ofstream(to) << all.dump();
 }
@@ -279,7 +278,7 @@ TEST_CASE("parity: every layer, loss and optimizer computes what Keras computes"
   for (const auto& e : fs::directory_iterator(folder))
     if (e.is_directory()) cases.push_back(e.path());
   std::sort(cases.begin(), cases.end());
-  write_drawn_layers(folder / "layers.json");
+  write_drawn(folder / "drawn.json");
   const std::vector<std::string> known = nn::layer_types();
   std::set<std::string> untried(known.begin(), known.end());
   for (const fs::path& p : cases) {

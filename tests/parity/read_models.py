@@ -1,4 +1,4 @@
-"""Keras opens what the runner wrote: every case's model (ours.json), and layers of every class with drawn options (layers.json).
+"""Keras opens what the runner wrote: every case's model (ours.json), and layers and losses of every class with drawn options (drawn.json).
 Each says of itself what it said before."""
 import json, os, pathlib, sys
 os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -6,9 +6,9 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import keras
 
-# What Keras refuses of options that are legal one by one, and the one activation that it has no name for.
+# What Keras refuses of options that are legal one by one; and the activation and the loss that it has no name for.
 REFUSED = ("`strides > 1` not supported", "must be evenly divisible by the number of groups", "number of groups")
-OURS_ALONE = '"gelu_tanh"'
+OURS_ALONE = ('"gelu_tanh"', '"Crossentropy"')
 
 
 def plain(j, inside=""):
@@ -54,21 +54,21 @@ def models(folder):
     return len(cases)
 
 
-def layers(folder):
+def drawn(folder):
     opened, of = 0, {}
-    for entry in json.loads((folder / "layers.json").read_text()):
+    for entry in json.loads((folder / "drawn.json").read_text()):
+        if any(name in json.dumps(entry) for name in OURS_ALONE):
+            continue
         kind = entry["class_name"]
         of.setdefault(kind, 0)
-        if OURS_ALONE in json.dumps(entry):
-            continue
         try:
-            layer = keras.saving.deserialize_keras_object(entry)
+            made = keras.saving.deserialize_keras_object(entry)
         except (TypeError, ValueError) as e:
             if any(text in str(e) for text in REFUSED):
                 continue
             e.add_note(f"reading {entry}")
             raise
-        if wrong := difference(entry["config"], as_json(layer.get_config()), kind):
+        if wrong := difference(entry["config"], as_json(made.get_config()), kind):
             sys.exit(wrong)
         opened, of[kind] = opened + 1, of[kind] + 1
     if rare := [kind for kind, count in of.items() if count < 3]:
@@ -81,4 +81,4 @@ count = models(folder) if folder.exists() else 0
 if not count:
     print("nothing to read: the runner has not run")
     sys.exit(77)
-print(f"Keras {keras.__version__} has opened {count} models and {layers(folder)} layers of ours")
+print(f"Keras {keras.__version__} has opened {count} models and {drawn(folder)} layers and losses of ours")
