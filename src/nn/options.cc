@@ -85,7 +85,7 @@ class Lister final : public Describer {
   void visit(const Field& f) override {
     if (f.kind == FieldKind::kFixed || f.kind == FieldKind::kWithoutEffect || f.kind == FieldKind::kOutdated) return;
     OptionFact fact{std::string(f.name), f.wanted(), ""};
-    if (!f.like.empty()) fact.otherwise = f.like;
+    if (!f.like.empty()) fact.otherwise = format("as {}", f.like);
     else if (f.kind == FieldKind::kObject && !f.required) fact.otherwise = f.write()["class_name"].get<std::string>();
     else if (!f.required) fact.otherwise = brief(f.write());
     facts.push_back(std::move(fact));

@@ -20,7 +20,7 @@ void check_options(const Described& object, const std::string& who);
 /// One option for people.
 struct OptionFact {
   std::string name, allowed;
-  std::string otherwise;  // the default as JSON, or the option that gives it; empty: it must be given
+  std::string otherwise;  // the default as JSON, or "as" the option that gives it; empty: it must be given
 };
 /// Of a new object. Options that can have one value only are left out.
 std::vector<OptionFact> list_options(const Described& fresh);

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "base/format.h"
+#include "nn/classes.h"
 #include "nn/model_json.h"
 
 namespace millpond::nn {
@@ -16,6 +17,7 @@ Written shape_of(const TensorType& t) {
 // One layer, as it stands in a model's list.
 Written layer_entry(const LayerImpl& layer) {
   if (const auto* net = dynamic_cast<const Network*>(&layer)) return network_to_json(*net);
+  if (!layer_classes().contains(layer.type)) throw Error(Code::kUnsupported, format("{} cannot be written as JSON: Keras has no such layer", layer.who()));
   return as_object("keras.layers", layer.type, config_of(layer));
 }
 

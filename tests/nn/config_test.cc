@@ -21,8 +21,12 @@ std::string with(std::string text, const std::string& from, const std::string& t
   REQUIRE(at != std::string::npos);
   return text.replace(at, from.size(), to);
 }
+/// What it is refused with. A model that is not refused has a JSON of its own, which makes the same JSON again.
 std::string refusal(const std::string& json) {
-  return message_of([&] { model_from_json(json); });
+  std::string text;
+  const std::string message = message_of([&] { text = model_from_json(json).to_json(); });
+  if (!text.empty()) CHECK(model_from_json(text).to_json() == text);
+  return message;
 }
 }  // namespace
 
