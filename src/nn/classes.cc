@@ -1,6 +1,7 @@
 #include "nn/classes.h"
 
 #include "base/format.h"
+#include "nn/model_json.h"
 
 namespace millpond::nn {
 

@@ -45,7 +45,4 @@ const std::map<std::string, LayerClass, std::less<>>& layer_classes();
 /// In the order of the alphabet, without InputLayer.
 std::vector<std::string> layer_types();
 
-/// A layer of Keras's class name and config. Throws as read_options does; Error(kUnsupported) naming the nearest class when there is none of this name.
-std::shared_ptr<LayerImpl> layer_from_config(const std::string& type, const Json& config);
-
 }  // namespace millpond::nn

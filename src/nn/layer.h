@@ -25,7 +25,7 @@
 #include "graph/builder.h"
 #include "millpond/initializers.h"
 #include "millpond/layers/layer.h"
-#include "nn/options.h"
+#include "nn/describe.h"
 #include "runtime/variable.h"
 
 namespace millpond::nn {

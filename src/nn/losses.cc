@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "nn/layer.h"
 #include "nn/loss.h"
+#include "nn/options.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
 #include "ops/reduce.h"
@@ -227,7 +228,7 @@ Loss::Loss(std::string_view name) {
   if (!c) {
     std::vector<std::string> known;
     for (const nn::LossClass& k : nn::loss_classes()) known.push_back(k.names[0]);
-    throw Error(Code::kUsage, format("loss \"{}\" is not known", name)).hint(nn::meant(name, known));
+    throw Error(Code::kUsage, format("loss \"{}\" is not known", name)).hint(nn::meant(name, known, true));
   }
   impl_ = nn::settled(c->make(), c->type, std::string(name));
 }

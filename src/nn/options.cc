@@ -160,9 +160,11 @@ std::vector<OptionFact> list_options(const Described& fresh) {
   return std::move(lister.facts);
 }
 
-std::string meant(std::string_view given, const std::vector<std::string>& known) {
+std::string meant(std::string_view given, const std::vector<std::string>& known, bool all) {
   const auto word = nearest(given, known);
-  return word ? format("did you mean {}?", *word) : format("known are {}", fmt::join(known, ", "));
+  const std::string guess = word ? format("did you mean {}?", *word) : "";
+  if (word && !all) return guess;
+  return format("{}{}known are {}", guess, word ? " " : "", fmt::join(known, ", "));
 }
 
 Written as_object(std::string_view module, std::string_view type, Written config) {

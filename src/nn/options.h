@@ -25,8 +25,8 @@ struct OptionFact {
 /// Of a new object. Options that can have one value only are left out.
 std::vector<OptionFact> list_options(const Described& fresh);
 
-/// The one meant, or all that are known: the hint behind an unknown name.
-std::string meant(std::string_view given, const std::vector<std::string>& known);
+/// "did you mean relu?", or all that are known: the hint behind an unknown name. With `all` those in both cases.
+std::string meant(std::string_view given, const std::vector<std::string>& known, bool all = false);
 
 /// {"module": ..., "class_name": ..., "config": ..., "registered_name": null}
 Written as_object(std::string_view module, std::string_view type, Written config);
