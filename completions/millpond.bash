@@ -18,7 +18,7 @@ _millpond() {
   esac
   case $before in
     --optimizer) COMPREPLY=($(compgen -W "sgd adam adamw" -- "$word")) ;;
-    --loss) COMPREPLY=($(compgen -W "mse mae binary_crossentropy categorical_crossentropy sparse_categorical_crossentropy" -- "$word")) ;;
+    --loss) COMPREPLY=($(compgen -W "mse mae binary_crossentropy categorical_crossentropy sparse_categorical_crossentropy crossentropy" -- "$word")) ;;
     --data|--weights|--save|--run|--json|--out|--collapsed|--speedscope|--pprof|--suppress|--baseline|--junit|--sarif) COMPREPLY=($(compgen -f -- "$word")) ;;
     *) case $word in
          -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;

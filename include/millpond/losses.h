@@ -27,6 +27,12 @@ class Loss {
 
   explicit operator bool() const { return impl_ != nullptr; }
   const std::string& name() const;
+  /// Keras's class name: "MeanSquaredError".
+  std::string_view type() const;
+  /// The options as Keras's get_config() gives them, as JSON; and a loss of them. Throws Error(kUnsupported) naming a class or
+  /// option that is not here and the nearest one that is, Error(kFormat) or Error(kUsage) for a value that is not allowed.
+  std::string get_config() const;
+  static Loss from_config(std::string_view type, std::string_view config);
   const std::shared_ptr<const nn::LossImpl>& impl() const { return impl_; }
 
  private:

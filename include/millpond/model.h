@@ -171,6 +171,10 @@ class Model {
   void save_weights(const std::string& path) const;
   void load_weights(const std::string& path);
 
+  /// What Keras's to_json() writes: keras.models.model_from_json and model_from_json open it. `indent` as in Python's json:
+  /// letters a level, or all on one line. Throws Error(kUsage) before the model is built.
+  std::string to_json(int indent = -1) const;
+
   /// What the model holds now, by account: "weights/dense/kernel", "slots/adam.m/dense/kernel", "constants", "arena". Not while
   /// another thread trains it.
   MemoryReport memory() const;

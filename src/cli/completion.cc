@@ -6,12 +6,13 @@
 #include "base/format.h"
 #include "cli/builtin.h"
 #include "cli/command.h"
+#include "nn/loss.h"
 
 namespace millpond::cli {
 namespace {
 
 struct Words {
-  std::string commands, models;
+  std::string commands, models, losses;
   std::vector<std::pair<std::string, std::string>> options;  // of each command
 };
 
@@ -27,6 +28,7 @@ Words words_of(const CLI::App& app) {
     w.options.emplace_back(sub->get_name(), options);
   }
   for (const Builtin& b : builtins()) w.models += std::string(b.name) + " ";
+  for (const nn::LossClass& c : nn::loss_classes()) w.losses += (w.losses.empty() ? "" : " ") + c.names[0];
   return w;
 }
 
@@ -42,7 +44,7 @@ _millpond() {{
 {}  esac
   case $before in
     --optimizer) COMPREPLY=($(compgen -W "sgd adam adamw" -- "$word")) ;;
-    --loss) COMPREPLY=($(compgen -W "mse mae binary_crossentropy categorical_crossentropy sparse_categorical_crossentropy" -- "$word")) ;;
+    --loss) COMPREPLY=($(compgen -W "{}" -- "$word")) ;;
     --data|--weights|--save|--run|--json|--out|--collapsed|--speedscope|--pprof|--suppress|--baseline|--junit|--sarif) COMPREPLY=($(compgen -f -- "$word")) ;;
     *) case $word in
          -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
@@ -56,7 +58,7 @@ _millpond() {{
   esac
 }}
 complete -o filenames -F _millpond millpond
-)", w.commands, cases, w.models);
+)", w.commands, cases, w.losses, w.models);
 }
 
 std::string zsh(const Words& w) {
@@ -71,7 +73,7 @@ _millpond() {{
 {}  esac
   case $words[CURRENT-1] in
     --optimizer) compadd -- sgd adam adamw; return ;;
-    --loss) compadd -- mse mae binary_crossentropy categorical_crossentropy sparse_categorical_crossentropy; return ;;
+    --loss) compadd -- {}; return ;;
     --data|--weights|--save|--run|--json|--out|--collapsed|--speedscope|--pprof|--suppress|--baseline|--junit|--sarif) _files; return ;;
   esac
   if [[ $words[CURRENT] == -* ]]; then compadd -- $options
@@ -83,7 +85,7 @@ _millpond() {{
   else _files; fi
 }}
 _millpond "$@"
-)", w.commands, cases, w.models);
+)", w.commands, cases, w.losses, w.models);
 }
 
 std::string fish(const Words& w) {

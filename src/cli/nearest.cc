@@ -1,26 +1,14 @@
 #include "cli/nearest.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 
 #include "base/format.h"
+#include "base/nearest.h"
 #include "report/text.h"
 #include "watch/patient.h"
 
 namespace millpond::cli {
 namespace {
-
-size_t distance(const std::string& a, const std::string& b) {
-  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
-  for (size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
-  for (size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
-  for (size_t i = 1; i <= a.size(); ++i)
-    for (size_t j = 1; j <= b.size(); ++j) {
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
-    }
-  return d[a.size()][b.size()];
-}
 
 bool is_program(const std::string& word) {
   try {
@@ -32,16 +20,6 @@ bool is_program(const std::string& word) {
 }
 
 }  // namespace
-
-std::optional<std::string> nearest(const std::string& typed, const std::vector<std::string>& known) {
-  constexpr size_t kLongest = 64;
-  if (typed.empty() || typed.size() > kLongest) return {};
-  std::optional<std::string> best;
-  size_t least = std::max<size_t>(1, typed.size() / 3) + 1;
-  for (const std::string& word : known)
-    if (const size_t d = distance(typed, word); d < least) best = word, least = d;
-  return best;
-}
 
 Error unknown_option(const CLI::App& command, const std::string& typed) {
   const std::string name = typed.substr(0, typed.find('='));

@@ -1,6 +1,5 @@
-// What somebody meant who mistyped a word.
+// What somebody meant who mistyped an option or a command.
 #pragma once
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,9 +10,6 @@ class App;
 }
 
 namespace millpond::cli {
-
-/// The word that is reached by the fewest letters inserted, left out, exchanged or swapped with their neighbour; nothing when that is more than a third of them.
-std::optional<std::string> nearest(const std::string& typed, const std::vector<std::string>& known);
 
 /// "there is no option --epcohs; did you mean --epochs?"
 Error unknown_option(const CLI::App& command, const std::string& typed);

@@ -1,7 +1,7 @@
 #include "millpond/layers/activation.h"
 
-#include "base/format.h"
 #include "nn/activate.h"
+#include "nn/classes.h"
 #include "nn/layer.h"
 #include "ops/binary.h"
 #include "ops/select.h"
@@ -15,13 +15,19 @@ namespace {
 
 struct ActivationImpl final : LayerImpl {
   ActivationFunction f;
-  explicit ActivationImpl(ActivationFunction function) : f(function) {}
+  explicit ActivationImpl(ActivationFunction function = linear) : f(function) {}
+  void options(Describer& d) override { d.required("activation", f); }
   Value call(CallContext& c, std::span<const Value> x) override { return activate(c.builder(), f, as_float(c, x[0])); }
 };
 
 struct ReLUImpl final : LayerImpl {  // max_value above, x between, negative_slope * (x - threshold) below the threshold
   ReLUOptions o;
-  explicit ReLUImpl(ReLUOptions options) : o(std::move(options)) {}
+  explicit ReLUImpl(ReLUOptions options = {}) : o(std::move(options)) {}
+  void options(Describer& d) override {
+    d.option("max_value", o.max_value, at_least(0));
+    d.option("negative_slope", o.negative_slope, at_least(0));
+    d.option("threshold", o.threshold, at_least(0));
+  }
   Value call(CallContext& c, std::span<const Value> x) override {
     using ops::Function;
     Builder& b = c.builder();
@@ -39,7 +45,8 @@ struct ReLUImpl final : LayerImpl {  // max_value above, x between, negative_slo
 
 struct SoftmaxImpl final : LayerImpl {
   int axis;
-  explicit SoftmaxImpl(int a) : axis(a) {}
+  explicit SoftmaxImpl(int a = -1) : axis(a) {}
+  void options(Describer& d) override { d.option("axis", axis); }
   Value call(CallContext& c, std::span<const Value> x) override {
     Builder& b = c.builder();
     const Value in = as_float(c, x[0]);
@@ -53,14 +60,17 @@ struct SoftmaxImpl final : LayerImpl {
 };
 
 }  // namespace
+
+void declare_activation(LayerClasses& all) {
+  all.add<ActivationImpl>("Activation");
+  all.add<ReLUImpl>("ReLU");
+  all.add<SoftmaxImpl>("Softmax");
+}
 }  // namespace nn
 
 Activation::Activation(ActivationFunction activation, std::string name) : Layer(nn::make_layer<nn::ActivationImpl>("Activation", std::move(name), activation)) {}
 
 ReLU::ReLU(ReLUOptions options) : Layer(nullptr) {
-  if (options.max_value && *options.max_value < 0) throw Error(Code::kUsage, format("ReLU: max_value is {}, but may not be negative", *options.max_value));
-  if (options.negative_slope < 0) throw Error(Code::kUsage, format("ReLU: negative_slope is {}, but may not be negative", options.negative_slope));
-  if (options.threshold < 0) throw Error(Code::kUsage, format("ReLU: threshold is {}, but may not be negative", options.threshold));
   std::string name = options.name;
   impl_ = nn::make_layer<nn::ReLUImpl>("ReLU", std::move(name), std::move(options));
 }

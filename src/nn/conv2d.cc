@@ -3,7 +3,7 @@
 #include "base/format.h"
 #include "millpond/layers/conv2d.h"
 #include "nn/activate.h"
-#include "nn/layer.h"
+#include "nn/classes.h"
 #include "nn/window.h"
 #include "ops/binary.h"
 
@@ -16,7 +16,22 @@ struct Conv2DImpl final : LayerImpl {
   Size2D size;
   Conv2DOptions o;
   Weight kernel, bias;
-  Conv2DImpl(int64_t n, Size2D s, Conv2DOptions options) : filters(n), size(s), o(std::move(options)) {}
+  explicit Conv2DImpl(int64_t n = 0, Size2D s = 1, Conv2DOptions options = {}) : filters(n), size(s), o(std::move(options)) {}
+  void options(Describer& d) override {
+    d.required("filters", filters, at_least(1));
+    d.required("kernel_size", size, at_least(1));
+    d.option("strides", o.strides, at_least(1));
+    d.option("padding", o.padding);
+    d.fixed("data_format", "\"channels_last\"");
+    d.option("dilation_rate", o.dilation_rate, at_least(1));
+    d.option("groups", o.groups, at_least(1));
+    d.option("activation", o.activation);
+    d.option("use_bias", o.use_bias);
+    d.option("kernel_initializer", o.kernel_initializer);
+    d.option("bias_initializer", o.bias_initializer);
+    d.none({"kernel_regularizer", "bias_regularizer", "activity_regularizer", "kernel_constraint", "bias_constraint"});
+    d.outdated({"rank"});
+  }
 
   void build(std::span<const TensorType> x) override {
     expect_rank(*this, x[0], 3, "images [height, width, channels]");
@@ -40,14 +55,11 @@ struct Conv2DImpl final : LayerImpl {
 };
 
 }  // namespace
+
+void declare_conv2d(LayerClasses& all) { all.add<Conv2DImpl>("Conv2D"); }
 }  // namespace nn
 
 Conv2D::Conv2D(int64_t filters, Size2D kernel_size, Conv2DOptions options) : Layer(nullptr) {
-  nn::expect_positive("Conv2D", "filters", filters);
-  nn::expect_positive("Conv2D", "groups", options.groups);
-  nn::expect_positive("Conv2D", "kernel_size", std::min(kernel_size.height, kernel_size.width));
-  nn::expect_positive("Conv2D", "strides", std::min(options.strides.height, options.strides.width));
-  nn::expect_positive("Conv2D", "dilation_rate", std::min(options.dilation_rate.height, options.dilation_rate.width));
   std::string name = options.name;
   impl_ = nn::make_layer<nn::Conv2DImpl>("Conv2D", std::move(name), filters, kernel_size, std::move(options));
 }

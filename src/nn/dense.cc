@@ -1,7 +1,7 @@
 #include "base/format.h"
 #include "millpond/layers/dense.h"
 #include "nn/activate.h"
-#include "nn/layer.h"
+#include "nn/classes.h"
 #include "ops/binary.h"
 #include "ops/matmul.h"
 #include "ops/reshape.h"
@@ -14,7 +14,15 @@ struct DenseImpl final : LayerImpl {
   int64_t units;
   DenseOptions o;
   Weight kernel, bias;
-  DenseImpl(int64_t n, DenseOptions options) : units(n), o(std::move(options)) {}
+  explicit DenseImpl(int64_t n = 0, DenseOptions options = {}) : units(n), o(std::move(options)) {}
+  void options(Describer& d) override {
+    d.required("units", units, at_least(1));
+    d.option("activation", o.activation);
+    d.option("use_bias", o.use_bias);
+    d.option("kernel_initializer", o.kernel_initializer);
+    d.option("bias_initializer", o.bias_initializer);
+    d.none({"kernel_regularizer", "bias_regularizer", "kernel_constraint", "bias_constraint", "quantization_config"});
+  }
 
   void build(std::span<const TensorType> x) override {
     if (x[0].shape.rank() < 2) throw Error(Code::kShape, format("Dense \"{}\": a sample needs at least one dimension", name));
@@ -39,10 +47,11 @@ struct DenseImpl final : LayerImpl {
 };
 
 }  // namespace
+
+void declare_dense(LayerClasses& all) { all.add<DenseImpl>("Dense"); }
 }  // namespace nn
 
 Dense::Dense(int64_t units, DenseOptions options) : Layer(nullptr) {
-  nn::expect_positive("Dense", "units", units);
   std::string name = options.name;
   impl_ = nn::make_layer<nn::DenseImpl>("Dense", std::move(name), units, std::move(options));
 }

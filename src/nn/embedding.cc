@@ -1,7 +1,6 @@
 #include "millpond/layers/embedding.h"
 
-#include "base/format.h"
-#include "nn/layer.h"
+#include "nn/classes.h"
 #include "ops/cast.h"
 #include "ops/gather.h"
 
@@ -13,7 +12,15 @@ struct EmbeddingImpl final : LayerImpl {
   int64_t count, width;
   EmbeddingOptions o;
   Weight table;
-  EmbeddingImpl(int64_t n, int64_t w, EmbeddingOptions options) : count(n), width(w), o(std::move(options)) {}
+  explicit EmbeddingImpl(int64_t n = 0, int64_t w = 0, EmbeddingOptions options = {}) : count(n), width(w), o(std::move(options)) {}
+  void options(Describer& d) override {
+    d.required("input_dim", count, at_least(1));
+    d.required("output_dim", width, at_least(1));
+    d.option("embeddings_initializer", o.embeddings_initializer);
+    d.none({"embeddings_regularizer", "activity_regularizer", "embeddings_constraint"});
+    d.fixed("mask_zero", "false");
+    d.none({"quantization_config"});
+  }
   void build(std::span<const TensorType>) override { table = add_weight("embeddings", {count, width}, o.embeddings_initializer); }
   Value call(CallContext& c, std::span<const Value> x) override {
     c.limit(x[0], count, name);
@@ -23,11 +30,11 @@ struct EmbeddingImpl final : LayerImpl {
 };
 
 }  // namespace
+
+void declare_embedding(LayerClasses& all) { all.add<EmbeddingImpl>("Embedding"); }
 }  // namespace nn
 
 Embedding::Embedding(int64_t input_dim, int64_t output_dim, EmbeddingOptions options) : Layer(nullptr) {
-  nn::expect_positive("Embedding", "input_dim", input_dim);
-  nn::expect_positive("Embedding", "output_dim", output_dim);
   std::string name = options.name;
   impl_ = nn::make_layer<nn::EmbeddingImpl>("Embedding", std::move(name), input_dim, output_dim, std::move(options));
 }

@@ -5,33 +5,11 @@
 #include <thread>
 #include <vector>
 
-#include "base/format.h"
 #include "base/half.h"
 #include "base/random.h"
 #include "base/team.h"
 
 namespace millpond {
-
-Initializer::Initializer(std::string_view name) {
-  if (name == "zeros" || name == "zero") *this = Zeros();
-  else if (name == "ones" || name == "one") *this = Ones();
-  else if (name == "constant") *this = Constant();
-  else if (name == "uniform" || name == "random_uniform") *this = RandomUniform();
-  else if (name == "normal" || name == "random_normal") *this = RandomNormal();
-  else if (name == "truncated_normal") *this = TruncatedNormal();
-  else if (name == "variance_scaling") *this = VarianceScaling();
-  else if (name == "glorot_uniform") *this = GlorotUniform();
-  else if (name == "glorot_normal") *this = GlorotNormal();
-  else if (name == "he_uniform") *this = HeUniform();
-  else if (name == "he_normal") *this = HeNormal();
-  else if (name == "lecun_uniform") *this = LecunUniform();
-  else if (name == "lecun_normal") *this = LecunNormal();
-  else
-    throw Error(Code::kUsage, format("initializer \"{}\" is not known", name))
-        .hint("known are zeros, ones, constant, random_uniform, random_normal, truncated_normal, variance_scaling, glorot_uniform, glorot_normal, he_uniform, "
-              "he_normal, lecun_uniform, lecun_normal");
-}
-
 namespace nn {
 namespace {
 

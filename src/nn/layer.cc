@@ -8,9 +8,9 @@
 #include "base/assert.h"
 #include "base/format.h"
 #include "base/seed.h"
-#include "millpond/layers/input.h"
 #include "millpond/random.h"
 #include "nn/initialize.h"
+#include "nn/model_json.h"
 #include "nn/network.h"
 #include "ops/cast.h"
 
@@ -101,6 +101,22 @@ std::vector<Weight> LayerImpl::weights() const {
   return all;
 }
 
+void LayerImpl::describe(Describer& d) {
+  d.option("name", name);
+  d.option("trainable", trainable);
+  d.dtype_policy("dtype");
+  options(d);
+  d.outdated({"batch_input_shape", "batch_shape", "autocast"});
+}
+
+std::string LayerImpl::who() const { return name.empty() ? type : format("{} \"{}\"", type, name); }
+
+void settle_layer(LayerImpl& layer) {
+  check_options(layer, layer.who());
+  layer.settle();
+  if (layer.name.empty()) layer.name = automatic_name(layer.type);
+}
+
 void ensure_built(LayerImpl& layer, std::span<const TensorType> inputs) {
   if (layer.built) return;
   layer.build(inputs);
@@ -130,10 +146,6 @@ void expect_rank(const LayerImpl& layer, const TensorType& x, int rank, const ch
   throw Error(Code::kShape, format("{} \"{}\": wants {}, but a sample has the shape {}", layer.type, layer.name, wanted, sample(x))).with("layer", layer.name);
 }
 
-void expect_positive(std::string_view layer, std::string_view argument, int64_t value) {
-  if (value <= 0) throw Error(Code::kUsage, format("{}: {} is {}, but must be at least 1", layer, argument, value));
-}
-
 void expect_countable(const LayerImpl& layer, const Shape& shape, const char* what) {
   constexpr int64_t kMost = int64_t{1} << 48;
   int64_t n = 1;
@@ -153,6 +165,8 @@ int canonical_axis(const LayerImpl& layer, int axis, int rank) {
 
 const std::string& Layer::name() const { return impl_->name; }
 std::string_view Layer::type() const { return impl_->type; }
+std::string Layer::get_config() const { return nn::to_text(nn::config_of(*impl_)); }
+Layer Layer::from_config(std::string_view type, std::string_view config) { return Layer(nn::layer_from_json(std::string(type), nn::from_text(config, "a layer's options"))); }
 bool Layer::trainable() const { return impl_->trainable; }
 void Layer::set_trainable(bool trainable) {
   impl_->trainable = trainable;

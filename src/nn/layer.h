@@ -1,14 +1,18 @@
-// LayerImpl: what a Layer handle points to. A new layer is a struct with two functions:
+// LayerImpl: what a Layer handle points to. A new layer is a struct with three functions and a line that declares it:
 //
 //   struct ScaleImpl final : LayerImpl {
-//     Initializer init;
+//     Initializer init = "ones";
 //     Weight gain;
+//     ScaleImpl() = default;
+//     explicit ScaleImpl(Initializer i) : init(i) {}
+//     void options(Describer& d) override { d.option("gain_initializer", init); }
 //     void build(std::span<const TensorType> x) override { gain = add_weight("gain", {x[0].shape.back()}, init); }
 //     Value call(CallContext& c, std::span<const Value> x) override { return ops::multiply(c.builder(), x[0], c.read(gain)); }
 //   };
+//   void declare_scale(LayerClasses& all) { all.add<ScaleImpl>("Scale"); }
 //   Scale::Scale(Initializer gain, std::string name) : Layer(make_layer<ScaleImpl>("Scale", std::move(name), std::move(gain))) {}
 //
-// and a line in config.cc if Keras has it. Types and values carry the batch in front.
+// Types and values carry the batch in front.
 #pragma once
 #include <memory>
 #include <optional>
@@ -21,6 +25,7 @@
 #include "graph/builder.h"
 #include "millpond/initializers.h"
 #include "millpond/layers/layer.h"
+#include "nn/describe.h"
 #include "runtime/variable.h"
 
 namespace millpond::nn {
@@ -88,13 +93,23 @@ class CallContext {
   std::vector<Assignment> assignments_;
 };
 
-struct LayerImpl {
+struct LayerImpl : Described {
   std::string name;
   std::string type;  // Keras's class name
   bool trainable = true;
   bool built = false;
+  int calls = 0;     // so far: each call knows its number
 
-  virtual ~LayerImpl() = default;
+  /// What all layers have, then this layer's own.
+  void describe(Describer& d) override;
+  virtual void options(Describer&) {}
+  /// What the layer's own options add to those of every call.
+  virtual void adjust(CallOptions&) const {}
+  /// Several tensors are arguments of their own in Keras, not one list.
+  virtual bool takes_arguments() const { return false; }
+  /// Dense "head"
+  std::string who() const;
+
   /// Makes the weights; called once, before the first call.
   virtual void build(std::span<const TensorType>) {}
   virtual Value call(CallContext& c, std::span<const Value> inputs) = 0;
@@ -119,11 +134,15 @@ struct LayerImpl {
 std::string automatic_name(std::string_view type);
 std::string snake_case(std::string_view type);
 
+/// Checks the options of a new layer, and names it if nobody has.
+void settle_layer(LayerImpl& layer);
+
 template <class Impl, class... Args>
 std::shared_ptr<LayerImpl> make_layer(std::string_view type, std::string name, Args&&... args) {
   auto impl = std::make_shared<Impl>(std::forward<Args>(args)...);
   impl->type = type;
-  impl->name = name.empty() ? automatic_name(type) : std::move(name);
+  impl->name = std::move(name);
+  settle_layer(*impl);
   return impl;
 }
 
@@ -137,8 +156,6 @@ void materialize(std::span<const Weight> weights);
 Value as_float(CallContext& c, Value x);
 /// Throws Error(kShape) unless x has `rank` dimensions beside the batch.
 void expect_rank(const LayerImpl& layer, const TensorType& x, int rank, const char* wanted);
-/// A positive number, or an error that names it.
-void expect_positive(std::string_view layer, std::string_view argument, int64_t value);
 /// Refuses a tensor of more elements than any machine could hold, before somebody multiplies its dimensions.
 void expect_countable(const LayerImpl& layer, const Shape& shape, const char* what);
 /// 0 <= result < rank. Throws Error(kUsage).

@@ -2,6 +2,7 @@
 #pragma once
 #include "graph/builder.h"
 #include "millpond/losses.h"
+#include "nn/describe.h"
 
 namespace millpond::nn {
 
@@ -15,9 +16,13 @@ struct Labels {
   int64_t classes = 0;  // not 0: integers that must lie in [0, classes)
 };
 
-struct LossImpl {
+struct LossImpl : Described {
   std::string name;
-  virtual ~LossImpl() = default;
+  std::string type;  // Keras's class name
+
+  /// What all losses have, then this loss's own.
+  void describe(Describer& d) override;
+  virtual void options(Describer&) {}
   virtual Labels labels(const TensorType& prediction) const { return {prediction.dtype, 0}; }
   /// Shape of the labels of one sample when no data says it (a plan).
   virtual Shape label_shape(const Shape& prediction) const { return prediction; }
@@ -26,6 +31,14 @@ struct LossImpl {
   /// "crossentropy" becomes the one that the shapes ask for; all others stay.
   virtual std::shared_ptr<const LossImpl> resolve(const Shape& /*y*/, const Shape& /*prediction*/) const { return nullptr; }
 };
+
+struct LossClass {
+  std::string type;                // Keras's
+  std::vector<std::string> names;  // that a user may say; the first is the shortest that is good to read
+  std::shared_ptr<LossImpl> (*make)();
+};
+/// All there are. A new loss is a struct in the public header, and its Impl and a row of this list in losses.cc.
+const std::vector<LossClass>& loss_classes();
 
 /// Mean over everything: Keras's sum_over_batch_size.
 Value mean_loss(Builder& b, const LossImpl& loss, Value y, Value prediction);

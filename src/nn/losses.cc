@@ -1,7 +1,11 @@
 #include "millpond/losses.h"
 
+#include <algorithm>
+
 #include "base/format.h"
+#include "nn/layer.h"
 #include "nn/loss.h"
+#include "nn/options.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
 #include "ops/reduce.h"
@@ -84,9 +88,16 @@ struct ErrorLoss final : LossImpl {
   }
 };
 
+void probability_options(Describer& d, CrossentropyOptions& o) {
+  d.option("from_logits", o.from_logits);
+  d.option("label_smoothing", o.label_smoothing, between(0, 1));
+  d.fixed("axis", "-1");
+}
+
 struct BinaryCrossentropyImpl final : LossImpl {
   CrossentropyOptions o;
-  explicit BinaryCrossentropyImpl(CrossentropyOptions options) : o(std::move(options)) {}
+  explicit BinaryCrossentropyImpl(CrossentropyOptions options = {}) : o(std::move(options)) {}
+  void options(Describer& d) override { probability_options(d, o); }
   Value values(Builder& b, Value y, Value p) const override {
     match_ranks(b, y, p);
     expect_same(*this, y, p);
@@ -107,7 +118,8 @@ struct BinaryCrossentropyImpl final : LossImpl {
 
 struct CategoricalCrossentropyImpl final : LossImpl {
   CrossentropyOptions o;
-  explicit CategoricalCrossentropyImpl(CrossentropyOptions options) : o(std::move(options)) {}
+  explicit CategoricalCrossentropyImpl(CrossentropyOptions options = {}) : o(std::move(options)) {}
+  void options(Describer& d) override { probability_options(d, o); }
   Value values(Builder& b, Value y, Value p) const override {
     match_ranks(b, y, p);
     expect_same(*this, y, p);
@@ -126,7 +138,16 @@ struct CategoricalCrossentropyImpl final : LossImpl {
 
 struct SparseCategoricalCrossentropyImpl final : LossImpl {
   CrossentropyOptions o;
-  explicit SparseCategoricalCrossentropyImpl(CrossentropyOptions options) : o(std::move(options)) {}
+  explicit SparseCategoricalCrossentropyImpl(CrossentropyOptions options = {}) : o(std::move(options)) {}
+  void options(Describer& d) override {
+    d.option("from_logits", o.from_logits);
+    d.none({"ignore_class"});
+    d.outdated({"axis"});
+  }
+  void settle() override {
+    if (o.label_smoothing != 0)
+      throw Error(Code::kUsage, format("{}: label_smoothing is {}, but sparse labels have none", type, o.label_smoothing)).hint("CategoricalCrossentropy has it, for one-hot labels");
+  }
   Labels labels(const TensorType& p) const override { return {DType::kInt32, p.shape.back()}; }
   Shape label_shape(const Shape& p) const override { return p.slice(0, p.rank() - 1); }
   Value values(Builder& b, Value y, Value p) const override {
@@ -153,54 +174,90 @@ struct ChoosingCrossentropy final : LossImpl {
   Labels labels(const TensorType& p) const override { return resolve(p.shape, p.shape)->labels(p); }
 };
 
-template <class T, class... Args>
-std::shared_ptr<const LossImpl> make_loss(std::string name, Args&&... args) {
-  auto impl = std::make_shared<T>(std::forward<Args>(args)...);
-  impl->name = std::move(name);
-  return impl;
+/// Without a name it has that of its class.
+std::shared_ptr<const LossImpl> settled(std::shared_ptr<LossImpl> loss, std::string type, std::string name) {
+  loss->name = name.empty() ? snake_case(type) : std::move(name);
+  loss->type = std::move(type);
+  check_options(*loss, loss->type);
+  loss->settle();
+  return loss;
 }
 
-CrossentropyOptions checked(CrossentropyOptions o, const char* name) {
-  if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1)) throw Error(Code::kUsage, format("{}: label_smoothing is {}, but must lie between 0 and 1", name, o.label_smoothing));
-  if (o.name.empty()) o.name = name;
-  return o;
+template <class Impl>
+std::shared_ptr<LossImpl> made_loss() {
+  return std::make_shared<Impl>();
+}
+
+const LossClass* loss_named(std::string_view name) {
+  for (const LossClass& c : loss_classes())
+    if (c.type == name || std::ranges::find(c.names, name) != c.names.end()) return &c;
+  return nullptr;
 }
 
 }  // namespace
+
+const std::vector<LossClass>& loss_classes() {
+  static const std::vector<LossClass> all{
+      {"MeanSquaredError", {"mse", "mean_squared_error", "MSE"}, [] { return std::shared_ptr<LossImpl>(std::make_shared<ErrorLoss>(true)); }},
+      {"MeanAbsoluteError", {"mae", "mean_absolute_error", "MAE"}, [] { return std::shared_ptr<LossImpl>(std::make_shared<ErrorLoss>(false)); }},
+      {"BinaryCrossentropy", {"binary_crossentropy", "bce", "BCE"}, made_loss<BinaryCrossentropyImpl>},
+      {"CategoricalCrossentropy", {"categorical_crossentropy"}, made_loss<CategoricalCrossentropyImpl>},
+      {"SparseCategoricalCrossentropy", {"sparse_categorical_crossentropy"}, made_loss<SparseCategoricalCrossentropyImpl>},
+      {"Crossentropy", {"crossentropy", "ce"}, made_loss<ChoosingCrossentropy>},  // ours: chooses one of the three by the shapes
+  };
+  return all;
+}
+
+void LossImpl::describe(Describer& d) {
+  d.option("name", name);
+  d.fixed("reduction", "\"sum_over_batch_size\"");
+  options(d);
+  d.outdated({"fn", "dtype"});
+}
+
 }  // namespace nn
 
 const std::string& Loss::name() const {
   static const std::string kNone;
   return impl_ ? impl_->name : kNone;
 }
+std::string_view Loss::type() const { return impl_ ? std::string_view(impl_->type) : std::string_view(); }
 
 Loss::Loss(std::string_view name) {
-  if (name == "mse" || name == "mean_squared_error" || name == "MSE") *this = losses::MeanSquaredError(std::string(name));
-  else if (name == "mae" || name == "mean_absolute_error" || name == "MAE") *this = losses::MeanAbsoluteError(std::string(name));
-  else if (name == "bce" || name == "binary_crossentropy" || name == "BCE") *this = losses::BinaryCrossentropy({.name = std::string(name)});
-  else if (name == "categorical_crossentropy") *this = losses::CategoricalCrossentropy({.name = std::string(name)});
-  else if (name == "sparse_categorical_crossentropy") *this = losses::SparseCategoricalCrossentropy({.name = std::string(name)});
-  else if (name == "crossentropy" || name == "ce") impl_ = nn::make_loss<nn::ChoosingCrossentropy>(std::string(name));
-  else
-    throw Error(Code::kUsage, format("loss \"{}\" is not known", name))
-        .hint("known are mse, mae, binary_crossentropy, categorical_crossentropy, sparse_categorical_crossentropy, crossentropy");
+  const nn::LossClass* c = nn::loss_named(name);
+  if (!c) {
+    std::vector<std::string> known;
+    for (const nn::LossClass& k : nn::loss_classes()) known.push_back(k.names[0]);
+    throw Error(Code::kUsage, format("loss \"{}\" is not known", name)).hint(nn::meant(name, known, true));
+  }
+  impl_ = nn::settled(c->make(), c->type, std::string(name));
+}
+
+std::string Loss::get_config() const {
+  if (!impl_) throw Error(Code::kUsage, "an empty loss has no options");
+  return nn::to_text(nn::write_options(*impl_));
+}
+
+Loss Loss::from_config(std::string_view type, std::string_view config) {
+  const nn::LossClass* c = nn::loss_named(type);
+  if (!c) {
+    std::vector<std::string> known;
+    for (const nn::LossClass& k : nn::loss_classes()) known.push_back(k.type);
+    throw Error(Code::kUnsupported, format("loss {} is not here yet", type)).hint(nn::meant(type, known));
+  }
+  auto impl = c->make();
+  nn::read_options(*impl, nn::from_text(config, "a loss's options"), c->type);
+  std::string name = impl->name;
+  return Loss(nn::settled(std::move(impl), c->type, std::move(name)));
 }
 
 namespace losses {
-MeanSquaredError::MeanSquaredError(std::string name) : Loss(nn::make_loss<nn::ErrorLoss>(std::move(name), true)) {}
-MeanAbsoluteError::MeanAbsoluteError(std::string name) : Loss(nn::make_loss<nn::ErrorLoss>(std::move(name), false)) {}
-BinaryCrossentropy::BinaryCrossentropy(CrossentropyOptions options) {
-  const auto o = nn::checked(std::move(options), "binary_crossentropy");
-  static_cast<Loss&>(*this) = Loss(nn::make_loss<nn::BinaryCrossentropyImpl>(o.name, o));
-}
-CategoricalCrossentropy::CategoricalCrossentropy(CrossentropyOptions options) {
-  const auto o = nn::checked(std::move(options), "categorical_crossentropy");
-  static_cast<Loss&>(*this) = Loss(nn::make_loss<nn::CategoricalCrossentropyImpl>(o.name, o));
-}
-SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(CrossentropyOptions options) {
-  const auto o = nn::checked(std::move(options), "sparse_categorical_crossentropy");
-  static_cast<Loss&>(*this) = Loss(nn::make_loss<nn::SparseCategoricalCrossentropyImpl>(o.name, o));
-}
+MeanSquaredError::MeanSquaredError(std::string name) : Loss(nn::settled(std::make_shared<nn::ErrorLoss>(true), "MeanSquaredError", std::move(name))) {}
+MeanAbsoluteError::MeanAbsoluteError(std::string name) : Loss(nn::settled(std::make_shared<nn::ErrorLoss>(false), "MeanAbsoluteError", std::move(name))) {}
+BinaryCrossentropy::BinaryCrossentropy(CrossentropyOptions o) : Loss(nn::settled(std::make_shared<nn::BinaryCrossentropyImpl>(o), "BinaryCrossentropy", o.name)) {}
+CategoricalCrossentropy::CategoricalCrossentropy(CrossentropyOptions o) : Loss(nn::settled(std::make_shared<nn::CategoricalCrossentropyImpl>(o), "CategoricalCrossentropy", o.name)) {}
+SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(CrossentropyOptions o)
+    : Loss(nn::settled(std::make_shared<nn::SparseCategoricalCrossentropyImpl>(o), "SparseCategoricalCrossentropy", o.name)) {}
 }  // namespace losses
 
 }  // namespace millpond

@@ -1,7 +1,7 @@
 #include "millpond/layers/merging.h"
 
 #include "base/format.h"
-#include "nn/layer.h"
+#include "nn/classes.h"
 #include "ops/binary.h"
 #include "ops/concatenate.h"
 #include "ops/reshape.h"
@@ -37,7 +37,8 @@ struct AddImpl final : LayerImpl {
 
 struct ConcatenateImpl final : LayerImpl {
   int axis;
-  explicit ConcatenateImpl(int a) : axis(a) {}
+  explicit ConcatenateImpl(int a = -1) : axis(a) {}
+  void options(Describer& d) override { d.option("axis", axis); }
   Value call(CallContext& c, std::span<const Value> x) override {
     expect_several(*this, x);
     const int a = canonical_axis(*this, axis, x[0].shape().rank());
@@ -54,6 +55,11 @@ struct ConcatenateImpl final : LayerImpl {
 };
 
 }  // namespace
+
+void declare_merging(LayerClasses& all) {
+  all.add<AddImpl>("Add");
+  all.add<ConcatenateImpl>("Concatenate");
+}
 }  // namespace nn
 
 Add::Add(std::string name) : Layer(nn::make_layer<nn::AddImpl>("Add", std::move(name))) {}

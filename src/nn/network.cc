@@ -8,7 +8,6 @@
 
 #include "base/assert.h"
 #include "base/format.h"
-#include "millpond/layers/input.h"
 
 namespace millpond {
 namespace nn {
@@ -27,7 +26,7 @@ CallNode::~CallNode() {
   }
 }
 
-SymbolicTensor call(const std::shared_ptr<LayerImpl>& layer, std::vector<SymbolicTensor> inputs, CallOptions options) {
+std::shared_ptr<CallNode> make_call(const std::shared_ptr<LayerImpl>& layer, std::vector<SymbolicTensor> inputs, CallOptions options) {
   std::vector<TensorType> types;
   for (const SymbolicTensor& t : inputs) {
     if (!t) throw Error(Code::kUsage, format("{} \"{}\" is called on an empty tensor", layer->type, layer->name));
@@ -46,8 +45,14 @@ SymbolicTensor call(const std::shared_ptr<LayerImpl>& layer, std::vector<Symboli
   expect_countable(*layer, node->type.shape, "a result");
   node->layer = layer;
   node->inputs = std::move(inputs);
+  layer->adjust(options);
   node->options = options;
-  return SymbolicTensor(std::move(node), 0);
+  node->number = layer->calls++;
+  return node;
+}
+
+SymbolicTensor call(const std::shared_ptr<LayerImpl>& layer, std::vector<SymbolicTensor> inputs, CallOptions options) {
+  return SymbolicTensor(make_call(layer, std::move(inputs), options), 0);
 }
 
 TensorType Network::input_type(size_t i, int64_t batch) const {
@@ -173,12 +178,9 @@ std::shared_ptr<Network> make_sequential(std::span<const Layer> layers, std::str
   SymbolicTensor x;
   SymbolicTensor first;
   for (const Layer& l : layers) {
-    if (auto* input = dynamic_cast<InputImpl*>(l.impl().get())) {
+    if (dynamic_cast<InputImpl*>(l.impl().get())) {
       if (x) throw Error(Code::kUsage, format("Input \"{}\" stands behind other layers", l.name())).hint("put it first");
-      auto node = std::make_shared<CallNode>();
-      node->layer = l.impl();
-      node->type = {input->sample.dtype, input->sample.shape.with_front(1)};
-      first = x = SymbolicTensor(std::move(node), 0);
+      first = x = tensor_of(l.impl());
       continue;
     }
     MP_ASSERT(x);
@@ -237,21 +239,5 @@ DType SymbolicTensor::dtype() const {
 
 SymbolicTensor Layer::operator()(const SymbolicTensor& x, CallOptions options) const { return nn::call(impl_, {x}, options); }
 SymbolicTensor Layer::operator()(const std::vector<SymbolicTensor>& xs, CallOptions options) const { return nn::call(impl_, xs, options); }
-
-Layer::Layer(const Input& input) : impl_(input.node()->layer) {}
-
-namespace {
-SymbolicTensor make_input(Shape shape, DType dtype, std::string name) {
-  if (shape.rank() >= Shape::kMaxRank) throw Error(Code::kShape, format("Input: a sample has at most {} dimensions, this one {}", Shape::kMaxRank - 1, shape.rank()));
-  auto node = std::make_shared<nn::CallNode>();
-  node->layer = nn::make_layer<nn::InputImpl>("InputLayer", std::move(name), nn::TensorType{dtype, shape});
-  node->layer->built = true;
-  nn::expect_countable(*node->layer, shape, "a sample");
-  node->type = {dtype, shape.with_front(1)};
-  return SymbolicTensor(std::move(node), 0);
-}
-}  // namespace
-
-Input::Input(Shape shape, DType dtype, std::string name) : SymbolicTensor(make_input(shape, dtype, std::move(name))) {}
 
 }  // namespace millpond

@@ -12,17 +12,24 @@ struct CallNode {
   std::vector<SymbolicTensor> inputs;
   CallOptions options;
   TensorType type;  // of the result, for a batch of one
+  int number = 0;   // among the calls of its layer, as they were made
+  std::vector<std::pair<std::string, bool>> noted = {};  // what a model of Keras adds to the call without effect: only written again
   ~CallNode();
 };
 
 /// Calls the layer symbolically: builds it, infers the result's type.
+std::shared_ptr<CallNode> make_call(const std::shared_ptr<LayerImpl>& layer, std::vector<SymbolicTensor> inputs, CallOptions options = {});
 SymbolicTensor call(const std::shared_ptr<LayerImpl>& layer, std::vector<SymbolicTensor> inputs, CallOptions options = {});
 
 struct InputImpl final : LayerImpl {
   TensorType sample;
-  explicit InputImpl(TensorType t) : sample(std::move(t)) {}
+  explicit InputImpl(TensorType t = {}) : sample(std::move(t)) {}
+  void describe(Describer& d) override;
+  void settle() override;
   Value call(CallContext&, std::span<const Value> x) override { return x[0]; }
 };
+/// The tensor that an input gives.
+SymbolicTensor tensor_of(const std::shared_ptr<LayerImpl>& input);
 
 /// A network is a layer too: call() traces all of its own.
 struct Network final : LayerImpl {
@@ -30,6 +37,7 @@ struct Network final : LayerImpl {
   std::vector<std::shared_ptr<const CallNode>> calls;  // in the order of computing
   std::vector<std::shared_ptr<LayerImpl>> layers;      // each once, inputs among them, in Keras's order
   bool sequential = false;
+  bool inputs_are_list = false, outputs_are_list = false;  // one alone, written as a list of one
 
   /// Fills calls and layers. Throws Error(kUsage) when an output does not depend on the inputs alone, or names repeat.
   void connect();

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/format.h"
-#include "nn/layer.h"
+#include "nn/classes.h"
 #include "ops/batch_norm.h"
 #include "ops/binary.h"
 #include "ops/broadcast_to.h"
@@ -38,7 +38,23 @@ bool moves(const std::vector<int>& order) { return !std::ranges::is_sorted(order
 struct BatchNormalizationImpl final : LayerImpl {
   BatchNormalizationOptions o;
   Weight gamma, beta, moving_mean, moving_variance;
-  explicit BatchNormalizationImpl(BatchNormalizationOptions options) : o(std::move(options)) {}
+  explicit BatchNormalizationImpl(BatchNormalizationOptions options = {}) : o(std::move(options)) {}
+  void options(Describer& d) override {
+    d.option("axis", o.axis);
+    d.option("momentum", o.momentum, between(0, 1));
+    d.option("epsilon", o.epsilon, at_least(0));
+    d.option("center", o.center);
+    d.option("scale", o.scale);
+    d.option("beta_initializer", o.beta_initializer);
+    d.option("gamma_initializer", o.gamma_initializer);
+    d.option("moving_mean_initializer", o.moving_mean_initializer);
+    d.option("moving_variance_initializer", o.moving_variance_initializer);
+    d.none({"beta_regularizer", "gamma_regularizer", "beta_constraint", "gamma_constraint"});
+    d.fixed("synchronized", "false");
+    d.fixed("renorm", "false");
+    d.none({"renorm_clipping"});
+    d.without_effect("renorm_momentum", "0.99");
+  }
 
   void build(std::span<const TensorType> x) override {
     const Shape channels{x[0].shape[canonical_axis(*this, o.axis, x[0].shape.rank())]};
@@ -81,7 +97,18 @@ struct BatchNormalizationImpl final : LayerImpl {
 struct LayerNormalizationImpl final : LayerImpl {
   LayerNormalizationOptions o;
   Weight gamma, beta;
-  explicit LayerNormalizationImpl(LayerNormalizationOptions options) : o(std::move(options)) {}
+  bool axis_is_list = false;
+  explicit LayerNormalizationImpl(LayerNormalizationOptions options = {}) : o(std::move(options)) {}
+  void options(Describer& d) override {
+    d.axes("axis", o.axis, axis_is_list);
+    d.option("epsilon", o.epsilon, at_least(0));
+    d.option("center", o.center);
+    d.option("scale", o.scale);
+    d.fixed("rms_scaling", "false");
+    d.option("beta_initializer", o.beta_initializer);
+    d.option("gamma_initializer", o.gamma_initializer);
+    d.none({"beta_regularizer", "gamma_regularizer", "beta_constraint", "gamma_constraint"});
+  }
 
   std::vector<int> axes(int rank) const {
     std::vector<int> a;
@@ -118,6 +145,11 @@ struct LayerNormalizationImpl final : LayerImpl {
 };
 
 }  // namespace
+
+void declare_normalization(LayerClasses& all) {
+  all.add<BatchNormalizationImpl>("BatchNormalization");
+  all.add<LayerNormalizationImpl>("LayerNormalization");
+}
 }  // namespace nn
 
 BatchNormalization::BatchNormalization(BatchNormalizationOptions options) : Layer(nullptr) {

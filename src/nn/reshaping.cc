@@ -1,7 +1,9 @@
 #include "millpond/layers/reshaping.h"
 
+#include <algorithm>
+
 #include "base/format.h"
-#include "nn/layer.h"
+#include "nn/classes.h"
 #include "ops/pad.h"
 #include "ops/reshape.h"
 
@@ -10,6 +12,7 @@ namespace nn {
 namespace {
 
 struct FlattenImpl final : LayerImpl {
+  void options(Describer& d) override { d.fixed("data_format", "\"channels_last\""); }
   Value call(CallContext& c, std::span<const Value> x) override {
     const Shape& s = x[0].shape();
     return ops::reshape(c.builder(), x[0], {s[0], s.slice(1, s.rank()).size()});
@@ -18,7 +21,11 @@ struct FlattenImpl final : LayerImpl {
 
 struct ReshapeImpl final : LayerImpl {
   std::vector<int64_t> target;
-  explicit ReshapeImpl(std::vector<int64_t> t) : target(std::move(t)) {}
+  explicit ReshapeImpl(std::vector<int64_t> t = {}) : target(std::move(t)) {}
+  void options(Describer& d) override { d.required("target_shape", target, at_least(-1)); }
+  void settle() override {
+    if (std::ranges::count(target, -1) > 1) throw Error(Code::kUsage, format("{}: target_shape is [{}], but only one dimension may be -1", who(), fmt::join(target, ", ")));
+  }
   Value call(CallContext& c, std::span<const Value> x) override {
     const Shape& s = x[0].shape();
     const int64_t size = s.slice(1, s.rank()).size();
@@ -34,34 +41,33 @@ struct ReshapeImpl final : LayerImpl {
 };
 
 struct ZeroPadding2DImpl final : LayerImpl {
-  int64_t top, bottom, left, right;
-  ZeroPadding2DImpl(int64_t t, int64_t b, int64_t l, int64_t r) : top(t), bottom(b), left(l), right(r) {}
+  std::array<int64_t, 4> sides;  // above, below, left, right
+  explicit ZeroPadding2DImpl(std::array<int64_t, 4> s = {1, 1, 1, 1}) : sides(s) {}
+  void options(Describer& d) override {
+    d.option("padding", sides, at_least(0));
+    d.fixed("data_format", "\"channels_last\"");
+  }
   Value call(CallContext& c, std::span<const Value> x) override {
     expect_rank(*this, x[0].type(), 3, "images [height, width, channels]");
-    return ops::pad(c.builder(), x[0], {0, top, left, 0}, {0, bottom, right, 0});
+    return ops::pad(c.builder(), x[0], {0, sides[0], sides[2], 0}, {0, sides[1], sides[3], 0});
   }
 };
 
 }  // namespace
+
+void declare_reshaping(LayerClasses& all) {
+  all.add<FlattenImpl>("Flatten");
+  all.add<ReshapeImpl>("Reshape");
+  all.add<ZeroPadding2DImpl>("ZeroPadding2D");
+}
 }  // namespace nn
 
 Flatten::Flatten(std::string name) : Layer(nn::make_layer<nn::FlattenImpl>("Flatten", std::move(name))) {}
 
-Reshape::Reshape(std::vector<int64_t> target_shape, std::string name) : Layer(nullptr) {
-  int open = 0;
-  for (const int64_t d : target_shape) {
-    open += d == -1;
-    if (d < -1) throw Error(Code::kUsage, format("Reshape: a dimension is {}, but may only be positive, 0 or -1", d));
-  }
-  if (open > 1) throw Error(Code::kUsage, "Reshape: only one dimension may be -1");
-  impl_ = nn::make_layer<nn::ReshapeImpl>("Reshape", std::move(name), std::move(target_shape));
-}
+Reshape::Reshape(std::vector<int64_t> target_shape, std::string name) : Layer(nn::make_layer<nn::ReshapeImpl>("Reshape", std::move(name), std::move(target_shape))) {}
 
 ZeroPadding2D::ZeroPadding2D(Size2D padding, std::string name) : ZeroPadding2D(padding.height, padding.height, padding.width, padding.width, std::move(name)) {}
-ZeroPadding2D::ZeroPadding2D(int64_t top, int64_t bottom, int64_t left, int64_t right, std::string name) : Layer(nullptr) {
-  for (const int64_t n : {top, bottom, left, right})
-    if (n < 0) throw Error(Code::kUsage, format("ZeroPadding2D: padding is {}, but may not be negative", n));
-  impl_ = nn::make_layer<nn::ZeroPadding2DImpl>("ZeroPadding2D", std::move(name), top, bottom, left, right);
-}
+ZeroPadding2D::ZeroPadding2D(int64_t top, int64_t bottom, int64_t left, int64_t right, std::string name)
+    : Layer(nn::make_layer<nn::ZeroPadding2DImpl>("ZeroPadding2D", std::move(name), std::array{top, bottom, left, right})) {}
 
 }  // namespace millpond

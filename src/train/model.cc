@@ -4,7 +4,7 @@
 
 #include "base/format.h"
 #include "base/process.h"
-#include "nn/config.h"
+#include "nn/model_json.h"
 #include "train/memory.h"
 #include "train/places.h"
 
@@ -201,6 +201,8 @@ std::vector<std::string> Model::weight_names() const {
   for (const nn::OwnedWeight& w : nn::owned_weights(impl_->built())) names.push_back(w.layer->name + "/" + w.weight->path());
   return names;
 }
+
+std::string Model::to_json(int indent) const { return nn::to_text(nn::network_to_json(impl_->built()), indent); }
 
 Sequential::Sequential(std::initializer_list<Layer> layers, std::string name) : Model(train::make_sequential(layers, std::move(name))) {}
 Sequential::Sequential(const std::vector<Layer>& layers, std::string name) : Model(train::make_sequential(layers, std::move(name))) {}

@@ -24,11 +24,11 @@ void collect(const nn::Network& net, const std::string& at, std::vector<Entry>& 
     const std::string kind = nn::snake_case(l->type);
     const int n = used[kind]++;
     const std::string path = format("{}layers/{}{}", at, kind, n ? format("_{}", n) : "");
+    names.push_back({path, l->name});
     if (const auto* inner = dynamic_cast<const nn::Network*>(l.get())) {
       collect(*inner, path + "/", entries, names);
       continue;
     }
-    names.push_back({path, l->name});
     for (const auto& [part, name] : l->without_weights) names.push_back({path + "/" + part, name});
     std::map<std::string, int> count;
     for (const nn::Weight& w : l->weights()) {

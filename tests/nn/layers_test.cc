@@ -95,7 +95,8 @@ TEST_CASE("layers: what does not fit is refused with layer, both sizes and the c
   CHECK(message_of([&] { Conv2D(3, 1, {.groups = 2, .name = "c"})(Input({4, 9, 4})); }).starts_with("Conv2D \"c\": 2 groups do not divide 4 channels and 3 filters"));
   CHECK(message_of([&] { Reshape({5, -1}, "r")(Input({4})); }).starts_with("Reshape \"r\": a sample of [4] has 4 values, which do not fill [5, -1]"));
   CHECK(message_of([&] { Dropout(1.5); }).starts_with("Dropout: rate is 1.5"));
-  CHECK(message_of([&] { Dense(3, "rulu"); }).starts_with("activation \"rulu\" is not known; known are linear, relu"));
+  CHECK(message_of([&] { Dense(3, "rulu"); })== "activation \"rulu\" is not known; did you mean relu?");
+  CHECK(message_of([&] { Dense(3, "cubic"); }).starts_with("activation \"cubic\" is not known; known are linear, relu"));
   CHECK(message_of([&] { Conv2D(3, 3, {.padding = "full"}); }).starts_with("padding \"full\" is not known"));
   CHECK(message_of([&] { Concatenate(-1, "c")({Input({3, 4}), Input({2, 4})}); }).starts_with("Concatenate \"c\": samples of [3, 4] and [2, 4] differ elsewhere"));
   CHECK(message_of([&] { Add("a")({Input({3, 4})}); }).starts_with("Add \"a\" needs at least two tensors"));

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "nn/draw.h"
+#include "nn/loss.h"
 #include "train/support.h"
 
 using namespace millpond;
@@ -58,7 +60,38 @@ TEST_CASE("metrics: accuracy is chosen by the shapes") {
 TEST_CASE("losses: labels that do not fit are refused with both shapes") {
   CHECK(message_of([] { judge(of({1, 2, 3, 4}, {2, 2}), of({1, 2, 3, 4, 5, 6}, {2, 3}), "mse"); }).starts_with("mse: labels are [2, 3], but predictions are [2, 2]"));
   CHECK(message_of([] { judge(of({1, 2, 3, 4}, {2, 2}), ints({1, 1, 1, 1}, {2, 2}), "sparse_categorical_crossentropy"); }).find("give labels the shape [2]") != std::string::npos);
-  CHECK(message_of([] { Loss("mean"); }).starts_with("loss \"mean\" is not known"));
+  CHECK(message_of([] { Loss("mean"); }).starts_with("loss \"mean\" is not known; known are mse, mae, binary_crossentropy"));
+  CHECK(message_of([] { Loss("binary_crosentropy"); }) .starts_with("loss \"binary_crosentropy\" is not known; did you mean binary_crossentropy? known are mse, mae"));
   CHECK(message_of([] { Metric("auc"); }).starts_with("metric \"auc\" is not known"));
   CHECK(message_of([] { Optimizer("rmsprop"); }).starts_with("optimizer \"rmsprop\" is not known"));
+}
+
+TEST_CASE("losses: whatever legal options a loss has, its config makes the same loss again") {
+  std::mt19937_64 random(1);
+  for (const nn::LossClass& c : nn::loss_classes())
+    for (int i = 0; i < 30; ++i) {
+      INFO(c.type);
+      const auto impl = c.make();
+      Drawer draw(random);
+      impl->describe(draw);
+      impl->name = "drawn";
+      const std::string config = Loss(impl).get_config();
+      const Loss again = Loss::from_config(c.type, config);
+      CHECK(again.get_config() == config);
+      CHECK(again.type() == c.type);
+      CHECK(again.name() == "drawn");
+    }
+  CHECK(BinaryCrossentropy({.from_logits = true, .label_smoothing = 0.5}).get_config() ==
+        R"({"name":"binary_crossentropy","reduction":"sum_over_batch_size","from_logits":true,"label_smoothing":0.5,"axis":-1})");
+  CHECK(Loss("mse").type() == "MeanSquaredError");
+  CHECK(Loss("mse").name() == "mse");
+}
+
+TEST_CASE("losses: options that are not allowed are refused as those of layers are") {
+  const auto refusal = [](const char* type, const char* config) { return message_of([&] { Loss::from_config(type, config); }); };
+  CHECK(refusal("BinaryCrossentropy", R"({"label_smoothing": 2})") == "BinaryCrossentropy: label_smoothing is 2.0, but must be between 0 and 1");
+  CHECK(refusal("BinaryCrossentropy", R"({"from_logit": true})") == "BinaryCrossentropy: from_logit = true is not here yet; did you mean from_logits?");
+  CHECK(refusal("BinaryCrossentropy", R"({"reduction": "sum"})") == "BinaryCrossentropy: reduction = \"sum\" is not here yet; only \"sum_over_batch_size\" is");
+  CHECK(refusal("BinaryCrosentropy", "{}") == "loss BinaryCrosentropy is not here yet; did you mean BinaryCrossentropy?");
+  CHECK(message_of([] { SparseCategoricalCrossentropy({.label_smoothing = 0.1}); }).starts_with("SparseCategoricalCrossentropy: label_smoothing is 0.1, but sparse labels have none"));
 }

@@ -308,6 +308,19 @@ def shared_layer(d):
         return L.Dense(1)(L.Concatenate()([shared(x), shared(L.Dense(inner)(x))]))
     return regression(d, build, (inner,))
 
+@case("nested")
+def nested(d):
+    """Models inside a model: one called twice, one of two inputs, and layers shared in an order of their own."""
+    width = d.n(2, 7)
+    chain = K.Sequential([K.Input((width,)), L.Dense(d.n(1, 9), "tanh"), L.Dense(width)])
+    a, b = K.Input((width,)), K.Input((width,))
+    pair = K.Model([a, b], L.Add()([L.Dense(3)(a), L.Dense(3)(b)]))
+    shared = L.Dense(width)
+    def build(x, y):
+        late, early = shared(x), shared(y)
+        return L.Dense(1)(L.Concatenate()([pair([chain(chain(early)), late]), late]))
+    return regression(d, build, (width,), (width,))
+
 @case("residual")
 def residual(d):
     width = d.n(2, 10)

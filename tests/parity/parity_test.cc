@@ -8,12 +8,15 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <random>
 #include <set>
 #include <sstream>
 
 #include "base/format.h"
 #include "io/npy.h"
 #include "millpond/millpond.h"
+#include "nn/draw.h"
+#include "nn/loss.h"
 #include "passes/passes.h"
 #include "runtime/program.h"
 #include "train/model.h"
@@ -41,17 +44,7 @@ struct Case {
   }
 };
 
-Loss loss_of(const Json& j) {
-  const std::string type = j["class"];
-  const Json& o = j["options"];
-  const CrossentropyOptions c{.from_logits = o.value("from_logits", false), .label_smoothing = o.value("label_smoothing", 0.0), .name = ""};
-  if (type == "MeanSquaredError") return losses::MeanSquaredError();
-  if (type == "MeanAbsoluteError") return losses::MeanAbsoluteError();
-  if (type == "BinaryCrossentropy") return BinaryCrossentropy(c);
-  if (type == "CategoricalCrossentropy") return CategoricalCrossentropy(c);
-  if (type == "SparseCategoricalCrossentropy") return SparseCategoricalCrossentropy(c);
-  throw Error(Code::kUsage, "loss " + type);
-}
+Loss loss_of(const Json& j) { return Loss::from_config(j["class"].get<std::string>(), j["options"].dump()); }
 
 Optimizer optimizer_of(const Json& j) {
   const std::string type = j["class"];
@@ -192,6 +185,9 @@ void compare(const Case& c) {
   constexpr double kOnce = 1e-5, kTenTimes = 1e-4;
   set_random_seed(1);
   Model model = model_from_json(read(c.folder / "model.json"));
+  const std::string json = model.to_json();  // Keras reads it in read_models.py
+  CHECK(model_from_json(json).to_json() == json);
+  std::ofstream(c.folder / "ours.json") << json;
   if (c.json.contains("statistics")) {
     const std::vector<Tensor> ours = draw(model, c), keras = c.load("s", c.json["drawn"]);
     REQUIRE(ours.size() == keras.size());
@@ -247,20 +243,27 @@ void compare(const Case& c) {
 
 }  // namespace
 
-/// Keras's names of all layers that can be loaded, from the message that refuses another.
-std::set<std::string> known_layers() {
-  std::set<std::string> known;
-  try {
-    model_from_json(R"({"class_name": "Sequential", "config": {"layers": [
-      {"class_name": "InputLayer", "config": {"batch_shape": [null, 1]}}, {"class_name": "NoSuchLayer", "config": {}}]}})");
-  } catch (const Error& e) {
-    const std::string text = e.what(), before = "known are ";
-    const size_t at = text.find(before);
-    REQUIRE(at != text.npos);
-    std::istringstream names(text.substr(at + before.size()));
-    for (std::string name; std::getline(names >> std::ws, name, ',');) known.insert(name);
-  }
-  return known;
+/// Layers and losses of every class with drawn options, for Keras to open (read_models.py).
+void write_drawn(const fs::path& to) {
+  std::mt19937_64 random(1);
+  nn::Written all = nn::Written::array();
+  for (const std::string& type : nn::layer_types())
+    for (int i = 0; i < 20; ++i) {
+      const auto layer = nn::layer_classes().at(type).make();
+      Drawer draw(random);
+      layer->describe(draw);
+      nn::settle_layer(*layer);
+      all.push_back(nn::as_object("keras.layers", type, nn::write_options(*layer)));
+    }
+  for (const nn::LossClass& c : nn::loss_classes())
+    for (int i = 0; i < 5; ++i) {
+      const auto loss = c.make();
+      Drawer draw(random);
+      loss->describe(draw);
+      loss->name = "drawn";
+      all.push_back(nn::as_object("keras.losses", c.type, nn::write_options(*loss)));
+    }
+  std::ofstream(to) << all.dump();
 }
 
 TEST_CASE("parity: every layer, loss and optimizer computes what Keras computes") {
@@ -275,8 +278,9 @@ TEST_CASE("parity: every layer, loss and optimizer computes what Keras computes"
   for (const auto& e : fs::directory_iterator(folder))
     if (e.is_directory()) cases.push_back(e.path());
   std::sort(cases.begin(), cases.end());
-  std::set<std::string> untried = known_layers();
-  REQUIRE(untried.contains("Dense"));
+  write_drawn(folder / "drawn.json");
+  const std::vector<std::string> known = nn::layer_types();
+  std::set<std::string> untried(known.begin(), known.end());
   for (const fs::path& p : cases) {
     INFO(p.filename().string());
     try {

@@ -58,6 +58,11 @@ class Layer {
   const std::string& name() const;
   /// Keras's class name: "Dense".
   std::string_view type() const;
+  /// The options as Keras's get_config() gives them, as JSON; and a new layer of them, with weights of its own. Throws
+  /// Error(kUnsupported) naming a class or an option that is not here and the nearest one that is, Error(kFormat) or
+  /// Error(kUsage) for a value that is not allowed.
+  std::string get_config() const;
+  static Layer from_config(std::string_view type, std::string_view config);
   /// A layer that is not trainable keeps its weights; takes effect at the next compile, as in Keras.
   bool trainable() const;
   void set_trainable(bool trainable);

@@ -1,6 +1,6 @@
 #include "base/format.h"
 #include "millpond/layers/pooling.h"
-#include "nn/layer.h"
+#include "nn/classes.h"
 #include "nn/window.h"
 #include "ops/average_pool2d.h"
 #include "ops/max_pool2d.h"
@@ -26,7 +26,13 @@ struct Pooling2DImpl final : LayerImpl {
   bool max;
   Size2D size;
   Pooling2DOptions o;
-  Pooling2DImpl(bool m, Size2D s, Pooling2DOptions options) : max(m), size(s), o(std::move(options)) {}
+  explicit Pooling2DImpl(bool m, Size2D s = 2, Pooling2DOptions options = {}) : max(m), size(s), o(std::move(options)) {}
+  void options(Describer& d) override {
+    d.option("pool_size", size, at_least(1));
+    d.option("padding", o.padding);
+    d.option_like("strides", o.strides, "pool_size", size, at_least(1));
+    d.fixed("data_format", "\"channels_last\"");
+  }
 
   Value call(CallContext& c, std::span<const Value> x) override {
     expect_rank(*this, x[0].type(), 3, "images [height, width, channels]");
@@ -37,7 +43,11 @@ struct Pooling2DImpl final : LayerImpl {
 
 struct GlobalAveragePooling2DImpl final : LayerImpl {
   bool keepdims;
-  explicit GlobalAveragePooling2DImpl(bool keep) : keepdims(keep) {}
+  explicit GlobalAveragePooling2DImpl(bool keep = false) : keepdims(keep) {}
+  void options(Describer& d) override {
+    d.fixed("data_format", "\"channels_last\"");
+    d.option("keepdims", keepdims);
+  }
   Value call(CallContext& c, std::span<const Value> x) override {
     expect_rank(*this, x[0].type(), 3, "images [height, width, channels]");
     return ops::mean(c.builder(), as_float(c, x[0]), {1, 2}, keepdims);
@@ -45,13 +55,17 @@ struct GlobalAveragePooling2DImpl final : LayerImpl {
 };
 
 std::shared_ptr<LayerImpl> make_pooling(const char* type, bool max, Size2D size, Pooling2DOptions o) {
-  expect_positive(type, "pool_size", std::min(size.height, size.width));
-  if (o.strides) expect_positive(type, "strides", std::min(o.strides->height, o.strides->width));
   std::string name = o.name;
   return make_layer<Pooling2DImpl>(type, std::move(name), max, size, std::move(o));
 }
 
 }  // namespace
+
+void declare_pooling(LayerClasses& all) {
+  all.add<Pooling2DImpl>("MaxPooling2D", true);
+  all.add<Pooling2DImpl>("AveragePooling2D", false);
+  all.add<GlobalAveragePooling2DImpl>("GlobalAveragePooling2D");
+}
 }  // namespace nn
 
 MaxPooling2D::MaxPooling2D(Size2D pool_size, Pooling2DOptions options) : Layer(nn::make_pooling("MaxPooling2D", true, pool_size, std::move(options))) {}

@@ -3,7 +3,7 @@
 #include "base/format.h"
 #include "base/seed.h"
 #include "millpond/layers/attention.h"
-#include "nn/layer.h"
+#include "nn/classes.h"
 #include "ops/binary.h"
 #include "ops/dropout.h"
 #include "ops/matmul.h"
@@ -21,12 +21,32 @@ struct Projection {
 };
 
 struct MultiHeadAttentionImpl final : LayerImpl {
-  int64_t heads, key_dim, value_dim;
+  int64_t heads, key_dim, value_dim = 0;
   MultiHeadAttentionOptions o;
-  uint64_t salt;
+  uint64_t salt = 0;
   Projection query, key, value, output;
-  MultiHeadAttentionImpl(int64_t h, int64_t k, MultiHeadAttentionOptions options)
-      : heads(h), key_dim(k), value_dim(options.value_dim.value_or(k)), o(std::move(options)), salt(o.seed ? *o.seed : draw_seed()) {}
+  explicit MultiHeadAttentionImpl(int64_t h = 0, int64_t k = 0, MultiHeadAttentionOptions options = {}) : heads(h), key_dim(k), o(std::move(options)) {}
+  void options(Describer& d) override {
+    d.required("num_heads", heads, at_least(1));
+    d.required("key_dim", key_dim, at_least(1));
+    d.option_like("value_dim", o.value_dim, "key_dim", key_dim, at_least(1));
+    d.option("dropout", o.dropout, between(0, 1));
+    d.option("use_bias", o.use_bias);
+    d.fixed("use_gate", "false");
+    d.list_of_one("output_shape", o.output_shape, at_least(1));
+    d.fixed("attention_axes", "[1]");  // what Keras writes for sequences; more axes are for images
+    d.none({"sliding_window"});
+    d.option("kernel_initializer", o.kernel_initializer);
+    d.option("bias_initializer", o.bias_initializer);
+    d.none({"kernel_regularizer", "bias_regularizer", "activity_regularizer", "kernel_constraint", "bias_constraint"});
+    d.option("seed", o.seed);
+  }
+  void settle() override {
+    value_dim = o.value_dim.value_or(key_dim);
+    salt = o.seed ? *o.seed : draw_seed();
+  }
+  void adjust(CallOptions& call) const override { call.use_causal_mask |= o.use_causal_mask; }
+  bool takes_arguments() const override { return true; }
 
   static const TensorType& key_of(std::span<const TensorType> x) { return x.size() > 2 ? x[2] : x[1]; }
   void check(std::span<const TensorType> x) const {
@@ -68,7 +88,7 @@ struct MultiHeadAttentionImpl final : LayerImpl {
     std::vector<TensorType> types;
     for (Value v : x) types.push_back(v.type());
     check(types);
-    const bool causal = o.use_causal_mask || c.options().use_causal_mask;
+    const bool causal = c.options().use_causal_mask;  // of the layer, or of this call
     const bool drops = c.training() && o.dropout > 0;
     const double scale = 1 / std::sqrt(double(key_dim));
     const Value q = split(c, query, as_float(c, x[0]));
@@ -98,14 +118,11 @@ struct MultiHeadAttentionImpl final : LayerImpl {
 };
 
 }  // namespace
+
+void declare_attention(LayerClasses& all) { all.add<MultiHeadAttentionImpl>("MultiHeadAttention"); }
 }  // namespace nn
 
 MultiHeadAttention::MultiHeadAttention(int64_t num_heads, int64_t key_dim, MultiHeadAttentionOptions options) : Layer(nullptr) {
-  nn::expect_positive("MultiHeadAttention", "num_heads", num_heads);
-  nn::expect_positive("MultiHeadAttention", "key_dim", key_dim);
-  if (options.value_dim) nn::expect_positive("MultiHeadAttention", "value_dim", *options.value_dim);
-  if (options.output_shape) nn::expect_positive("MultiHeadAttention", "output_shape", *options.output_shape);
-  if (!(options.dropout >= 0 && options.dropout <= 1)) throw Error(Code::kUsage, format("MultiHeadAttention: dropout is {}, but must lie between 0 and 1", options.dropout));
   std::string name = options.name;
   impl_ = nn::make_layer<nn::MultiHeadAttentionImpl>("MultiHeadAttention", std::move(name), num_heads, key_dim, std::move(options));
 }
