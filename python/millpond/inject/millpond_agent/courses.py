@@ -3,12 +3,11 @@ one that has stopped, or goes round in a bound, is told from one that grows, how
 
 import time
 
-from . import link
+from . import link, state
 
 kPoints = 48  # of one holder; when there are more every second one goes
 kHolders, kWhole = 32, 24  # that are followed; as long as there are no more, single blocks too
 kRisen = 3  # points that tell a block which grows itself
-kByClock = 0.25  # seconds between two points, of a program that says nothing of its rounds
 kShare = 0.003  # of the time may go to asking
 
 _known = {}  # (type, words of a chain) -> _Course
@@ -22,7 +21,7 @@ class _Course:
     def __init__(self, chain):
         self.chain = chain
         self.points = []  # (round, items, what lies in these)
-        self.stride = kByClock if _kind == "timer" else 1
+        self.stride = 1
 
     def add(self, period, sizes):
         if self.points and self.points[-1][0] >= period:
@@ -101,10 +100,11 @@ def finish(series, sizes):
     """The program ends: what each holder has now, unless it was emptied, as programs do before they end, or is gone with the function whose variable it was."""
     if series is None or series.kind != _kind:
         return
+    period = round(state.elapsed(), 2) if _kind == "timer" else _round(series)
     for course in _known.values():
         found = sizes(course.chain) if course.points else (None, None)
-        if found[0] is not None and found[0] >= course.points[-1][1] and series.count > course.points[-1][0]:
-            course.add(_round(series), found)
+        if found[0] is not None and found[0] >= course.points[-1][1] and period > course.points[-1][0]:
+            course.add(period, found)
 
 
 def say():
