@@ -6,12 +6,13 @@
 #include "base/format.h"
 #include "cli/builtin.h"
 #include "cli/command.h"
+#include "millpond/optimizers.h"
 
 namespace millpond::cli {
 namespace {
 
 struct Words {
-  std::string commands, models;
+  std::string commands, models, optimizers;
   std::vector<std::pair<std::string, std::string>> options;  // of each command
 };
 
@@ -27,6 +28,7 @@ Words words_of(const CLI::App& app) {
     w.options.emplace_back(sub->get_name(), options);
   }
   for (const Builtin& b : builtins()) w.models += std::string(b.name) + " ";
+  for (const std::string& name : Optimizer::known()) w.optimizers += (w.optimizers.empty() ? "" : " ") + name;
   return w;
 }
 
@@ -41,7 +43,7 @@ _millpond() {{
   case ${{COMP_WORDS[1]}} in
 {}  esac
   case $before in
-    --optimizer) COMPREPLY=($(compgen -W "sgd adam adamw" -- "$word")) ;;
+    --optimizer) COMPREPLY=($(compgen -W "{}" -- "$word")) ;;
     --loss) COMPREPLY=($(compgen -W "mse mae binary_crossentropy categorical_crossentropy sparse_categorical_crossentropy" -- "$word")) ;;
     --data|--weights|--save|--run|--json|--out|--collapsed|--speedscope|--pprof|--suppress|--baseline|--junit|--sarif) COMPREPLY=($(compgen -f -- "$word")) ;;
     *) case $word in
@@ -56,7 +58,7 @@ _millpond() {{
   esac
 }}
 complete -o filenames -F _millpond millpond
-)", w.commands, cases, w.models);
+)", w.commands, cases, w.optimizers, w.models);
 }
 
 std::string zsh(const Words& w) {
@@ -70,7 +72,7 @@ _millpond() {{
   case $words[2] in
 {}  esac
   case $words[CURRENT-1] in
-    --optimizer) compadd -- sgd adam adamw; return ;;
+    --optimizer) compadd -- {}; return ;;
     --loss) compadd -- mse mae binary_crossentropy categorical_crossentropy sparse_categorical_crossentropy; return ;;
     --data|--weights|--save|--run|--json|--out|--collapsed|--speedscope|--pprof|--suppress|--baseline|--junit|--sarif) _files; return ;;
   esac
@@ -83,7 +85,7 @@ _millpond() {{
   else _files; fi
 }}
 _millpond "$@"
-)", w.commands, cases, w.models);
+)", w.commands, cases, w.optimizers, w.models);
 }
 
 std::string fish(const Words& w) {

@@ -432,6 +432,22 @@ OPTIMIZERS = {
     "adam_decay": ("Adam", lambda d: {"weight_decay": d.real(0.001, 0.1)}),
     "adamw": ("AdamW", lambda d: {}),
     "adamw_decay": ("AdamW", lambda d: {"learning_rate": d.real(0.001, 0.02), "weight_decay": d.real(0.001, 0.1)}),
+    "rmsprop": ("RMSprop", lambda d: {}),
+    "rmsprop_momentum": ("RMSprop", lambda d: {"learning_rate": d.real(0.001, 0.01), "rho": d.real(0.5, 0.95), "momentum": d.real(0.5, 0.9), "weight_decay": d.real(0.01, 0.1)}),
+    "rmsprop_centered": ("RMSprop", lambda d: {"learning_rate": d.real(0.001, 0.01), "centered": True, "momentum": d.pick(0.0, 0.9), "epsilon": 1e-3}),
+    "lion": ("Lion", lambda d: {}),
+    "lion_betas": ("Lion", lambda d: {"learning_rate": d.real(0.001, 0.01), "beta_1": d.real(0.5, 0.95), "beta_2": d.real(0.8, 0.999), "weight_decay": d.real(0.01, 0.1)}),
+    "adagrad": ("Adagrad", lambda d: {}),
+    "adagrad_rate": ("Adagrad", lambda d: {"learning_rate": d.real(0.01, 0.1), "initial_accumulator_value": d.real(0.01, 1.0), "epsilon": d.pick(1e-4, 1e-6), "weight_decay": d.real(0.01, 0.1)}),
+    "nadam": ("Nadam", lambda d: {}),
+    "nadam_betas": ("Nadam", lambda d: {"learning_rate": d.real(0.001, 0.02), "beta_1": d.real(0.5, 0.95), "beta_2": d.real(0.9, 0.9999), "epsilon": d.pick(1e-4, 1e-6)}),
+    # the norms of these networks' gradients lie between 0.5 and 30, their elements mostly below 5
+    "clipnorm": ("SGD", lambda d: {"learning_rate": 0.02, "clipnorm": d.real(0.1, 1.0)}),
+    "clipnorm_none": ("Adam", lambda d: {"clipnorm": 1000.0}),
+    "clipvalue": ("RMSprop", lambda d: {"clipvalue": d.real(0.01, 0.1)}),
+    "clipvalue_adam": ("Adam", lambda d: {"learning_rate": 0.01, "clipvalue": d.real(0.01, 0.1), "weight_decay": 0.01}),
+    "global_clipnorm": ("SGD", lambda d: {"learning_rate": 0.02, "momentum": 0.9, "global_clipnorm": d.real(0.1, 1.0)}),
+    "global_clipnorm_adam": ("AdamW", lambda d: {"learning_rate": 0.01, "global_clipnorm": d.real(0.1, 1.0)}),
     "adamw_betas": ("AdamW", lambda d: {"learning_rate": d.real(0.001, 0.02), "beta_1": d.real(0.5, 0.95), "beta_2": d.real(0.9, 0.9999), "epsilon": d.pick(1e-4, 1e-6)}),
 }
 

@@ -17,6 +17,7 @@
 #include "passes/passes.h"
 #include "runtime/program.h"
 #include "train/model.h"
+#include "train/optimizers/kind.h"
 
 using namespace millpond;
 using Json = nlohmann::json;
@@ -53,15 +54,32 @@ Loss loss_of(const Json& j) {
   throw Error(Code::kUsage, "loss " + type);
 }
 
+// Options as Keras names them, all of which an optimizer must know.
+class Options final : public train::SettingsSource {
+ public:
+  explicit Options(Json options) : options_(std::move(options)) {}
+  void number(const char* key, double& value) override { take(key, value); }
+  void flag(const char* key, bool& value) override { take(key, value); }
+  void text(const char* key, std::string& value) override { take(key, value); }
+  bool empty() const { return options_.empty(); }
+
+ private:
+  template <class T>
+  void take(const char* key, T& value) {
+    if (options_.contains(key)) value = options_[key].get<T>(), options_.erase(key);
+  }
+  Json options_;
+};
+
 Optimizer optimizer_of(const Json& j) {
-  const std::string type = j["class"];
-  const Json& o = j["options"];
-  if (type == "SGD") return SGD(o.value("learning_rate", 0.01), {.momentum = o.value("momentum", 0.0), .nesterov = o.value("nesterov", false), .weight_decay = o.value("weight_decay", 0.0)});
-  if (type == "Adam")
-    return Adam(o.value("learning_rate", 0.001), {.beta_1 = o.value("beta_1", 0.9), .beta_2 = o.value("beta_2", 0.999), .epsilon = o.value("epsilon", 1e-7), .weight_decay = o.value("weight_decay", 0.0)});
-  if (type == "AdamW")
-    return AdamW(o.value("learning_rate", 0.001), {.weight_decay = o.value("weight_decay", 0.004), .beta_1 = o.value("beta_1", 0.9), .beta_2 = o.value("beta_2", 0.999), .epsilon = o.value("epsilon", 1e-7)});
-  throw Error(Code::kUsage, "optimizer " + type);
+  for (const train::OptimizerKind* kind : train::optimizer_kinds())
+    if (kind->type == j["class"].get<std::string>()) {
+      Options options(j["options"]);
+      const Optimizer made = kind->make(&options);
+      REQUIRE(options.empty());
+      return made;
+    }
+  throw Error(Code::kUsage, "optimizer " + j["class"].get<std::string>());
 }
 
 double largest(const Tensor& t) {
@@ -276,17 +294,20 @@ TEST_CASE("parity: every layer, loss and optimizer computes what Keras computes"
     if (e.is_directory()) cases.push_back(e.path());
   std::sort(cases.begin(), cases.end());
   std::set<std::string> untried = known_layers();
+  for (const train::OptimizerKind* kind : train::optimizer_kinds()) untried.emplace(kind->type);
   REQUIRE(untried.contains("Dense"));
   for (const fs::path& p : cases) {
     INFO(p.filename().string());
     try {
       for (const Layer& l : model_from_json(read(p / "model.json")).layers()) untried.erase(std::string(l.type()));
-      compare({p, Json::parse(read(p / "case.json"))});
+      const Case c{p, Json::parse(read(p / "case.json"))};
+      if (c.json.contains("optimizer")) untried.erase(c.json["optimizer"]["class"].get<std::string>());
+      compare(c);
     } catch (const Error& e) {
       FAIL_CHECK(std::string(e.what()));
     }
   }
   if (read(folder / "stamp").starts_with("all "))
-    for (const std::string& layer : untried) FAIL_CHECK(layer << " has no case");
+    for (const std::string& one : untried) FAIL_CHECK(one << " has no case");
   MESSAGE(cases.size() << " cases compared");
 }
