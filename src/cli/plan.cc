@@ -38,6 +38,7 @@ Json to_json(const MemoryPlan& p) {
           {"plan_seconds", p.seconds},
           {"weights_bytes", p.weights.value},
           {"slots_bytes", p.slots.value},
+          {"metrics_bytes", p.metrics.value},
           {"arena_bytes", p.arena.value},
           {"gradients_bytes", p.gradients.value},
           {"activations_bytes", p.activations.value},

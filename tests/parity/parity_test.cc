@@ -54,6 +54,24 @@ Loss loss_of(const Json& j) {
   throw Error(Code::kUsage, "loss " + type);
 }
 
+Metric metric_of(const Json& j) {
+  if (j.is_string()) return Metric(j.get<std::string>());
+  const std::string type = j["class"];
+  const Json& o = j["options"];
+  if (type == "AUC") {
+    const std::string curve = o.value("curve", "ROC"), sum = o.value("summation_method", "interpolation");
+    using Sum = AUCOptions::Summation;
+    return AUC({.num_thresholds = o.value("num_thresholds", 200),
+                .curve = curve == "PR" ? AUCOptions::Curve::kPR : AUCOptions::Curve::kROC,
+                .summation = sum == "minoring" ? Sum::kMinoring : sum == "majoring" ? Sum::kMajoring : Sum::kInterpolation,
+                .from_logits = o.value("from_logits", false),
+                .name = o["name"]});
+  }
+  if (type == "Precision") return Precision(o["name"], o.value("thresholds", 0.5));
+  if (type == "Recall") return Recall(o["name"], o.value("thresholds", 0.5));
+  throw Error(Code::kUsage, "metric " + type);
+}
+
 // Options as Keras names them, all of which an optimizer must know.
 class Options final : public train::SettingsSource {
  public:
@@ -104,10 +122,12 @@ std::vector<Tensor> gradients_of(Model& model, const Case& c) {
   train::ModelImpl& m = *model.impl();
   const train::Data data = train::check_data(m, c.load("x", c.json["inputs"]), c.load("y", c.json["outputs"]), true, "parity");
   runtime::Variable counter("counter", {DType::kInt32, {}});
+  train::MetricCounts counts;
   train::Compiled compiled = *m.compiled;
+  for (auto& metrics : compiled.metrics) metrics.clear();
   compiled.optimizer = SGD();  // its own slots: none
   // The training step's own trace, with gradients as outputs and no update.
-  train::Traced t = train::trace(m.built(), &compiled, train::Kind::kTrain, data.samples, data.labels, &counter, runtime::Options().offered_passes());
+  train::Traced t = train::trace(m.built(), &compiled, train::Kind::kTrain, data.samples, data.labels, &counter, counts, runtime::Options().offered_passes());
   std::vector<graph::Value> weights;
   t.graph.updates.clear();
   graph::Builder b(t.graph);
@@ -153,6 +173,8 @@ void compare_curve(Model& model, const Case& c, const Arrays& x, const Arrays& y
       const double value = keras[e];
       const double count = samples * (name.starts_with("val_") ? split : 1 - split);
       if (name.ends_with("accuracy")) CHECK(std::abs(h[name][e] - value) < 1.5 / count);  // one sample at the border may fall to the other side
+      else if (name.ends_with("auc") || name.ends_with("pr")) CHECK(std::abs(h[name][e] - value) < 4 / count);  // one at a border is a few of the pairs of a right and a wrong one
+      else if (name.ends_with("precision") || name.ends_with("recall")) CHECK(std::abs(h[name][e] - value) < 6 / count);  // a third of the samples or more are positive
       else CHECK(h[name][e] == doctest::Approx(value).epsilon(kLoss));
     }
   const double learns = c.json["learns"];
@@ -238,7 +260,7 @@ void compare(const Case& c) {
   std::vector<std::vector<Metric>> metrics;
   for (const Json& list : c.json["metrics"]) {
     metrics.emplace_back();
-    for (const Json& m : list) metrics.back().push_back(Metric(m.get<std::string>()));
+    for (const Json& m : list) metrics.back().push_back(metric_of(m));
   }
   const Optimizer optimizer = optimizer_of(c.json["optimizer"]);
   model.compile({.optimizer = optimizer, .loss = losses, .metrics = MetricList::each_output(metrics)});
@@ -247,6 +269,13 @@ void compare(const Case& c) {
   for (const auto& [name, value] : c.json["evaluated"].items()) {
     INFO(name);
     CHECK(evaluated[name] == doctest::Approx(value.get<double>()).epsilon(kOnce));
+  }
+  if (c.json.contains("evaluate_batch")) {
+    const Results parts = model.evaluate(x, y, {.batch_size = c.json["evaluate_batch"], .verbose = 0});
+    for (const auto& [name, value] : c.json["evaluated_in_batches"].items()) {
+      INFO(name, " in batches");
+      CHECK(parts[name] == doctest::Approx(value.get<double>()).epsilon(kOnce));
+    }
   }
   const auto keras_gradients = c.load("g", trainable);
   if (trainable) {
