@@ -59,4 +59,7 @@ namespace metric_files {
 #undef MP_METRIC
 }  // namespace metric_files
 
+/// All of them, in the order of their files' names.
+std::span<const MetricFile* const> metric_table();
+
 }  // namespace millpond::nn

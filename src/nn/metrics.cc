@@ -9,13 +9,8 @@ namespace millpond {
 const std::string& Metric::name() const { return impl_->name; }
 
 Metric::Metric(std::string_view name) {
-  static constexpr const nn::MetricFile* kFiles[] = {
-#define MP_METRIC(file) &nn::metric_files::file,
-#include "nn/metrics/list.inc"
-#undef MP_METRIC
-  };
   std::string known;
-  for (const nn::MetricFile* file : kFiles)
+  for (const nn::MetricFile* file : nn::metric_table())
     for (const nn::MetricKind& kind : file->metrics) {
       if (kind.name.empty()) continue;
       if (name == kind.name || name == kind.other || name == kind.third) {

@@ -145,15 +145,6 @@ void Settings::expect_one_way(double norm, double value, double global) const {
         .hint("leave all but one of them at 0");
 }
 
-std::span<const OptimizerKind* const> optimizer_kinds() {
-  static constexpr const OptimizerKind* kAll[] = {
-#define MP_OPTIMIZER(name) &kinds::name,
-#include "train/optimizers/list.inc"
-#undef MP_OPTIMIZER
-  };
-  return kAll;
-}
-
 namespace {
 
 std::string small_letters(std::string_view text) {
