@@ -74,6 +74,28 @@ TEST_CASE("cpu rules: SGD, momentum and Adam are recognised by their formulas an
   CHECK(adam->decay);
 }
 
+TEST_CASE("cpu rules: what is written out by hand does what its expression does") {
+  for (const Rule& rule : kWritten)
+    for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{1, 1}, {1, 1000}, {7, 33}, {16, 64}}) {
+      const backend::cpu::PreparedRule hand(rule, rows, cols), expression(rule, rows, cols, false);
+      REQUIRE(hand.by_hand());
+      REQUIRE(!expression.by_hand());
+      const Tensor g = random({rows, cols}, 9), scalars = scalars_of(rule);
+      std::vector<std::byte> own(size_t(expression.own_bytes()) + 64);
+      std::byte* const aligned = own.data() + (64 - reinterpret_cast<uintptr_t>(own.data()) % 64) % 64;
+      std::vector<Tensor> results[2];
+      for (const bool by_hand : {false, true}) {
+        std::vector<Tensor>& p = results[by_hand] = parameter(rule, {rows, cols}, 1);
+        float* at[1 + Rule::kMostSlots];
+        for (size_t k = 0; k < p.size(); ++k) at[k] = p[k].values<float>().data();
+        const backend::cpu::PreparedRule& prepared = by_hand ? hand : expression;
+        prepared.pass(prepared.step(scalars.values<float>().data(), aligned), g.values<float>().data(), cols, at, 0, cols, rows, cols);
+      }
+      for (size_t k = 0; k < results[0].size(); ++k)
+        for (int64_t i = 0; i < rows * cols; ++i) CHECK(results[1][k].at(i) == doctest::Approx(results[0][k].at(i)).epsilon(1e-6));  // values of the size of 1
+    }
+}
+
 TEST_CASE("cpu step_size: agrees with the reference, early and late") {
   for (const Rule& rule : all_rules())
     for (double done : {0.0, 1.0, 9.0, 1000.0, 1e6, 1e12}) check_twin(cpu_backend(), ops::StepSize(rule), step_operands(rule, done), ulps(1));

@@ -147,6 +147,8 @@ TEST_CASE("counting metrics: the plan names every byte they count in") {
   CHECK(plan.metrics == plan.account("metrics"));
   CHECK(plan.table().find("metrics") != std::string::npos);
   CHECK(plan.slots == without.slots);
+  CHECK(plan.programs[0].slow_kernels == 0);
+  CHECK(model.plan({.batch = 1024}).programs[0].slow_kernels == 0);
 }
 
 TEST_CASE("metrics: labels that do not fit are refused with both shapes, an unknown name with the known ones") {

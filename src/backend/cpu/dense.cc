@@ -19,13 +19,16 @@ bool is_gate(const ops::Expression& e) {
          e.code[0].b == 1 && e.results.size() == 1 && e.results[0].reg == 2 && e.results[0].collect == ops::Collect::kStore;
 }
 
-// Its weights are run through as one row, whatever the number of their columns.
-bool narrow_layer(const Request& request) { return request.inputs[1].shape[1] <= kNarrow; }
+// The weights of a narrow layer are run through as one row, those of a wide one in panels of their rows.
+PreparedRule prepare(const ops::Rule& rule, const Request& request) {
+  const int64_t in = request.inputs[0].shape[1], out = request.inputs[1].shape[1];
+  return out <= kNarrow ? PreparedRule(rule, 1, in * out) : PreparedRule(rule, in, out);
+}
 
 }  // namespace
 
 DenseKernel::DenseKernel(const ops::Rule& rule, bool bias, bool dx, const Request& request)
-    : rule_(rule, narrow_layer(request) ? 1 : request.inputs[0].shape[1], request.inputs[1].shape[1] * (narrow_layer(request) ? request.inputs[0].shape[1] : 1)), bias_(bias), dx_(dx), rows_(request.inputs[0].shape[0]), in_(request.inputs[0].shape[1]), out_(request.inputs[1].shape[1]), threads_(request.threads) {
+    : rule_(prepare(rule, request)), bias_(bias), dx_(dx), rows_(request.inputs[0].shape[0]), in_(request.inputs[0].shape[1]), out_(request.inputs[1].shape[1]), threads_(request.threads) {
   state_ = (1 + rule_.slots()) * (bias ? 2 : 1);
   fixed_inputs_ = 3 + state_;
   const double flops = 2.0 * double(rows_) * double(in_) * double(out_) * (dx ? 2 : 1), weights = double(in_) * double(out_);
