@@ -61,6 +61,16 @@ function(mp_library name)
   endif()
 endfunction()
 
+# mp_named_list(MP_OPTIMIZER list.inc optimizers/adam.cc ...): a file with the line MP_OPTIMIZER(adam) for each source.
+function(mp_named_list macro list)
+  set(text "// Made from the names of the files.\n")
+  foreach(source ${ARGN})
+    get_filename_component(name "${source}" NAME_WE)
+    string(APPEND text "${macro}(${name})\n")
+  endforeach()
+  file(CONFIGURE OUTPUT "${list}" CONTENT "${text}" @ONLY)
+endfunction()
+
 # mp_executable(millpond SOURCES main.cc DEPENDS cli): build/bin/millpond, installed.
 function(mp_executable name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;EXTERNAL")

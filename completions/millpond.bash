@@ -17,7 +17,7 @@ _millpond() {
     completion) options="--help " ;;
   esac
   case $before in
-    --optimizer) COMPREPLY=($(compgen -W "sgd adam adamw" -- "$word")) ;;
+    --optimizer) COMPREPLY=($(compgen -W "adagrad adam adamw lion nadam rmsprop sgd" -- "$word")) ;;
     --loss) COMPREPLY=($(compgen -W "mse mae binary_crossentropy categorical_crossentropy sparse_categorical_crossentropy crossentropy" -- "$word")) ;;
     --data|--weights|--save|--run|--json|--out|--collapsed|--speedscope|--pprof|--suppress|--baseline|--junit|--sarif) COMPREPLY=($(compgen -f -- "$word")) ;;
     *) case $word in

@@ -1,31 +1,28 @@
 // Backward of dense layers: right for awkward sizes, rules and epilogues, and how long the layers of the five works take.
 #include "harness.h"
 #include "ops/all.h"
+#include "support/rules.h"
 
 using namespace harness;
 using namespace ops;
 
 static Rule rule_of(int i) {
-  Rule r;
-  r.kind = Rule::Kind(i % 3);
-  r.momentum = 0.9f;
-  r.nesterov = i >= 3;
-  r.weight_decay = i % 2 ? 0.01f : 0;
-  return r;
+  const Formula::Before before{.weight_decay = i % 2 ? 0.01 : 0};
+  return i % 3 == 0 ? test::sgd_rule(before) : i % 3 == 1 ? test::momentum_rule(0.9, i >= 3, before) : test::adam_rule(before);
 }
 static std::vector<TensorType> operands(const Rule& r, bool bias, int64_t rows, int64_t in, int64_t out) {
-  std::vector<TensorType> t{f32({rows, in}), f32({rows, out}), f32({2})};
-  for (int k = 0; k <= r.slots(); ++k) t.push_back(f32({in, out}));
+  std::vector<TensorType> t{f32({rows, in}), f32({rows, out}), f32({r.scalar_count()})};
+  for (int k = 0; k <= r.slot_count(); ++k) t.push_back(f32({in, out}));
   if (bias)
-    for (int k = 0; k <= r.slots(); ++k) t.push_back(f32({out}));
+    for (int k = 0; k <= r.slot_count(); ++k) t.push_back(f32({out}));
   return t;
 }
 static std::vector<Fill> fills(const Rule& r, bool bias) {
   std::vector<Fill> f{uniform(1), uniform(2), uniform(3, 1e-3, 2e-3)};
   for (int b = 0; b < (bias ? 2 : 1); ++b) {
     f.push_back(uniform(uint64_t(4 + 10 * b)));
-    if (r.slots() > 0) f.push_back(uniform(uint64_t(5 + 10 * b), -0.1, 0.1));
-    if (r.slots() > 1) f.push_back(uniform(uint64_t(6 + 10 * b), 0.01, 0.2));
+    if (r.slot_count() > 0) f.push_back(uniform(uint64_t(5 + 10 * b), -0.1, 0.1));
+    if (r.slot_count() > 1) f.push_back(uniform(uint64_t(6 + 10 * b), 0.01, 0.2));
   }
   return f;
 }

@@ -2,6 +2,7 @@
 // with Adam inside. Prints microseconds a step and each call's share.
 #include "harness.h"
 #include "ops/all.h"
+#include "support/rules.h"
 
 using namespace harness;
 using namespace ops;
@@ -25,8 +26,7 @@ struct Network {
   }
 
   Network(const Work& w, int threads) {
-    Rule adam;
-    adam.kind = Rule::Kind::kAdam;
+    const Rule adam = millpond::test::adam_rule();
     const size_t layers = w.sizes.size() - 1;
     const int64_t classes = w.sizes.back();
     Call& size = add("step_size", StepSize(adam), {f32({}), {DType::kInt64, {}}}, {constant(1e-3), constant(1000)}, threads);
@@ -64,7 +64,7 @@ struct Network {
     void* gradient = dz->out(classes == 1 ? 1 : 0);
     for (size_t l = layers; l-- > 0;) {
       const int64_t in = w.sizes[l], out = w.sizes[l + 1];
-      std::vector<TensorType> t{f32({w.batch, in}), f32({w.batch, out}), f32({2}), f32({in, out}), f32({in, out}), f32({in, out}), f32({out}), f32({out}), f32({out})};
+      std::vector<TensorType> t{f32({w.batch, in}), f32({w.batch, out}), f32({1}), f32({in, out}), f32({in, out}), f32({in, out}), f32({out}), f32({out}), f32({out})};
       std::vector<Fill> f(9, constant(0));
       for (int i : {3, 4, 5}) f[size_t(i)] = uniform(l + 20, 0.001, 0.01);
       std::unique_ptr<graph::Operator> op;

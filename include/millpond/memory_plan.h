@@ -1,6 +1,6 @@
 // MemoryPlan: every byte that training will take, by name, before the first batch.
 //
-// Weights and slots are the model's own and stay. Everything else shares one arena, as large as the program that needs
+// Weights, slots and metrics' counts are the model's own and stay. Everything else shares one arena, as large as the program that needs
 // most; the figures below for gradients, activations, workspace and staging are those of the moment that needs most (the
 // peak call), so that they add up to the lower bound. What the arena is larger than that is the gap.
 #pragma once
@@ -20,6 +20,7 @@ struct MemoryPlan {
   int threads = 1;
 
   Bytes weights, slots;                              // kept between steps; state (counters) counts as slots
+  Bytes metrics;                                     // what AUC and the like count during an epoch
   Bytes gradients, activations, workspace, staging;  // in the arena at its peak
   Bytes constants;                                   // of the programs: tables, masks
   Bytes padding;                                     // alignment, and the gap
@@ -50,7 +51,7 @@ struct MemoryPlan {
   };
   std::vector<Layer> layers;
 
-  /// "weights/dense/kernel", "activations/conv2d", "staging/x0", ... and their bytes: weights and slots, and the arena at its peak.
+  /// "weights/dense/kernel", "activations/conv2d", "staging/x0", ... and their bytes: weights, slots and metrics, and the arena at its peak.
   std::vector<std::pair<std::string, Bytes>> accounts;
   /// Sum over all accounts with this name or under it: account("weights/dense"). 0 when there is none.
   Bytes account(std::string_view name) const;

@@ -1,6 +1,7 @@
-// Metrics: what is told beside the loss. Sums are made inside the step and added up over an epoch on the host, in double.
-// Memory: one number a metric.
+// Metrics: what is told beside the loss. Sums and counts are made inside the step; a metric begins anew with each epoch.
+// Memory: one number for a mean (accuracy, errors); counts for AUC, Precision and Recall, accounts metrics/<name>/<count>.
 #pragma once
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -15,7 +16,7 @@ struct MetricImpl;
 
 class Metric {
  public:
-  /// "accuracy" (binary, categorical or sparse, by the shapes), "binary_accuracy", "mse", "mae", ...; shown under this very
+  /// "accuracy" (binary, categorical or sparse, by the shapes), "binary_accuracy", "auc", "mse", "mae", ...; shown under this very
   /// name. Throws Error(kUsage) naming the known ones.
   Metric(std::string_view name);
   Metric(const char* name) : Metric(std::string_view(name)) {}
@@ -27,6 +28,16 @@ class Metric {
 
  private:
   std::shared_ptr<const nn::MetricImpl> impl_;
+};
+
+struct AUCOptions {
+  enum class Curve : uint8_t { kROC, kPR };  // true over false positives; precision over recall
+  enum class Summation : uint8_t { kInterpolation, kMinoring, kMajoring };
+  int num_thresholds = 200;  // evenly spaced
+  Curve curve = Curve::kROC;
+  Summation summation = Summation::kInterpolation;
+  bool from_logits = false;
+  std::string name = "auc";
 };
 
 namespace metrics {
@@ -50,10 +61,23 @@ struct MeanSquaredError : Metric {
 struct MeanAbsoluteError : Metric {
   explicit MeanAbsoluteError(std::string name = "mean_absolute_error");
 };
+/// The area under the curve of right and wrong answers over all thresholds. Counts two int64 for each threshold.
+struct AUC : Metric {
+  explicit AUC(AUCOptions options = {});
+};
+/// Of all that was called positive, the share that is; 0 when nothing was. Counts two int64.
+struct Precision : Metric {
+  explicit Precision(std::string name = "precision", double threshold = 0.5);
+};
+/// Of all that is positive, the share that was called so; 0 when nothing is. Counts two int64.
+struct Recall : Metric {
+  explicit Recall(std::string name = "recall", double threshold = 0.5);
+};
 
 }  // namespace metrics
 // The errors have losses of the same names: write "mse" or metrics::MeanSquaredError().
 using metrics::Accuracy, metrics::BinaryAccuracy, metrics::CategoricalAccuracy, metrics::SparseCategoricalAccuracy;
+using metrics::AUC, metrics::Precision, metrics::Recall;
 
 /// Metrics of a model with one output, "accuracy" or {"accuracy", "mse"}; of several outputs, MetricList::each_output({{"accuracy"}, {"mse"}}).
 struct MetricList {

@@ -8,6 +8,7 @@
 
 #include "base/format.h"
 #include "millpond/error.h"
+#include "train/optimizers/kind.h"
 
 namespace millpond::cli {
 namespace {
@@ -20,30 +21,29 @@ std::string lower(std::string text) {
 }
 
 // The "config" of an optimizer, read key by key; whatever was not read must say "not used".
-class Settings {
+class Config final : public train::SettingsSource {
  public:
-  Settings(std::string optimizer, const json& config) : optimizer_(std::move(optimizer)), config_(config) {}
+  Config(std::string optimizer, const json& config) : optimizer_(std::move(optimizer)), config_(config) {}
 
-  double number(const char* key, double otherwise) {
+  void number(const char* key, double& value) override {
     const json* v = find(key);
-    if (!v || v->is_null()) return otherwise;
+    if (!v || v->is_null()) return;
     if (v->is_object()) throw refusal(key, format("is a {}", v->value("class_name", "schedule")), "--learning-rate gives a fixed one");
     if (!v->is_number()) throw Error(Code::kFormat, format("{}: {} is {}, not a number", optimizer_, key, v->dump()));
-    return v->get<double>();
+    value = v->get<double>();
   }
-  bool flag(const char* key, bool otherwise) {
-    const json* v = find(key);
-    return v && v->is_boolean() ? v->get<bool>() : otherwise;
+  void flag(const char* key, bool& value) override {
+    if (const json* v = find(key); v && v->is_boolean()) value = v->get<bool>();
   }
-  std::string name() {
-    const json* v = find("name");
-    return v && v->is_string() && !v->get<std::string>().empty() ? v->get<std::string>() : lower(optimizer_);
+  void text(const char* key, std::string& value) override {
+    if (const json* v = find(key); v && v->is_string() && !v->get<std::string>().empty()) value = v->get<std::string>();
   }
   /// Settings that change nothing while they are null or false; their companions are of no account then.
   void expect_unused(std::initializer_list<const char*> keys) {
     for (const char* key : keys)
       if (const json* v = find(key); v && !v->is_null() && *v != false) throw refusal(key, format("is {}", v->dump()), "--optimizer chooses another");
   }
+  void ignore(const char* key) { find(key); }
   void expect_no_more() const {
     for (const auto& [key, value] : config_.items())
       if (!seen_.contains(key)) throw refusal(key.c_str(), format("is {}", value.dump()), "--optimizer chooses another");
@@ -66,26 +66,21 @@ class Settings {
 Optimizer optimizer_from(const json& entry) {
   if (entry.is_string()) return Optimizer(entry.get<std::string>());
   if (!entry.is_object() || !entry.contains("class_name") || !entry["class_name"].is_string()) throw Error(Code::kFormat, "the file's optimizer has no class_name");
-  const std::string type = entry["class_name"], kind = lower(type);
+  const std::string type = entry["class_name"], wanted = lower(type);
   const json none = json::object();
   const auto at = entry.find("config");
-  Settings s(type, at != entry.end() && at->is_object() ? *at : none);
-  if (kind != "sgd" && kind != "adam" && kind != "adamw")
-    throw Error(Code::kUnsupported, format("the file's optimizer {} is not here", type)).hint("--optimizer chooses another: sgd, adam or adamw");
-  s.expect_unused({"clipnorm", "clipvalue", "global_clipnorm", "use_ema", "loss_scale_factor", "gradient_accumulation_steps", "amsgrad", "jit_compile"});
-  for (const char* companion : {"ema_momentum", "ema_overwrite_frequency"}) s.number(companion, 0);
-  const std::string name = s.name();
-  const double rate = s.number("learning_rate", kind == "sgd" ? 0.01 : 0.001), decay = s.number("weight_decay", kind == "adamw" ? 0.004 : 0);
-  Optimizer made = "sgd";
-  if (kind == "sgd") {
-    made = SGD(rate, {.momentum = s.number("momentum", 0), .nesterov = s.flag("nesterov", false), .weight_decay = decay, .name = name});
-  } else {
-    const AdamOptions o{.beta_1 = s.number("beta_1", 0.9), .beta_2 = s.number("beta_2", 0.999), .epsilon = s.number("epsilon", 1e-7), .weight_decay = decay, .name = name};
-    if (kind == "adam") made = Adam(rate, o);
-    else made = AdamW(rate, {.weight_decay = decay, .beta_1 = o.beta_1, .beta_2 = o.beta_2, .epsilon = o.epsilon, .name = name});
+  Config config(type, at != entry.end() && at->is_object() ? *at : none);
+  for (const train::OptimizerKind* kind : train::optimizer_kinds()) {
+    if (lower(std::string(kind->type)) != wanted) continue;
+    config.expect_unused({"use_ema", "loss_scale_factor", "gradient_accumulation_steps", "amsgrad", "jit_compile"});
+    for (const char* companion : {"ema_momentum", "ema_overwrite_frequency"}) config.ignore(companion);
+    Optimizer made = kind->make(&config);
+    config.expect_no_more();
+    return made;
   }
-  s.expect_no_more();
-  return made;
+  std::string known;
+  for (const std::string& name : Optimizer::known()) known += (known.empty() ? "" : ", ") + name;
+  throw Error(Code::kUnsupported, format("the file's optimizer {} is not here", type)).hint("--optimizer chooses another: " + known);
 }
 
 }  // namespace

@@ -6,13 +6,14 @@
 #include "base/format.h"
 #include "cli/builtin.h"
 #include "cli/command.h"
+#include "millpond/optimizers.h"
 #include "nn/loss.h"
 
 namespace millpond::cli {
 namespace {
 
 struct Words {
-  std::string commands, models, losses;
+  std::string commands, models, optimizers, losses;
   std::vector<std::pair<std::string, std::string>> options;  // of each command
 };
 
@@ -28,6 +29,7 @@ Words words_of(const CLI::App& app) {
     w.options.emplace_back(sub->get_name(), options);
   }
   for (const Builtin& b : builtins()) w.models += std::string(b.name) + " ";
+  for (const std::string& name : Optimizer::known()) w.optimizers += (w.optimizers.empty() ? "" : " ") + name;
   for (const nn::LossClass& c : nn::loss_classes()) w.losses += (w.losses.empty() ? "" : " ") + c.names[0];
   return w;
 }
@@ -43,7 +45,7 @@ _millpond() {{
   case ${{COMP_WORDS[1]}} in
 {}  esac
   case $before in
-    --optimizer) COMPREPLY=($(compgen -W "sgd adam adamw" -- "$word")) ;;
+    --optimizer) COMPREPLY=($(compgen -W "{}" -- "$word")) ;;
     --loss) COMPREPLY=($(compgen -W "{}" -- "$word")) ;;
     --data|--weights|--save|--run|--json|--out|--collapsed|--speedscope|--pprof|--suppress|--baseline|--junit|--sarif) COMPREPLY=($(compgen -f -- "$word")) ;;
     *) case $word in
@@ -58,7 +60,7 @@ _millpond() {{
   esac
 }}
 complete -o filenames -F _millpond millpond
-)", w.commands, cases, w.losses, w.models);
+)", w.commands, cases, w.optimizers, w.losses, w.models);
 }
 
 std::string zsh(const Words& w) {
@@ -72,7 +74,7 @@ _millpond() {{
   case $words[2] in
 {}  esac
   case $words[CURRENT-1] in
-    --optimizer) compadd -- sgd adam adamw; return ;;
+    --optimizer) compadd -- {}; return ;;
     --loss) compadd -- {}; return ;;
     --data|--weights|--save|--run|--json|--out|--collapsed|--speedscope|--pprof|--suppress|--baseline|--junit|--sarif) _files; return ;;
   esac
@@ -85,7 +87,7 @@ _millpond() {{
   else _files; fi
 }}
 _millpond "$@"
-)", w.commands, cases, w.losses, w.models);
+)", w.commands, cases, w.optimizers, w.losses, w.models);
 }
 
 std::string fish(const Words& w) {

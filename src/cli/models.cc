@@ -73,6 +73,12 @@ void fill_below(Tensor& t, Random& random, int64_t limit) {
 
 }  // namespace
 
+std::string optimizer_help() {
+  std::string known;
+  for (const std::string& name : Optimizer::known()) known += (known.empty() ? "" : ", ") + name;
+  return known + " (default: the built-in's or the file's, otherwise adam)";
+}
+
 OpenedModel open_model(const ModelChoice& choice, bool plan_only) {
   if (const Builtin* b = find_builtin(choice.model)) {
     OpenedModel opened{b->make(), b, choice.loss.empty() ? std::string(b->loss) : choice.loss, ""};

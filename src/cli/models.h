@@ -17,6 +17,9 @@ struct ModelChoice {
   bool trains = true;     // false: the optimizer is of no account, and one that is not here is no hindrance
 };
 
+/// What --optimizer says of itself, with all that are known.
+std::string optimizer_help();
+
 struct OpenedModel {
   Model model;
   const Builtin* builtin;  // null: from a file

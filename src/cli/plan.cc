@@ -38,6 +38,7 @@ Json to_json(const MemoryPlan& p) {
           {"plan_seconds", p.seconds},
           {"weights_bytes", p.weights.value},
           {"slots_bytes", p.slots.value},
+          {"metrics_bytes", p.metrics.value},
           {"arena_bytes", p.arena.value},
           {"gradients_bytes", p.gradients.value},
           {"activations_bytes", p.activations.value},
@@ -90,7 +91,7 @@ void add_plan(CLI::App& app, Invocation& chosen) {
   auto a = std::make_shared<PlanArguments>();
   sub->add_option("MODEL", a->choice.model, "A built-in, or a file with the JSON of Keras's model.to_json()")->required();
   sub->add_option("--batch", a->batch, "Samples in a step (default: the built-in's own, otherwise 32)")->check(at_least(1));
-  sub->add_option("--optimizer", a->choice.optimizer, "sgd, adam or adamw (default: the built-in's or the file's, otherwise adam)");
+  sub->add_option("--optimizer", a->choice.optimizer, optimizer_help());
   sub->add_option("--loss", a->choice.loss, "Loss by Keras's name (default: the built-in's or the file's)");
   sub->add_option("--threads", a->threads, "Threads of a step (default: all this process may use)")->check(at_least(0));
   sub->add_flag("--by-layer", a->by_layer, "A line for each layer");

@@ -237,7 +237,7 @@ void add_train(CLI::App& app, Invocation& chosen) {
   sub->add_option("--validation", a->validation, "x.npy and y.npy, as --data: loss and metrics on them after each epoch, as val_loss, ...")->expected(2, 64);
   sub->add_option("--weights", a->weights, "Begin with these weights, a .weights.h5 file, Keras's or ours")->option_text("F.weights.h5");
   sub->add_option("--learning-rate", a->choice.learning_rate, "Of the optimizer (default: the built-in's or the file's, otherwise Keras's)");
-  sub->add_option("--optimizer", a->choice.optimizer, "sgd, adam or adamw (default: the built-in's or the file's, otherwise adam)");
+  sub->add_option("--optimizer", a->choice.optimizer, optimizer_help());
   sub->add_option("--loss", a->choice.loss, "Loss by Keras's name (default: the built-in's or the file's)");
   sub->add_option("--threads", a->threads, "Threads of a step (default: all this process may use)")->check(at_least(0));
   sub->add_option("--seed", a->seed, "Of first weights, dropout, shuffling and synthetic data")->capture_default_str();

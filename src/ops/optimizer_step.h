@@ -1,5 +1,5 @@
 // optimizer_step: one pass over weight, slots and gradient, all updated in place. Operands: weight, slots (see Rule), gradient,
-// step_size's float32[2]; outputs: weight, slots.
+// the step's scalars (float32, as many as the rule reads); outputs: weight, slots.
 // Memory: none: outputs are the operands' bytes.
 #pragma once
 #include "graph/builder.h"
@@ -14,7 +14,7 @@ using graph::Value;
 
 class OptimizerStep final : public graph::Operator {
  public:
-  explicit OptimizerStep(Rule r) : rule(r) {}
+  explicit OptimizerStep(Rule r) : rule(std::move(r)) {}
   std::string_view name() const override { return "optimizer_step"; }
   std::string attributes() const override;
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
@@ -26,6 +26,6 @@ class OptimizerStep final : public graph::Operator {
 };
 
 /// Returns weight and slots after the step.
-std::vector<Value> optimizer_step(Builder& b, const Rule& rule, Value weight, std::vector<Value> slots, Value gradient, Value step_size);
+std::vector<Value> optimizer_step(Builder& b, const Rule& rule, Value weight, std::vector<Value> slots, Value gradient, Value scalars);
 
 }  // namespace millpond::ops

@@ -4,21 +4,26 @@
 
 namespace millpond::ops {
 
-std::string StepSize::attributes() const { return to_string(rule); }
+std::string StepSize::attributes() const { return format("{}: {}", rule.name, to_string(rule.scalars)); }
 
 std::vector<TensorType> StepSize::infer(std::span<const TensorType> inputs) const {
-  MP_ASSERT(inputs.size() == 2);
-  require_dtype("step_size", "learning_rate", inputs[0], DType::kFloat32);
-  require_shape("step_size", "learning_rate", inputs[0], {});
-  require_dtype("step_size", "iterations", inputs[1], DType::kInt64);
-  require_shape("step_size", "iterations", inputs[1], {});
-  return {{DType::kFloat32, {2}}};
+  MP_ASSERT(inputs.size() == 2 + rule.own.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::string_view what = i == 0 ? "learning_rate" : i == 1 ? "iterations" : std::string_view(rule.own[i - 2].name);
+    require_dtype("step_size", what, inputs[i], i == 1 ? DType::kInt64 : DType::kFloat32);
+    require_shape("step_size", what, inputs[i], {});
+  }
+  std::vector<TensorType> types{{DType::kFloat32, {rule.made_scalars()}}};
+  types.insert(types.end(), rule.own.size(), TensorType{DType::kFloat32, {}});
+  return types;
 }
 
 std::vector<Value> StepSize::backward(Builder& b, const Node& node, std::span<const Value> dys) const { return Operator::backward(b, node, dys); }
 
-Value step_size(Builder& b, Value learning_rate, Value iterations, const Rule& rule) {
-  return b.add(std::make_shared<StepSize>(rule), {learning_rate, iterations});
+std::vector<Value> step_size(Builder& b, const Rule& rule, Value learning_rate, Value iterations, const std::vector<Value>& own) {
+  std::vector<Value> operands{learning_rate, iterations};
+  operands.insert(operands.end(), own.begin(), own.end());
+  return b.add_all(std::make_shared<StepSize>(rule), std::move(operands));
 }
 
 }  // namespace millpond::ops

@@ -1,5 +1,6 @@
-// step_size: float32[2] = {step, learning rate} for optimizer_step, from the learning rate and the number of steps done before
-// this one (int64 scalar). For Adam the step holds both bias corrections: lr sqrt(1 - beta2^t) / (1 - beta1^t), t = steps + 1.
+// step_size: the scalars of a step (Rule::scalars): how far to go, with the corrections that depend on the number of the step. Operands:
+// learning rate (float32), steps done before this one (int64), the rule's own numbers (float32 each), all scalars. Outputs: the scalars
+// that a step reads, float32[n], then the own numbers after the step. Computed in double.
 // Memory: none to speak of.
 #pragma once
 #include "graph/builder.h"
@@ -14,7 +15,7 @@ using graph::Value;
 
 class StepSize final : public graph::Operator {
  public:
-  explicit StepSize(Rule r) : rule(r) {}
+  explicit StepSize(Rule r) : rule(std::move(r)) {}
   std::string_view name() const override { return "step_size"; }
   std::string attributes() const override;
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
@@ -23,6 +24,7 @@ class StepSize final : public graph::Operator {
   const Rule rule;
 };
 
-Value step_size(Builder& b, Value learning_rate, Value iterations, const Rule& rule);
+/// Returns the scalars, then the rule's own numbers after the step.
+std::vector<Value> step_size(Builder& b, const Rule& rule, Value learning_rate, Value iterations, const std::vector<Value>& own = {});
 
 }  // namespace millpond::ops

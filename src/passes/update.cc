@@ -19,11 +19,11 @@ using graph::Value;
 
 namespace {
 
-struct Step {  // optimizer_step(weight, slots..., gradient, step_size)
+struct Step {  // optimizer_step(weight, slots..., gradient, scalars)
   Node* node;
   const ops::OptimizerStep* op;
-  Value gradient() const { return node->inputs[1 + op->rule.slots()]; }
-  Value size() const { return node->inputs[2 + op->rule.slots()]; }
+  Value gradient() const { return node->inputs[1 + op->rule.slot_count()]; }
+  Value scalars() const { return node->inputs[2 + op->rule.slot_count()]; }
 };
 
 // What a weight of more than two dimensions was reshaped to for its product: the gradient before it is reshaped back.
@@ -39,7 +39,7 @@ std::optional<Step> bias_step(const graph::Uses& uses, Value dz, const Step& ker
     const auto* step = as<ops::OptimizerStep>(reader);
     if (!step || step->rule != kernel.op->rule) continue;
     const Step found{reader, step};
-    if (flat(found.gradient()) == u.node->output() && found.size() == kernel.size()) return found;
+    if (flat(found.gradient()) == u.node->output() && found.scalars() == kernel.scalars()) return found;
   }
   return {};
 }
@@ -81,8 +81,8 @@ void update(graph::Graph& graph) {
           if (graph::storage(v) == kernel && reader.get() != n && reader.get() != dx && position[reader.get()] > position[dx]) dx = nullptr;
 
     const graph::Builder::Scope scope(b, *g.node);
-    std::vector<Value> inputs{x, dz, step.size()};
-    const int state = 1 + op->rule.slots();
+    std::vector<Value> inputs{x, dz, step.scalars()};
+    const int state = 1 + op->rule.slot_count();
     for (int k = 0; k < state; ++k) inputs.push_back(ops::reshape(b, n->inputs[k], g.shape()));
     if (bias)
       for (int k = 0; k < state; ++k) inputs.push_back(ops::reshape(b, bias->node->inputs[k], {dz.shape()[1]}));

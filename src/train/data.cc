@@ -1,6 +1,7 @@
 // A user's arrays: checked against the model once, then staged batch by batch.
 #include <cfloat>
 #include <cmath>
+#include <cstring>
 
 #include "base/format.h"
 #include "train/model.h"
@@ -95,14 +96,34 @@ void stage_batch(Team& team, Ready& r, const Data& data, const Rows& rows) {
 }
 
 Means::Means(const Ready& like) : sums_(like.scalars.size()) {
-  for (const Scalar& s : like.scalars) per_sample_.push_back(s.per_sample);
+  for (size_t i = 0; i < like.scalars.size(); ++i) {
+    const Scalar& s = like.scalars[i];
+    per_sample_.push_back(s.per_sample);
+    if (!s.metric) continue;
+    Counted c{i, s.metric, {}, {}};
+    for (const runtime::Variable* v : s.counts) {
+      c.counts.push_back(v->value());
+      c.before.insert(c.before.end(), v->data(), v->data() + v->type().bytes().value);
+    }
+    counted_.push_back(std::move(c));
+  }
+  reset();
+}
+Means::~Means() {
+  for (Counted& c : counted_) {
+    const std::byte* from = c.before.data();
+    for (Tensor& t : c.counts) std::memcpy(t.data(), from, size_t(t.bytes().value)), from += t.bytes().value;
+  }
 }
 void Means::reset() {
   samples_ = 0;
   std::fill(sums_.begin(), sums_.end(), 0.0);
+  for (Counted& c : counted_)
+    for (Tensor& t : c.counts) std::memset(t.data(), 0, size_t(t.bytes().value));
 }
 void Means::read(std::span<Logs::Entry> entries) const {
   for (size_t i = 0; i < sums_.size(); ++i) entries[i].value = samples_ > 0 ? sums_[i] / (samples_ * per_sample_[i]) : 0;
+  for (const Counted& c : counted_) entries[c.scalar].value = c.metric->result(c.counts);
 }
 
 }  // namespace millpond::train

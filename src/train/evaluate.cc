@@ -16,9 +16,9 @@ void expect_batch(int64_t batch, const char* what) {
   if (batch <= 0) throw Error(Code::kUsage, format("{}: batch_size is {}, but must be at least 1", what, batch));
 }
 
-// Batches in order, the last one shorter. Calls f(program, step, first row) after each run.
-template <class F>
-void run_in_order(const Use& use, Team& team, Kind kind, const Data& data, const EvaluateJob& job, F&& f) {
+// Batches in order, the last one shorter. Calls before(program) before and f(program, step, first row) after each run.
+template <class Before, class F>
+void run_in_order(const Use& use, Team& team, Kind kind, const Data& data, const EvaluateJob& job, Before&& before, F&& f) {
   const int64_t batch = std::min(job.batch, data.samples);
   const int64_t batches = (data.samples + batch - 1) / batch;
   const int64_t steps = job.steps > 0 ? std::min(job.steps, batches) : batches;
@@ -31,6 +31,7 @@ void run_in_order(const Use& use, Team& team, Kind kind, const Data& data, const
       seen = use.programs().uses();
       connect(*ready, data, job.check_inputs);
     }
+    before(*ready);
     stage_batch(team, *ready, data, {nullptr, first, count});
     ready->program.run(team);
     f(*ready, s, first);
@@ -39,8 +40,8 @@ void run_in_order(const Use& use, Team& team, Kind kind, const Data& data, const
 }
 
 // The same from a dataset.
-template <class F>
-void run_in_order(const Use& use, Team& team, Kind kind, Stream& stream, const EvaluateJob& job, F&& f) {
+template <class Before, class F>
+void run_in_order(const Use& use, Team& team, Kind kind, Stream& stream, const EvaluateJob& job, Before&& before, F&& f) {
   Ready* ready = nullptr;
   uint64_t seen = 0;
   int64_t first = 0, step = 0;
@@ -51,6 +52,7 @@ void run_in_order(const Use& use, Team& team, Kind kind, Stream& stream, const E
       ready = &use.program(kind, samples, job.threads, stream.labels());
       seen = use.programs().uses();
     }
+    before(*ready);
     stream.stage(team, *ready, job.check_inputs);
     ready->program.run(team);
     f(*ready, step, first);
@@ -68,12 +70,13 @@ Results evaluate_any(const Use& use, Team& team, From& from, const EvaluateJob& 
   std::vector<std::string> names;
   hooks.each([](Callback& c) { c.on_test_begin({}); });
   hooks.batch(Callback::kTestBegin, [](Callback& c) { c.on_test_batch_begin(0, {}); });
-  run_in_order(use, team, Kind::kEvaluate, from, job, [&](Ready& r, int64_t step, int64_t) {
-    if (!means) {
-      means.emplace(r);
-      for (const Scalar& s : r.scalars) names.push_back(s.name);
-      for (const std::string& n : names) entries.push_back({n, 0});
-    }
+  const auto begin = [&](const Ready& r) {
+    if (means) return;
+    means.emplace(r);
+    for (const Scalar& s : r.scalars) names.push_back(s.name);
+    for (const std::string& n : names) entries.push_back({n, 0});
+  };
+  run_in_order(use, team, Kind::kEvaluate, from, job, begin, [&](Ready& r, int64_t step, int64_t) {
     means->add(r);
     if (!hooks.wants(Callback::kTestBegin | Callback::kTestEnd)) return;
     means->read(entries);
@@ -154,7 +157,7 @@ Arrays predict_any(const Use& use, From& from, const EvaluateJob& job, const Pre
   const Hooks hooks(job.callbacks);
   hooks.each([](Callback& c) { c.on_predict_begin({}); });
   hooks.batch(Callback::kPredictBegin, [](Callback& c) { c.on_predict_batch_begin(0, {}); });
-  run_in_order(use, *lease, Kind::kPredict, from, job, [&](Ready& r, int64_t step, int64_t first) {
+  run_in_order(use, *lease, Kind::kPredict, from, job, [](const Ready&) {}, [&](Ready& r, int64_t step, int64_t first) {
     sink.add(r, first);
     if (!hooks.wants(Callback::kPredictBegin | Callback::kPredictEnd)) return;
     hooks.batch(Callback::kPredictEnd, [&](Callback& c) { c.on_predict_batch_end(step, {}); });

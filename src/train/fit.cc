@@ -384,8 +384,8 @@ Results Model::train_on_batch(const Arrays& x, const Arrays& y) {
   train::connect(r, data, true);
   const TeamLease lease(threads, r.program.shared());
   train::stage_batch(*lease, r, data, {nullptr, 0, data.samples});
-  r.program.run(*lease);
   train::Means means(r);
+  r.program.run(*lease);
   means.add(r);
   std::vector<Logs::Entry> entries(means.size());
   means.read(entries);

@@ -62,12 +62,12 @@ void charge(MemoryPlan& plan, const std::string& account, Bytes bytes) {
 
 void finish(MemoryPlan& plan) {
   plan.gap = plan.lower_bound.value ? double((plan.arena - plan.lower_bound).value) / double(plan.lower_bound.value) : 0;
-  plan.total = plan.weights + plan.slots + plan.gradients + plan.activations + plan.workspace + plan.staging + plan.constants + plan.padding;
+  plan.total = plan.weights + plan.slots + plan.metrics + plan.gradients + plan.activations + plan.workspace + plan.staging + plan.constants + plan.padding;
 }
 
 }  // namespace
 
-void add_variables(MemoryPlan& plan, const nn::Network& net, OptimizerImpl* optimizer, const runtime::Variable* counter) {
+void add_variables(MemoryPlan& plan, const nn::Network& net, OptimizerImpl* optimizer, const runtime::Variable* counter, std::span<runtime::Variable* const> counts) {
   for (const auto& l : net.layers)
     if (l->type != "InputLayer") layer_row(plan, l->name);
   const auto add = [&](const runtime::Variable& v, Bytes& sum) {
@@ -80,6 +80,7 @@ void add_variables(MemoryPlan& plan, const nn::Network& net, OptimizerImpl* opti
     add(w.weight->variable, plan.weights);
     layer_row(plan, w.layer->name).weights += w.weight->variable.type().bytes();
   }
+  for (const runtime::Variable* v : counts) add(*v, plan.metrics);
   if (!optimizer) return;
   for (const runtime::Variable* v : optimizer->variables()) {
     add(*v, plan.slots);
@@ -101,7 +102,7 @@ void add_program(MemoryPlan& plan, const runtime::Program& program, Kind kind, i
 
   for (auto it = plan.accounts.begin(); it != plan.accounts.end();) {  // what a smaller program had charged
     const std::string_view k = kind_of(it->first);
-    it = k == "weights" || k == "slots" ? it + 1 : plan.accounts.erase(it);
+    it = k == "weights" || k == "slots" || k == "metrics" ? it + 1 : plan.accounts.erase(it);
   }
   for (MemoryPlan::Layer& l : plan.layers) l.gradients = l.activations = l.workspace = l.most = Bytes{0};
   plan.padding -= plan.arena - (plan.gradients + plan.activations + plan.workspace + plan.staging);
@@ -154,10 +155,11 @@ runtime::Options quick(const runtime::Options& options) {
 int64_t largest_batch(const nn::Network& net, const Compiled* compiled, Kind kind, const runtime::Options& options, std::span<const Shape> labels, Bytes room) {
   constexpr int64_t kMost = int64_t{1} << 20;
   runtime::Variable counter("counter", {DType::kInt32, {}});
+  MetricCounts counts;
   std::map<int64_t, int64_t> known;
   const auto arena = [&](int64_t batch) {
     auto& bytes = known[batch];
-    if (!bytes) bytes = runtime::Program("plan", trace(net, compiled, kind, batch, labels, &counter, options.offered_passes()).graph, quick(options)).arena_bytes().value + 1;
+    if (!bytes) bytes = runtime::Program("plan", trace(net, compiled, kind, batch, labels, &counter, counts, options.offered_passes()).graph, quick(options)).arena_bytes().value + 1;
     return bytes - 1;
   };
   // A step of one sample may take other kernels, and a little more, than one of a few.
@@ -204,7 +206,7 @@ void refuse_if_too_large(ModelImpl& model, const Ready& made, Bytes more) {
   if (needed <= free.bytes) return;
 
   MemoryPlan plan;
-  add_variables(plan, model.built(), made.key.kind == Kind::kTrain ? model.compiled->optimizer.impl().get() : nullptr, nullptr);
+  add_variables(plan, model.built(), made.key.kind == Kind::kTrain ? model.compiled->optimizer.impl().get() : nullptr, nullptr, {});
   add_program(plan, made.program, made.key.kind, made.key.batch);
   const Bytes room = free.bytes - fixed + (made.program.arena_bytes() - more);
   runtime::Options options;
@@ -237,6 +239,7 @@ std::string MemoryPlan::table(bool by_layer) const {
   };
   row("weights", weights);
   row("slots", slots);
+  row("metrics", metrics);
   row("activations", activations);
   row("gradients", gradients);
   row("workspace", workspace);
@@ -292,7 +295,7 @@ MemoryPlan plan_of_programs(const ModelImpl& model) {
   MemoryPlan plan;
   plan.model = model.name;
   plan.optimizer = model.compiled ? model.compiled->optimizer.name() : "";
-  add_variables(plan, model.built(), model.compiled ? model.compiled->optimizer.impl().get() : nullptr, &model.counter);
+  add_variables(plan, model.built(), model.compiled ? model.compiled->optimizer.impl().get() : nullptr, &model.counter, model.uses.workspaces().front()->counts().all());
   for (const Programs* programs : model.uses.workspaces())
     for (const Ready* r : programs->all()) add_program(plan, r->program, r->key.kind, r->key.batch);
   finish(plan);
@@ -308,6 +311,7 @@ MemoryPlan Model::plan(const PlanOptions& o) const {
   const std::optional<train::Compiled> c = train::compiled_for(*impl_, o);
   const runtime::Options options = train::options_for(o);
   runtime::Variable counter(impl_->counter.account(), impl_->counter.type());
+  train::MetricCounts counts;
   const std::vector<Shape> labels = c ? train::expected_labels(net, *c) : std::vector<Shape>{};
 
   MemoryPlan plan;
@@ -316,8 +320,8 @@ MemoryPlan Model::plan(const PlanOptions& o) const {
   plan.batch = o.batch;
   plan.threads = options.threads;
   const auto add = [&](Kind kind) {
-    const runtime::Program program(std::string(to_string(kind)), train::trace(net, c ? &*c : nullptr, kind, o.batch, kind == Kind::kPredict ? std::span<const Shape>{} : labels, &counter, options.offered_passes()).graph, options);
-    if (plan.programs.empty()) train::add_variables(plan, net, kind == Kind::kTrain ? c->optimizer.impl().get() : nullptr, kind == Kind::kTrain ? &counter : nullptr);
+    const runtime::Program program(std::string(to_string(kind)), train::trace(net, c ? &*c : nullptr, kind, o.batch, kind == Kind::kPredict ? std::span<const Shape>{} : labels, &counter, counts, options.offered_passes()).graph, options);
+    if (plan.programs.empty()) train::add_variables(plan, net, kind == Kind::kTrain ? c->optimizer.impl().get() : nullptr, kind == Kind::kTrain ? &counter : nullptr, counts.all());
     train::add_program(plan, program, kind, o.batch);
   };
   if (c) add(Kind::kTrain);
@@ -343,9 +347,10 @@ std::string Model::print_passes(const PlanOptions& o) const {
   runtime::Options options = train::options_for(o);
   options.passes.record = true;
   runtime::Variable counter(impl_->counter.account(), impl_->counter.type());
+  train::MetricCounts counts;
   const std::vector<Shape> labels = c ? train::expected_labels(net, *c) : std::vector<Shape>{};
   const train::Kind kind = c ? train::Kind::kTrain : train::Kind::kPredict;
-  train::Traced traced = train::trace(net, c ? &*c : nullptr, kind, o.batch, labels, &counter, options.offered_passes());
+  train::Traced traced = train::trace(net, c ? &*c : nullptr, kind, o.batch, labels, &counter, counts, options.offered_passes());
   std::vector<passes::Record> records = std::move(traced.records);
   const runtime::Program program(std::string(to_string(kind)), std::move(traced.graph), options);
   records.insert(records.end(), program.pass_records().begin(), program.pass_records().end());

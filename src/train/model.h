@@ -70,10 +70,14 @@ void stage_batch(Team& team, Ready& ready, const Data& data, const Rows& rows);
 /// The Error(kValue) for a row that staging refused.
 [[noreturn]] void refuse(const Ready& ready, const Data& data, const Rows& rows, Refusal bad);
 
-/// Running means of the scalars of a program.
+/// Running means of the scalars of a program, and what its counting metrics count: from its making on they begin anew, and when it goes
+/// they have what they had before, so that a callback of one run may begin another. Made before the first step, which it must see.
 class Means {
  public:
   explicit Means(const Ready& like);
+  ~Means();
+  Means(const Means&) = delete;
+  Means& operator=(const Means&) = delete;
   void reset();
   void add(const Ready& r) {
     samples_ += double(r.key.batch);
@@ -84,8 +88,15 @@ class Means {
   size_t size() const { return sums_.size(); }
 
  private:
+  struct Counted {
+    size_t scalar;
+    std::shared_ptr<const nn::CountingMetric> metric;
+    std::vector<Tensor> counts;  // live
+    std::vector<std::byte> before;  // of all of them, one after the other
+  };
   double samples_ = 0;
   std::vector<double> sums_, per_sample_;
+  std::vector<Counted> counted_;
 };
 
 /// What `threads` of a user's options means. Throws Error(kUsage) for a number that no machine serves.

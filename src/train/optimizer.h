@@ -1,4 +1,4 @@
-// OptimizerImpl: rule, learning rate, step count and slots. Slots are made with the first trace for training and placed,
+// OptimizerImpl: rule, clipping, learning rate, step count and slots. Slots are made with the first trace for training and placed,
 // together, before the first step.
 #pragma once
 #include <memory>
@@ -12,13 +12,21 @@
 
 namespace millpond::train {
 
+/// How gradients are clipped by their norms; 0 is not at all. (By value is part of the rule.)
+struct NormClipping {
+  double each = 0, global = 0;
+  bool any() const { return each > 0 || global > 0; }
+};
+
 struct OptimizerImpl {
-  OptimizerImpl(std::string name, ops::Rule rule, double learning_rate);
+  OptimizerImpl(std::string name, ops::Rule rule, NormClipping clipping, double learning_rate);
 
   std::string name;
   ops::Rule rule;
+  NormClipping clipping;
   double rate;  // until the variable has a place
   runtime::Variable learning_rate, iterations;
+  std::vector<std::unique_ptr<runtime::Variable>> numbers;  // the rule's own
 
   struct Slots {
     nn::Weight weight;
@@ -35,6 +43,10 @@ struct OptimizerImpl {
 
   /// Adds the update of every weight to the graph, and the count of steps. A null gradient leaves its weight alone.
   void update(graph::Builder& b, std::span<const nn::OwnedWeight> trainable, std::span<const graph::Value> weights, std::span<const graph::Value> gradients);
+
+ private:
+  /// The scalars of each weight's step: those of the rule, and after them what its gradient is multiplied by.
+  std::vector<graph::Value> with_scales(graph::Builder& b, graph::Value scalars, std::span<const graph::Value> gradients) const;
 };
 
 }  // namespace millpond::train

@@ -20,6 +20,7 @@ std::vector<Place> places_of(const ModelImpl& model) {
   if (model.compiled)
     for (const runtime::Variable* v : model.compiled->optimizer.impl()->variables()) add(*v);
   for (const Programs* programs : model.uses.workspaces()) {
+    for (const runtime::Variable* v : programs->counts().all()) add(*v);
     Bytes arena;
     for (const Ready* r : programs->all()) {
       arena = std::max(arena, r->program.arena_bytes());

@@ -26,7 +26,8 @@ Ready::Ready(ProgramKey k, Traced t, const runtime::Options& options)
 void Ready::bind(std::byte* arena) {
   program.bind(arena);
   for (size_t i = 0; i < feeds.size(); ++i) lanes[i].to = program.input(feeds[i].name);
-  for (size_t i = 0; i < scalars.size(); ++i) values[i] = reinterpret_cast<const float*>(program.output(scalars[i].name));
+  static constexpr float kNothing = 0;
+  for (size_t i = 0; i < scalars.size(); ++i) values[i] = scalars[i].metric ? &kNothing : reinterpret_cast<const float*>(program.output(scalars[i].name));
   for (size_t i = 0; i < outputs.size(); ++i) predictions[i] = program.output(outputs[i]);
 }
 
@@ -65,6 +66,7 @@ Ready& Programs::get(const ProgramKey& key, const std::function<Traced(const pas
 void Programs::clear() {
   ++clock_;
   ready_.clear();
+  counts_.clear();
   arena_ = Segment();
   arena_bytes_ = 0;
 }

@@ -32,7 +32,7 @@ struct Ready {
   std::vector<std::string> outputs;
   runtime::Program program;
   std::vector<Lane> lanes;                    // to: bound here; from: by whoever brings data
-  std::vector<const float*> values;           // of scalars
+  std::vector<const float*> values;           // of scalars; a 0 for those that are counted
   std::vector<const std::byte*> predictions;  // of outputs
   uint64_t used = 0;                          // when, in calls of get
 
@@ -48,6 +48,9 @@ class Programs {
   /// throws to refuse. A reference is good until kMost other programs have been asked for.
   Ready& get(const ProgramKey& key, const std::function<Traced(const passes::Options&)>& make, const std::function<void(const Ready&, Bytes more)>& allow);
   void clear();
+  /// Where the programs' metrics count.
+  MetricCounts& counts() { return counts_; }
+  const MetricCounts& counts() const { return counts_; }
   const Segment& arena() const { return arena_; }
   /// The arena's size; any thread may ask.
   Bytes arena_bytes() const { return Bytes{arena_bytes_.load(std::memory_order_relaxed)}; }
@@ -58,6 +61,7 @@ class Programs {
 
  private:
   std::string account_;
+  MetricCounts counts_;  // before the programs, which point to it
   std::vector<std::unique_ptr<Ready>> ready_;
   Segment arena_;
   std::atomic<int64_t> arena_bytes_{0};

@@ -45,7 +45,7 @@ Value weighted(Builder& b, Value v, double weight) { return weight == 1 ? v : op
 }  // namespace
 
 Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_t batch, std::span<const Shape> label_shapes, runtime::Variable* counter,
-             const passes::Options& passes) {
+             MetricCounts& counts, const passes::Options& passes) {
   Traced t;
   Builder b(t.graph);
   const bool training = kind == Kind::kTrain;
@@ -76,6 +76,15 @@ Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_
   const auto scalar = [&](std::string name, Value v, double weight, double per_sample) {
     t.graph.outputs.push_back({name, v});
     t.scalars.push_back({std::move(name), weight, per_sample});
+  };
+  const auto count = [&](const std::string& name, const std::shared_ptr<const nn::CountingMetric>& metric, Value y, Value prediction) {
+    std::vector<runtime::Variable*> variables = counts.of(name, *metric);
+    std::vector<Value> before;
+    for (runtime::Variable* v : variables) before.push_back(b.variable(v->account(), v->type(), v));
+    const std::vector<Value> after = metric->update(b, before, y, prediction);
+    MP_ASSERT(after.size() == before.size());
+    for (size_t i = 0; i < before.size(); ++i) t.graph.updates.push_back({before[i], after[i]});
+    t.scalars.push_back({name, 1, 1, metric, std::move(variables)});
   };
   std::vector<Labelled> labels;
   Value total;
@@ -115,7 +124,11 @@ Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_
     for (size_t i = 0; i < outputs.size(); ++i)
       for (const Metric& m : compiled->metrics[i]) {
         const std::string name = several ? net.outputs[i].node()->layer->name + "_" + m.name() : m.name();
-        const Value values = m.impl()->values(b, labels[i].value, outputs[i]);
+        if (const auto counting = std::dynamic_pointer_cast<const nn::CountingMetric>(m.impl())) {
+          count(name, counting, labels[i].value, outputs[i]);
+          continue;
+        }
+        const Value values = dynamic_cast<const nn::MeanMetric&>(*m.impl()).values(b, labels[i].value, outputs[i]);
         scalar(name, ops::sum(b, values), 1, double(values.shape().size()) / double(batch));
       }
   }

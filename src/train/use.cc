@@ -100,11 +100,12 @@ Ready& Use::program(Kind kind, int64_t batch, int threads, const std::vector<Sha
       key,
       [&](const passes::Options& passes) {
         making.lock();
-        return trace(m.built(), m.compiled ? &*m.compiled : nullptr, kind, batch, key.labels, &m.counter, passes);
+        return trace(m.built(), m.compiled ? &*m.compiled : nullptr, kind, batch, key.labels, &m.counter, programs().counts(), passes);
       },
       [&](const Ready& made, Bytes more) {
         refuse_if_too_large(m, made, more);
         m.place_state(kind);
+        programs().counts().place();
         runtime::place(made.program.variables(), "slots");  // a layer called as if training counts without an optimizer too
       });
 }

@@ -3,6 +3,7 @@
 
 #include "ops/all.h"
 #include "support/operators.h"
+#include "support/rules.h"
 
 namespace millpond::test {
 
@@ -80,13 +81,21 @@ TEST_CASE("cpu convolutions and pools: seams between tiles agree with the refere
 }
 
 TEST_CASE("cpu optimisers: seams between blocks agree with the reference") {
-  const Tensor step = values({2}, {0.01, 0.02});
-  const ops::Rule adam{.kind = ops::Rule::Kind::kAdam};
-  in_blocks(ops::OptimizerStep(adam), {random(kLarge, 1), random(kLarge, 2), random(kLarge, 3, DType::kFloat32, 0.1, 1), random(kLarge, 4), step}, scale(4));
-  std::vector<Tensor> operands{random({64, 784}, 1), random({64, 257}, 2), step, random({784, 257}, 3), random({784, 257}, 4), random({784, 257}, 5, DType::kFloat32, 0.1, 1),
-                               random({257}, 6), random({257}, 7), random({257}, 8, DType::kFloat32, 0.1, 1)};
-  in_blocks(ops::DenseUpdate(adam, true), operands, scale(68));
-  in_blocks(ops::DenseBackward(adam, true), operands, scale(68 + 257));
+  for (const ops::Rule& rule : {adam_rule(), odd_rule()}) {
+    std::vector<Tensor> parameter, kernel, bias;
+    for (int k = 0; k <= rule.slot_count(); ++k) {
+      const auto draw = [&](const Shape& shape, uint64_t seed) { return k == 0 ? random(shape, seed) : random(shape, seed + uint64_t(k), DType::kFloat32, 0.1, 1); };
+      parameter.push_back(draw(kLarge, 1)), kernel.push_back(draw({784, 257}, 11)), bias.push_back(draw({257}, 21));
+    }
+    const Tensor step = values({rule.scalar_count()}, std::vector<double>(size_t(rule.scalar_count()), 0.01));
+    parameter.push_back(random(kLarge, 9)), parameter.push_back(step);
+    in_blocks(ops::OptimizerStep(rule), parameter, scale(4));
+    std::vector<Tensor> operands{random({64, 784}, 1), random({64, 257}, 2), step};
+    operands.insert(operands.end(), kernel.begin(), kernel.end());
+    operands.insert(operands.end(), bias.begin(), bias.end());
+    in_blocks(ops::DenseUpdate(rule, true), operands, scale(68));
+    in_blocks(ops::DenseBackward(rule, true), operands, scale(68 + 257));
+  }
 }
 
 }  // namespace millpond::test

@@ -77,7 +77,7 @@ class Help(unittest.TestCase):
         self.assertEqual(complete("millpond", "tr"), ["train"])
         self.assertEqual(complete("millpond", "train", "mlp_s"), ["mlp_small"])
         self.assertEqual(complete("millpond", "train", "tiny", "--ste"), ["--steps-per-epoch"])
-        self.assertEqual(sorted(complete("millpond", "train", "tiny", "--optimizer", "a")), ["adam", "adamw"])
+        self.assertEqual(sorted(complete("millpond", "train", "tiny", "--optimizer", "a")), ["adagrad", "adam", "adamw"])
 
 
 class Mistakes(unittest.TestCase):

@@ -51,11 +51,32 @@ class OptimizerOfAFile(InFolder):
         with_momentum = millpond_json("plan", self.compiled("SGD", {**SGD, "momentum": 0.9}))["slots_bytes"]
         self.assertEqual(with_momentum - plain, weights)
 
+    def test_every_optimizer_has_its_own_slots_in_the_plan(self):
+        weights = (6 * 5 + 5 + 5 + 1) * 4
+        plain = millpond_json("plan", self.compiled("SGD", SGD))["slots_bytes"]
+        rms = {**BASE, "name": "rmsprop", "rho": 0.9, "momentum": 0.0, "epsilon": 1e-07, "centered": False}
+        for kind, config, slots, numbers in (("RMSprop", rms, 1, 0), ("RMSprop", {**rms, "momentum": 0.9}, 2, 0), ("RMSprop", {**rms, "momentum": 0.9, "centered": True}, 3, 0),
+                                             ("Lion", {**BASE, "beta_1": 0.9, "beta_2": 0.99}, 1, 0), ("Adagrad", {**BASE, "initial_accumulator_value": 0.1, "epsilon": 1e-07}, 1, 0),
+                                             ("Nadam", {**BASE, "beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-07}, 2, 1)):
+            self.assertEqual(millpond_json("plan", self.compiled(kind, config))["slots_bytes"] - plain, slots * weights + numbers * 4, kind)
+
+    def test_clipping_is_used(self):
+        free = self.losses("SGD", {**SGD, "learning_rate": 0.05})
+        for way in ("clipnorm", "clipvalue", "global_clipnorm"):
+            for with_room, without in zip(self.losses("SGD", {**SGD, "learning_rate": 0.05, way: 1e6}), free):
+                self.assertAlmostEqual(with_room, without, places=6)
+            held = self.losses("SGD", {**SGD, "learning_rate": 0.05, way: 1e-9})
+            self.assertAlmostEqual(held[0], held[2], places=4)
+
+    def test_a_setting_that_makes_no_sense_is_refused_by_its_name(self):
+        for kind, config, words in (("Adam", {**ADAM, "clipnorm": 1.0, "clipvalue": 2.0}, "clipnorm is 1, clipvalue 2 and global_clipnorm 0, but gradients are clipped in one way only"),
+                                    ("RMSprop", {**BASE, "rho": 1.5}, "rho is 1.5, but must lie between 0 and 1")):
+            self.assertIn(words, millpond("plan", self.compiled(kind, config), code=2)[1])
+
     def test_a_setting_that_is_not_here_is_refused_by_its_name(self):
-        for kind, config, words in (("Adam", {**ADAM, "clipnorm": 1.0}, "clipnorm is 1.0"), ("Adam", {**ADAM, "amsgrad": True}, "amsgrad is true"),
-                                    ("SGD", {**SGD, "global_clipnorm": 0.5}, "global_clipnorm is 0.5"), ("SGD", {**SGD, "use_ema": True}, "use_ema is true"),
+        for kind, config, words in (("Adam", {**ADAM, "amsgrad": True}, "amsgrad is true"), ("SGD", {**SGD, "use_ema": True}, "use_ema is true"),
                                     ("Adam", {**ADAM, "learning_rate": {"class_name": "ExponentialDecay", "config": {}}}, "learning_rate is a ExponentialDecay"),
-                                    ("Adam", {**ADAM, "something_new": 3}, "something_new is 3"), ("RMSprop", BASE, "RMSprop is not here")):
+                                    ("Adam", {**ADAM, "something_new": 3}, "something_new is 3"), ("Ftrl", BASE, "Ftrl is not here")):
             file = self.compiled(kind, config)
             for command in (("train", file, "--synthetic"), ("plan", file)):
                 _, err = millpond(*command, code=1)
@@ -63,7 +84,7 @@ class OptimizerOfAFile(InFolder):
             self.assertGreater(millpond_json("plan", file, "--optimizer", "adam")["slots_bytes"], 0)
 
     def test_what_only_predicts_does_not_mind(self):
-        file, weights = self.compiled("Adam", {**ADAM, "clipnorm": 1.0}), self.path("w.weights.h5")
+        file, weights = self.compiled("Adam", {**ADAM, "use_ema": True}), self.path("w.weights.h5")
         millpond("train", file, "--synthetic", "--optimizer", "sgd", "--save", weights)
         write_npy(self.path("x.npy"), [0.5] * 12, (2, 6))
         write_npy(self.path("y.npy"), [0.5] * 2, (2, 1))

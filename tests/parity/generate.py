@@ -107,11 +107,15 @@ def write(folder, d, model, xs, ys, compiled):
     optimizer = getattr(keras.optimizers, compiled["optimizer"]["class"])(**compiled["optimizer"]["options"])
     losses = [getattr(keras.losses, l["class"])(**l["options"]) for l in compiled["losses"]]
     metrics = compiled.setdefault("metrics", [[] for _ in outs])
-    model.compile(optimizer, one(losses), metrics=one(metrics), jit_compile=False)
+    made = [[m if isinstance(m, str) else getattr(keras.metrics, m["class"])(**m["options"]) for m in each] for each in metrics]
+    model.compile(optimizer, one(losses), metrics=one(made), jit_compile=False)
     if "fit" in compiled:  # whole epochs in a fixed order instead of ten steps
         return finish(history=model.fit(one(xs), one(ys), shuffle=False, verbose=0, **compiled["fit"]).history)
 
     evaluated = model.evaluate(one(xs), one(ys), batch_size=len(xs[0]), verbose=0, return_dict=True)
+    if "evaluate_batch" in compiled:  # in several batches, the last of them shorter: the same, but for the order of sums
+        parts = model.evaluate(one(xs), one(ys), batch_size=compiled["evaluate_batch"], verbose=0, return_dict=True)
+        compiled["evaluated_in_batches"] = {k: float(v) for k, v in parts.items()}
     variables = [] if compiled.get("inference") else model.trainable_variables
 
     @tf.function
@@ -432,6 +436,49 @@ for i, row in enumerate([
     case(f"loss_{i}_{row[0]}")(lambda d, row=row: loss_case(d, *row))
 
 
+# ---- metrics that are counted over an epoch
+
+def counted(d):
+    """Every metric that counts, with its defaults and with drawn options, on numbers that no threshold of theirs hits."""
+    return [
+        "auc", {"class": "AUC", "options": {"name": "pr", "curve": "PR"}},
+        {"class": "AUC", "options": {"name": "few", "num_thresholds": d.n(2, 40)}},
+        {"class": "AUC", "options": {"name": "minoring", "summation_method": "minoring", "curve": d.pick("ROC", "PR")}},
+        {"class": "AUC", "options": {"name": "majoring", "summation_method": "majoring", "curve": d.pick("ROC", "PR")}},
+        {"class": "Precision", "options": {"name": "precision"}}, {"class": "Precision", "options": {"name": "strict", "thresholds": round(d.real(0.51, 0.7), 3)}},
+        {"class": "Precision", "options": {"name": "nothing_called", "thresholds": 0.9999}},
+        {"class": "Recall", "options": {"name": "recall"}}, {"class": "Recall", "options": {"name": "lax", "thresholds": round(d.real(0.3, 0.49), 3)}}]
+
+
+@case("metrics", "column", "labels")
+def metrics_case(d, kind):
+    width, samples, units = d.n(3, 9), d.n(50, 90), 1 if kind == "column" else d.n(2, 5)
+    x = K.Input((width,))
+    labels = d.r.integers(0, 2, (samples,) if kind == "column" else (samples, units)).astype("float32")
+    return K.Model(x, L.Dense(units, "sigmoid")(x)), [d.normal((samples, width))], [labels], {
+        "losses": [{"class": "BinaryCrossentropy", "options": {}}], "optimizer": sgd(), "metrics": [counted(d)], "evaluate_batch": 16}
+
+
+@case("metrics_logits")
+def metrics_logits(d):
+    x = K.Input((4,))
+    return K.Model(x, L.Dense(1)(x)), [d.normal((61, 4))], [d.r.integers(0, 2, (61, 1)).astype("float32")], {
+        "losses": [{"class": "BinaryCrossentropy", "options": {"from_logits": True}}], "optimizer": sgd(), "evaluate_batch": 8,
+        "metrics": [[{"class": "AUC", "options": {"name": "auc", "from_logits": True}}, {"class": "AUC", "options": {"name": "pr", "from_logits": True, "curve": "PR"}}]]}
+
+
+@case("metrics_learning")
+def metrics_learning(d):
+    """A metric begins anew with each epoch, in training and in validating, with a shorter last batch in both."""
+    x = d.normal((250, 6))
+    model = K.Sequential([K.Input((6,)), L.Dense(8, "tanh"), L.Dense(1, "sigmoid")])
+    return model, [x], [(x[:, :1] + 0.5 * x[:, 1:2] > 0.1).astype("float32")], {
+        "losses": [{"class": "BinaryCrossentropy", "options": {}}], "optimizer": {"class": "Adam", "options": {"learning_rate": 0.02}},
+        "metrics": [["accuracy", "auc", {"class": "AUC", "options": {"name": "pr", "curve": "PR"}}, {"class": "Precision", "options": {"name": "precision"}},
+                     {"class": "Recall", "options": {"name": "recall"}}]],
+        "fit": {"epochs": 5, "batch_size": 32, "validation_split": 0.2}, "learns": 0.85}
+
+
 # ---- optimizers on one small network: their defaults, then drawn options
 
 OPTIMIZERS = {
@@ -445,6 +492,22 @@ OPTIMIZERS = {
     "adam_decay": ("Adam", lambda d: {"weight_decay": d.real(0.001, 0.1)}),
     "adamw": ("AdamW", lambda d: {}),
     "adamw_decay": ("AdamW", lambda d: {"learning_rate": d.real(0.001, 0.02), "weight_decay": d.real(0.001, 0.1)}),
+    "rmsprop": ("RMSprop", lambda d: {}),
+    "rmsprop_momentum": ("RMSprop", lambda d: {"learning_rate": d.real(0.001, 0.01), "rho": d.real(0.5, 0.95), "momentum": d.real(0.5, 0.9), "weight_decay": d.real(0.01, 0.1)}),
+    "rmsprop_centered": ("RMSprop", lambda d: {"learning_rate": d.real(0.001, 0.01), "centered": True, "momentum": d.pick(0.0, 0.9), "epsilon": 1e-3}),
+    "lion": ("Lion", lambda d: {}),
+    "lion_betas": ("Lion", lambda d: {"learning_rate": d.real(0.001, 0.01), "beta_1": d.real(0.5, 0.95), "beta_2": d.real(0.8, 0.999), "weight_decay": d.real(0.01, 0.1)}),
+    "adagrad": ("Adagrad", lambda d: {}),
+    "adagrad_rate": ("Adagrad", lambda d: {"learning_rate": d.real(0.01, 0.1), "initial_accumulator_value": d.real(0.01, 1.0), "epsilon": d.pick(1e-4, 1e-6), "weight_decay": d.real(0.01, 0.1)}),
+    "nadam": ("Nadam", lambda d: {}),
+    "nadam_betas": ("Nadam", lambda d: {"learning_rate": d.real(0.001, 0.02), "beta_1": d.real(0.5, 0.95), "beta_2": d.real(0.9, 0.9999), "epsilon": d.pick(1e-4, 1e-6)}),
+    # these gradients have norms of about 1 and elements of up to 2, so all of these but one do clip
+    "clipnorm": ("SGD", lambda d: {"learning_rate": 0.02, "clipnorm": d.real(0.1, 1.0)}),
+    "clipnorm_none": ("Adam", lambda d: {"clipnorm": 1000.0}),
+    "clipvalue": ("RMSprop", lambda d: {"clipvalue": d.real(0.01, 0.1)}),
+    "clipvalue_adam": ("Adam", lambda d: {"learning_rate": 0.01, "clipvalue": d.real(0.01, 0.1), "weight_decay": 0.01}),
+    "global_clipnorm": ("SGD", lambda d: {"learning_rate": 0.02, "momentum": 0.9, "global_clipnorm": d.real(0.1, 1.0)}),
+    "global_clipnorm_adam": ("AdamW", lambda d: {"learning_rate": 0.01, "global_clipnorm": d.real(0.1, 1.0)}),
     "adamw_betas": ("AdamW", lambda d: {"learning_rate": d.real(0.001, 0.02), "beta_1": d.real(0.5, 0.95), "beta_2": d.real(0.9, 0.9999), "epsilon": d.pick(1e-4, 1e-6)}),
 }
 

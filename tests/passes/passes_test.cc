@@ -59,6 +59,7 @@ TEST_CASE("each pass alone, and all together, leave what a step computes as it w
   steps.emplace_back("mlp with dropout", mlp_step({.rows = 6, .widths = {4, 9, 8, 3}, .dropout = true, .optimizer = "adamw"}));
   steps.emplace_back("mlp with gelu", mlp_step({.widths = {5, 7, 6, 2}, .gelu = true}));
   steps.emplace_back("mlp with momentum", mlp_step({.optimizer = "momentum"}));
+  steps.emplace_back("mlp with an odd rule", mlp_step({.rows = 6, .widths = {4, 9, 8, 3}, .optimizer = "odd"}));
   steps.emplace_back("convolution", conv_step(false));
   steps.emplace_back("two convolutions", conv_step(true));
   steps.emplace_back("attention", attention_step());

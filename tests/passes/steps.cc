@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "ops/all.h"
+#include "support/rules.h"
 
 namespace millpond::test {
 
@@ -49,18 +50,25 @@ class Maker {
     step_.graph.outputs.push_back({"loss", loss});
     const std::vector<Value> grads = passes::gradients(b, loss, weights_);
     const Builder::Scope scope(b, "", Phase::kUpdate);
-    ops::Rule rule;
-    if (optimizer == "momentum") rule.kind = ops::Rule::Kind::kMomentum, rule.momentum = 0.9f;
-    if (optimizer == "adam" || optimizer == "adamw") rule.kind = ops::Rule::Kind::kAdam;
-    if (optimizer == "adamw") rule.weight_decay = 0.004f;
+    const ops::Rule rule = optimizer == "momentum" ? momentum_rule(0.9)
+                           : optimizer == "adam"   ? adam_rule()
+                           : optimizer == "adamw"  ? adam_rule({.weight_decay = 0.004})
+                           : optimizer == "odd"    ? odd_rule()
+                                                   : sgd_rule();
     const Value rate = variable("state/learning_rate", DType::kFloat32, {}, 0);
     step_.variables.back()->value().values<float>()[0] = 0.01f;
     const Value iterations = variable("state/iterations", DType::kInt64, {}, 0);
-    const Value size = ops::step_size(b, rate, iterations, rule);
+    std::vector<Value> own;
+    for (const ops::Rule::Kept& k : rule.own) {
+      own.push_back(variable("state/" + k.name, DType::kFloat32, {}, 0));
+      step_.variables.back()->value().values<float>()[0] = float(k.initial);
+    }
+    const std::vector<Value> sizes = ops::step_size(b, rule, rate, iterations, own);
+    for (size_t k = 0; k < own.size(); ++k) step_.graph.updates.push_back({own[k], sizes[1 + k]});
     for (size_t i = 0; i < weights_.size(); ++i) {
       std::vector<Value> slots;
-      for (int k = 0; k < rule.slots(); ++k) slots.push_back(variable("slots/" + std::to_string(i) + "." + std::to_string(k), DType::kFloat32, weights_[i].shape(), 0));
-      const std::vector<Value> after = ops::optimizer_step(b, rule, weights_[i], slots, grads[i], size);
+      for (int k = 0; k < rule.slot_count(); ++k) slots.push_back(variable("slots/" + std::to_string(i) + "." + std::to_string(k), DType::kFloat32, weights_[i].shape(), 0));
+      const std::vector<Value> after = ops::optimizer_step(b, rule, weights_[i], slots, grads[i], sizes[0]);
       step_.graph.updates.push_back({weights_[i], after[0]});
       for (size_t k = 0; k < slots.size(); ++k) step_.graph.updates.push_back({slots[k], after[1 + k]});
     }

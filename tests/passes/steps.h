@@ -20,7 +20,7 @@ struct StepOptions {
   std::vector<int64_t> widths{5, 7, 1};  // input, hidden..., output
   bool dropout = false;
   bool gelu = false;                     // instead of relu
-  std::string optimizer = "adam";        // sgd, momentum, adam, adamw
+  std::string optimizer = "adam";        // sgd, momentum, adam, adamw, odd (support/rules.h)
 };
 
 /// Dense layers with relu between, sigmoid cross-entropy, accuracy, an optimiser.

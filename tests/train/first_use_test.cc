@@ -81,8 +81,9 @@ TEST_CASE("the largest batch is found to half a percent, be the room small or la
     options.threads = 2;
     options.plan.exact = options.plan.climb = false;
     runtime::Variable counter("counter", {DType::kInt32, {}});
+    train::MetricCounts counts;
     const auto arena = [&](int64_t batch) {
-      return runtime::Program("plan", train::trace(net, &compiled, train::Kind::kTrain, batch, labels, &counter, options.offered_passes()).graph, options).arena_bytes();
+      return runtime::Program("plan", train::trace(net, &compiled, train::Kind::kTrain, batch, labels, &counter, counts, options.offered_passes()).graph, options).arena_bytes();
     };
     for (const int64_t wanted : {1, 2, 7, 8, 9, 100, 1000, 65536, 300000}) {
       CAPTURE(wanted);

@@ -75,6 +75,26 @@ TEST_CASE("flat: ten thousand steps take no byte and no page") {
   CHECK(now.other <= pages.other);
 }
 
+TEST_CASE("flat: steps that count metrics, clip and run a rule as an expression take no byte and no page") {
+  set_random_seed(1);
+  Sequential model{Input({8}), Dense(16, relu), Dense(1, sigmoid)};
+  model.compile({.optimizer = Nadam(0.001, {.global_clipnorm = 1}), .loss = "binary_crossentropy", .metrics = {"accuracy", AUC(), Precision(), Recall()}});
+  const Tensor x = uniform({105, 8}, 1), y = learnable(x);
+  const auto train = [&](int epochs) { model.fit(x, y, {.batch_size = 10, .epochs = epochs, .verbose = 0, .validation_data = {x, y}, .validation_freq = 10}); };
+  train(10);
+  train(300);
+  written();
+  const Bytes before = held();
+  const Written pages = written();
+  train(300);
+  const Bytes after = held();
+  const Written now = written();
+  CHECK(after == before);
+  if (!kExact) return;
+  CHECK(now.heap <= pages.heap);
+  CHECK(now.other <= pages.other);
+}
+
 TEST_CASE("flat: two hundred different models end where the third one ended") {
   const auto one = [](int i) {
     const int64_t width = 10 + i % 37, filters = 3 + i % 11;

@@ -19,20 +19,27 @@ bool is_gate(const ops::Expression& e) {
          e.code[0].b == 1 && e.results.size() == 1 && e.results[0].reg == 2 && e.results[0].collect == ops::Collect::kStore;
 }
 
+// The weights of a narrow layer are run through as one row, those of a wide one in panels of their rows.
+PreparedRule prepare(const ops::Rule& rule, const Request& request) {
+  const int64_t in = request.inputs[0].shape[1], out = request.inputs[1].shape[1];
+  return out <= kNarrow ? PreparedRule(rule, 1, in * out) : PreparedRule(rule, in, out);
+}
+
 }  // namespace
 
 DenseKernel::DenseKernel(const ops::Rule& rule, bool bias, bool dx, const Request& request)
-    : rule_(rule), bias_(bias), dx_(dx), rows_(request.inputs[0].shape[0]), in_(request.inputs[0].shape[1]), out_(request.inputs[1].shape[1]), threads_(request.threads) {
+    : rule_(prepare(rule, request)), bias_(bias), dx_(dx), rows_(request.inputs[0].shape[0]), in_(request.inputs[0].shape[1]), out_(request.inputs[1].shape[1]), threads_(request.threads) {
   state_ = (1 + rule_.slots()) * (bias ? 2 : 1);
   fixed_inputs_ = 3 + state_;
   const double flops = 2.0 * double(rows_) * double(in_) * double(out_) * (dx ? 2 : 1), weights = double(in_) * double(out_);
-  if (out_ == 1 && flops < 200000) {
+  const std::optional<Written>& written = rule_.by_hand();
+  if (written && out_ == 1 && flops < 200000) {
     path_ = Path::kSmall;
     pieces_ = Pieces(in_, in_, 1, 0);
-    small_backward_ = dense_kernels_for(in_).small_backward(int(rule.kind), rule.nesterov, rule.weight_decay != 0);
-  } else if (!dx && out_ > 1 && (flops < 4096 || (flops < 40000 && out_ > kNarrow))) {
+    small_backward_ = dense_kernels_for(in_).small_backward(written->kind, written->nesterov, written->decay);
+  } else if (written && !dx && out_ > 1 && (flops < 4096 || (flops < 40000 && out_ > kNarrow))) {
     path_ = Path::kSmall;
-    small_update_ = dense_kernels_for(out_).small_update(int(rule.kind), rule.nesterov, rule.weight_decay != 0);
+    small_update_ = dense_kernels_for(out_).small_update(written->kind, written->nesterov, written->decay);
   } else if (out_ <= kNarrow) {
     path_ = Path::kFew;
     const double bytes = double(rows_) * double(in_) * (dx ? 8 : 4) + weights * 24;
@@ -48,6 +55,7 @@ DenseKernel::DenseKernel(const ops::Rule& rule, bool bias, bool dx, const Reques
 std::unique_ptr<Kernel> DenseKernel::make(const ops::Rule& rule, bool bias, const ops::Expression* epilogue, const Request& request) {
   if (request.inputs[0].shape.size() == 0 || request.inputs[1].shape.size() == 0) return nullptr;  // nothing to gain
   std::unique_ptr<DenseKernel> k(new DenseKernel(rule, bias, epilogue != nullptr, request));
+  if (k->rule_.missing()) return nullptr;
   if (!all_float(std::span(request.inputs).first(size_t(k->fixed_inputs_)))) return nullptr;
   if (!all_float(std::span(request.outputs).first(size_t(k->state_)))) return nullptr;
   bool unfinished = false;
@@ -82,7 +90,8 @@ std::unique_ptr<Kernel> DenseKernel::make(const ops::Rule& rule, bool bias, cons
   if (unfinished) k->phases_[k->phase_count_] = 1, k->tasks_[k->phase_count_++] = Task::kFinish;
   if (k->path_ != Path::kSmall) k->gradient_bytes_ = std::max(k->gradient_bytes_, aligned(k->out_ * 4));  // of the bias
   k->shared_bytes_ = k->turned_bytes_ + (k->epilogue_ ? aligned(k->epilogue_->shared_bytes()) : 0);
-  k->own_bytes_ = k->gradient_bytes_ + k->dx_bytes_ + k->tile_bytes_ + (k->epilogue_ ? k->epilogue_->own_bytes() : 0);
+  k->rule_bytes_ = aligned(k->rule_.own_bytes());
+  k->own_bytes_ = k->gradient_bytes_ + k->dx_bytes_ + k->tile_bytes_ + k->rule_bytes_ + (k->epilogue_ ? k->epilogue_->own_bytes() : 0);
   return k;
 }
 
@@ -121,7 +130,8 @@ DenseKernel::Own DenseKernel::own(const Arguments& a, int member) const {
   o.gradient = reinterpret_cast<float*>(p);
   o.dx = reinterpret_cast<float*>(p + gradient_bytes_);
   o.tile = reinterpret_cast<float*>(p + gradient_bytes_ + dx_bytes_);
-  o.epilogue = p + gradient_bytes_ + dx_bytes_ + tile_bytes_;
+  o.rule = p + gradient_bytes_ + dx_bytes_ + tile_bytes_;
+  o.epilogue = o.rule + rule_bytes_;
   return o;
 }
 
@@ -138,32 +148,28 @@ void DenseKernel::run(const Arguments& a, int phase, int block, int member) cons
     case Task::kMain: break;
   }
   for (int piece = pieces_.first(block); piece < pieces_.first(block + 1); ++piece) path_ == Path::kFew ? narrow(a, piece, o) : wide(a, piece, o);
-  if (bias_) update_bias(a, block, o.gradient);
+  if (bias_) update_bias(a, block, o);
 }
 
 void DenseKernel::small(const Arguments& a, int member) const noexcept {
-  const Parameter k(a, rule_.slots(), 3, 0, 0, in_ * out_);
-  float* const kernel[] = {k.weight, k.slot0, k.slot1};
-  float* bias[3];
-  if (bias_) {
-    const Parameter b(a, rule_.slots(), 4 + rule_.slots(), 1 + rule_.slots(), 0, out_);
-    bias[0] = b.weight, bias[1] = b.slot0, bias[2] = b.slot1;
-  }
-  const RuleStep step = rule_.step(a.input<float>(2));
-  if (small_update_) return small_update_(step, a.input<float>(0), a.input<float>(1), rows_, in_, out_, kernel, bias_ ? bias : nullptr);
+  const Parameter kernel(a, rule_.slots(), 3, 0, 0, in_ * out_);
+  std::optional<Parameter> bias;
+  if (bias_) bias.emplace(a, rule_.slots(), 4 + rule_.slots(), 1 + rule_.slots(), 0, out_);
+  const RuleStep step = rule_.step(a.input<float>(2), nullptr);  // written out: needs no scratch
+  if (small_update_) return small_update_(step, a.input<float>(0), a.input<float>(1), rows_, in_, out_, kernel.p, bias_ ? bias->p : nullptr);
   float* dx = nullptr;
   if (dx_) dx = epilogue_ ? own(a, member).tile : a.output<float>(state_);
-  small_backward_(step, a.input<float>(0), a.input<float>(1), rows_, in_, kernel, bias_ ? bias : nullptr, dx, gate_ < 0 ? nullptr : a.input<float>(gate_));
+  small_backward_(step, a.input<float>(0), a.input<float>(1), rows_, in_, kernel.p, bias_ ? bias->p : nullptr, dx, gate_ < 0 ? nullptr : a.input<float>(gate_));
   if (epilogue_) end_tile(a, 0, dx, in_, own(a, member));
 }
 
 // Every block takes its share of the columns.
-void DenseKernel::update_bias(const Arguments& a, int block, float* gradient) const noexcept {
+void DenseKernel::update_bias(const Arguments& a, int block, const Own& o) const noexcept {
   const int64_t units = ceil_div(out_, 16), from = units * block / pieces_.blocks * 16, to = std::min(out_, units * (block + 1) / pieces_.blocks * 16);
   if (from >= to) return;
-  dense_kernels().column_sums(a.input<float>(1) + from, out_, rows_, to - from, gradient);
+  dense_kernels().column_sums(a.input<float>(1) + from, out_, rows_, to - from, o.gradient);
   const Parameter p(a, rule_.slots(), 4 + rule_.slots(), 1 + rule_.slots(), from, to);
-  rule_.pass(rule_.step(a.input<float>(2)), gradient, to - from, p.weight, p.slot0, p.slot1, to - from, 1, to - from);
+  rule_.pass(rule_.step(a.input<float>(2), o.rule), o.gradient, to - from, p.p, 0, to - from, 1, to - from);
 }
 
 void DenseKernel::end_tile(const Arguments& a, int piece, const float* tile, int64_t ld, const Own& o) const noexcept {
@@ -183,9 +189,9 @@ void DenseKernel::narrow(const Arguments& a, int piece, const Own& o) const noex
   n.dz = a.input<float>(1);
   n.rows = rows_;
   n.features = to - from;
-  n.w = p.weight, n.slot0 = p.slot0, n.slot1 = p.slot1;
+  n.parameter = p.p, n.slots = rule_.slots();
   n.pass = rule_.pass;
-  n.step = rule_.step(a.input<float>(2));
+  n.step = rule_.step(a.input<float>(2), o.rule);
   n.scratch = o.gradient;
   n.ahead = rows_ * in_ > (1 << 18);
   if (dx_) {
@@ -205,17 +211,17 @@ void DenseKernel::wide(const Arguments& a, int piece, const Own& o) const noexce
   if (dx_) {
     const float* turned = reinterpret_cast<const float*>(a.scratch);
     // the product reads many rows at once, which no processor foresees
-    if (in_ * out_ >= kFetchedFloats) dense_kernels().fetch(p.weight, features * out_);
+    if (in_ * out_ >= kFetchedFloats) dense_kernels().fetch(p.p[0], features * out_);
     for (int64_t r = 0; r < rows_; r += batch_)
       for (int64_t c = 0; c < out_; c += out_chunk_)
-        products.input[r + batch_ > rows_][c + out_chunk_ > out_][c > 0](p.weight + c, turned + c * rows_ + r, o.dx + r);
+        products.input[r + batch_ > rows_][c + out_chunk_ > out_][c > 0](p.p[0] + c, turned + c * rows_ + r, o.dx + r);
   }
-  const RuleStep step = rule_.step(a.input<float>(2));
+  const RuleStep step = rule_.step(a.input<float>(2), o.rule);
   for (int64_t c = 0; c < out_; c += panel_) {
     const int64_t cols = std::min(panel_, out_ - c);
     for (int64_t r = 0; r < rows_; r += row_chunk_)
       products.gradient[cols != panel_][r + row_chunk_ > rows_][r > 0](x + r * in_, dz + r * out_ + c, o.gradient);
-    rule_.pass(step, o.gradient, panel_, p.weight + c, p.slot0 ? p.slot0 + c : nullptr, p.slot1 ? p.slot1 + c : nullptr, out_, features, cols);
+    rule_.pass(step, o.gradient, panel_, p.p, c, out_, features, cols);
   }
   if (!dx_) return;
   float* to = epilogue_ ? o.tile : a.output<float>(state_) + from;

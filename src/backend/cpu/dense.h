@@ -5,8 +5,8 @@
 //   wide    dx^T = w dz^T (LIBXSMM; dz^T is made in a phase of its own), then x^T dz in tiles of at most 32 KiB through the rule,
 //           then dx^T turned back through the epilogue: dx may lie over x, so it is stored last.
 //   narrow  fewer outputs than a vector has lanes: loops over vectors of features (dense_kernels.h).
-//   small   all in one call.
-// Memory: dz^T and partial sums of the epilogue, shared; a tile of gradient and of dx a thread.
+//   small   all in one call, with a rule that is written out.
+// Memory: dz^T and partial sums of the epilogue, shared; a tile of gradient and of dx, and what the rule asks for, a thread.
 #pragma once
 #include "backend/cpu/blocks.h"
 #include "backend/cpu/dense_kernels.h"
@@ -34,14 +34,14 @@ class DenseKernel final : public Kernel {
     float* gradient;
     float* dx;    // [features, rows] or, narrow, [rows, features]
     float* tile;  // [rows, features]
-    std::byte* epilogue;
+    std::byte *rule, *epilogue;
   };
   Own own(const Arguments& a, int member) const;
   void prepare_wide();
   void small(const Arguments& a, int member) const noexcept;
   void narrow(const Arguments& a, int piece, const Own& own) const noexcept;
   void wide(const Arguments& a, int piece, const Own& own) const noexcept;
-  void update_bias(const Arguments& a, int block, float* gradient) const noexcept;
+  void update_bias(const Arguments& a, int block, const Own& own) const noexcept;
   void end_tile(const Arguments& a, int piece, const float* tile, int64_t ld, const Own& own) const noexcept;
   ExpressionCall call(const Arguments& a, std::byte* own) const {
     return {a.in + fixed_inputs_ - 1, a.out + state_, own, a.scratch + turned_bytes_};
@@ -71,7 +71,7 @@ class DenseKernel final : public Kernel {
   Products products_[2];
 
   int64_t turned_bytes_ = 0, shared_bytes_ = 0;
-  int64_t gradient_bytes_ = 0, dx_bytes_ = 0, tile_bytes_ = 0, own_bytes_ = 0;
+  int64_t gradient_bytes_ = 0, dx_bytes_ = 0, tile_bytes_ = 0, rule_bytes_ = 0, own_bytes_ = 0;
 };
 
 }  // namespace millpond::backend::cpu

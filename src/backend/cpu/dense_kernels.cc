@@ -122,7 +122,8 @@ struct Narrow {
     const float* x = a.x + f0;
     const float* dz = a.dz;
     const int64_t next = (f0 + kFeatureChunk) * n;
-    const float *slot0 = a.slot0 ? a.slot0 : a.w, *slot1 = a.slot1 ? a.slot1 : a.w;
+    const float* const w_ahead = a.parameter[0];
+    const float *slot0 = a.slots > 0 ? a.parameter[1] : w_ahead, *slot1 = a.slots > 1 ? a.parameter[2] : w_ahead;
     for (int64_t r = 0; r < a.rows; ++r, x += a.ldx, dz += n) {
       // Rows lie far apart, and there are more of them than the processor follows by itself: 10 GB/s without this, 30 with it. Into
       // L2 (into L1 it is half as fast), and one by one between the sums: in a burst they would hold them up.
@@ -131,7 +132,7 @@ struct Narrow {
         for (int u = 0; u < together; ++u) fetch(x + kFeatureChunk + u * kLanes);
         if (r < n * together) {
           const int64_t line = next + r * kLanes;
-          fetch(a.w + line), fetch(slot0 + line), fetch(slot1 + line);
+          fetch(w_ahead + line), fetch(slot0 + line), fetch(slot1 + line);
         }
       }
       MP_UNROLL
@@ -168,8 +169,8 @@ struct Narrow {
       const int64_t count = a.features - f0 < kFeatureChunk ? a.features - f0 : kFeatureChunk;
       if constexpr (kDx)
         for (int64_t k = 0; k < count; k += kLanes) {
-          if (count - k >= kLanes) Columns<n>::template gather<true>(a.w + (f0 + k) * n, kLanes, wt + k, kFeatureChunk);
-          else Columns<n>::template gather<false>(a.w + (f0 + k) * n, count - k, wt + k, kFeatureChunk);
+          if (count - k >= kLanes) Columns<n>::template gather<true>(a.parameter[0] + (f0 + k) * n, kLanes, wt + k, kFeatureChunk);
+          else Columns<n>::template gather<false>(a.parameter[0] + (f0 + k) * n, count - k, wt + k, kFeatureChunk);
         }
       int64_t f = 0;
       for (; f + together * kLanes <= count; f += together * kLanes) features<together>(a, f0 + f, wt + f, gt + f, All{});
@@ -179,7 +180,7 @@ struct Narrow {
       if constexpr (n > 1)
         for (int64_t k = 0; k < count; k += kLanes) Columns<n>::scatter(gt + k, g + k * n);
       const int64_t at = f0 * n;
-      a.pass(a.step, g, count * n, a.w + at, a.slot0 ? a.slot0 + at : nullptr, a.slot1 ? a.slot1 + at : nullptr, count * n, 1, count * n);
+      a.pass(a.step, g, count * n, a.parameter, at, count * n, 1, count * n);
     }
   }
 };
@@ -371,15 +372,15 @@ void small_backward(const RuleStep& s, const float* x, const float* dz, int64_t 
 }
 
 #define MP_CHOOSE(f)                                               \
-  switch (kind) {                                                  \
+  switch (int(kind)) {                                                  \
     case 0: return decay ? f<0, false, true> : f<0, false, false>; \
     case 1:                                                        \
       if (nesterov) return decay ? f<1, true, true> : f<1, true, false>; \
       return decay ? f<1, false, true> : f<1, false, false>;       \
     default: return decay ? f<2, false, true> : f<2, false, false>; \
   }
-DenseKernels::SmallUpdate choose_small_update(int kind, bool nesterov, bool decay) { MP_CHOOSE(small_update) }
-DenseKernels::SmallBackward choose_small_backward(int kind, bool nesterov, bool decay) { MP_CHOOSE(small_backward) }
+DenseKernels::SmallUpdate choose_small_update(WrittenRule kind, bool nesterov, bool decay) { MP_CHOOSE(small_update) }
+DenseKernels::SmallBackward choose_small_backward(WrittenRule kind, bool nesterov, bool decay) { MP_CHOOSE(small_backward) }
 #undef MP_CHOOSE
 
 }  // namespace

@@ -19,7 +19,8 @@ struct NarrowBackward {
   int64_t ldx;
   const float* dz;    // [rows, out]
   int64_t rows, features;
-  float *w, *slot0, *slot1;  // [features, out]
+  float* const* parameter;  // weight, slots: [features, out] each
+  int slots;
   RulePass pass;
   RuleStep step;
   float* dx;          // rows lddx apart; null: not wanted
@@ -54,14 +55,14 @@ struct DenseKernels {
 
   /// c [m, n] = a [m, k] b [k, n] for n <= lanes, all rows packed; `bias` as the ending says.
   void (*tiny_product[3])(const float* a, const float* b, float* c, int64_t m, int64_t k, int64_t n, const float* bias);
-  /// The update of a small dense layer in one call; with a bias, its parameters follow.
+  /// The update of a small dense layer in one call, with a rule that is written out; with a bias, its parameters follow.
   using SmallUpdate = void (*)(const RuleStep& s, const float* x, const float* dz, int64_t rows, int64_t in, int64_t out, float* const* kernel, float* const* bias);
-  SmallUpdate (*small_update)(int kind, bool nesterov, bool decay);
+  SmallUpdate (*small_update)(WrittenRule kind, bool nesterov, bool decay);
   /// c [m] = a [m, k] b [k], the ending with bias[0].
   void (*column_product[3])(const float* a, const float* b, float* c, int64_t m, int64_t k, const float* bias);
   /// The whole backward of a small dense layer with one output; dx may lie over x or the gate, both or one of which may be null.
   using SmallBackward = void (*)(const RuleStep& s, const float* x, const float* dz, int64_t rows, int64_t in, float* const* kernel, float* const* bias, float* dx, const float* gate);
-  SmallBackward (*small_backward)(int kind, bool nesterov, bool decay);
+  SmallBackward (*small_backward)(WrittenRule kind, bool nesterov, bool decay);
 };
 MP_ISA_TABLE(DenseKernels, dense_kernels)
 

@@ -6,8 +6,11 @@ namespace millpond::backend::cpu::MP_ISA {
 namespace {
 
 template <int kind, bool nesterov, bool decay>
-void pass(const RuleStep& s, const float* g, int64_t ldg, float* w, float* slot0, float* slot1, int64_t ld, int64_t rows, int64_t cols) {
+void pass(const RuleStep& s, const float* g, int64_t ldg, float* const* parameter, int64_t first, int64_t ld, int64_t rows, int64_t cols) {
   const RuleOnVector<kind, nesterov, decay> rule(s);
+  float* const w = parameter[0] + first;
+  float* const slot0 = kind > 0 ? parameter[1] + first : nullptr;
+  float* const slot1 = kind > 1 ? parameter[2] + first : nullptr;
   if (ldg == cols && ld == cols) cols *= rows, rows = rows > 0;
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t at = r * ld;
@@ -17,8 +20,8 @@ void pass(const RuleStep& s, const float* g, int64_t ldg, float* w, float* slot0
   }
 }
 
-RulePass choose(int kind, bool nesterov, bool decay) {
-  switch (kind) {
+RulePass choose(WrittenRule kind, bool nesterov, bool decay) {
+  switch (int(kind)) {
     case 0: return decay ? pass<0, false, true> : pass<0, false, false>;
     case 1:
       if (nesterov) return decay ? pass<1, true, true> : pass<1, true, false>;

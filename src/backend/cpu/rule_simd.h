@@ -1,4 +1,4 @@
-// The rules of ops/rule.h on one vector; for files compiled for each instruction set.
+// The rules that are written out (WrittenRule) on one vector; for files compiled for each instruction set. rule.cc has their formulas.
 #pragma once
 #include "backend/cpu/rule_kernels.h"
 #include "backend/cpu/simd.h"

@@ -1,6 +1,7 @@
 #include "ops/step_size.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "backend/cpu/slow.h"
 
@@ -23,26 +24,79 @@ class Powers {
   double beta_, power_[3][64];
 };
 
+double apply(ops::Function f, double x, [[maybe_unused]] double y) {
+  using T = double;
+  switch (f) {
+#define MP_CASE(name, formula) \
+  case ops::Function::k_##name: return T(formula);
+#define MP_UNARY MP_CASE
+#define MP_BINARY MP_CASE
+#define MP_COMPARE MP_CASE
+#include "ops/functions.inc"
+#undef MP_CASE
+    default: return 0;
+  }
+}
+
 class StepSizeKernel final : public Kernel {
  public:
-  explicit StepSizeKernel(const ops::Rule& rule) : adam_(rule.kind == ops::Rule::Kind::kAdam), first_(double(rule.beta1)), second_(double(rule.beta2)) {}
+  static constexpr size_t kMost = 64;  // registers
+
+  explicit StepSizeKernel(const ops::Rule& rule) : inputs_(int(rule.scalars.inputs.size())), made_(rule.made_scalars()), registers_(rule.scalars.inputs.size()) {
+    const ops::Expression& e = rule.scalars;
+    for (const ops::Instruction& i : e.code) {
+      const int16_t to = int16_t(registers_.size());
+      registers_.push_back(i.function == ops::Function::k_constant ? double(i.immediate) : 0.0);
+      if (i.function == ops::Function::k_constant) continue;
+      Operation o{i.function, to, i.a, i.b};
+      if (i.function == ops::Function::k_power && i.b == 1 && i.a >= int(e.inputs.size()) && e.code[size_t(i.a) - e.inputs.size()].function == ops::Function::k_constant) {
+        o.powers = int16_t(powers_.size());
+        powers_.emplace_back(registers_[size_t(i.a)]);
+      }
+      code_.push_back(o);
+    }
+    for (const ops::Result& r : e.results) results_.push_back(r.reg);
+  }
+
   void run(const Arguments& a, int, int, int) const noexcept override {
-    const float rate = *a.input<float>(0);
-    float* out = a.output<float>(0);
-    out[0] = rate;
-    out[1] = rate;
-    if (!adam_) return;
+    double r[kMost];
+    std::memcpy(r, registers_.data(), registers_.size() * sizeof(double));
     const int64_t t = *a.input<int64_t>(1) + 1;
-    out[0] = float(double(rate) * std::sqrt(1 - second_(t)) / (1 - first_(t)));
+    r[0] = double(*a.input<float>(0)), r[1] = double(t);
+    for (int i = 2; i < inputs_; ++i) r[i] = double(*a.input<float>(i));
+    for (const Operation& o : code_) r[o.to] = value(o, r, t);
+    for (int i = 0; i < int(results_.size()); ++i) *(i < made_ ? a.output<float>(0) + i : a.output<float>(1 + i - made_)) = float(r[results_[size_t(i)]]);
   }
 
  private:
-  bool adam_;
-  Powers first_, second_;
+  struct Operation {
+    ops::Function function;
+    int16_t to, a, b, powers = -1;  // powers: of a constant by the number of the step
+  };
+  double value(const Operation& o, const double* r, int64_t t) const noexcept {
+    switch (o.function) {  // the commonest without a call
+      case ops::Function::k_add: return r[o.a] + r[o.b];
+      case ops::Function::k_subtract: return r[o.a] - r[o.b];
+      case ops::Function::k_multiply: return r[o.a] * r[o.b];
+      case ops::Function::k_divide: return r[o.a] / r[o.b];
+      case ops::Function::k_sqrt: return std::sqrt(r[o.a]);
+      default: break;
+    }
+    if (o.powers >= 0) return powers_[size_t(o.powers)](t);
+    return apply(o.function, r[o.a], o.b < 0 ? 0.0 : r[o.b]);
+  }
+  int inputs_, made_;
+  std::vector<double> registers_;  // as they begin: constants in their places
+  std::vector<Operation> code_;
+  std::vector<Powers> powers_;
+  std::vector<int16_t> results_;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> step_size(const ops::StepSize& op, const Request&) { return std::make_unique<StepSizeKernel>(op.rule); }
+std::unique_ptr<Kernel> step_size(const ops::StepSize& op, const Request& request) {
+  if (op.rule.scalars.inputs.size() + op.rule.scalars.code.size() > StepSizeKernel::kMost) return slow(op, request);
+  return std::make_unique<StepSizeKernel>(op.rule);
+}
 
 }  // namespace millpond::backend::cpu

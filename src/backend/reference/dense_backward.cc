@@ -6,30 +6,32 @@
 namespace millpond::backend::reference {
 
 // One input feature at a time: its column of dx from the old weights, then the weights' step, then dx (perhaps over x).
-// Workspace: the column, beside what the epilogue asks for.
+// Workspace: the column, beside what the rule and the epilogue ask for.
 std::unique_ptr<Kernel> dense_backward(const ops::DenseBackward& op, const Request& request) {
   const int64_t rows = request.inputs[0].shape[0], in = request.inputs[0].shape[1], out = request.inputs[1].shape[1];
   const bool plain = op.epilogue.empty();
   const int fixed = op.fixed_inputs(), state = op.state();
   const Interpreter epilogue = plain ? Interpreter({}, 0, 0, 0, {}, {})
                                      : Interpreter(op.epilogue, 1, rows, in, std::span(request.inputs).subspan(size_t(fixed)), std::span(request.outputs).subspan(size_t(state)));
+  const RuleOnElements rule(op.rule, request.inputs[0].dtype, in * out);
   const Bytes column_bytes{rows * int64_t(sizeof(double))};
   return with_floating(request.inputs[0].dtype, [&]<class T>() {
-    return loop([=, rule = op.rule, bias = op.bias](const Arguments& a) {
+    return loop([=, slots = op.rule.slot_count(), bias = op.bias](const Arguments& a) {
       const T *x = a.input<T>(0), *dz = a.input<T>(1);
       double* column = reinterpret_cast<double*>(a.scratch);
-      std::byte* scratch = a.scratch + column_bytes.value;
+      std::byte* const registers = a.scratch + column_bytes.value;
+      std::byte* scratch = registers + rule.workspace().value;
       epilogue.begin(scratch);
-      const Parameter<T> kernel = parameter<T>(a, rule, 3, 0, in * out);
+      const RuleOnElements::Parameter<T> kernel(rule, a, 3, 0, in * out, a.input<float>(2), registers);
       for (int64_t i = 0; i < in; ++i) {
         for (int64_t r = 0; r < rows; ++r) {
           column[r] = 0;
-          for (int64_t o = 0; o < out; ++o) column[r] += double(load(dz, r * out + o)) * double(load(kernel.weight, i * out + o));
+          for (int64_t o = 0; o < out; ++o) column[r] += double(load(dz, r * out + o)) * double(load(kernel.weights(), i * out + o));
         }
         for (int64_t o = 0; o < out; ++o) {
           double g = 0;
           for (int64_t r = 0; r < rows; ++r) g += double(load(x, r * in + i)) * double(load(dz, r * out + o));
-          apply_rule(rule, kernel.weight, kernel.slots, i * out + o, Number<T>(g), a.input<float>(2));
+          kernel.step(i * out + o, double(Number<T>(g)));
         }
         for (int64_t r = 0; r < rows; ++r) {
           if (plain) store(a.output<T>(state), r * in + i, column[r]);
@@ -38,13 +40,13 @@ std::unique_ptr<Kernel> dense_backward(const ops::DenseBackward& op, const Reque
       }
       epilogue.end(a.out + state, scratch);
       if (!bias) return;
-      const Parameter<T> offset = parameter<T>(a, rule, 4 + rule.slots(), 1 + rule.slots(), out);
+      const RuleOnElements::Parameter<T> offset(rule, a, 4 + slots, 1 + slots, out, a.input<float>(2), registers);
       for (int64_t o = 0; o < out; ++o) {
         double g = 0;
         for (int64_t r = 0; r < rows; ++r) g += double(load(dz, r * out + o));
-        apply_rule(rule, offset.weight, offset.slots, o, Number<T>(g), a.input<float>(2));
+        offset.step(o, double(Number<T>(g)));
       }
-    }, column_bytes + epilogue.workspace());
+    }, column_bytes + rule.workspace() + epilogue.workspace());
   });
 }
 

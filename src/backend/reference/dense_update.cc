@@ -6,25 +6,26 @@ namespace millpond::backend::reference {
 
 std::unique_ptr<Kernel> dense_update(const ops::DenseUpdate& op, const Request& request) {
   const int64_t rows = request.inputs[0].shape[0], in = request.inputs[0].shape[1], out = request.inputs[1].shape[1];
+  const RuleOnElements rule(op.rule, request.inputs[0].dtype, in * out);
   return with_floating(request.inputs[0].dtype, [&]<class T>() {
-    return loop([=, rule = op.rule, bias = op.bias](const Arguments& a) {
+    return loop([=, slots = op.rule.slot_count(), bias = op.bias](const Arguments& a) {
       const T *x = a.input<T>(0), *dz = a.input<T>(1);
-      const Parameter<T> kernel = parameter<T>(a, rule, 3, 0, in * out);
+      const RuleOnElements::Parameter<T> kernel(rule, a, 3, 0, in * out, a.input<float>(2), a.scratch);
       for (int64_t i = 0; i < in; ++i) {
         for (int64_t o = 0; o < out; ++o) {
           double g = 0;
           for (int64_t r = 0; r < rows; ++r) g += double(load(x, r * in + i)) * double(load(dz, r * out + o));
-          apply_rule(rule, kernel.weight, kernel.slots, i * out + o, Number<T>(g), a.input<float>(2));
+          kernel.step(i * out + o, double(Number<T>(g)));
         }
       }
       if (!bias) return;
-      const Parameter<T> offset = parameter<T>(a, rule, 4 + rule.slots(), 1 + rule.slots(), out);
+      const RuleOnElements::Parameter<T> offset(rule, a, 4 + slots, 1 + slots, out, a.input<float>(2), a.scratch);
       for (int64_t o = 0; o < out; ++o) {
         double g = 0;
         for (int64_t r = 0; r < rows; ++r) g += double(load(dz, r * out + o));
-        apply_rule(rule, offset.weight, offset.slots, o, Number<T>(g), a.input<float>(2));
+        offset.step(o, double(Number<T>(g)));
       }
-    });
+    }, rule.workspace());
   });
 }
 

@@ -6,12 +6,14 @@ namespace millpond::backend::reference {
 
 std::unique_ptr<Kernel> optimizer_step(const ops::OptimizerStep& op, const Request& request) {
   const int64_t n = request.outputs[0].shape.size();
+  const int slots = op.rule.slot_count();
+  const RuleOnElements rule(op.rule, request.outputs[0].dtype, n);
   return with_floating(request.outputs[0].dtype, [&]<class T>() {
-    return loop([n, rule = op.rule](const Arguments& a) {
-      const Parameter<T> p = parameter<T>(a, rule, 0, 0, n);
-      const T* g = a.input<T>(rule.slots() + 1);
-      for (int64_t i = 0; i < n; ++i) apply_rule(rule, p.weight, p.slots, i, load(g, i), a.input<float>(rule.slots() + 2));
-    });
+    return loop([n, slots, rule](const Arguments& a) {
+      const RuleOnElements::Parameter<T> p(rule, a, 0, 0, n, a.input<float>(slots + 2), a.scratch);
+      const T* g = a.input<T>(slots + 1);
+      for (int64_t i = 0; i < n; ++i) p.step(i, double(load(g, i)));
+    }, rule.workspace());
   });
 }
 

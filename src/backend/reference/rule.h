@@ -1,58 +1,52 @@
-// rule: an optimiser's step on one weight, the formulas of ops/rule.h word for word. Shared by optimizer_step, dense_update and
-// dense_backward, and by whoever wants a rule to compare with.
+// rule: an optimiser's step on one weight: the rule's expression, one element at a time. Shared by optimizer_step, dense_update and
+// dense_backward; the slow twin of the rules that fast kernels have written out by hand.
+// Memory: the expression's registers as workspace.
 #pragma once
-#include <cmath>
-
+#include "backend/reference/expression.h"
 #include "backend/reference/types.h"
 #include "ops/rule.h"
 
 namespace millpond::backend::reference {
 
-/// Element i of weight and slots (as many as the rule has) after a step along the gradient g; step_size as ops/step_size.h has it.
-template <class T>
-void apply_rule(const ops::Rule& rule, T* weight, T* const* slots, int64_t i, Number<T> g, const float* step_size) {
-  using N = Number<T>;
-  const N step = N(step_size[0]), learning_rate = N(step_size[1]);
-  N w = load(weight, i);
-  if (rule.weight_decay != 0) w -= learning_rate * N(rule.weight_decay) * w;
-  switch (rule.kind) {
-    case ops::Rule::Kind::kSgd: w -= step * g; break;
-    case ops::Rule::Kind::kMomentum: {
-      const N momentum = N(rule.momentum);
-      const N v = momentum * load(slots[0], i) - step * g;
-      w += rule.nesterov ? momentum * v - step * g : v;
-      store(slots[0], i, v);
-      break;
-    }
-    case ops::Rule::Kind::kAdam: {
-      N m = load(slots[0], i), s = load(slots[1], i);
-      m += (g - m) * (1 - N(rule.beta1));
-      s += (g * g - s) * (1 - N(rule.beta2));
-      w -= step * m / (std::sqrt(s) + N(rule.epsilon));
-      store(slots[0], i, m), store(slots[1], i, s);
-      break;
-    }
-  }
-  store(weight, i, w);
-}
+class RuleOnElements {
+ public:
+  RuleOnElements(const ops::Rule& rule, DType dtype, int64_t size) : rule_(rule), interpreter_(make(rule, dtype, size)) {}
+  Bytes workspace() const { return interpreter_.workspace(); }
 
-/// Weight and slots are operands `first` and up. The outputs are the operands' own bytes; where a test gave them bytes of
-/// their own, they are copied there first.
-template <class T>
-struct Parameter {
-  T* weight;
-  T* slots[2];
-};
-template <class T>
-Parameter<T> parameter(const Arguments& a, const ops::Rule& rule, int first_input, int first_output, int64_t size) {
-  for (int k = 0; k <= rule.slots(); ++k) {
-    const T* from = a.input<T>(first_input + k);
-    T* to = a.output<T>(first_output + k);
-    if (from != to) std::copy(from, from + size, to);
+  /// Weight and slots of a parameter are operands `input` and up, and outputs `output` and up: the operands' own bytes. Where a test gave
+  /// them bytes of their own, they are copied there first.
+  template <class T>
+  class Parameter {
+   public:
+    Parameter(const RuleOnElements& on, const Arguments& a, int input, int output, int64_t size, const float* scalars, std::byte* scratch) : on_(on), scratch_(scratch) {
+      for (int k = 0; k <= on.rule_.slot_count(); ++k) {
+        const T* from = a.input<T>(input + k);
+        T* to = a.output<T>(output + k);
+        if (from != to) std::copy(from, from + size, to);
+        in_[k] = out_[k] = to;
+      }
+      for (int k = 0; k < on.rule_.scalar_count(); ++k) in_[1 + on.rule_.slot_count() + k] = const_cast<float*>(scalars + k);
+    }
+    const T* weights() const { return static_cast<const T*>(out_[0]); }
+    /// Element i after a step along the gradient g.
+    void step(int64_t i, double g) const { on_.interpreter_.at(0, i, g, in_, out_, scratch_); }
+
+   private:
+    const RuleOnElements& on_;
+    std::byte* scratch_;
+    void* in_[1 + ops::Rule::kMostSlots + ops::Rule::kMostScalars];
+    void* out_[1 + ops::Rule::kMostSlots];
+  };
+
+ private:
+  static Interpreter make(const ops::Rule& rule, DType dtype, int64_t size) {
+    std::vector<TensorType> operands(size_t(1 + rule.slot_count()), TensorType{dtype, {size}});
+    const std::vector<TensorType> results = operands;
+    operands.insert(operands.end(), size_t(rule.scalar_count()), TensorType{DType::kFloat32, {}});
+    return {rule.update, 1, 1, size, operands, results};
   }
-  Parameter<T> p{a.output<T>(first_output), {nullptr, nullptr}};
-  for (int k = 0; k < rule.slots(); ++k) p.slots[k] = a.output<T>(first_output + 1 + k);
-  return p;
-}
+  ops::Rule rule_;
+  Interpreter interpreter_;
+};
 
 }  // namespace millpond::backend::reference
