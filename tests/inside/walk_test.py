@@ -155,14 +155,17 @@ class Walks(unittest.TestCase):
             kept = walk["period"] - 2  # the first rounds lie before the first mark
             row = by_name["attribute seen of Trainer"]
             self.assertLess(abs(row["bytes"] - kept * EACH), 4 * EACH, row)
-            self.assertEqual([place["line"] for place in row["born"]], [line_of("return bytearray")])
+            first, *others = row["born"]  # now and then the list's own storage is sampled too, which the line that appends allocates
+            self.assertEqual(first["line"], line_of("return bytearray"))
+            self.assertLess(sum(place["bytes"] for place in others), 0.1 * first["bytes"], row["born"])
             self.assertLess(by_name["attribute window of Trainer"]["bytes"], 5.5 * EACH)
         everything = [each for each in walks if not each.get("shallow")]
         how = {row["how"]: row for each in everything for row in each["holders"] if row["how"] != "reached" and row["type"] in ("Circle", "dict")}
         if whole:  # what no root reaches: circles while gc is off
             self.assertIn("garbage", how, sorted(by_name))
             self.assertIn(how["garbage"]["type"], ("Circle", "dict"))
-            self.assertNotIn("native", how)
+            native = how.get("native", {"bytes": 0})["bytes"]  # a sample of 8 KiB now and then: what the agent keeps is not walked into
+            self.assertLess(native, 0.05 * how["garbage"]["bytes"], how)
 
     def test_every_kind_of_holder_is_found_by_its_name_and_amounts_are_true(self):
         for version, python in sorted(INTERPRETERS.items()):
