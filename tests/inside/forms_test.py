@@ -1,13 +1,12 @@
 """Both lines, for many forms of statements: what puts into a holder is told by the line that does it, under whatever name and by whatever way it is reached there."""
 import json
 import os
-import subprocess
 import sys
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from support import MILLPOND, Folder, environment, pythons  # noqa: E402
+from support import Folder, pythons, watched  # noqa: E402
 
 INTERPRETERS = pythons()
 BEGIN = """
@@ -150,21 +149,6 @@ def main():
 }
 
 
-def run(python, folder, text):
-    path = os.path.join(folder, "train.py")
-    with open(path, "w") as file:
-        file.write(text)
-    log = os.path.join(folder, "log")
-    done = subprocess.run([MILLPOND, "watch", "-o", "run.pond", "--", python, path], cwd=folder, env=environment(MILLPOND_AGENT_LOG=log, MILLPOND_INTERVAL="8192"),
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
-    with open(log) as file:
-        said = [json.loads(line) for line in file]
-    errors = [row["error"] for row in said if "error" in row]
-    if done.returncode or errors:
-        raise AssertionError(done.stderr.decode() + "\n".join(errors))
-    return said
-
-
 def holders_of(said):
     """Of each holder, by its chain in words, the row that was told last, with the lines that put into it and its lengths."""
     found = {}
@@ -182,7 +166,7 @@ class Forms(unittest.TestCase):
             line_of = {mark: next(number for number, line in enumerate(text.split("\n"), 1) if line.endswith(mark)) for mark in expected.values()}
             for version, python in sorted(INTERPRETERS.items()):
                 with self.subTest(name, version=version), Folder() as folder:
-                    found = holders_of(run(python, folder, text))
+                    found = holders_of(watched(python, folder, text)[0])
                     for words, mark in expected.items():
                         rows = [row for chain, row in found.items() if words in "^" + chain and row.get("puts")]
                         self.assertTrue(rows, "%s: %s" % (words, json.dumps(sorted(found), indent=1)))
@@ -193,7 +177,7 @@ class Forms(unittest.TestCase):
         text, _ = PROGRAMS["items of a dictionary that stands for variables"]
         python = INTERPRETERS.get("3.11") or next(iter(INTERPRETERS.values()))
         with Folder() as folder:
-            found = holders_of(run(python, folder, BEGIN + text + LOOP))
+            found = holders_of(watched(python, folder, BEGIN + text + LOOP)[0])
             lengths = next(row["lengths"] for chain, row in found.items() if "'kept'" in chain)
             self.assertGreaterEqual(len(lengths), 8)
             for period, items in lengths:

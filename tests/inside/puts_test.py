@@ -1,13 +1,11 @@
 """Which line puts things into a holder: the one that ran while the holder gained, whatever else could have."""
-import json
 import os
-import subprocess
 import sys
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from support import MILLPOND, Folder, environment, pythons  # noqa: E402
+from support import Folder, pythons, watched  # noqa: E402
 
 INTERPRETERS = pythons()
 PROGRAM = """
@@ -123,17 +121,7 @@ BORN = ("global heap of __main__", "attribute handlers of Logger")  # what is ma
 
 
 def run(python, folder, *arguments):
-    path = os.path.join(folder, "train.py")
-    with open(path, "w") as file:
-        file.write(PROGRAM)
-    log = os.path.join(folder, "log")
-    done = subprocess.run([MILLPOND, "watch", "-o", "run.pond", "--", python, path, *arguments], cwd=folder, env=environment(MILLPOND_AGENT_LOG=log, MILLPOND_INTERVAL="8192"),
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
-    with open(log) as file:
-        said = [json.loads(line) for line in file]
-    errors = [row["error"] for row in said if "error" in row]
-    if done.returncode or errors:
-        raise AssertionError(done.stderr.decode() + "\n".join(errors))
+    said, _ = watched(python, folder, PROGRAM, *arguments)
     found = {}
     for note in said:
         if note.get("note") == "puts":

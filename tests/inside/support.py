@@ -35,6 +35,22 @@ def run(python, text, folder, code=0, arguments=(), timeout=120, **more):
     return done.stdout.decode().splitlines()
 
 
+def watched(python, folder, text, *arguments):
+    """Runs the program under `millpond watch`, sampled finely: what the agent said, and what the program printed."""
+    path = os.path.join(folder, "train.py")
+    with open(path, "w") as file:
+        file.write(text)
+    log = os.path.join(folder, "log")
+    done = subprocess.run([MILLPOND, "watch", "-o", "run.pond", "--", python, path, *arguments], cwd=folder, env=environment(MILLPOND_AGENT_LOG=log, MILLPOND_INTERVAL="8192"),
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+    with open(log) as file:
+        said = [json.loads(line) for line in file]
+    errors = [row["error"] for row in said if "error" in row]
+    if done.returncode or errors:
+        raise AssertionError(done.stderr.decode() + "\n".join(errors))
+    return said, done.stdout.decode()
+
+
 def report(path):
     done = subprocess.run([MILLPOND, "report", path, "--json", "-"], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode:

@@ -1,13 +1,11 @@
 """Who holds the survivors: the walk finds every kind of holder by its name, what no root reaches, and leaves the program as it was."""
-import json
 import os
-import subprocess
 import sys
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from support import MILLPOND, Folder, environment, pythons  # noqa: E402
+from support import Folder, pythons, watched  # noqa: E402
 
 INTERPRETERS = pythons()
 EACH = 150_000
@@ -114,18 +112,8 @@ worker.join()
 
 
 def walks_of(python, folder, ballast=0, program=PROGRAM):
-    path = os.path.join(folder, "train.py")
-    with open(path, "w") as file:
-        file.write(program)
-    log = os.path.join(folder, "log")
-    done = subprocess.run([MILLPOND, "watch", "-o", "run.pond", "--", python, path, str(ballast)], cwd=folder, env=environment(MILLPOND_AGENT_LOG=log, MILLPOND_INTERVAL="8192"),
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
-    with open(log) as file:
-        said = [json.loads(line) for line in file]
-    errors = [row["error"] for row in said if "error" in row]
-    if done.returncode or errors:
-        raise AssertionError(done.stderr.decode() + "\n".join(errors))
-    return [row for row in said if row.get("note") == "walk"], done.stdout.decode()
+    said, out = watched(python, folder, program, str(ballast))
+    return [row for row in said if row.get("note") == "walk"], out
 
 
 def line_of(text):

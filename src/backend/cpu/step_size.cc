@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backend/cpu/slow.h"
+#include "ops/apply.h"
 
 namespace millpond::backend::cpu {
 namespace {
@@ -23,20 +24,6 @@ class Powers {
  private:
   double beta_, power_[3][64];
 };
-
-double apply(ops::Function f, double x, [[maybe_unused]] double y) {
-  using T = double;
-  switch (f) {
-#define MP_CASE(name, formula) \
-  case ops::Function::k_##name: return T(formula);
-#define MP_UNARY MP_CASE
-#define MP_BINARY MP_CASE
-#define MP_COMPARE MP_CASE
-#include "ops/functions.inc"
-#undef MP_CASE
-    default: return 0;
-  }
-}
 
 class StepSizeKernel final : public Kernel {
  public:
@@ -83,7 +70,7 @@ class StepSizeKernel final : public Kernel {
       default: break;
     }
     if (o.powers >= 0) return powers_[size_t(o.powers)](t);
-    return apply(o.function, r[o.a], o.b < 0 ? 0.0 : r[o.b]);
+    return ops::apply(o.function, r[o.a], o.b < 0 ? 0.0 : r[o.b]);
   }
   int inputs_, made_;
   std::vector<double> registers_;  // as they begin: constants in their places

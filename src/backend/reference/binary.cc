@@ -1,5 +1,5 @@
-#include "backend/reference/functions.h"
 #include "backend/reference/types.h"
+#include "ops/apply.h"
 #include "ops/binary.h"
 
 namespace millpond::backend::reference {
@@ -10,7 +10,7 @@ std::unique_ptr<Kernel> binary(const ops::Binary& op, const Request& request) {
   return with_type(request.inputs[0].dtype, [&]<class T>() {
     return loop([=, f = op.function](const Arguments& a) {
       walk(z, strides, [&](const auto& at) {
-        const Number<T> v = apply<Number<T>>(f, load(a.input<T>(0), at[0]), load(a.input<T>(1), at[1]));
+        const Number<T> v = ops::apply<Number<T>>(f, load(a.input<T>(0), at[0]), load(a.input<T>(1), at[1]));
         if (is_compare(f)) store(a.output<bool>(0), at[2], v);
         else store(a.output<T>(0), at[2], v);
       });

@@ -1,7 +1,7 @@
 #include "backend/reference/expression.h"
 
-#include "backend/reference/functions.h"
 #include "base/random.h"
+#include "ops/apply.h"
 #include "ops/dropout.h"
 
 namespace millpond::backend::reference {
@@ -76,7 +76,7 @@ void Interpreter::evaluate(int64_t row, int64_t col, double register0, void* con
         v = bits >= ops::dropout_threshold(c.immediate) ? reg(c.a) * T(ops::dropout_scale(c.immediate)) : T(0);
         break;
       }
-      default: v = apply<T>(c.function, reg(c.a), reg(c.b));
+      default: v = ops::apply<T>(c.function, reg(c.a), reg(c.b));
     }
     registers[e_.inputs.size() + i] = v;
   }

@@ -1,5 +1,5 @@
-#include "backend/reference/functions.h"
 #include "backend/reference/types.h"
+#include "ops/apply.h"
 #include "ops/step_size.h"
 
 namespace millpond::backend::reference {
@@ -15,7 +15,7 @@ std::unique_ptr<Kernel> step_size(const ops::StepSize& op, const Request&) {
     for (size_t i = 0; i < e.code.size(); ++i) {
       const ops::Instruction& c = e.code[i];
       const double y = c.b < 0 ? 0.0 : r[c.b];
-      r[e.inputs.size() + i] = c.function == ops::Function::k_constant ? double(c.immediate) : apply<double>(c.function, r[c.a], y);
+      r[e.inputs.size() + i] = c.function == ops::Function::k_constant ? double(c.immediate) : ops::apply<double>(c.function, r[c.a], y);
     }
     const int made = rule.made_scalars();
     for (int i = 0; i < int(e.results.size()); ++i) (i < made ? a.output<float>(0)[i] : a.output<float>(1 + i - made)[0]) = float(r[e.results[size_t(i)].reg]);

@@ -1,5 +1,5 @@
-#include "backend/reference/functions.h"
 #include "backend/reference/types.h"
+#include "ops/apply.h"
 #include "ops/unary.h"
 
 namespace millpond::backend::reference {
@@ -8,7 +8,7 @@ std::unique_ptr<Kernel> unary(const ops::Unary& op, const Request& request) {
   const int64_t n = request.outputs[0].shape.size();
   return with_type(request.outputs[0].dtype, [&]<class T>() {
     return loop([n, f = op.function](const Arguments& a) {
-      for (int64_t i = 0; i < n; ++i) store(a.output<T>(0), i, apply<Number<T>>(f, load(a.input<T>(0), i)));
+      for (int64_t i = 0; i < n; ++i) store(a.output<T>(0), i, ops::apply<Number<T>>(f, load(a.input<T>(0), i)));
     });
   });
 }

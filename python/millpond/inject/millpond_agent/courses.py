@@ -31,14 +31,10 @@ class _Course:
             self.points = self.points[:1] + self.points[2::2] if len(self.points) % 2 else self.points[::2] + self.points[-1:]
             self.stride *= 2
 
-    def lengths(self):
-        """[[round, items]]"""
-        return [[period, own] for period, own, _ in self.points]
-
     def said(self):
-        """The same and, where it is known at all rounds and not constant, `inner`: what lies in the items."""
+        """`lengths`: [[round, items]]; `inner`, where it is known at all rounds and not constant: the same of what lies in the items."""
         inner = [[period, inner] for period, _, inner in self.points]
-        told = {"lengths": self.lengths()}
+        told = {"lengths": [[period, own] for period, own, _ in self.points]}
         if None not in [size for _, size in inner] and len({size for _, size in inner}) > 1:
             told["inner"] = inner
         return told
