@@ -10,6 +10,7 @@
 #include "probe/live.h"
 #include "probe/lock.h"
 #include "probe/pages.h"
+#include "probe/pieces.h"
 #include "probe/real.h"
 #include "probe/ring.h"
 #include "probe/system.h"
@@ -148,10 +149,11 @@ class Scanner {
 
   bool run() {
     const uint64_t begin = busy_ns();
-    if (!blocks_.take(kLiveSlots) || !regions_.take(kMostRegions) || !waiting_.take(kMostFollowed) || !followed_.start(1 << 16)) return false;
+    if (!blocks_.take(kLiveSlots) || !regions_.take(kMostRegions) || !waiting_.take(kMostFollowed)) return false;
     read_blocks();
     if (asked_) {
       read_regions();
+      if (!find_pieces()) return false;
       for (const uint64_t word : registers) meet(word, Way::kStack, tops[0].thread, kNone);
       follow();
       for (const Way way : {Way::kStatic, Way::kStack})
@@ -160,7 +162,8 @@ class Scanner {
             each_word(regions_[i], [&](uint64_t at, uint64_t word) { meet(word, way, way == Way::kStatic ? at : regions_[i].thread, kNone); });
             follow();
           }
-      for (size_t i = 0; i < region_count_; ++i)
+      const bool all_reached = std::none_of(blocks_.at, blocks_.at + block_count_, [](const Block& b) { return b.asked && b.way == Way::kNobody; });
+      for (size_t i = 0; i < region_count_ && !all_reached; ++i)
         if (regions_[i].way == Way::kOther) each_word(regions_[i], [&](uint64_t at, uint64_t word) { meet_elsewhere(at, word); });
       gather();
     }
@@ -209,6 +212,16 @@ class Scanner {
       regions_[region_count_++] = r;
     }
   }
+  // Both lists are sorted by address.
+  bool find_pieces() {
+    size_t most = 0;
+    for (size_t i = 0; i < region_count_; ++i) most += Pieces::touched(regions_[i].begin, regions_[i].end);
+    for (uint32_t i = 0; i < block_count_; ++i) most += Pieces::touched(blocks_[i].address, blocks_[i].end);
+    if (!pieces_.start(most)) return false;
+    for (size_t i = 0; i < region_count_; ++i) pieces_.add_region(regions_[i].begin, regions_[i].end, uint32_t(i));
+    for (uint32_t i = 0; i < block_count_; ++i) pieces_.add_block(blocks_[i].address, blocks_[i].end, i);
+    return !pieces_.is_full();
+  }
   bool is_own(uint64_t begin, uint64_t end) const {
     const auto in = [&](const void* p) { return uint64_t(p) >= begin && uint64_t(p) < end; };
     return in(file::shared) || in(blocks_.at) || in(regions_.at) || in(waiting_.at) || in(&result_);
@@ -231,23 +244,31 @@ class Scanner {
     }
   }
 
-  // The sampled block that an address lies in, or kNone.
-  uint32_t block_of(uint64_t address) const {
-    if (!block_count_ || address < blocks_[0].address || address >= blocks_[block_count_ - 1].end) return kNone;
-    const Block* after = std::upper_bound(blocks_.at, blocks_.at + block_count_, address, [](uint64_t a, const Block& b) { return a < b.address; });
-    return after != blocks_.at && address < after[-1].end ? uint32_t(after - 1 - blocks_.at) : kNone;
+  // The sampled block that an address lies in, or kNone. piece: the one of the address.
+  uint32_t block_of(uint64_t address, uint32_t piece) const {
+    if (piece == Pieces::kNothing || !pieces_[piece].has_block) return kNone;
+    uint32_t i = pieces_[piece].block;
+    while (i + 1 < block_count_ && blocks_[i + 1].address <= address) ++i;
+    return address >= blocks_[i].address && address < blocks_[i].end ? i : kNone;
+  }
+  const Region* region_of(uint64_t address, uint32_t piece) const {
+    if (piece == Pieces::kNothing || !pieces_[piece].has_region) return nullptr;
+    uint32_t i = pieces_[piece].region;
+    while (i + 1 < region_count_ && regions_[i + 1].begin <= address) ++i;
+    return address >= regions_[i].begin && address < regions_[i].end ? &regions_[i] : nullptr;
   }
 
   void meet(uint64_t word, Way way, uint64_t root, uint32_t via) {
-    if (word < 0x10000 || word >> 47) return;
-    if (const uint32_t found = block_of(word); found != kNone) {
+    const uint32_t piece = pieces_.of(word);
+    if (piece == Pieces::kNothing) return;
+    if (const uint32_t found = block_of(word, piece); found != kNone) {
       Block& b = blocks_[found];
       if (b.way != Way::kNobody) return;
       b.way = way, b.root = root, b.via = via;
-      if (region_of(b.address)) wait({b.address, b.end, root, found, way});  // a mapped file may be shorter by now
-    } else if (const uint64_t size = unsampled_size(word)) {
-      if (followed_.find(reinterpret_cast<const void*>(word), 0) == kNone) return;  // full
-      wait({word, word + size, root, via, way});
+      // A mapped file may be shorter by now.
+      if (region_of(b.address, pieces_.of(b.address))) wait({b.address, b.end, root, found, way});
+    } else if (word % 16 == 0 && pieces_[piece].has_region && pieces_.is_new(piece, word)) {
+      if (const uint64_t size = unsampled_size(word, piece)) wait({word, word + size, root, via, way});
     }
   }
   void wait(const Found& f) {
@@ -267,29 +288,26 @@ class Scanner {
     }
   }
 
-  const Region* region_of(uint64_t address) const {
-    const Region* after = std::upper_bound(regions_.at, regions_.at + region_count_, address, [](uint64_t a, const Region& r) { return a < r.begin; });
-    return after != regions_.at && address < after[-1].end ? after - 1 : nullptr;
-  }
-  // Of a block of the C library that was not sampled, by the word in front of it; 0: this is no such block, or it was looked into before.
-  uint64_t unsampled_size(uint64_t p) {
-    if (p % 16 || allocator_flags) return 0;
-    const Region* r = region_of(p);
-    if (!r || r->way != Way::kOther || p - 16 < r->begin) return 0;
-    if (followed_.find(reinterpret_cast<const void*>(p)) != kNone) return 0;
+  // Of a block of the C library that was not sampled, by the word in front of it; 0: this is no such block.
+  uint64_t unsampled_size(uint64_t p, uint32_t piece) const {
+    if (allocator_flags) return 0;
+    const Region* r = region_of(p, piece);
+    if (!r || r->way != Way::kOther || p - r->begin < 16) return 0;
     constexpr uint64_t kFlags = 7, kUsedBefore = 1, kMapped = 2;
     const uint64_t head = *reinterpret_cast<const uint64_t*>(p - 8), size = head & ~kFlags, chunk = p - 16;
     if (size < 32 || size % 16 || size > r->end - chunk) return 0;
     if (head & kMapped) return chunk % sys::kPageSize == 0 && size % sys::kPageSize == 0 ? size - 16 : 0;
     if (size + 16 > r->end - chunk) return 0;
-    const uint64_t next = *reinterpret_cast<const uint64_t*>(chunk + size + 8);
-    return next & kUsedBefore ? size - 8 : 0;
+    // Any word may look like a size: the next block, whose own size stands behind this one, must say that this one is used, and end in the same memory.
+    const uint64_t next = *reinterpret_cast<const uint64_t*>(chunk + size + 8), next_size = next & ~kFlags;
+    const bool next_fits = next_size >= 16 && next_size % 16 == 0 && next_size <= r->end - chunk - size;
+    return next & kUsedBefore && next_fits ? size - 8 : 0;
   }
 
   void meet_elsewhere(uint64_t at, uint64_t word) {
-    const uint32_t found = block_of(word);
+    const uint32_t found = block_of(word, pieces_.of(word));
     if (found == kNone || blocks_[found].way == Way::kStatic || blocks_[found].way == Way::kStack || blocks_[found].way == Way::kBlock) return;
-    const uint32_t from = block_of(at);
+    const uint32_t from = block_of(at, pieces_.of(at));
     if (from == found) return;
     Block& b = blocks_[found];
     b.way = from == kNone ? Way::kOther : Way::kBlock;
@@ -350,7 +368,7 @@ class Scanner {
   size_t region_count_ = 0;
   Pages<Found> waiting_;
   size_t waiting_count_ = 0;
-  Numbers followed_;
+  Pieces pieces_;
 };
 
 // Of programs without an agent.

@@ -314,11 +314,11 @@ struct WalkHolder {
 struct Walk {
   uint64_t done;                  /* 1 when all below is filled; 2: there was no memory for it */
   uint64_t now_ms, first_ms;      /* the births are between them */
-  uint64_t objects, edges, ns;    /* ns: of the processor */
+  uint64_t objects, ns;           /* ns: of the processor */
   uint64_t alive;                 /* bytes of all survivors that were born since first_ms */
   uint64_t reached, native, garbage; /* of these, by WalkHow; the rest belongs to no object of Python */
-  uint64_t unreached_objects;
   uint64_t unclaimed;             /* bytes that nothing owns which was reached without `later` */
+  uint64_t lately;                /* of what belongs to no object, the bytes that were born in the later half of the time */
   uint32_t holders, full;         /* full: there was no room for all objects */
   struct WalkHolder holder[kWalkHolders];
 };

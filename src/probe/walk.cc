@@ -70,6 +70,8 @@ class Walker {
     native_from_ = garbage_from_ = count_;
     if (request_.all && !request_.shallow && !full_) split_unreached();
     own_tensors();
+    for (uint32_t i = 0; i < survivor_count_; ++i)
+      if (survivors_[i].owner == kNone && survivors_[i].birth >= kWalkBirths / 2) result_->lately += survivors_[i].bytes;
     result_->objects = count_;
     result_->full = full_;
     if (!make_tree()) return false;
@@ -163,7 +165,6 @@ class Walker {
     return 0;
   }
   void meet(void* object) {
-    ++result_->edges;
     if (!plausible(object) || full_) return;
     // Numbers and bytes have one block and refer to nothing: unless it was sampled there is nothing to know of them, and a program may have millions.
     if (is_plain(at<const char*>(object, kObjectType)) && !live::may_hold(object)) return;
@@ -285,7 +286,6 @@ class Walker {
     for (size_t i = 0; i < request_.all_count; ++i) set.add(request_.all[i], references(request_.all[i]) - 1);  // one is the list's
     set.each(Unreached::add_referent);
     set.each(Unreached::take_off);
-    result_->unreached_objects = set.count;
     for (uint32_t i = 0; i < set.count; ++i)
       if (set.counts[i] > 0) at_ = kNone, meet(set.objects[i]);
     drain(native_from_);

@@ -53,8 +53,12 @@ struct Request {
 // Fills `result`, which lies in shared memory when a child does it; `of_given` where blocks are given: those belong to the objects that `owned` names; and, where much is no
 // object's and `native` is not null, that too (scan.h). False: no memory.
 bool run(const Request& request, Walk& result, Walk& of_given, Scan* native);
-// Whether much of what is alive belongs to no object of Python.
-inline bool wants_scan(const Walk& w) { return (w.alive - w.reached - w.native - w.garbage) * 5 > w.alive && w.alive > (1 << 20); }
+// Whether much of what is alive belongs to no object of Python, and more of it came until lately: a leak has as much from each half of the time, what a library took
+// when the rounds began has all of it from the first.
+inline bool wants_scan(const Walk& w) {
+  const uint64_t nobodys = w.alive - w.reached - w.native - w.garbage;
+  return nobodys * 5 > w.alive && w.alive > (1 << 20) && w.lately * 4 > nobodys;
+}
 
 void look();     // whether a child has found who points to native blocks
 void forget();   // in a child by fork: the result and the child are the parent's

@@ -50,7 +50,7 @@ std::string demangled(const char* name) {
 }  // namespace
 
 #define MP_DW(f) \
-  f(dwfl_begin) f(dwfl_end) f(dwfl_report_begin) f(dwfl_report_elf) f(dwfl_report_end) f(dwfl_addrmodule) f(dwfl_module_addrname) \
+  f(dwfl_begin) f(dwfl_end) f(dwfl_report_begin) f(dwfl_report_elf) f(dwfl_report_end) f(dwfl_addrmodule) f(dwfl_module_getsymtab) f(dwfl_module_getsym_info) \
   f(dwfl_module_getsrc) f(dwfl_lineinfo) f(dwfl_standard_find_debuginfo) f(dwfl_module_addrdie) f(dwarf_getscopes) f(dwarf_getscopes_die) f(dwarf_tag) f(dwarf_attr) \
   f(dwarf_formudata) f(dwarf_getsrcfiles) f(dwarf_filesrc)
 
@@ -62,6 +62,12 @@ static void* open_libdw() { return dlopen(nullptr, RTLD_NOW); }  // ourselves: i
 static void* open_libdw() { return dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL); }
 #endif
 
+// A symbol that names memory. libdw's own search goes through all symbols of a file for each address: hundreds of thousands in a large library.
+struct Symbol {
+  uint64_t begin, end;
+  const char* name;
+};
+
 struct Symbols::Dw {
   void* library = open_libdw();
 #define MP_DECLARE(name) decltype(&::name) name = nullptr;
@@ -69,6 +75,7 @@ struct Symbols::Dw {
 #undef MP_DECLARE
   Dwfl_Callbacks callbacks{};
   std::map<std::string, Dwfl*> open;
+  std::map<Dwfl_Module*, std::vector<Symbol>> symbols;  // by address
 
   Dw() {
     if (!library) return;
@@ -99,6 +106,38 @@ struct Symbols::Dw {
       return nullptr;
     }
     return at->second = dwfl;
+  }
+
+  const std::vector<Symbol>& symbols_of(Dwfl_Module* module) {
+    const auto [at, fresh] = symbols.try_emplace(module);
+    const int count = fresh ? dwfl_module_getsymtab(module) : 0;
+    for (int i = 1; i < count; ++i) {  // the first is empty
+      GElf_Sym symbol;
+      GElf_Addr address;
+      GElf_Word section = SHN_UNDEF;
+      const char* name = dwfl_module_getsym_info(module, i, &symbol, &address, &section, nullptr, nullptr);
+      const int type = GELF_ST_TYPE(symbol.st_info);
+      const bool names_memory = type == STT_NOTYPE || type == STT_OBJECT || type == STT_FUNC || type == STT_GNU_IFUNC;
+      if (name && *name && names_memory && section != SHN_UNDEF && section != SHN_ABS) at->second.push_back({address, address + symbol.st_size, name});
+    }
+    // Of several names for one place the one of the largest is the function's or the variable's.
+    if (fresh) std::ranges::stable_sort(at->second, {}, [](const Symbol& s) { return std::pair(s.begin, s.end); });
+    return at->second;
+  }
+
+  // The name of what lies at an address; of what has no size in the table, the nearest before it. Null: none is known.
+  const char* name_of(Dwfl_Module* module, uint64_t address) {
+    if (!module || !dwfl_module_getsymtab || !dwfl_module_getsym_info) return nullptr;
+    constexpr int kNested = 64;  // names that lie one in another; more are not looked at
+    const std::vector<Symbol>& all = symbols_of(module);
+    auto at = std::ranges::upper_bound(all, address, {}, &Symbol::begin);
+    const char* nearest = nullptr;
+    for (int i = 0; i < kNested && at != all.begin(); ++i) {
+      --at;
+      if (address < at->end) return at->name;
+      if (i == 0 && at->begin == at->end) nearest = at->name;
+    }
+    return nearest;
   }
 };
 
@@ -185,8 +224,7 @@ NativeName Symbols::variable(uint64_t address) {
     NativeName n{m.path, at, {}, {}, 0};
     if (!dw_) dw_ = std::make_unique<Dw>();
     Dwfl* dwfl = dw_->of(m.path);
-    Dwfl_Module* module = dwfl ? dw_->dwfl_addrmodule(dwfl, at) : nullptr;
-    if (const char* symbol = module ? dw_->dwfl_module_addrname(module, at) : nullptr) n.function = demangled(symbol);
+    if (const char* symbol = dw_->name_of(dwfl ? dw_->dwfl_addrmodule(dwfl, at) : nullptr, at)) n.function = demangled(symbol);
     return n;
   }
   return {};
@@ -202,7 +240,7 @@ NativeName Symbols::name(const std::string& module, uint64_t offset) {
   if (!dwfl || !at) return n;
   Dwfl_Module* m = dw_->dwfl_addrmodule(dwfl, *at);
   if (!m) return n;
-  if (const char* symbol = dw_->dwfl_module_addrname(m, *at)) n.function = demangled(symbol);
+  if (const char* symbol = dw_->name_of(m, *at)) n.function = demangled(symbol);
   if (Dwfl_Line* line = dw_->dwfl_module_getsrc(m, *at)) {
     int number = 0;
     if (const char* source = dw_->dwfl_lineinfo(line, nullptr, &number, nullptr, nullptr, nullptr)) n.source = source, n.line = number;

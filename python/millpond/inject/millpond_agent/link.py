@@ -36,7 +36,7 @@ class _Holder(ctypes.Structure):
 class Walk(ctypes.Structure):
     """src/probe/shared.h"""
 
-    _fields_ = [(name, ctypes.c_uint64) for name in ("done", "now_ms", "first_ms", "objects", "edges", "ns", "alive", "reached", "native", "garbage", "unreached_objects", "unclaimed")] + [
+    _fields_ = [(name, ctypes.c_uint64) for name in ("done", "now_ms", "first_ms", "objects", "ns", "alive", "reached", "native", "garbage", "unclaimed", "lately")] + [
         ("holders", ctypes.c_uint32), ("full", ctypes.c_uint32), ("holder", _Holder * 48)]
 
 

@@ -1,6 +1,6 @@
 """Probes: gc.collect (not where the program turned it off) and malloc_trim together at rounds 4, 8, 16, ... of the leading series, resident size before and after each: what
 gc gives back was garbage in cycles, what trim gives back was free already. They must not cure the patient, so they are few, and
-they take at most 2 % of the time, the first 3 % and the second 5 %. These two come all the same when they have something to tell, because memory grew or much of
+they take at most 2 % of the time, the second 5 %. These two come all the same when they have something to tell, because memory grew or much of
 it is free: a short run has no more than these, and a large framework has so many objects that each takes a good part of a second.
 Between them lighter looks at what the user's code holds (holders.py) at rounds 2, 3, 4, 6, 8, 12, 16, ..."""
 
@@ -13,7 +13,7 @@ from collections import Counter
 from . import calls, counters, cycles, frames, holders, link, state, survivors
 
 enabled = os.environ.get("MILLPOND_PROBES", "1") != "0"
-kFirstShare, kSecondShare, kShare = 0.03, 0.05, 0.02
+kShare, kSecondShare = 0.02, 0.05
 kFirstGrown, kGrown, kFree, kLeast = 0.01, 0.015, 0.05, 5 << 20  # of resident memory; bytes
 kPerBlock = 2e-7  # seconds of a probe for each object of Python: 0.31 s were seen for 1.5 million
 kAskEvery = 0.25
@@ -85,7 +85,7 @@ def _is_time(series, now):
 
 def _affordable(now):
     if _done == 0:
-        return kPerBlock * sys.getallocatedblocks() <= kFirstShare * state.elapsed() or _grew(_first_rss, kFirstGrown) or link.free_bytes() > max(kLeast, kFree * rss())
+        return kPerBlock * sys.getallocatedblocks() <= kShare * state.elapsed() or _grew(_first_rss, kFirstGrown) or link.free_bytes() > max(kLeast, kFree * rss())
     since = now - _last_end
     if _done == 1:
         return since > _last_cost and (_last_cost <= kSecondShare * since or _grew(_last_rss, kGrown))
