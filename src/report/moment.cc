@@ -10,6 +10,7 @@
 #include "report/text.h"
 #include "runfile/rows.h"
 #include "verdict/case.h"
+#include "verdict/statistics.h"
 
 namespace millpond::report {
 namespace {
@@ -150,7 +151,7 @@ Places places_at(const Evidence& e, const Mark& mark) {
     row.bytes += s.bytes;
     row.blocks += s.blocks;
     const double error = sampling_error(s.bytes, s.blocks, e.sampling_interval);
-    row.error = std::sqrt(row.error * row.error + error * error);  // the linker would bind std::hypot to glibc 2.35, and the wheel promises 2.34
+    row.error = verdict::off_together(row.error, error);
     all.sum += s.bytes;
     if (Bytes& most = largest[place_of[size_t(s.site)]]; s.bytes > most) {
       most = s.bytes;

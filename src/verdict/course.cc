@@ -6,6 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include "verdict/statistics.h"
+
 namespace millpond::verdict {
 namespace {
 
@@ -170,7 +172,7 @@ bool slows(std::span<const double> y, size_t from) {
   if (third < 2) return false;
   const std::span<const double> all(gains);
   const Spread first = spread(all.first(third)), middle = spread(all.subspan(third, third)), last = spread(all.last(third));
-  const double error = std::hypot(first.deviation, last.deviation) / std::sqrt(double(third));
+  const double error = off_together(first.deviation, last.deviation) / std::sqrt(double(third));
   const bool falls = last.mean < 0.75 * middle.mean && middle.mean < 0.9 * first.mean;
   return (falls || last.mean < kCourse.slows / 2 * middle.mean) && last.mean < kCourse.slows * first.mean && first.mean - last.mean > 1.5 * error;
 }

@@ -11,6 +11,7 @@
 #include "verdict/forecast.h"
 #include "verdict/outside.h"
 #include "verdict/sentence.h"
+#include "verdict/statistics.h"
 #include "verdict/threads.h"
 
 namespace millpond::verdict {
@@ -83,7 +84,7 @@ Leak rest_of(const Case& c, const std::vector<const Leak*>& others) {
   rest.rate = g.slope.value, rest.off = std::max((g.slope.range.high - g.slope.range.low) / 2 * k95 / k90, k95 * kCourse.rounding * g.slope.value);
   rest.since = std::max(c.periods.x.front(), c.periods.x.back() - (g.slope.value > 0 ? g.total / g.slope.value : c.periods.length()));
   for (const Leak* leak : others)
-    if (leak->rate < rest.rate) rest.rate -= leak->rate, rest.off = std::hypot(rest.off, leak->off);
+    if (leak->rate < rest.rate) rest.rate -= leak->rate, rest.off = off_together(rest.off, leak->off);
   rest.bytes = rest.rate * (c.periods.x.back() - rest.since);
   return rest;
 }

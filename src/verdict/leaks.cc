@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "verdict/statistics.h"
+
 namespace millpond::verdict {
 namespace {
 
@@ -96,7 +98,7 @@ std::vector<Leak> joined(std::vector<Leak> all) {
       leaks.push_back(leak);
       continue;
     }
-    same->rate += leak.rate, same->off = std::hypot(same->off, leak.off), same->bytes += leak.bytes;
+    same->rate += leak.rate, same->off = off_together(same->off, leak.off), same->bytes += leak.bytes;
     same->proven |= leak.proven;
     if (!same->holder) same->holder = leak.holder;
   }
@@ -192,7 +194,7 @@ void add_containers(const Notes& notes, const Periods& periods, std::vector<Leak
       if (weighed * rounds > kCourse.too_much * counted) continue;  // then what was weighed is not its own
       // There is no room for both: a line without a holder that keeps as much allocates what it holds.
       const auto same = std::ranges::find_if(leaks, [&](const Leak& leak) {
-        return !leak.holder && !leak.container && std::abs(leak.rate - weighed) < std::hypot(leak.off, error) && named + weighed * rounds > counted;
+        return !leak.holder && !leak.container && std::abs(leak.rate - weighed) < off_together(leak.off, error) && named + weighed * rounds > counted;
       });
       if (same != leaks.end()) {
         same->container = &k;
@@ -204,7 +206,7 @@ void add_containers(const Notes& notes, const Periods& periods, std::vector<Leak
       leaks.push_back(leak);
     } else if (!own->container || own->container == &k) {
       own->container = &k;
-      if (std::abs(weighed - own->rate) > std::hypot(own->off, error)) continue;
+      if (std::abs(weighed - own->rate) > off_together(own->off, error)) continue;
       const double sampled = 1 / std::max(1.0, own->off * own->off), items = 1 / std::max(1.0, error * error);
       const double rate = (sampled * own->rate + items * weighed) / (sampled + items);
       own->bytes *= rate / own->rate;
