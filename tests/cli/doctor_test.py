@@ -324,7 +324,7 @@ class Watch(Doctor):
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=60)
         self.assertIn("KeyboardInterrupt", err)
-        self.assertEqual(process.returncode, 130, err)
+        self.assertEqual(process.returncode, -signal.SIGINT, err)
         self.assertIn("millpond: ", err)
         self.assertIn("epoch:", self.millpond("report", "run.pond", "--table", "--at", "none:1", code=2).stderr)
 

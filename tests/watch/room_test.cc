@@ -65,7 +65,7 @@ TEST_CASE("Room: never more than a quarter of what is free, and what ended proce
   const ::Room after = limits(room);
   CHECK(after.pool_limit == before.pool_limit + (3 << 14));
   CHECK(after.limit > before.limit);
-  CHECK(room.refused() == 0);
+  CHECK(room.unseen().all() == 0);
 }
 
 TEST_CASE("read_binary: a dynamic program, a script and nothing at all are none that must come first") {
