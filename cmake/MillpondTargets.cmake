@@ -162,7 +162,7 @@ function(mp_test name)
 endfunction()
 
 # mp_python_test(layers SCRIPT layers.py [ARGS ...] [PEERS [NEEDS keras jax]] [LABELS ...] [TIMEOUT ...] [SERIAL])
-# PEERS: runs under .venv-peers; CTest shows it as skipped where one of the modules that it needs (tensorflow, keras and jax unless said) is not there.
+# What a script skips inside is named at the end of it (tests/support/run_test.py). PEERS: runs under .venv-peers; CTest shows it as skipped where one of the modules that it needs (tensorflow, keras and jax unless said) is not there.
 function(mp_python_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "PEERS;SERIAL" "SCRIPT;TIMEOUT" "ARGS;NEEDS;LABELS")
   cmake_path(ABSOLUTE_PATH arg_SCRIPT BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
@@ -175,12 +175,12 @@ function(mp_python_test name)
   else()
     set(command "${Python3_EXECUTABLE}")
   endif()
-  add_test(NAME ${name} COMMAND ${command} "${arg_SCRIPT}" ${arg_ARGS} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  add_test(NAME ${name} COMMAND ${command} "${PROJECT_SOURCE_DIR}/tests/support/run_test.py" "${arg_SCRIPT}" ${arg_ARGS} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   mp_test_properties(${name} ${ARGN})
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
 endfunction()
 
-# Every test can read MILLPOND_SOURCE_DIR, MILLPOND_BUILD_DIR and MILLPOND (the program) from its environment.
+# Every test can read MILLPOND_SOURCE_DIR, MILLPOND_BUILD_DIR, MILLPOND (the program) and MILLPOND_TEST (its own name) from its environment.
 function(mp_test_properties name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "TIMEOUT" "LABELS")
   if(NOT arg_TIMEOUT)
@@ -192,7 +192,7 @@ function(mp_test_properties name)
   set_tests_properties(
     ${name}
     PROPERTIES TIMEOUT ${arg_TIMEOUT}
-               ENVIRONMENT "MILLPOND_SOURCE_DIR=${PROJECT_SOURCE_DIR};MILLPOND_BUILD_DIR=${PROJECT_BINARY_DIR};MILLPOND=${PROJECT_BINARY_DIR}/bin/millpond")
+               ENVIRONMENT "MILLPOND_TEST=${name};MILLPOND_SOURCE_DIR=${PROJECT_SOURCE_DIR};MILLPOND_BUILD_DIR=${PROJECT_BINARY_DIR};MILLPOND=${PROJECT_BINARY_DIR}/bin/millpond")
   if(arg_LABELS)
     set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}")
   endif()

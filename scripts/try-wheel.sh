@@ -11,7 +11,7 @@ if [ "$(id -u)" = 0 ] && [ -z "${TRY_INSIDE:-}" ]; then exec env TRY_INSIDE=1 un
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/millpond
 systems=$cache/systems
 scratch=$(mktemp -d)
-passed=0 failed=0
+passed=0 failed=0 missing=()
 trap 'rm -rf --one-file-system "$scratch"' EXIT
 
 # told NAME COMMAND...: runs it, prints one line, keeps count.
@@ -27,6 +27,12 @@ told() {
   else
     failed=$((failed + 1)) && printf '  FAILED  %s\n' "$name" && sed 's/^/          /' "$log" | tail -n 40
   fi
+}
+
+# not_tried WHAT: named at once and in the last line.
+not_tried() {
+  missing+=("$1")
+  printf '  not tried  %s\n' "$1"
 }
 
 # in_environment PYTHON: the wheel and pytest in a new environment, in a folder with a space; then all that an installed package must do.
@@ -108,14 +114,20 @@ same_answer() {
 
 echo "wheel: $(basename "$wheel") in environments of its own"
 for minor in ${MINORS-9 10 11 12 13 14 15}; do
+  before=$((passed + failed))
   for python in "$HOME"/.pyenv/versions/3.$minor.*/bin/python3.$minor "$(command -v "python3.$minor" || true)"; do
     "$python" -c 'import ensurepip' 2>/dev/null || continue # a name without a Python behind it
     told "$("$python" --version)" in_environment "$python"
     break
   done
+  [ "$before" != $((passed + failed)) ] || not_tried "Python 3.$minor in an environment: it is not here"
 done
 
-if [ "$(id -u)" = 0 ] && command -v debootstrap >/dev/null; then
+if [ "$(id -u)" != 0 ]; then
+  not_tried "clean systems (${SUITES-trixie forky}): only root can make them"
+elif ! command -v debootstrap >/dev/null; then
+  not_tried "clean systems (${SUITES-trixie forky}): debootstrap is not installed"
+else
   for suite in ${SUITES-trixie forky}; do
     echo "wheel: in a clean $suite without a compiler"
     case $suite in
@@ -126,15 +138,22 @@ if [ "$(id -u)" = 0 ] && command -v debootstrap >/dev/null; then
       inside "$systems/$suite" "$python" -c 'import ensurepip' 2>/dev/null || continue
       told "$suite, $(inside "$systems/$suite" "$python" --version)" in_system "$suite" "$python"
     done
-    [ "$suite" = trixie ] && [ -x build/bin/millpond ] || continue
+    [ "$suite" = trixie ] || continue
+    if [ ! -x build/bin/millpond ]; then
+      not_tried "the answers beside those of the built tree: make builds it"
+      continue
+    fi
     echo "wheel: its answer there beside that of build/bin/millpond here"
     told "a plain program" same_answer python3 python3 examples/leaky_training.py
-    [ ! -e /usr/lib/python3/dist-packages/torch ] || told "PyTorch" same_answer /usr/bin/python3 /usr/bin/python3 tests/cases/programs/torch_validate.py
-    if [ -x .venv-peers/bin/python ]; then
+    if [ ! -e /usr/lib/python3/dist-packages/torch ]; then not_tried "PyTorch: no python3-torch here"; else told "PyTorch" same_answer /usr/bin/python3 /usr/bin/python3 tests/cases/programs/torch_validate.py; fi
+    if [ ! -x .venv-peers/bin/python ]; then
+      not_tried "Keras: no .venv-peers, which make peers makes"
+    else
       told "Keras comes from the registry" bring_keras "$systems/trixie"
       told "Keras" same_answer "$root/.venv-peers/bin/python" /peers/bin/python tests/cases/programs/topic_callback.py
     fi
   done
 fi
-echo "wheel: $passed passed, $failed failed"
+words=$(printf '; %s' "${missing[@]}")
+echo "wheel: $passed passed, $failed failed, ${#missing[@]} not tried${missing[*]:+ (${words:2})}"
 [ "$failed" = 0 ]

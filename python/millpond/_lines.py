@@ -1,7 +1,7 @@
 """libmillpond_lines.so, by ctypes: what each line of a profiled function takes and gives back. src/probe/line_profile.h says how it is counted.
 
 One object for the process, made at the first profiled call. The hooks are in the process while a profiled function runs; after the outermost call they go
-again, unless that was so short that bringing them in would cost more than what is measured."""
+again, unless that was so short that bringing them in would cost more than what is measured. The tool id of sys.monitoring and its events go with every outermost call."""
 
 import atexit
 import ctypes
@@ -71,8 +71,7 @@ class Lines:
         self.start()
         self.enter = self._function(_kEnter)
         self.leave = self._function(_kLeave)
-        if sys.version_info >= (3, 12):
-            self._monitor()
+        self._events = self._our_events() if sys.version_info >= (3, 12) else ()
         atexit.register(self._end)
 
     # hooks ----------------------------------------------------------------------------------------------------------
@@ -104,18 +103,18 @@ class Lines:
 
     def _end(self):
         self.stop()
-        if self._tool is not None:
-            monitoring = sys.monitoring
-            try:
-                monitoring.set_events(self._tool, 0)
-                monitoring.free_tool_id(self._tool)
-            except ValueError:
-                pass
-            self._tool = None
+        self._give_tool()
 
     # lines ----------------------------------------------------------------------------------------------------------
 
-    def _monitor(self):
+    def _our_events(self):
+        events = sys.monitoring.events
+        on_line, on_begin, on_end = self._function(_kOnLine), self._function(_kOnBegin), self._function(_kOnEnd)
+        return ((events.LINE, on_line), (events.PY_START, on_begin), (events.PY_RESUME, on_begin), (events.PY_THROW, on_begin),
+                (events.PY_RETURN, on_end), (events.PY_YIELD, on_end), (events.PY_UNWIND, on_end))
+
+    def _take_tool(self):
+        """For the outermost call, of whatever thread. All taken: why_not() says so."""
         monitoring = sys.monitoring
         for tool in (4, 3, monitoring.PROFILER_ID):
             try:
@@ -126,12 +125,30 @@ class Lines:
             break
         else:
             return
-        events = monitoring.events
-        on_line, on_begin, on_end = self._function(_kOnLine), self._function(_kOnBegin), self._function(_kOnEnd)
-        for event, function in ((events.LINE, on_line), (events.PY_START, on_begin), (events.PY_RESUME, on_begin), (events.PY_THROW, on_begin),
-                                (events.PY_RETURN, on_end), (events.PY_YIELD, on_end), (events.PY_UNWIND, on_end)):
+        for event, function in self._events:
             monitoring.register_callback(tool, event, function)
-        monitoring.set_events(tool, events.PY_THROW | events.PY_UNWIND)  # these two are never of one code alone
+        monitoring.set_events(tool, monitoring.events.PY_THROW | monitoring.events.PY_UNWIND)  # these two are never of one code alone
+        for code, _ in self._codes.values():
+            self._listen(code)
+
+    def _listen(self, code):
+        events = sys.monitoring.events
+        sys.monitoring.set_local_events(self._tool, code, events.LINE | events.PY_START | events.PY_RESUME | events.PY_RETURN | events.PY_YIELD)
+
+    def _give_tool(self):
+        tool, self._tool = self._tool, None
+        if tool is None:
+            return
+        monitoring = sys.monitoring
+        try:
+            for code, _ in self._codes.values():
+                monitoring.set_local_events(tool, code, 0)
+            monitoring.set_events(tool, 0)
+            for event, _ in self._events:
+                monitoring.register_callback(tool, event, None)
+            monitoring.free_tool_id(tool)
+        except ValueError:
+            pass  # somebody has freed it in our place
 
     def add(self, code, count):
         """Lines of this code are counted from its next call on."""
@@ -142,8 +159,7 @@ class Lines:
                 raise LinesError("millpond.profile: 4096 functions are profiled already, no more can be")
             self._codes[id(code)] = (code, count)
             if self._tool is not None:
-                events = sys.monitoring.events
-                sys.monitoring.set_local_events(self._tool, code, events.LINE | events.PY_START | events.PY_RESUME | events.PY_RETURN | events.PY_YIELD)
+                self._listen(code)
 
     def why_not(self):
         """A sentence where lines cannot be counted in this thread now, else None."""
@@ -158,10 +174,14 @@ class Lines:
 
     def begin(self):
         """The outermost call of this thread begins. Returns why its lines are not counted, or None."""
-        why_not = self.why_not()
         with self._lock:
+            if self._events and not self._calls:
+                self._take_tool()
+            why_not = self.why_not()
             self.start()
             if self._open(why_not is None):
+                if not self._calls:
+                    self._give_tool()
                 raise LinesError("millpond.profile: there is no memory for counting lines")
             self._calls += 1
         return why_not
@@ -184,6 +204,8 @@ class Lines:
                     found.append((code, lines))
             self._release(here)
             self._calls -= 1
+            if not self._calls:
+                self._give_tool()
             if not self._calls and totals.nanoseconds > _kShort * 1e9 * self._start_seconds:
                 self.stop()
         return found, totals

@@ -166,6 +166,7 @@ struct Ran {
   Judged judged;
   bool cut = false;  // its time was up
   watch::Ending ending;
+  std::string incomplete;  // why its run file ends before it did; empty: it does not
 };
 
 Ran run_once(const BisectArguments& a, Workplace& place, const std::vector<std::string>& command, const Folder& folder, const std::string& name,
@@ -190,14 +191,15 @@ Ran run_once(const BisectArguments& a, Workplace& place, const std::vector<std::
     result = watch::watch(w);
   }
   if (result.left_running) end_children();
-  return {judge_file(result.path), result.left_running, result.ending};
+  return {judge_result(result), result.left_running, result.ending, result.incomplete};
 }
 
 void note_result(const Ran& ran, report::VariantRun& v) {
   v.growth = report::growth_seen(ran.judged.evidence);
   v.kind = ran.judged.verdict.kind;
   v.seconds = ran.judged.evidence.seconds;
-  if (v.growth.enough) return;
+  if (!ran.incomplete.empty()) v.no_answer = format("its run file could not be written any further: {}", ran.incomplete);
+  if (v.growth.enough || !v.no_answer.empty()) return;
   if (!ran.cut && ran.ending.exit_code != 0) v.no_answer = format("the program ended with {} after {:.0f} s", ran.ending.exit_code, v.seconds);
   else v.no_answer = format("only {} rounds in {:.0f} s", v.growth.periods, v.seconds);
 }

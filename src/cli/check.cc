@@ -178,7 +178,7 @@ int run_check(const CheckArguments& a, const std::vector<std::string>& command) 
       throw Error(Code::kFile, format("--baseline: {} is not what --write-baseline writes", a.baseline)).hint("write it again with --write-baseline");
   }
   const watch::Result result = watch_program(a.watch, command);
-  const Judged j = judge_file(result.path);
+  const Judged j = judge_result(result);
   const bool failed = result.ending.exit_code != 0;
   std::vector<Broken> broken = broken_limits(a, j, before);
   const bool unsure = j.verdict.kind == verdict::Kind::kUnsure && !a.allow_unsure;

@@ -135,6 +135,24 @@ std::string file_line(const std::string& path, bool verbose, bool live) {
   return format("  {:<9} {} (`millpond report {}{}`{}{})\n", "file", name, verbose ? "" : "-v ", name, verbose ? "" : " says more", live ? ", -o page.html keeps the page" : "");
 }
 
+Judged judge_result(const watch::Result& result) {
+  if (result.incomplete.empty()) return judge_file(result.path);
+  std::fprintf(stderr, "\nmillpond: %s could not be written any further, and ends before the program did: %s\n", result.path.c_str(), result.incomplete.c_str());
+  Judged j;
+  try {
+    j = judge_file(result.path);
+    if (j.verdict.kind == verdict::Kind::kFlat || j.verdict.kind == verdict::Kind::kReserve)
+      j.verdict.kind = verdict::Kind::kUnsure, j.verdict.sentence += " That was seen until the run file ended; of what came after nothing is known.";
+  } catch (const Error& e) {
+    j.verdict.kind = verdict::Kind::kUnsure;
+    j.verdict.sentence = format("Nothing can be told: what there is of the run file cannot be read ({}).", e.text());
+  }
+  std::string remarks;
+  for (const std::string& r : result.remarks) remarks += (remarks.empty() ? "" : "\n") + r;
+  j.meta["remarks"] = remarks;
+  return j;
+}
+
 Judged judge_file(const std::string& path) {
   report::RunContents run = open_run(path);
   return {std::move(run.meta), std::move(run.evidence), std::move(run.verdict), std::move(run.sources)};

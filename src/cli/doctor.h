@@ -46,6 +46,8 @@ struct Judged {
   std::vector<runfile::SourceRow> sources;
 };
 Judged judge_file(const std::string& path);
+/// The same of a run that has just ended. Where its file could not be written to the end (a full disk), standard error and the answer say so, and nothing is told as flat.
+Judged judge_result(const watch::Result& result);
 
 /// Colours where a terminal reads and NO_COLOR is not set.
 report::TextStyle text_style(int fd, bool verbose = false);

@@ -1,4 +1,8 @@
-// millpond watch -- PROGRAM ...: runs a program and says why its memory grows. Returns the program's own exit code.
+// millpond watch -- PROGRAM ...: runs a program and says why its memory grows. Ends as the program did, with its exit code or by its signal.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -14,18 +18,23 @@ namespace {
 
 constexpr int kLines = 40;
 
+// As the program ended, so that whoever waits for us sees what they would have seen of it: not an exit with 137, but an end by signal 9. Returns the exit code where that is not to
+// be: the first process of a container is not ended by its own signals.
+int end_as(const watch::Ending& ending) {
+  if (!ending.signal) return ending.exit_code;
+  std::fflush(nullptr);
+  prctl(PR_SET_DUMPABLE, 0);  // if there is a core it is the program's
+  ::signal(*ending.signal, SIG_DFL);
+  sigset_t all;
+  sigemptyset(&all);
+  sigprocmask(SIG_SETMASK, &all, nullptr);
+  kill(getpid(), *ending.signal);
+  return ending.exit_code;
+}
+
 int run_watch(const WatchOptions& o, bool lines, const std::vector<std::string>& command) {
   const watch::Result result = watch_program(o, command);
-  if (!result.incomplete.empty()) std::fprintf(stderr, "\nmillpond: %s could not be written any further, and ends before the program did: %s\n", result.path.c_str(), result.incomplete.c_str());
-  std::optional<Judged> judged;
-  try {
-    judged = judge_file(result.path);
-  } catch (const Error& e) {
-    if (result.incomplete.empty()) throw;
-    std::fprintf(stderr, "millpond: %s\n", e.what());
-    return result.ending.exit_code;  // the program's own, whatever became of the recording
-  }
-  const Judged& j = *judged;
+  const Judged j = judge_result(result);
   Json object = report::doctor_json(j.evidence, j.verdict, j.meta);
   object["file"] = result.path;
   const report::SourceLine source = report::stored_source(j.sources);
@@ -38,7 +47,7 @@ int run_watch(const WatchOptions& o, bool lines, const std::vector<std::string>&
     std::fputs(file_line(result.path, o.verbose, o.live).c_str(), stderr);
   }
   o.json.write(object);
-  return result.ending.exit_code;
+  return end_as(result.ending);
 }
 
 }  // namespace

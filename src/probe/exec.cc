@@ -5,14 +5,13 @@
 // may come after vfork, when parent and child share all memory: nothing is written but the stack, and nothing is allocated.
 #include <alloca.h>
 #include <dlfcn.h>
-#include <elf.h>
 #include <limits.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <initializer_list>
-
+#include "probe/file.h"
+#include "probe/first_place.h"
 #include "probe/system.h"
 #include "probe/thread.h"
 
@@ -21,7 +20,7 @@ extern char** environ;
 namespace millpond::probe {
 namespace {
 
-constexpr size_t kMostEntries = 65536, kMostSegments = 64, kMostNeeded = 512;
+constexpr size_t kMostEntries = 65536;
 constexpr const char* kNames[] = {"MILLPOND_WATCH", "MILLPOND_PROBES", "MILLPOND_NATIVE", "MILLPOND_FOLLOW", "MILLPOND_AGENT"};
 constexpr size_t kOurs = sizeof kNames / sizeof *kNames;
 
@@ -65,49 +64,6 @@ bool watched() { return ours[0][0] && library[0]; }
 
 // ---- what would not start with us ----
 
-bool read_at(int fd, void* to, size_t size, uint64_t at) { return syscall(SYS_pread64, fd, to, size, at) == long(size); }
-
-bool is_first_of_all(const char* name) {
-  for (const char* begin : {"libasan.so", "libtsan.so", "liblsan.so", "libmsan.so", "libhwasan.so", "libclang_rt.asan", "libclang_rt.tsan", "libclang_rt.hwasan"})
-    if (strncmp(name, begin, strlen(begin)) == 0) return true;
-  return false;
-}
-
-bool needs_first_place(int fd) {
-  Elf64_Ehdr head;
-  if (!read_at(fd, &head, sizeof head, 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64) return false;
-  Elf64_Phdr segments[kMostSegments];
-  const size_t count = head.e_phnum < kMostSegments ? head.e_phnum : kMostSegments;
-  if (head.e_phentsize != sizeof *segments || !read_at(fd, segments, count * sizeof *segments, head.e_phoff)) return false;
-  const auto place = [&](uint64_t address) -> uint64_t {
-    for (size_t i = 0; i < count; ++i)
-      if (segments[i].p_type == PT_LOAD && address >= segments[i].p_vaddr && address - segments[i].p_vaddr < segments[i].p_filesz)
-        return address - segments[i].p_vaddr + segments[i].p_offset;
-    return 0;
-  };
-  for (size_t i = 0; i < count; ++i) {
-    if (segments[i].p_type != PT_DYNAMIC) continue;
-    const uint64_t begin = segments[i].p_offset, size = segments[i].p_filesz / sizeof(Elf64_Dyn);
-    const size_t entries = size < kMostNeeded ? size : kMostNeeded;
-    uint64_t texts = 0;
-    for (int round = 0; round < 2; ++round)  // where the names lie, then the names
-      for (size_t n = 0; n < entries; ++n) {
-        Elf64_Dyn entry;
-        if (!read_at(fd, &entry, sizeof entry, begin + n * sizeof entry) || entry.d_tag == DT_NULL) break;
-        if (round == 0 && entry.d_tag == DT_STRTAB) texts = place(entry.d_un.d_ptr);
-        char name[64] = "";
-        if (round == 1 && entry.d_tag == DT_NEEDED && texts && read_at(fd, name, sizeof name - 1, texts + entry.d_un.d_val) && is_first_of_all(name)) return true;
-      }
-  }
-  return false;
-}
-bool needs_first_place(const char* path) {
-  const int fd = int(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC));
-  if (fd < 0) return false;
-  const bool answer = needs_first_place(fd);
-  syscall(SYS_close, fd);
-  return answer;
-}
 // As execvp looks: in the folders of PATH, where the name is none of a path.
 bool found_needs_first_place(const char* name) {
   if (strchr(name, '/')) return needs_first_place(name);
@@ -144,19 +100,21 @@ size_t count_of(char* const* list) {
   return n;
 }
 
-// "NAME=what:theirs" without `what` among theirs, and with it in front if `with`; empty when nothing is left.
+// "NAME=what:theirs" without `what` among theirs, and with it in front if `with`; empty when nothing is left. What is theirs stays between the characters they have chosen.
 void join(char* to, const char* name, const char* theirs, const char* what, const char* between, bool with) {
   strcpy(to, name);
   strcat(to, "=");
   const size_t begin = strlen(to);
   if (with) strcat(to, what);
+  char separator = between[0];
   for (const char* at = theirs ? theirs : ""; *at;) {
     const size_t size = strcspn(at, between);
     if (size && !(strlen(what) == size && strncmp(at, what, size) == 0)) {
-      if (to[begin]) strncat(to, between, 1);
+      if (to[begin]) strncat(to, &separator, 1);
       strncat(to, at, size);
     }
-    at += size + (at[size] != 0);
+    at += size;
+    if (*at) separator = *at++;
   }
   if (!to[begin]) to[0] = 0;
 }
@@ -183,21 +141,39 @@ void make(Made& made, char* const* given, bool with) {
     if (ours[i][0]) made.list[n++] = ours[i];
   made.list[n] = nullptr;
 }
-size_t size_of(char* const* list, const char* name) {
+const char* value_of(char* const* list, const char* name) {
   for (size_t i = 0; list && list[i]; ++i)
-    if (is_name(list[i], name)) return strlen(list[i]);
-  return 0;
+    if (is_name(list[i], name)) return list[i] + strlen(name) + 1;
+  return "";
 }
 
+// Into the program, or into what is preloaded into it, a sanitizer's run time is linked: it starts without us then, and the report says so. One that could not be started
+// was none.
+class Without {
+ public:
+  Without(bool program_needs, char* const* given) : without_(watched() && (program_needs || preload_needs_first_place(value_of(given, "LD_PRELOAD"), value_of(given, "LD_LIBRARY_PATH")))) {
+    if (without_) file::count_sanitized(1);
+  }
+  bool with() const { return !without_; }
+  int failed(int error) const {
+    if (without_) file::count_sanitized(-1);
+    return error;
+  }
+
+ private:
+  bool without_;
+};
+
 // On the stack of the caller. Too many entries: as they were given.
-#define MP_ENVIRONMENT(given, with)                                                                                       \
+#define MP_ENVIRONMENT(given, program_needs)                                                                              \
+  const Without out(program_needs, given);                                                                                \
   Made made{};                                                                                                            \
   char* const* environment = given;                                                                                       \
   if (const size_t n = count_of(given); watched() && n < kMostEntries) {                                                  \
     made.list = static_cast<char**>(alloca((n + kOurs + 3) * sizeof(char*)));                                             \
-    made.preload = static_cast<char*>(alloca(size_of(given, "LD_PRELOAD") + strlen(library) + 32));                       \
-    made.python = static_cast<char*>(alloca(size_of(given, "PYTHONPATH") + strlen(agent) + 32));                          \
-    make(made, given, with);                                                                                              \
+    made.preload = static_cast<char*>(alloca(strlen(value_of(given, "LD_PRELOAD")) + strlen(library) + 32));                       \
+    made.python = static_cast<char*>(alloca(strlen(value_of(given, "PYTHONPATH")) + strlen(agent) + 32));                          \
+    make(made, given, out.with());                                                                                        \
     environment = made.list;                                                                                              \
   }
 
@@ -209,25 +185,27 @@ using namespace millpond::probe;
 
 MP_EXPORT int execve(const char* path, char* const* arguments, char* const* given) noexcept {
   if (!real_execve) return int(syscall(SYS_execve, path, arguments, given));
-  MP_ENVIRONMENT(given, !needs_first_place(path))
-  return real_execve(path, arguments, environment);
+  MP_ENVIRONMENT(given, needs_first_place(path))
+  return out.failed(real_execve(path, arguments, environment));
 }
 MP_EXPORT int execv(const char* path, char* const* arguments) noexcept { return execve(path, arguments, environ); }
 MP_EXPORT int execvpe(const char* name, char* const* arguments, char* const* given) noexcept {
   if (!real_execvpe) find(real_execvpe, "execvpe");
-  MP_ENVIRONMENT(given, !found_needs_first_place(name))
-  return real_execvpe(name, arguments, environment);
+  MP_ENVIRONMENT(given, found_needs_first_place(name))
+  return out.failed(real_execvpe(name, arguments, environment));
 }
 MP_EXPORT int execvp(const char* name, char* const* arguments) noexcept { return execvpe(name, arguments, environ); }
 MP_EXPORT int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* how, char* const* arguments,
                           char* const* given) {
   if (!real_spawn) find(real_spawn, "posix_spawn");
-  MP_ENVIRONMENT(given, !needs_first_place(path))
-  return real_spawn(pid, path, actions, how, arguments, environment);
+  MP_ENVIRONMENT(given, needs_first_place(path))
+  const int error = real_spawn(pid, path, actions, how, arguments, environment);
+  return error ? out.failed(error) : 0;
 }
 MP_EXPORT int posix_spawnp(pid_t* pid, const char* name, const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* how, char* const* arguments,
                            char* const* given) {
   if (!real_spawnp) find(real_spawnp, "posix_spawnp");
-  MP_ENVIRONMENT(given, !found_needs_first_place(name))
-  return real_spawnp(pid, name, actions, how, arguments, environment);
+  MP_ENVIRONMENT(given, found_needs_first_place(name))
+  const int error = real_spawnp(pid, name, actions, how, arguments, environment);
+  return error ? out.failed(error) : 0;
 }

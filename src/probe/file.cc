@@ -72,6 +72,13 @@ void map_room() {
   return static_cast<::Shared*>(p);
 }
 
+void count_unseen(int error) {
+  if (error == ENOSPC || error == EDQUOT) return add(room->refused);
+  if (error == EMFILE || error == ENFILE) return add(room->without_descriptor);
+  add(room->unopened);
+  __atomic_store_n(&room->unopened_error, uint64_t(error), __ATOMIC_RELAXED);
+}
+
 // From here on nothing that this process writes reaches a file; where shared lies stays memory of ours.
 void discard() {
   sys::replace_by_memory(shared, kSharedBytes);
@@ -114,6 +121,10 @@ bool was_reserved(const void* at) {
   return __atomic_load_n(&backed[begin / kPart], __ATOMIC_RELAXED);
 }
 
+void count_sanitized(int by) {
+  if (room) __atomic_fetch_add(&room->sanitized, uint64_t(int64_t{by}), __ATOMIC_RELAXED);
+}
+
 void become_inert() { __atomic_store_n(&state, kInert, __ATOMIC_RELEASE); }
 
 void open() {
@@ -137,6 +148,7 @@ void open() {
     snprintf(name, sizeof name, "%s/%d.%d.probe", folder, int(getpid()), n);
     made = make(name);
   }
+  const int error = made ? ENOSPC : errno;  // of one that was made, what may fail yet is the memory behind it
   memset(backed, 0, sizeof backed);
   memset(counted, 0, sizeof counted);
   taken = 0;
@@ -148,7 +160,7 @@ void open() {
     }
     if (room) {
       __atomic_fetch_sub(&room->taken, uint64_t{kPromised}, __ATOMIC_RELAXED);
-      add(room->refused);
+      count_unseen(error);
     }
     return become_inert();
   }

@@ -43,6 +43,8 @@ void close();
 // In a child by fork: lets go of the parent's file and opens one of its own in its place, if `follow`.
 void open_again(bool follow);
 void become_inert();
+// A program is started that nothing is loaded into (first_place.h), or was not (-1). May come after vfork.
+void count_sanitized(int by);
 
 inline void add(uint64_t& counter, uint64_t by = 1) { __atomic_fetch_add(&counter, by, __ATOMIC_RELAXED); }
 uint32_t since_start_ms(uint64_t now_ns);

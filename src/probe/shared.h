@@ -231,7 +231,12 @@ enum { kPromised = 512 << 10, kPool = (4 << 20) - (16 << 10) }; /* with the page
 struct Room {
   uint64_t limit, taken;           /* of what is promised */
   uint64_t pool_limit, pool_taken;
-  uint64_t refused;                /* processes that found no room: they are seen from outside */
+  /* Processes that are seen from outside, and why. */
+  uint64_t refused;                /* no room */
+  uint64_t without_descriptor;     /* none was left to open a file with */
+  uint64_t unopened;               /* the file could not be made for another reason: */
+  uint64_t unopened_error;         /* that of the last one, as errno has it */
+  uint64_t sanitized;              /* started without us, as a sanitizer's run time must come first */
 };
 
 /* Where the parts lie. */

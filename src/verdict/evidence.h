@@ -146,6 +146,7 @@ struct Evidence {
   std::string command;
   std::string space = "host";  // of which memory the marks tell: devices.h makes evidence of a GPU's
   std::string blind;        // why nothing inside the program was seen; empty: it was
+  bool blind_partly = false;  // that holds for some of its processes only
   double seconds = 0;       // of the run
   bool ended = true;        // false: killed, or still running
   std::optional<int> exit_code, signal;

@@ -49,8 +49,9 @@ void answer_from_outside(const Evidence& evidence, Verdict& v) {
     v.kind = Kind::kUnsure;
     v.findings.clear();
     v.would_settle = "run it where it can be looked into: \"not seen\" says what was in the way";
-    v.sentence = format("{} rose from {} to {} after warm-up, and it is all that was seen: whether that is a leak cannot be told from outside.", what, amount(c.first), amount(c.last));
-  } else if (v.kind != Kind::kUnsure) {
+    v.sentence = format("{} rose from {} to {} after warm-up, and {}: whether that is a leak cannot be told from outside.", what, amount(c.first), amount(c.last),
+                        evidence.blind_partly ? "not all of its processes were looked into" : "it is all that was seen");
+  } else if (v.kind != Kind::kUnsure && !evidence.blind_partly) {
     v.kind = Kind::kFlat;
     v.sentence = own.size() < kFewest
                      ? "The run was too short to compare, and only resident memory was seen of it."

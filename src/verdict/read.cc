@@ -105,7 +105,7 @@ Evidence read_evidence(const runfile::Reader& file, std::optional<RowId> asked) 
   const runfile::Meta meta = file.meta();
   const auto text = [&](const char* key) { return meta.count(key) ? meta.at(key) : std::string(); };
   e.command = text("command");
-  e.blind = text("blind");
+  e.blind = text("blind"), e.blind_partly = !text("blind.partly").empty();
   const auto number = [&](const char* key) { return runfile::number(meta, key); };
   e.seconds = std::clamp(number("seconds").value_or(0), 0.0, 1e9);
   e.ended = meta.count("status") && meta.at("status") != "interrupted";

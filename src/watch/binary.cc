@@ -56,9 +56,30 @@ struct Dynamic {
   }
 };
 
-}  // namespace
+// What the first line of a script names; empty: it is none.
+std::string interpreter_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string line(255, '\0');  // the system reads no more of it
+  file.read(line.data(), std::streamsize(line.size()));
+  line.resize(size_t(file.gcount()));
+  const size_t begin = line.starts_with("#!") ? line.find_first_not_of(" \t", 2) : line.npos;
+  return begin == line.npos ? "" : line.substr(begin, line.find_first_of(" \t\r\n", begin) - begin);
+}
 
-Binary read_binary(const std::string& path) {
+constexpr const char* kFolders[] = {"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib"};
+
+// The parts between any of these characters, without empty ones.
+std::vector<std::string> parts_of(const std::string& text, const char* between) {
+  std::vector<std::string> parts;
+  for (size_t at = 0; (at = text.find_first_not_of(between, at)) != text.npos;) {
+    const size_t end = std::min(text.find_first_of(between, at), text.size());
+    parts.push_back(text.substr(at, end - at));
+    at = end;
+  }
+  return parts;
+}
+
+Binary read_elf(const std::string& path) {
   Binary b;
   File file(path);
   Elf64_Ehdr head{};
@@ -94,6 +115,34 @@ Binary read_binary(const std::string& path) {
   for (const Elf64_Sym& s : table)
     if (s.st_shndx != SHN_UNDEF && b.sanitizer.empty()) b.sanitizer = sanitizer_of_symbol(text_at(texts, s.st_name));
   return b;
+}
+
+}  // namespace
+
+Binary read_binary(const std::string& path) {
+  const std::string interpreter = interpreter_of(path);
+  return read_elf(interpreter.empty() ? path : interpreter);
+}
+
+std::string preloaded_sanitizer(const std::string& preload, const std::string& library_path) {
+  for (const std::string& word : parts_of(preload, " :")) {
+    std::string found = sanitizer_of_library(word.substr(word.rfind('/') + 1));
+    if (!found.empty()) return found;
+    std::vector<std::string> places;
+    if (word.find('/') != word.npos) {
+      places = {word};
+    } else {
+      for (const std::string& folder : parts_of(library_path, ":;")) places.push_back(folder + "/" + word);
+      for (const char* folder : kFolders) places.push_back(std::string(folder) + "/" + word);
+    }
+    for (const std::string& place : places)
+      if (std::ifstream(place).good()) {
+        found = read_elf(place).sanitizer;
+        break;
+      }
+    if (!found.empty()) return found;
+  }
+  return {};
 }
 
 }  // namespace millpond::watch

@@ -228,6 +228,7 @@ class Collector {
     if (!program.blind.empty() && watched_.empty()) result.remarks.insert(result.remarks.begin(), program.blind), blind_program_ = true;
     recording([&] { finish(result); });
     result.incomplete = incomplete_;
+    if (!incomplete_.empty()) result.remarks.push_back(format("the run file could not be written any further, and ends before the program did: {}", incomplete_));
     return result;
   }
 
@@ -765,6 +766,20 @@ class Collector {
     }
   }
 
+  /// A sentence for each reason why processes were seen from outside only.
+  std::vector<std::string> why_unseen(const Room::Unseen& unseen) const {
+    std::vector<std::string> why;
+    const auto say = [&](uint64_t processes, const std::string& what) {
+      if (processes > 0) why.push_back(format("{} {}: only resident memory was seen there", watched_.empty() ? "the program" : format("{} of its processes", processes), what));
+    };
+    const std::string place = fs::path(room_.path()).parent_path().string();
+    say(unseen.no_room, format("found no room in shared memory ({})", place));
+    say(unseen.no_descriptor, "had no descriptor left to open a file for their records");
+    say(unseen.unopened, format("could make no file for their records in {} ({})", place, std::generic_category().message(unseen.unopened_error)));
+    say(unseen.sanitized, "ran under a sanitizer, which allows nobody before it, and nothing was loaded");
+    return why;
+  }
+
   void finish(Result& result) {
     const double t = elapsed();
     Shared sum{};
@@ -811,14 +826,15 @@ class Collector {
                                       *unread.begin(), unread.size() > 1 ? " and others" : ""));
     if (sum.allocator & kAllocatorHidden)
       result.remarks.push_back("another allocator is loaded before ours that brings operator new along: what C++ takes by it is seen to grow, without its line");
-    if (const uint64_t refused = room_.refused(); refused > 0 && !options_.attach && !options_.start.probe_library.empty())
-      result.remarks.push_back(format("{} found no room in shared memory ({}): only resident memory was seen there",
-                                      watched_.empty() ? "the program" : format("{} of its processes", refused), fs::path(room_.path()).parent_path().string()));
-    else if (beyond_ > 0)
+    const Room::Unseen unseen = options_.start.probe_library.empty() ? Room::Unseen{} : room_.unseen();
+    const std::vector<std::string> why = why_unseen(unseen);
+    result.remarks.insert(result.remarks.end(), why.begin(), why.end());
+    if (beyond_ > 0)
       result.remarks.push_back(format("more than {} processes: the later ones were seen from outside only", kMostProcesses));
-    else if (watched_.empty() && !options_.start.probe_library.empty() && !options_.attach && !blind_program_)
+    else if (why.empty() && watched_.empty() && !options_.start.probe_library.empty() && !options_.attach && !blind_program_)
       result.remarks.push_back("nothing could be loaded into the program: only its resident memory was seen");
-    if (!result.remarks.empty() && (watched_.empty() || room_.refused() > 0)) put("blind", result.remarks.front());
+    if (watched_.empty() && !result.remarks.empty()) put("blind", result.remarks.front());
+    else if (!why.empty()) put("blind", why.front()), put("blind.partly", 1);
     std::string remarks;
     for (const std::string& r : result.remarks) remarks += (remarks.empty() ? "" : "\n") + r;
     if (!remarks.empty()) put("remarks", remarks);

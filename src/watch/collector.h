@@ -50,7 +50,7 @@ struct Result {
   Ending ending;
   bool left_running = false;
   std::vector<std::string> remarks;  // what could not be seen, and why
-  std::string incomplete;            // why the run file ends before the program did (a full disk); empty: it does not
+  std::string incomplete;            // why the run file ends before the program did (a full disk); empty: it does not. The remarks are not in the file then
 };
 
 Result watch(const Options& options);

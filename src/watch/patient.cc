@@ -32,9 +32,13 @@ bool executable(const std::string& path) {
   return stat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode) && access(path.c_str(), X_OK) == 0;
 }
 
+std::string environment_of(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value ? value : "";
+}
 std::string in_front(const std::string& what, const char* variable, char between) {
-  const char* old = std::getenv(variable);
-  return old && *old ? what + between + old : what;
+  const std::string old = environment_of(variable);
+  return old.empty() ? what : what + between + old;
 }
 
 // The path, or a link to it in the run's own folder where the path holds a character that ends a name in the variable it is meant for.
@@ -103,8 +107,11 @@ Program find_program(const std::string& name) {
         .hint(python ? format("say `millpond watch -- python {}`", p.path) : "chmod +x, or name its interpreter");
   }
   const Binary binary = read_binary(p.path);
+  const std::string preloaded = preloaded_sanitizer(environment_of("LD_PRELOAD"), environment_of("LD_LIBRARY_PATH"));
   if (facts.st_mode & (S_ISUID | S_ISGID) && facts.st_uid != geteuid())
     p.blind = format("{} is setuid: the system loads nothing into it, so only its resident memory is seen", p.path), p.hands_on = false;
+  else if (!preloaded.empty())
+    p.blind = format("LD_PRELOAD has the {}, which allows nobody before it: nothing is loaded into the program, so only its resident memory is seen", preloaded), p.hands_on = false;
   else if (binary.is_static)
     p.blind = format("{} is linked statically: nothing can be loaded into it, so only its resident memory is seen", p.path);
   else if (!binary.sanitizer.empty())

@@ -148,10 +148,11 @@ void Room::gave_back(uint64_t from_pool) {
   pool_gave_back_ += std::min<uint64_t>(from_pool, kPool);
 }
 
-uint64_t Room::refused() const {
+Room::Unseen Room::unseen() const {
   ::Room now{};
-  if (file_ < 0) return 1;  // not even for ours
-  return pread(file_, &now, sizeof now, 0) == sizeof now ? now.refused : 0;
+  if (file_ < 0) return {.no_room = 1};  // not even for ours
+  if (pread(file_, &now, sizeof now, 0) != sizeof now) return {};
+  return {now.refused, now.without_descriptor, now.unopened, now.sanitized, int(now.unopened_error)};
 }
 
 }  // namespace millpond::watch

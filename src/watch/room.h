@@ -27,8 +27,13 @@ class Room {
   void look(Bytes held);
   /// A process has ended and its file is gone: `from_pool` of it was not promised.
   void gave_back(uint64_t from_pool);
-  /// Processes that found no room so far.
-  uint64_t refused() const;
+  /// Processes that are seen from outside so far, and why.
+  struct Unseen {
+    uint64_t no_room = 0, no_descriptor = 0, unopened = 0, sanitized = 0;
+    int unopened_error = 0;
+    uint64_t all() const { return no_room + no_descriptor + unopened + sanitized; }
+  };
+  Unseen unseen() const;
 
  private:
   std::string path_;

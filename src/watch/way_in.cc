@@ -225,6 +225,13 @@ std::string not_allowed(Pid pid) {
                 pid.value);
 }
 
+// By a signal; a process that is traced has another letter.
+bool is_stopped(Pid pid) {
+  const std::string facts = read_text(format("/proc/{}/stat", pid.value), 1024);
+  const size_t name_end = facts.rfind(')');
+  return name_end != facts.npos && facts.substr(name_end, 3) == ") T";
+}
+
 bool same_files(Pid pid) {
   std::error_code a, b;
   const fs::path theirs = fs::read_symlink(format("/proc/{}/ns/mnt", pid.value), a), ours = fs::read_symlink("/proc/self/ns/mnt", b);
@@ -260,7 +267,7 @@ WayIn::Facts WayIn::facts_of(Pid pid) {
     const auto take = [&](uint64_t& place, const char* symbol) {
       if (!place) place = address(symbol);
     };
-    if (c) take(f.mmap, "mmap"), take(f.malloc, "malloc"), take(f.dlopen, "dlopen"), take(f.dlsym, "dlsym");
+    if (c) take(f.mmap, "mmap"), take(f.munmap, "munmap"), take(f.malloc, "malloc"), take(f.dlopen, "dlopen"), take(f.dlsym, "dlsym");
     if (!c && !f.add_pending) {
       take(f.add_pending, "Py_AddPendingCall"), take(f.run_text, "PyRun_SimpleString");
       if (!f.add_pending) continue;
@@ -331,8 +338,16 @@ std::optional<std::string> WayIn::run_script(const char* what, const std::string
   std::error_code ignored;
   std::optional<std::string> why;
   const std::string visit = format("with open({0}) as file:\n    text = file.read()\nexec(compile(text, {0}, 'exec'), {{'__name__': 'millpond_visit'}})\n", python_text(script));
-  if (facts_.version >= 0x030e) why = by_remote_exec(visit);
-  else why = by_gdb(visit);
+  if (facts_.version >= 0x030e) {
+    why = by_remote_exec(visit);
+    // It may be switched off (PYTHON_DISABLE_REMOTE_DEBUG, -X disable_remote_debug, a build without it), or no such Python is here: gdb needs none of it.
+    if (why && on_path("gdb")) {
+      if (const std::optional<std::string> nor = by_gdb(visit); nor) why = format("{}; nor by gdb: {}", *why, *nor);
+      else why.reset();
+    }
+  } else {
+    why = by_gdb(visit);
+  }
   if (!why) why = answer(what);
   fs::remove(script, ignored);  // a program that comes back to Python later finds nothing to run
   return why;
@@ -374,10 +389,12 @@ std::optional<std::string> WayIn::gdb(const std::string& commands, std::string& 
                   facts_.python ? " (Python 3.14 and newer need none)" : "");
   const std::string file = format("{}/gdb", folder_);
   std::ofstream(file) << commands;
+  const bool stopped = is_stopped(pid_);
   const Ran ran = run({*program, "-nx", "-nh", "-q", "-batch", "-iex", "set auto-load no", "-iex", "set auto-solib-add off", "-iex", "set confirm off", "-iex", "set debuginfod enabled off",
                        "-p", std::to_string(pid_.value), "-x", file}, facts_.python ? kGdbWithin : kAnswerWithin);
   unlink(file.c_str());
   output = ran.output;
+  if (!stopped && is_stopped(pid_)) kill(pid_.value, SIGCONT);  // a gdb that hung and had to be ended leaves it so
   if (output.find("ptrace: Operation not permitted") != output.npos || output.find("Could not attach") != output.npos) return not_allowed(pid_);
   return {};
 }
@@ -412,7 +429,7 @@ std::optional<std::string> WayIn::by_gdb(const std::string& text) {
 
 std::optional<std::string> WayIn::call_natively(const char* function, bool load) {
   const Facts& f = facts_;
-  if (!f.mmap || !f.malloc || !f.dlopen || !f.dlsym || !f.free_page) return format("process {} is linked statically, or not with glibc: nothing can be loaded into it", pid_.value);
+  if (!f.mmap || !f.munmap || !f.malloc || !f.dlopen || !f.dlsym || !f.free_page) return format("process {} is linked statically, or not with glibc: nothing can be loaded into it", pid_.value);
   const std::string texts[] = {visit_.probe_library, function, folder_};
   uint64_t at[3], size = 0;
   std::string page;
@@ -436,9 +453,11 @@ std::optional<std::string> WayIn::call_natively(const char* function, bool load)
              "set $result = ((int(*)(const char*,unsigned))$function)((const char*){12},{13})\n"
              "printf \"millpond: result %d\\n\", $result\n"
              "end\n"
+             "set $gone = ((int(*)(void*,unsigned long)){14})((void*){4},{5})\n"  // nobody keeps these texts: the loader and the probe have copies
              "end\n"
              "detach\n",
-             f.malloc, f.loader_begin, f.loader_end, f.mmap, f.free_page, size, file, f.dlopen, at[0], load ? 0x2 : 0x6 /* RTLD_NOW, RTLD_NOLOAD */, f.dlsym, at[1], at[2], flags),
+             f.malloc, f.loader_begin, f.loader_end, f.mmap, f.free_page, size, file, f.dlopen, at[0], load ? 0x2 : 0x6 /* RTLD_NOW, RTLD_NOLOAD */, f.dlsym, at[1], at[2], flags,
+             f.munmap),
       output);
   unlink(file.c_str());
   if (why) return why;

@@ -1,6 +1,6 @@
 // WayIn: how the probe gets into a process that runs already, and out again.
 //
-//   Python 3.14 and newer   sys.remote_exec, called by an interpreter of the same version: the process runs a script at its next safe point
+//   Python 3.14 and newer   sys.remote_exec, called by an interpreter of the same version: the process runs a script at its next safe point; where that is refused, as before it
 //   Python before that      gdb stops it for a moment, writes the script into a page of its own and queues it (Py_AddPendingCall, which neither allocates nor waits
 //                           for the GIL); the process runs it when its main thread is next between two bytecodes
 //   any other program       gdb waits until it calls malloc, outside of the loader, and has it load and enter the probe there
@@ -34,7 +34,7 @@ class WayIn {
     bool python = false;
     int version = 0;  // 0x030b07f0 >> 16: 0x030b; 0: not known
     std::string interpreter;  // a program that runs that Python; empty: unknown
-    uint64_t add_pending = 0, run_text = 0, mmap = 0, malloc = 0, dlopen = 0, dlsym = 0;
+    uint64_t add_pending = 0, run_text = 0, mmap = 0, munmap = 0, malloc = 0, dlopen = 0, dlsym = 0;
     uint64_t loader_begin = 0, loader_end = 0;
     uint64_t free_page = 0;  // where nothing is mapped
   };

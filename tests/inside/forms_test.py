@@ -8,7 +8,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from support import Folder, pythons, watched  # noqa: E402
 
-INTERPRETERS = pythons()
+INTERPRETERS = pythons(free_threaded=True)
 BEGIN = """
 import collections, functools, heapq, io, pickle, queue, sys, threading, time, types, weakref
 

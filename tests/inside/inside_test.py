@@ -6,9 +6,10 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+from tables import ONE_HEAP  # noqa: E402
 from support import BUILD, EXAMPLE, LEAK, LIBRARY, MILLPOND, Folder, environment, pythons, report, run  # noqa: E402
 
-INTERPRETERS = pythons()
+INTERPRETERS = pythons(free_threaded=True)
 
 LEAKY = """
 import os, random, sys
@@ -74,6 +75,27 @@ print("unharmed")
                 self.assertEqual(found["verdict"], "leak", found)
                 blame = found["findings"][0]["blame"]
                 self.assertEqual((os.path.basename(blame["file"]), blame["line"]), ("leaky_training.py", LEAK), found["findings"][0])
+
+    def test_no_mapping_of_ours_is_left_but_the_library(self):
+        for version, python in INTERPRETERS.items():
+            with self.subTest(version), Folder() as folder:
+                said = run(python, LEAKY + """
+session = _inside.enter("warm.pond")  # modules in C that the agent imports stay, and what they take once
+session.leave()
+before = tables.mappings()
+for times in range(3):
+    session = _inside.enter("%d.pond" % times)
+    assert tables.mappings() != before
+    trainer, rng = leaky.Trainer(), random.Random(7)
+    for epoch in range(4):
+        trainer.train_on(leaky.make_batch(rng))
+        session.mark_round("epoch", epoch)
+    session.leave()
+    now = tables.mappings()
+    assert now == before, sorted(now ^ before)
+print("unharmed")
+""", folder, arguments=[EXAMPLE], LD_BIND_NOW="1", **ONE_HEAP)
+                self.assertEqual(said, ["unharmed"])
 
     def test_no_callback_of_ctypes_is_made_for_which_newer_libffi_would_keep_a_descriptor_open(self):
         for version, python in INTERPRETERS.items():

@@ -7,7 +7,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from support import Folder, pythons, watched  # noqa: E402
 
-INTERPRETERS = pythons()
+INTERPRETERS = pythons(free_threaded=True)
 PROGRAM = """
 import atexit, heapq, logging, queue, sys, threading, time
 from collections import deque
@@ -159,7 +159,7 @@ class Puts(unittest.TestCase):
                 self.assertLessEqual(window["len"], 8)
 
     def test_the_steps_of_a_chain_have_kinds_and_types(self):
-        python = INTERPRETERS[max(INTERPRETERS, key=lambda version: int(version.split(".")[1]))]
+        python = INTERPRETERS[max(INTERPRETERS, key=lambda version: int(version.rstrip("t").split(".")[1]))]
         with Folder() as folder:
             _, walks = run(python, folder)
             steps = {row["chain"][0]: row["steps"] for row in walks[-1]["holders"] if row["chain"]}

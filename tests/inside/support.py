@@ -1,6 +1,7 @@
 """Interpreters to try, and programs that are run under them."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ BUILD = os.environ.get("MILLPOND_BUILD_DIR") or os.path.join(SOURCE, "build")
 MILLPOND = os.path.abspath(os.environ.get("MILLPOND") or os.path.join(BUILD, "bin", "millpond"))
 LIBRARY = os.path.join(os.path.dirname(os.path.dirname(MILLPOND)), "lib", "millpond", "libmillpond_probe.so")
 EXAMPLE = os.path.join(SOURCE, "examples", "leaky_training.py")
+GDB = shutil.which("gdb")
 LEAK = next(number for number, line in enumerate(open(EXAMPLE), 1) if "self.seen.append(batch)" in line)
 
 
@@ -49,6 +51,17 @@ def watched(python, folder, text, *arguments):
     if done.returncode or errors:
         raise AssertionError(done.stderr.decode() + "\n".join(errors))
     return said, done.stdout.decode()
+
+
+def no_gdb():
+    """Why gdb cannot enter a process here; empty: it can."""
+    if not GDB:
+        return "gdb is not installed"
+    sleeper = subprocess.Popen(["sleep", "60"])
+    tried = subprocess.run([GDB, "-nx", "-batch", "-p", str(sleeper.pid)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    sleeper.kill()
+    sleeper.wait()
+    return "this machine does not let gdb trace a process" if b"not permitted" in tried.stdout else ""
 
 
 def report(path):

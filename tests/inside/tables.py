@@ -92,6 +92,20 @@ def traces():
             "mapped": sorted({path for _, _, _, _, path in _mappings() if ".probe" in path or "millpond-" in path})}
 
 
+# For a program whose own memory is all in the heap, so that mappings() of it stay as they are: a mapping that comes is somebody else's.
+ONE_HEAP = {"PYTHONMALLOC": "malloc", "MALLOC_MMAP_MAX_": "0", "MALLOC_ARENA_MAX": "1", "MALLOC_TOP_PAD_": "1048576"}
+
+
+def mappings():
+    """Every mapping that has no file behind it, but for the heap, the stack and what lies right behind a module: the end of its data that its file does not hold."""
+    found, before = set(), (0, "")
+    for begin, end, flags, _, path in _mappings():
+        if "millpond-" in path or (not path and not (before[0] == begin and before[1].startswith("/"))):
+            found.add("%x-%x %s %s" % (begin, end, flags, path))
+        before = (end, path)
+    return found
+
+
 def objects():
     """Names of what an agent could have replaced, to the objects themselves."""
     found = {"print": builtins.print, "import": builtins.__import__, "excepthook": sys.excepthook, "unraisablehook": sys.unraisablehook, "displayhook": sys.displayhook,

@@ -7,7 +7,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from support import Folder, pythons, watched  # noqa: E402
 
-INTERPRETERS = pythons()
+INTERPRETERS = pythons(free_threaded=True)
 EACH = 150_000
 ROUNDS = 26
 PROGRAM = """

@@ -419,6 +419,47 @@ print("as before")
         self.assertIn("as before", done.stdout)
         self.assertEqual(done.returncode, 0, done.stdout)
 
+    @unittest.skipIf(sys.version_info < (3, 12), "sys.monitoring came with Python 3.12")
+    def test_tool_id_and_events_of_monitoring_are_given_back_after_each_outermost_call_and_others_keep_theirs(self):
+        monitoring = sys.monitoring
+        ids = range(6)
+        before = [monitoring.get_tool(i) for i in ids]
+
+        @profiled
+        def work(inner=None):
+            held = [monitoring.get_tool(i) for i in ids].count("millpond")
+            block = bytearray(BLOCK)  # take
+            return held, inner() if inner else len(block)
+
+        @profiled
+        def generator():
+            yield bytearray(BLOCK)  # first
+            yield bytearray(BLOCK)  # second
+
+        for turn in range(3):
+            self.assertEqual(work(lambda: work())[0], 1)
+            self.near(rows("work")["take"].allocated, 2 * BLOCK)
+            self.assertEqual([monitoring.get_tool(i) for i in ids], before)
+            pieces = generator()
+            next(pieces)
+            self.assertEqual([monitoring.get_tool(i) for i in ids].count("millpond"), 1)
+            self.assertEqual(len(list(pieces)), 1)
+            self.assertEqual([monitoring.get_tool(i) for i in ids], before)
+            self.near(rows("generator")["second"].allocated, BLOCK)
+            # Another tool may have what was ours before; its events and callbacks are its own.
+            monitoring.use_tool_id(4, "other")
+            self.assertEqual([monitoring.get_local_events(4, function.__wrapped__.__code__) for function in (work, generator)], [0, 0])
+            seen = []
+            monitoring.register_callback(4, monitoring.events.PY_START, lambda code, offset: seen.append(code.co_name))
+            monitoring.set_events(4, monitoring.events.PY_START)
+            work()
+            self.near(rows("work")["take"].allocated, BLOCK)
+            self.assertEqual((monitoring.get_tool(4), monitoring.get_events(4)), ("other", monitoring.events.PY_START))
+            monitoring.set_events(4, 0)
+            monitoring.register_callback(4, monitoring.events.PY_START, None)
+            monitoring.free_tool_id(4)
+            self.assertIn("work", seen)
+
     def test_a_forked_child_and_the_end_of_the_interpreter_are_as_usual(self):
         code = r"""
 import os, sys

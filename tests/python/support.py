@@ -19,4 +19,4 @@ def environment(**more):
     return clean
 
 
-INTERPRETERS = list(pythons().items())
+INTERPRETERS = list(pythons(free_threaded=True).items())

@@ -42,12 +42,14 @@ class Scripts(unittest.TestCase):
 
 
 class FromInside(Scripts):
-    def test_importing_it_imports_nothing_else(self):
-        done = subprocess.run([sys.executable, "-X", "importtime", "-c", "import millpond; print(millpond.__all__)"], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.assertIn("watch", done.stdout)
-        names = [line.rpartition("|")[2].strip() for line in done.stderr.splitlines()]
-        self.assertEqual(names[-1], "millpond")
-        self.assertFalse([name for name in names if name.startswith("millpond.")])
+    def test_importing_it_imports_nothing_else_on_any_python(self):
+        # Its milliseconds are in bench/inside.py; what it can take is bounded by what it imports.
+        text = "import sys; before = set(sys.modules); import millpond; print(sorted(set(sys.modules) - before), millpond.__all__)"
+        for version, python in INTERPRETERS:
+            with self.subTest(version):
+                done = subprocess.run([python, "-c", text], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                self.assertIn("'watch'", done.stdout, done.stderr)
+                self.assertTrue(done.stdout.startswith("['millpond'] "), done.stdout)
 
     def test_a_block_with_rounds_names_line_and_fix_on_every_python(self):
         text = """

@@ -84,8 +84,6 @@ def run(program, python, folder, watched):
     if watched:
         # what the watcher itself says begins with an empty line and its name, after all that the program said
         err = re.sub(rb"\nmillpond: [A-Z][A-Z ]*\n.*\Z", b"", err, flags=re.DOTALL)
-    if isinstance(code, int) and code < 0:
-        code = 128 - code  # as a shell says it, and the watcher
     files = {}
     for where, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name != "__pycache__"]

@@ -25,4 +25,7 @@ def pythons(free_threaded=False):
         version, _, known = answer.stdout.strip().partition(" ")
         if answer.returncode == 0 and known == "True" and (free_threaded or not version.endswith("t")):
             found.setdefault(version, path)
+    runner = sys.modules.get("run_test")
+    if free_threaded and runner and not any(version.endswith("t") for version in found):
+        runner.note("Python without the GIL", "none is here")
     return dict(sorted(found.items(), key=lambda item: (int(item[0].strip("t").split(".")[1]), item[0])))

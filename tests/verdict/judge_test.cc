@@ -473,4 +473,15 @@ TEST_CASE("judge: of what was not looked into, resident memory that rises is uns
     children.os.push_back({0.05 * i, {}, {}, Bytes{int64_t(20e6 + 1e6 * i)}, {}, 2});
   }
   CHECK(judge(children).kind == Kind::kUnsure);
+  children.blind_partly = true;
+  CHECK(judge(children).sentence.find("not all of its processes were looked into") != std::string::npos);
+}
+
+TEST_CASE("judge: what holds for some processes does not hide what was seen of the others") {
+  Run run;
+  run.grow(600, 0.01, 40).live_from(300, 0.01);
+  const Verdict whole = run.judged();
+  run.evidence.blind = "1 of its processes ran under a sanitizer", run.evidence.blind_partly = true;
+  const Verdict partly = run.judged();
+  CHECK((partly.kind == whole.kind && partly.sentence == whole.sentence));
 }

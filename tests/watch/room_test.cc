@@ -65,7 +65,7 @@ TEST_CASE("Room: never more than a quarter of what is free, and what ended proce
   const ::Room after = limits(room);
   CHECK(after.pool_limit == before.pool_limit + (3 << 14));
   CHECK(after.limit > before.limit);
-  CHECK(room.refused() == 0);
+  CHECK(room.unseen().all() == 0);
 }
 
 TEST_CASE("read_binary: a dynamic program, a script and nothing at all are none that must come first") {
@@ -78,4 +78,11 @@ TEST_CASE("read_binary: a dynamic program, a script and nothing at all are none 
   close(fd);
   CHECK_FALSE(read_binary(name).is_static);
   unlink(name);
+}
+
+TEST_CASE("preloaded_sanitizer: by its name wherever it lies, and no library that is not one") {
+  CHECK(preloaded_sanitizer("", "").empty());
+  CHECK(preloaded_sanitizer("libm.so.6:/no/such/library.so /lib/x86_64-linux-gnu/libc.so.6", "/no/such/folder").empty());
+  CHECK(preloaded_sanitizer("libm.so.6 /opt/gcc/lib64/libasan.so.8", "") == "address sanitizer");
+  CHECK(preloaded_sanitizer("libclang_rt.tsan-x86_64.so", "") == "thread sanitizer");
 }

@@ -12,7 +12,11 @@ def _start_agent(here):
     loaded, path = set(sys.modules), list(sys.path)
     library = os.path.dirname(os.__file__)
     sys.path[:] = [here] + [entry for entry in path if entry == library or entry.startswith(os.path.join(library, "lib-dynload"))]
-    gc.freeze()  # importing leaves circles behind; only ours are to go, not those that a collection of the program's would find
+    # Importing leaves circles behind; only ours are to go, not those that a collection of the program's would find. What is frozen already, by Python 3.12 itself or by a .pth file,
+    # could not be thawed apart from what we froze: it stays, and the few circles of the start go with ours.
+    frozen = gc.get_freeze_count()
+    if not frozen:
+        gc.freeze()
     try:
         import millpond_agent
 
@@ -21,8 +25,10 @@ def _start_agent(here):
         millpond_agent.make_way(loaded, library)
     except Exception:
         pass
-    gc.collect()
-    gc.unfreeze()
+    if not frozen or gc.isenabled():
+        gc.collect()
+    if not frozen:
+        gc.unfreeze()
     sys.path[:] = path
     sys.dont_write_bytecode = writes
 
