@@ -77,7 +77,7 @@ int run_one(const InspectArguments& a) {
     part(report::lines_text(e, source, style, 2 * a.rows));
     object["lines"] = report::lines_json(e, source, 2 * a.rows);
   }
-  if (text.empty() && !a.exports()) text = report::terminal_text(run, style) + (a.verbose ? "" : file_line(a.files[0], a.verbose));
+  if (text.empty() && !a.exports()) text = report::terminal_text(run, style) + (a.verbose ? "" : file_line(a.files[0], style));
   if (!a.stdout_taken()) std::fputs(text.c_str(), stdout);
   if (a.exports()) export_stacks(a, e);
   a.json.write(object);
