@@ -297,8 +297,8 @@ std::string doctor_text(const Evidence& e, const Verdict& v, const runfile::Meta
     std::string text;
     for (const Room& room : kRooms) {
       text = answer_text(e, v, meta, style, room);
-      constexpr long kBelow = 2;  // the file's name, which whoever prints this puts below it, and a line for the prompt
-      if (std::ranges::count(text, '\n') <= style.height - kBelow) break;
+      constexpr long kAround = 2;  // the file's name, which whoever prints this puts below it, and an empty line above
+      if (std::ranges::count(text, '\n') <= style.height - kAround) break;
     }
     return text;
   }

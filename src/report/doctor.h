@@ -12,8 +12,8 @@ namespace millpond::report {
 struct TextStyle {
   bool color = false;
   int width = 100;
-  int height = 24;       // lines of the screen; without `verbose` the answer fits on it, with the line for the file below it
   bool verbose = false;  // evidence, rates, other findings, advice, what was measured and how
+  int height = 24;       // lines of the screen: without `verbose` the answer fits on it, with an empty line above it and the file's name below
 };
 
 /// The answer, its line, the fix and the forecast, on one screen; with `verbose` also the evidence and what was measured and how.

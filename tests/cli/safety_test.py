@@ -199,7 +199,10 @@ class Share(Recorded):
             packed = re.search('<script id="data"[^>]*>([^<]+)</script>', file.read()).group(1)
         shown = zlib.decompress(base64.b64decode(packed))
         self.assertIn(b"train.py", shown)
-        written = [shown, *(open(os.path.join(project, name), "rb").read() for name in ("page.html", "table.csv", "all.json", "run.perfetto", "stacks.txt"))]
+        written = [shown]
+        for name in ("page.html", "table.csv", "all.json", "run.perfetto", "stacks.txt"):
+            with open(os.path.join(project, name), "rb") as file:
+                written.append(file.read())
         for content in written:
             for word in (home, "zaphodbeeble", self.folder, "my project", *host):
                 self.assertFalse(word.encode() in content, word)
