@@ -709,9 +709,9 @@ describe("the view", () => {
     // of two files the second
     run("python3", ["-c", `
 import shutil, sqlite3
-shutil.copy("leak.pond", "files.pond")
+shutil.copy("family.pond", "files.pond")
 db = sqlite3.connect("files.pond")
-db.execute("UPDATE frames SET file = '/elsewhere/batches.py' WHERE user AND function LIKE '%make_batch%'")
+db.execute("UPDATE frames SET file = '/elsewhere/churning.py' WHERE user AND function = 'churn'")
 db.commit()
 `]);
     const files = await open(browser, makePage("files"));
