@@ -10,6 +10,8 @@
 #include "cli/command.h"
 #include "cli/doctor.h"
 #include "report/sarif.h"
+#include "report/text.h"
+#include "report/together.h"
 
 namespace millpond::cli {
 namespace {
@@ -68,6 +70,8 @@ class Suppressions {
   std::vector<std::string> rules_;
 };
 
+constexpr size_t kMostTold = 3;  // of what is broken, on one screen
+
 struct Broken {
   std::string name, text;
   const verdict::Finding* finding = nullptr;  // of the verdict
@@ -94,30 +98,51 @@ std::string xml(const std::string& text) {
   return out;
 }
 
-void write_junit(const std::string& path, const Judged& j, const std::vector<Broken>& broken) {
+void write_junit(const std::string& path, const Judged& j, const std::vector<Broken>& broken, const std::string& failure) {
   std::ofstream file(path);
-  file << format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"millpond check\" tests=\"{}\" failures=\"{}\" time=\"{:.3f}\">\n",
-                 std::max<size_t>(1, broken.size()), broken.size(), j.evidence.seconds);
-  if (broken.empty()) file << format("  <testcase name=\"memory\" classname=\"{}\"/>\n", xml(j.evidence.command));
+  const bool error = !failure.empty();  // it is no failure of the memory: nothing was tested to its end
+  file << format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"millpond check\" tests=\"{}\" failures=\"{}\" errors=\"{}\" time=\"{:.3f}\">\n",
+                 std::max<size_t>(1, broken.size() + error), broken.size(), int(error), j.evidence.seconds);
+  if (error) file << format("  <testcase name=\"program\" classname=\"{}\">\n    <error message=\"{}\"/>\n  </testcase>\n", xml(j.evidence.command), xml(failure));
+  else if (broken.empty()) file << format("  <testcase name=\"memory\" classname=\"{}\"/>\n", xml(j.evidence.command));
   for (const Broken& b : broken)
     file << format("  <testcase name=\"{}\" classname=\"{}\">\n    <failure message=\"{}\"/>\n  </testcase>\n", xml(b.name), xml(j.evidence.command), xml(b.text));
   file << "</testsuite>\n";
   if (!file.flush()) throw Error(Code::kFile, format("--junit: {} cannot be written", path)).hint("check the path");
 }
 
+bool is_file(const std::string& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
+/// What has no line of its own is shown at the program: code scanning refuses results without a place. The script, otherwise the tests or the module that are named,
+/// otherwise the program itself as it was called; of "-c" there is no file, and the folder in which the check was started stands for it.
+std::string place_of(const std::vector<std::string>& command) {
+  for (const std::string& word : command)
+    if (word.ends_with(".py") && is_file(word)) return from_here(word);
+  for (size_t i = 1; i < command.size(); ++i) {
+    const std::string word = command[i].substr(0, command[i].find("::"));  // pytest names a test so
+    if (word.ends_with(".py") && is_file(word)) return from_here(word);
+    if (command[i - 1] != "-m") continue;
+    std::string module = command[i];
+    for (char& c : module) c = c == '.' ? '/' : c;
+    for (const std::string& file : {module + ".py", module + "/__main__.py"})
+      if (is_file(file)) return file;
+  }
+  if (const std::string own = from_here(fs::absolute(command[0]).lexically_normal().string()); !own.starts_with('/') && is_file(own)) return own;
+  return ".";
+}
+
 void write_sarif(const std::string& path, const Judged& j, const std::vector<Broken>& broken, const std::vector<std::string>& command, int code) {
   std::vector<report::SarifResult> results;
-  // What has no line of its own is shown at the program.
-  std::string program;
-  std::error_code error;
-  for (const std::string& word : command)
-    if (program.empty() && word.ends_with(".py") && fs::is_regular_file(word, error)) program = from_here(word);
+  const std::string program = place_of(command);
   for (const Broken& b : broken) {
-    report::SarifResult r{b.name, b.text, b.name == "unsure" ? "warning" : "error", program, "", "", "", program.empty() ? 0 : 1};
+    report::SarifResult r{b.name, b.text, b.name == "unsure" ? "warning" : "error", program, "", "", "", 1};
     if (const verdict::Finding* f = b.finding) {
       if (!f->cause.empty()) r.rule = f->cause;
       r.help = f->fix;
-      if (f->blame) r.file = from_here(f->blame->file), r.line = f->blame->line, r.function = f->blame->function, r.snippet = f->blame->snippet;
+      if (f->blame && is_file(f->blame->file)) r.file = from_here(f->blame->file), r.line = f->blame->line, r.function = f->blame->function, r.snippet = f->blame->snippet;
     }
     results.push_back(std::move(r));
   }
@@ -154,14 +179,17 @@ std::vector<Broken> broken_limits(const CheckArguments& a, const Judged& j, cons
     }
     if (f.kind == verdict::Kind::kLeak && f.sets_verdict) list.push_back({"leak", f.title.empty() ? j.verdict.sentence : f.title, &f});
   }
+  const report::Peak peak = report::whole_peak(j.evidence);
   if (!a.max_peak.empty())
-    if (const Bytes limit = parse_bytes(a.max_peak); j.evidence.peak_rss > limit)
-      list.push_back({"peak", format("the peak is {}; at most {} is allowed", j.evidence.peak_rss, limit), nullptr});
+    if (const Bytes limit = parse_bytes(a.max_peak); peak.bytes > limit)
+      list.push_back({"peak", format("{} is {}; at most {} is allowed", peak.name(), peak.bytes, limit), nullptr});
   if (before.contains("peak_rss")) {
-    const double allowed = before["peak_rss"].get<double>() * (1 + a.tolerance / 100);
-    if (double(j.evidence.peak_rss.value) > allowed)
-      list.push_back({"baseline", format("the peak is {}; the baseline has {} and {:g} % more are allowed", j.evidence.peak_rss,
-                                         Bytes{before["peak_rss"].get<int64_t>()}, a.tolerance), nullptr});
+    // A baseline of before told of the main process alone: that is then what is compared.
+    const bool whole = before.contains("peak");
+    const report::Peak now = whole ? peak : report::Peak{j.evidence.peak_rss};
+    const Bytes then{before[whole ? "peak" : "peak_rss"].get<int64_t>()};
+    if (double(now.bytes.value) > double(then.value) * (1 + a.tolerance / 100))
+      list.push_back({"baseline", format("{} is {}; the baseline has {} and {:g} % more are allowed", now.name(), now.bytes, then, a.tolerance), nullptr});
   }
   return list;
 }
@@ -174,12 +202,14 @@ int run_check(const CheckArguments& a, const std::vector<std::string>& command) 
   if (!a.baseline.empty() && !a.write_baseline) {
     std::ifstream file(a.baseline);
     before = Json::parse(file, nullptr, false);
-    if (!before.is_object() || (before.contains("peak_rss") && !before["peak_rss"].is_number()))
+    const auto wrong = [&](const char* key) { return before.contains(key) && !before[key].is_number(); };
+    if (!before.is_object() || wrong("peak_rss") || wrong("peak"))
       throw Error(Code::kFile, format("--baseline: {} is not what --write-baseline writes", a.baseline)).hint("write it again with --write-baseline");
   }
   const watch::Result result = watch_program(a.watch, command);
   const Judged j = judge_result(result);
   const bool failed = result.ending.exit_code != 0;
+  const std::string ended = format("the program ended with {}", result.ending.exit_code);
   std::vector<Broken> broken = broken_limits(a, j, before);
   const bool unsure = j.verdict.kind == verdict::Kind::kUnsure && !a.allow_unsure;
   const int code = !broken.empty() ? kFailed : failed ? kProgramFailed : unsure ? kUnsure : kOk;
@@ -190,26 +220,31 @@ int run_check(const CheckArguments& a, const std::vector<std::string>& command) 
   for (const Broken& b : broken) limits.push_back({{"name", b.name}, {"text", b.text}});
   object["check"] = {{"exit_code", code}, {"limits", {{"max_growth", a.max_growth}, {"max_peak", a.max_peak}, {"baseline", a.baseline}}}, {"broken", limits}};
   object["file"] = result.path;
-  if (!a.watch.json.on_stdout()) std::fputs(report::doctor_text(j.evidence, j.verdict, j.meta, text_style(STDERR_FILENO, a.watch.verbose)).c_str(), stderr);
+  report::TextStyle style = text_style(STDERR_FILENO, a.watch.verbose);
+  const size_t told = a.watch.verbose ? broken.size() : std::min(broken.size(), kMostTold);
+  style.height -= int(2 * told) + (told < broken.size()) + 1;  // what the check itself says below the answer
+  if (!a.watch.json.on_stdout()) std::fputs(report::doctor_text(j.evidence, j.verdict, j.meta, style).c_str(), stderr);
   for (const Broken& b : broken) {
-    if (!a.watch.json.on_stdout()) std::fprintf(stderr, "millpond check: %s\n", b.text.c_str());
+    if (!a.watch.json.on_stdout() && size_t(&b - broken.data()) < told)
+      std::fputs(report::clipped(report::wrapped(report::shown_lines("millpond check: " + b.text), style.width, 2, 0), a.watch.verbose ? 0 : 2, style.width).c_str(), stderr);
     if (!a.github) continue;
     std::string where;
     if (b.finding && b.finding->blame) where = format(" file={},line={}", annotation(from_here(b.finding->blame->file), true), b.finding->blame->line);
     std::fprintf(stderr, "::%s%s::%s\n", code == kUnsure ? "warning" : "error", where.c_str(), annotation(b.text, false).c_str());
   }
   if (!a.watch.json.on_stdout()) {
-    std::fputs(file_line(result.path, a.watch.verbose).c_str(), stderr);
+    if (told < broken.size()) std::fprintf(stderr, "millpond check: and %zu more (-v tells all)\n", broken.size() - told);
+    std::fputs(file_line(result.path, style, false).c_str(), stderr);
     std::fprintf(stderr, "millpond check: %s\n",
                  code == kOk       ? "passed"
                  : code == kFailed ? "failed"
                  : code == kUnsure ? "unsure (--allow-unsure lets this pass)"
-                                   : format("the program ended with {}", result.ending.exit_code).c_str());
+                                   : ended.c_str());
   }
   a.watch.json.write(object);
-  if (!a.junit.empty()) write_junit(a.junit, j, broken);
+  if (!a.junit.empty()) write_junit(a.junit, j, broken, failed ? ended : "");
   if (!a.sarif.empty()) write_sarif(a.sarif, j, broken, command, code);
-  if (a.write_baseline) JsonTarget{a.baseline}.write({{"peak_rss", j.evidence.peak_rss.value}, {"verdict", object["verdict"]}, {"command", j.evidence.command}});
+  if (a.write_baseline) JsonTarget{a.baseline}.write({{"peak", report::whole_peak(j.evidence).bytes.value}, {"peak_rss", j.evidence.peak_rss.value}, {"verdict", object["verdict"]}, {"command", j.evidence.command}});
   return code;
 }
 
@@ -220,7 +255,7 @@ void add_check(CLI::App& app, Invocation& chosen) {
   auto a = std::make_shared<CheckArguments>();
   add_watch_options(*sub, a->watch);
   sub->add_option("--max-growth", a->max_growth, "Growth that is allowed: 1MB/epoch, 10kB/batch; without it no leak at all is");
-  sub->add_option("--max-peak", a->max_peak, "The most resident memory that is allowed: 2GiB");
+  sub->add_option("--max-peak", a->max_peak, "The most resident memory that is allowed, of all processes together: 2GiB");
   sub->add_option("--suppress", a->suppressions, "A file with what is known: a cause (C14), a file, file:line, or `function NAME` on each line");
   CLI::Option* baseline = sub->add_option("--baseline", a->baseline, "Compare the peak with an earlier run's, kept in this file");
   sub->add_flag("--write-baseline", a->write_baseline, "Write that file from this run")->needs(baseline);

@@ -130,9 +130,15 @@ watch::Result watch_program(const WatchOptions& o, const std::vector<std::string
   return result;
 }
 
-std::string file_line(const std::string& path, bool verbose, bool live) {
+std::string file_line(const std::string& path, const report::TextStyle& style, bool live) {
+  // Told as it can be typed where that fits; a long name is told once, and the command without it.
+  const auto line = [&](const std::string& name, const std::string& again) {
+    return format("  {:<9} {} (`millpond report {}{}`{}{})", "file", name, style.verbose ? "" : "-v ", again, style.verbose ? "" : " says more", live ? ", -o page.html keeps the page" : "");
+  };
   const std::string name = report::short_path(path, 40);
-  return format("  {:<9} {} (`millpond report {}{}`{}{})\n", "file", name, verbose ? "" : "-v ", name, verbose ? "" : " says more", live ? ", -o page.html keeps the page" : "");
+  for (const std::string& again : {name, std::string("FILE")})
+    if (const std::string text = line(name, again); report::columns(text) <= size_t(style.width)) return text + "\n";
+  return format("  {:<9} {}\n", "file", report::short_path(path, size_t(std::max(20, style.width - 12))));
 }
 
 Judged judge_result(const watch::Result& result) {

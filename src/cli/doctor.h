@@ -53,6 +53,6 @@ Judged judge_result(const watch::Result& result);
 report::TextStyle text_style(int fd, bool verbose = false);
 
 /// Where the run file is, and how to see more of it: the last line of an answer.
-std::string file_line(const std::string& path, bool verbose, bool live = false);
+std::string file_line(const std::string& path, const report::TextStyle& style, bool live = false);
 
 }  // namespace millpond::cli

@@ -77,7 +77,7 @@ int run_one(const InspectArguments& a) {
     part(report::lines_text(e, source, style, 2 * a.rows));
     object["lines"] = report::lines_json(e, source, 2 * a.rows);
   }
-  if (text.empty() && !a.exports()) text = report::terminal_text(run, style) + (a.verbose ? "" : file_line(a.files[0], a.verbose));
+  if (text.empty() && !a.exports()) text = report::terminal_text(run, style) + (a.verbose ? "" : file_line(a.files[0], style));
   if (!a.stdout_taken()) std::fputs(text.c_str(), stdout);
   if (a.exports()) export_stacks(a, e);
   a.json.write(object);
@@ -104,10 +104,12 @@ void share(const InspectArguments& a) {
   if (!a.stdout_taken()) std::printf("shared: %s (%s), without paths, user and host names\n", a.share.c_str(), to_string(Bytes{int64_t(std::filesystem::file_size(a.share))}).c_str());
 }
 
-int run_inspect(const InspectArguments& a) {
+int run_inspect(const InspectArguments& asked) {
+  InspectArguments a = asked;
   if (!a.share.empty()) {
     share(a);
     if (!a.pages.any() && !a.json.wanted() && !a.table && !a.tree && !a.lines && !a.exports()) return kOk;
+    a.files = {a.share};  // whatever else is written is for the same readers
   }
   const int on_stdout = int(a.json.on_stdout()) + (a.collapsed == "-") + (a.speedscope == "-") + (a.pprof == "-") + a.pages.on_stdout();
   if (on_stdout > 1) throw Error(Code::kUsage, "report: standard output can carry one thing only").hint("give files to all but one");

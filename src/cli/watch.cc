@@ -44,7 +44,7 @@ int run_watch(const WatchOptions& o, bool lines, const std::vector<std::string>&
     std::fputs("\n", stderr);
     std::fputs(report::doctor_text(j.evidence, j.verdict, j.meta, text_style(STDERR_FILENO, o.verbose)).c_str(), stderr);
     if (lines) std::fprintf(stderr, "\n%s\n", report::lines_text(j.evidence, source, text_style(STDERR_FILENO), kLines).c_str());
-    std::fputs(file_line(result.path, o.verbose, o.live).c_str(), stderr);
+    std::fputs(file_line(result.path, text_style(STDERR_FILENO, o.verbose), o.live).c_str(), stderr);
   }
   o.json.write(object);
   return end_as(result.ending);

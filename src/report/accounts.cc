@@ -11,9 +11,9 @@ namespace millpond::report {
 namespace {
 
 /// Programs that mark nothing are looked at by the clock, from outside: what is known is what was sampled.
-AccountTable of_samples(const RunContents& run, const AccountLimits& limits) {
+AccountTable of_samples(const verdict::Evidence& e, const AccountLimits& limits) {
   std::vector<const verdict::Mark*> marks;
-  for (const verdict::Mark& m : run.evidence.marks)
+  for (const verdict::Mark& m : e.marks)
     if (m.rss && m.rss->value > 0 && !m.sites.empty()) marks.push_back(&m);
   AccountTable table;
   if (marks.empty()) return table;
@@ -23,8 +23,8 @@ AccountTable of_samples(const RunContents& run, const AccountLimits& limits) {
     const verdict::Mark& m = *marks[i];
     int64_t mine = 0, theirs = 0;
     for (const verdict::SiteState& s : m.sites) {
-      if (s.site < 0 || size_t(s.site) >= run.evidence.sites.size()) continue;
-      (own_frame(run.evidence.sites[size_t(s.site)]) ? mine : theirs) += s.bytes.value;
+      if (s.site < 0 || size_t(s.site) >= e.sites.size()) continue;
+      (own_frame(e.sites[size_t(s.site)]) ? mine : theirs) += s.bytes.value;
     }
     int64_t over = std::max<int64_t>(0, mine + theirs - m.rss->value);
     reserved.bytes.push_back(over);
@@ -40,13 +40,13 @@ AccountTable of_samples(const RunContents& run, const AccountLimits& limits) {
   return table;
 }
 
-AccountTable of_watch(const RunContents& run, const AccountLimits& limits) {
+AccountTable of_watch(const verdict::Evidence& e, const AccountLimits& limits) {
   std::vector<const verdict::Mark*> marks;
-  for (const verdict::Mark& m : run.evidence.marks)
+  for (const verdict::Mark& m : e.marks)
     if (m.rss && m.rss->value > 0 && m.heap_in_use) marks.push_back(&m);
   constexpr size_t kFew = 3;  // the beginning and the end: no way over time
   if (marks.size() < kFew)
-    if (AccountTable sampled = of_samples(run, limits); sampled.t.size() > marks.size()) return sampled;
+    if (AccountTable sampled = of_samples(e, limits); sampled.t.size() > marks.size()) return sampled;
   AccountTable table;
   if (marks.empty()) return table;
   Account use{"malloc, in use", AccountKind::kUse, {}}, large{"malloc, large blocks", AccountKind::kUse, {}}, python{"Python objects", AccountKind::kUse, {}},
@@ -148,8 +148,10 @@ std::string_view to_string(AccountKind kind) {
 int64_t Account::most() const { return bytes.empty() ? 0 : *std::ranges::max_element(bytes); }
 
 AccountTable accounts_over_time(const RunContents& run, const AccountLimits& limits) {
-  return run.engine ? of_engine(run, limits) : of_watch(run, limits);
+  return run.engine ? of_engine(run, limits) : of_watch(run.evidence, limits);
 }
+
+AccountTable accounts_over_time(const verdict::Evidence& watched, const AccountLimits& limits) { return of_watch(watched, limits); }
 
 std::string group_of(const std::string& account) {
   const size_t slash = account.find('/');

@@ -34,6 +34,8 @@ struct AccountLimits {
   size_t cells = 400'000;  // of both together
 };
 AccountTable accounts_over_time(const RunContents& run, const AccountLimits& limits = {});
+/// Of one watched process.
+AccountTable accounts_over_time(const verdict::Evidence& watched, const AccountLimits& limits = {});
 
 /// "weights" of "weights/dense/kernel"; accounts of the process itself keep two parts.
 std::string group_of(const std::string& account);

@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "report/moment.h"
 #include "report/text.h"
+#include "report/together.h"
 #include "verdict/numbers.h"
 
 namespace millpond::report {
@@ -32,11 +33,13 @@ std::string rate_text(const Finding* f) {
   return f ? f->each.empty() ? format("{} per {}", to_bytes(f->bytes_per_unit), verdict::noun_of(f->unit)) : format("{} {}", to_bytes(f->bytes_per_unit), f->each) : "none";
 }
 
-std::string peak_sentence(Bytes before, Bytes after) {
-  if (before.value <= 0 || after.value <= 0) return "";
-  const double change = double(after.value) / double(before.value) - 1;
-  if (std::fabs(change) < kWorthNaming) return format("the peak stays at {}", after);
-  return format("the peak {} from {} to {} ({:+.0f} %)", change > 0 ? "rises" : "falls", before, after, 100 * change);
+/// Of all processes together where one of the two runs has several, and then of both.
+std::string peak_sentence(const Peak& before, const Peak& after) {
+  if (before.bytes.value <= 0 || after.bytes.value <= 0) return "";
+  const std::string what = before.processes > 1 || after.processes > 1 ? "the peak of all processes together" : "the peak";
+  const double change = double(after.bytes.value) / double(before.bytes.value) - 1;
+  if (std::fabs(change) < kWorthNaming) return format("{} stays at {}", what, after.bytes);
+  return format("{} {} from {} to {} ({:+.0f} %)", what, change > 0 ? "rises" : "falls", before.bytes, after.bytes, 100 * change);
 }
 
 /// Where a run ended: in its last round where both have rounds. After that it has been taken down, and says little of either.
@@ -169,7 +172,7 @@ std::string compare_sentence(const Run& a, const Run& b) {
   else
     text = format("Neither run leaks: {} before, {} now", to_string(before), to_string(after));
   if (after == Kind::kLeak && is && is->blame) text += format(" at {}:{}", shown(is->blame->file, 80), is->blame->line);
-  const std::string peak = peak_sentence(a.evidence->peak_rss, b.evidence->peak_rss);
+  const std::string peak = peak_sentence(whole_peak(*a.evidence), whole_peak(*b.evidence));
   return text + (peak.empty() ? "" : "; " + peak) + ".";
 }
 
@@ -180,7 +183,11 @@ std::string compare_text(const Run& a, const Run& b, const TextStyle& style, int
   const Finding *was = growth_of(a), *is = growth_of(b);
   table.add({"verdict", std::string(to_string(a.verdict->kind)), std::string(to_string(b.verdict->kind)), ""});
   table.add({"growth", rate_text(was), rate_text(is), was && is && was->unit == is->unit ? change(was->bytes_per_unit, is->bytes_per_unit) : ""});
-  bytes("peak", a.evidence->peak_rss, b.evidence->peak_rss);
+  const Peak x = whole_peak(*a.evidence), y = whole_peak(*b.evidence);
+  const bool several = x.processes > 1 || y.processes > 1;
+  bytes("peak", x.bytes, y.bytes);
+  if (several) bytes("of it main process", a.evidence->peak_rss, b.evidence->peak_rss);
+  if (several) table.add({"processes", std::to_string(x.processes), std::to_string(y.processes), ""});
   const Ends ends = ends_of(*a.evidence, *b.evidence);
   bytes(ends.name, ends.before, ends.after);
   table.add({"seconds", format("{:.1f}", a.evidence->seconds), format("{:.1f}", b.evidence->seconds), change(a.evidence->seconds, b.evidence->seconds)});
@@ -198,10 +205,11 @@ std::string compare_text(const Run& a, const Run& b, const TextStyle& style, int
 }
 
 Json compare_json(const Run& a, const Run& b, int limit) {
-  const auto one = [](const Run& r) {
+  const bool several = processes_seen(*a.evidence) > 1 || processes_seen(*b.evidence) > 1;
+  const auto one = [&](const Run& r) {
     const Finding* f = growth_of(r);
     const verdict::Mark* round = last_round(*r.evidence);
-    Json j = {{"file", r.name}, {"verdict", to_string(r.verdict->kind)}, {"peak_rss", r.evidence->peak_rss.value}, {"end_rss", end_of(*r.evidence).value},
+    Json j = {{"file", r.name}, {"verdict", to_string(r.verdict->kind)}, {"peak_rss", r.evidence->peak_rss.value}, {"tree_peak", several ? Json(whole_peak(*r.evidence).bytes.value) : Json()}, {"end_rss", end_of(*r.evidence).value},
               {"last_round_rss", round ? Json(round->rss->value) : Json()}, {"seconds", r.evidence->seconds}, {"bytes_per_unit", f ? Json(f->bytes_per_unit) : Json()},
               {"unit", f ? Json(to_string(f->unit)) : Json()}, {"rate", rate_text(f)}};
     return j;

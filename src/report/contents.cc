@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "report/source.h"
+#include "report/together.h"
 #include "verdict/account.h"
 #include "verdict/children.h"
 #include "verdict/files.h"
@@ -43,13 +44,9 @@ void read_children(RunContents& run, const runfile::Reader& file) {
   std::vector<std::pair<Bytes, runfile::RowId>> order;
   const auto main = std::ranges::find(run.evidence.processes, run.evidence.process, &verdict::SeenProcess::row);
   if (run.evidence.process == 0 || main == run.evidence.processes.end()) return;
-  // Not those that only started it, a shell or the shim that chooses a Python: each one asked for reads the file again.
-  const auto beside = [&](const verdict::SeenProcess& p) {
-    const auto host = p.spaces.find(runfile::kHost);
-    return host != p.spaces.end() && !host->second.empty() && host->second.back().t >= main->start;
-  };
+  // Each one asked for reads the file again.
   for (const verdict::SeenProcess& p : run.evidence.processes)
-    if (p.row != 0 && p.row != run.evidence.process && p.seen == "inside" && beside(p)) order.emplace_back(peak_of(p), runfile::RowId{p.row});
+    if (p.row != 0 && p.row != run.evidence.process && p.seen == "inside" && beside_main(run.evidence, p)) order.emplace_back(peak_of(p), runfile::RowId{p.row});
   std::ranges::stable_sort(order, std::ranges::greater{}, &std::pair<Bytes, runfile::RowId>::first);
   if (order.size() > kMostChildren) order.resize(kMostChildren);
   for (const auto& [peak, row] : order) run.children.push_back(verdict::read_evidence(file, row));

@@ -8,6 +8,7 @@
 #include "report/moment.h"
 #include "report/pools.h"
 #include "report/text.h"
+#include "report/together.h"
 #include "verdict/account.h"
 #include "verdict/sentence.h"
 #include "verdict/threads.h"
@@ -167,9 +168,7 @@ void account_lines(Page& page, const Evidence& e, const Verdict& v) {
 
 }  // namespace
 
-Bytes Explained::all() const { return std::min(resident, named()); }
-
-double Explained::share() const { return resident.value ? double(all().value) / double(resident.value) : 1; }
+double Explained::share() const { return resident.value ? double(named().value) / double(resident.value) : 1; }
 
 std::optional<Explained> explained(const Evidence& e, const runfile::Meta& meta) {
   for (auto m = e.marks.rbegin(); m != e.marks.rend(); ++m) {
@@ -217,14 +216,17 @@ std::string title_of(const Verdict& v) {
 }
 
 /// All processes together, where there are several: what grows there is not in the curve of one of them.
-std::string tree_text(const Evidence& e) {
-  if (!e.tree_peak) return "";
+std::string together_text(const Evidence& e) {
+  const int64_t processes = processes_seen(e);
+  if (processes < 2 && !e.tree_peak) return "";
+  const std::string with = processes > 1 ? format("with {} processes", processes) : "with its children";
+  if (!e.tree_peak) return format("\n{}: together they were not seen to hold more", with);
   std::vector<double> series;
   for (const verdict::OsPoint& p : e.os)
     if (p.tree_pss && p.tree_pss->value > 0) series.push_back(double(p.tree_pss->value));
   constexpr size_t kFew = 4;
   const std::string curve = series.size() < kFew ? "" : sparkline(series, 24) + "  ";
-  return format("\n{}with its children {} at most, of what was sampled", curve, *e.tree_peak);
+  return format("\n{}{} {} at most, of what was sampled", curve, with, *e.tree_peak);
 }
 
 /// Resident memory over the run, and its peak: the kernel's high-water mark, beside the highest that was sampled where the two differ.
@@ -239,7 +241,7 @@ std::string memory_text(const Evidence& e) {
   return format("{}  {} to {} {}, peak {}{}, {}", sparkline(series, 24), to_bytes(series.front()), round ? *round->rss : to_bytes(series.back()),
                 !round ? "at the end" : round->kind == "epoch" ? "in the last epoch" : "in the last round", e.peak_rss,
                 higher ? format(" (highest that was sampled: {})", e.sampled_peak) : "", verdict::duration(e.seconds)) +
-         tree_text(e);
+         together_text(e);
 }
 
 /// "C14: the list keeps ...", or the kind where the cause has no name.
@@ -255,14 +257,11 @@ std::string without_forecast(const Verdict& v) {
   return text;
 }
 
-/// What the screen has room for beside the file's name, which whoever prints this puts below it, and an empty line above.
-constexpr long kScreen = 22;
-
 /// How many lines each part may take; the rest is there with -v. The first that fits is taken.
 struct Room {
   size_t sentence, fix, forecast, others, remarks, gpus;
 };
-constexpr Room kRooms[] = {{6, 8, 3, 3, 8, 2}, {4, 5, 2, 2, 2, 2}, {4, 5, 2, 1, 1, 1}, {3, 4, 2, 0, 1, 0}, {3, 3, 1, 0, 1, 0}};
+constexpr Room kRooms[] = {{6, 8, 3, 3, 8, 2}, {4, 5, 2, 2, 2, 2}, {4, 5, 2, 1, 1, 1}, {3, 4, 2, 0, 1, 0}, {3, 3, 1, 0, 1, 0}, {2, 2, 1, 0, 0, 0}};
 
 std::string answer_text(const Evidence& e, const Verdict& v, const runfile::Meta& meta, const TextStyle& style, const Room& room) {
   Page page(style);
@@ -287,7 +286,7 @@ std::string answer_text(const Evidence& e, const Verdict& v, const runfile::Meta
       if (&other != &f && other.sets_verdict) others += (others.empty() ? "" : "; ") + finding_title(other);
     if (room.others) page.line("also", others, room.others);
   }
-  if (meta.count("remarks")) page.line("not seen", meta.at("remarks"), room.remarks);
+  if (meta.count("remarks") && room.remarks) page.line("not seen", meta.at("remarks"), room.remarks);
   return page.take();
 }
 
@@ -298,7 +297,8 @@ std::string doctor_text(const Evidence& e, const Verdict& v, const runfile::Meta
     std::string text;
     for (const Room& room : kRooms) {
       text = answer_text(e, v, meta, style, room);
-      if (std::ranges::count(text, '\n') <= kScreen) break;
+      constexpr long kAround = 2;  // the file's name, which whoever prints this puts below it, and an empty line above
+      if (std::ranges::count(text, '\n') <= style.height - kAround) break;
     }
     return text;
   }
@@ -368,6 +368,7 @@ nlohmann::ordered_json doctor_json(const Evidence& e, const Verdict& v, const ru
   j["seconds"] = e.seconds;
   j["peak_rss"] = e.peak_rss.value;
   j["sampled_peak"] = e.sampled_peak.value;
+  j["processes_seen"] = processes_seen(e);
   j["tree_peak"] = e.tree_peak ? Json(e.tree_peak->value) : Json();
   j["baseline_rss"] = e.baseline_rss.value;
   const verdict::Mark* round = last_round(e);

@@ -13,9 +13,10 @@ struct TextStyle {
   bool color = false;
   int width = 100;
   bool verbose = false;  // evidence, rates, other findings, advice, what was measured and how
+  int height = 24;       // lines of the screen: without `verbose` the answer fits on it, with an empty line above it and the file's name below
 };
 
-/// The answer, its line, the fix and the forecast, within 22 lines of 100 columns; with `verbose` also the evidence and what was measured and how.
+/// The answer, its line, the fix and the forecast, on one screen; with `verbose` also the evidence and what was measured and how.
 std::string doctor_text(const verdict::Evidence& evidence, const verdict::Verdict& verdict, const runfile::Meta& meta, const TextStyle& style);
 
 /// The object of `watch --json`, `check --json` and `report --json` (docs/doctor.md lists its fields).
@@ -31,8 +32,7 @@ struct Explained {
   Bytes resident, in_use, with_line, free, files;
   double with_line_error = 0;  // 95 %: it is sampled
   Bytes named() const { return in_use + free + files; }  // may be more than is resident: mapped and not touched, given back, or counted twice
-  Bytes all() const;                                    // not more than is resident
-  double share() const;
+  double share() const;                                 // of what is resident; above 1 where more has a name
 };
 std::optional<Explained> explained(const verdict::Evidence& evidence, const runfile::Meta& meta);
 

@@ -11,12 +11,14 @@
 #include "events/wire.h"
 #include "report/accounts.h"
 #include "report/text.h"
+#include "report/together.h"
 #include "verdict/case.h"
 
 namespace millpond::report {
 namespace {
 
-constexpr size_t kLongestName = 400, kMostGroups = 64, kMostPictures = 12;
+constexpr const char* kTogether = "all processes together";  // pages that they share count in each
+constexpr size_t kLongestName = 400, kMostGroups = 64, kMostPictures = 12, kMostProcessLines = 64;
 
 /// A cell as a spreadsheet reads it: quoted where it must be, and a name that begins like a formula is kept from being one.
 std::string cell(const std::string& text) {
@@ -59,6 +61,13 @@ std::string csv(const RunContents& run) {
   };
   for (const runfile::OsRow& r : run.os)
     if (r.rss) line(r.t, "resident", "resident", r.rss->value);
+  // Where there are children: each of them, and all together.
+  const std::vector<ProcessLine> processes = process_lines(run.evidence);
+  for (const ProcessLine& p : processes)
+    for (const auto& [t, bytes] : p.points) line(t, p.name, "process", bytes.value);
+  if (!processes.empty())
+    for (const runfile::TreeRow& r : run.tree)
+      if (r.rss) line(r.t, kTogether, "tree", r.rss->value);
   const AccountTable table = accounts_over_time(run, {.moments = 20000, .accounts = 4000, .cells = 4'000'000});
   for (size_t i = 0; i < table.t.size(); ++i)
     for (const Account& a : table.accounts) line(table.t[i], a.name, to_string(a.kind), a.bytes[i]);
@@ -118,6 +127,15 @@ std::string tensorboard_events(const RunContents& run) {
       if (m->rss) resident.emplace_back(m->t, double(m->rss->value));
   }
   put("memory/resident", resident.size(), [&](size_t i) { return resident[i].first; }, [&](size_t i) { return resident[i].second; });
+  const std::vector<ProcessLine> processes = process_lines(run.evidence);
+  for (size_t k = 0; k < std::min(processes.size(), kMostProcessLines); ++k) {
+    const ProcessLine& p = processes[k];
+    put("processes/" + p.name, p.points.size(), [&](size_t i) { return p.points[i].first; }, [&](size_t i) { return double(p.points[i].second.value); });
+  }
+  std::vector<std::pair<double, double>> together;
+  for (const runfile::TreeRow& r : run.tree)
+    if (r.rss && !processes.empty()) together.emplace_back(r.t, double(r.rss->value));
+  put(format("memory/{}", kTogether), together.size(), [&](size_t i) { return together[i].first; }, [&](size_t i) { return together[i].second; });
   const AccountTable table = grouped(accounts_over_time(run), kMostGroups);
   for (const Account& a : table.accounts)
     put("accounts/" + shown(a.name, kLongestName), table.t.size(), [&](size_t i) { return table.t[i]; }, [&](size_t i) { return double(a.bytes[i]); });
@@ -271,6 +289,16 @@ std::string perfetto_trace(const RunContents& run) {
   const uint64_t resident = trace.counter("resident memory");
   for (const runfile::OsRow& r : run.os)
     if (r.rss) trace.count(resident, r.t, r.rss->value);
+  const std::vector<ProcessLine> processes = process_lines(run.evidence);
+  if (!processes.empty()) {
+    const uint64_t together = trace.counter(kTogether);
+    for (const runfile::TreeRow& r : run.tree)
+      if (r.rss) trace.count(together, r.t, r.rss->value);
+  }
+  for (size_t k = 0; k < std::min(processes.size(), kMostProcessLines); ++k) {
+    const uint64_t track = trace.counter("resident memory of " + processes[k].name);
+    for (const auto& [t, bytes] : processes[k].points) trace.count(track, t, bytes.value);
+  }
   const AccountTable table = grouped(accounts_over_time(run), kMostGroups);
   for (const Account& a : table.accounts) {
     const uint64_t track = trace.counter(shown(a.name, kLongestName));

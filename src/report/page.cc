@@ -11,9 +11,8 @@
 #include "report/compare.h"
 #include "report/doctor.h"
 #include "report/moment.h"
-#include "report/page_growth.h"
-#include "verdict/notes.h"
-#include "verdict/periods.h"
+#include "report/page_story.h"
+#include "report/text.h"
 #include "verdict/sentence.h"
 #include "verdict/sites.h"
 
@@ -24,61 +23,9 @@ using Json = PageJson;
 using Optional = std::optional<int64_t>;
 
 constexpr size_t kMostPoints = 6000, kMostMarks = 4000, kMostSnapshots = 160, kMostSites = 1500, kMostPrograms = 12, kMostBuffers = 8000;
-constexpr size_t kMostProcesses = 64, kMostThreads = 500, kMostLines = 2000, kMostSources = 400;
+constexpr size_t kMostProcesses = 64, kMostThreads = 500, kMostSourceLines = 2000, kMostSources = 400;
 constexpr size_t kMostCounters = 40, kMostCounterPoints = 200, kMostFindings = 40, kMostPlaces = 200;
 constexpr int kSourceAround = 4;
-
-/// Differences of neighbours.
-class Column {
- public:
-  void add(int64_t v) {
-    list_.push_back(v - last_);
-    last_ = v;
-  }
-  void add(const Optional& v) {
-    if (v) add(*v);
-    else list_.push_back(nullptr);
-  }
-  void add(const std::optional<Bytes>& v) { add(v ? Optional(v->value) : Optional()); }
-  void seconds(double t) { add(int64_t(std::llround(std::clamp(t, 0.0, 1e12) * 1000))); }
-  Json take() { return std::move(list_); }
-
- private:
-  Json list_ = Json::array();
-  int64_t last_ = 0;
-};
-
-class PageStrings {
- public:
-  int64_t operator()(const std::string& text) {
-    const auto [at, fresh] = ids_.try_emplace(text, int64_t(list_.size()));
-    if (fresh) list_.push_back(cut(text));
-    return at->second;
-  }
-  Json take() { return std::move(list_); }
-
- private:
-  std::unordered_map<std::string, int64_t> ids_;
-  Json list_ = Json::array();
-};
-
-/// Of more points than fit, the least and the most of every stretch, so that no peak is lost and every number shown was measured.
-template <class Value>
-std::vector<size_t> peaks_of(size_t n, size_t most, Value value) {
-  if (n <= most) return spread(n, most);
-  std::set<size_t> chosen{0, n - 1};
-  const size_t stretches = most / 2 - 1;
-  for (size_t s = 0; s < stretches; ++s) {
-    const size_t from = s * n / stretches, to = (s + 1) * n / stretches;
-    size_t low = from, high = from;
-    for (size_t i = from; i < to; ++i) {
-      if (value(i) < value(low)) low = i;
-      if (value(i) > value(high)) high = i;
-    }
-    chosen.insert(low), chosen.insert(high);
-  }
-  return {chosen.begin(), chosen.end()};
-}
 
 Json resident(const RunContents& run) {
   Column t, rss, swap;
@@ -148,31 +95,6 @@ Json gpus(const verdict::Evidence& e) {
   return list;
 }
 
-Json accounts(const RunContents& run) {
-  const AccountTable table = accounts_over_time(run);
-  Column t, rss;
-  for (const double at : table.t) t.seconds(at);
-  for (const Optional& b : table.resident) rss.add(b);
-  Json list = Json::array();
-  for (const Account& a : table.accounts) {
-    Column bytes;
-    for (const int64_t b : a.bytes) bytes.add(b);
-    list.push_back({{"name", cut(a.name)}, {"group", cut(group_of(a.name))}, {"kind", to_string(a.kind)}, {"bytes", bytes.take()}});
-  }
-  return {{"t", t.take()}, {"resident", rss.take()}, {"list", std::move(list)}};
-}
-
-Json marks(const RunContents& run, PageStrings& strings) {
-  Column t, kind, name, index, period, rss;
-  const std::vector<verdict::Mark>& all = run.evidence.marks;
-  for (const size_t i : spread(all.size(), kMostMarks)) {
-    const verdict::Mark& m = all[i];
-    t.seconds(m.t);
-    kind.add(strings(m.kind)), name.add(strings(m.name)), index.add(m.index), period.add(int64_t(m.period)), rss.add(m.rss);
-  }
-  return {{"t", t.take()}, {"kind", kind.take()}, {"name", name.take()}, {"index", index.take()}, {"period", period.take()}, {"rss", rss.take()}};
-}
-
 Json phases(const RunContents& run, PageStrings& strings) {
   Column kind, name, index, start, end;
   const auto add = [&](const runfile::Phase& p) {
@@ -187,23 +109,11 @@ Json phases(const RunContents& run, PageStrings& strings) {
   return {{"kind", kind.take()}, {"name", name.take()}, {"index", index.take()}, {"start", start.take()}, {"end", end.take()}};
 }
 
-Json periods(const verdict::Periods& p) {
-  if (p.size() == 0) return nullptr;
-  Column t, rss, live;
-  Json x = Json::array();
-  for (const size_t i : spread(p.size(), 600)) {
-    const verdict::Mark& m = *p.marks[i];
-    t.seconds(m.t);
-    x.push_back(p.x[i]);
-    rss.add(m.rss);
-    live.add(m.heap_in_use ? Optional(m.heap_in_use->value + m.heap_mapped.value_or(Bytes{}).value + m.python_arenas.value_or(Bytes{}).value) : Optional());
-  }
-  return {{"unit", to_string(p.unit)}, {"kind", cut(p.kind)}, {"warm", p.warm}, {"seconds", p.seconds}, {"t", t.take()}, {"x", std::move(x)},
-          {"rss", rss.take()}, {"live", live.take()}};
-}
-
-/// What is left of every cohort: of the blamed line where it allocates itself, otherwise of everything.
-Json cohorts(const verdict::Evidence& e, const verdict::Finding& f) {
+/// What is left of every cohort in the process that a finding is of: of the blamed line where it allocates itself, otherwise of everything.
+Json cohorts(const RunContents& run, const verdict::Finding& f) {
+  const verdict::Evidence* of = evidence_of(run, f.process);
+  if (!of || f.space != runfile::kHost) return nullptr;  // of devices no ages are known
+  const verdict::Evidence& e = *of;
   const verdict::Mark* last = nullptr;
   for (const verdict::Mark& m : e.marks)
     if (m.period && !m.sites.empty()) last = &m;
@@ -290,7 +200,10 @@ Json findings(const RunContents& run, const SourceLine& source) {
                     {"threads", f.threads},
                     {"forecast", std::move(forecast)},
                     {"sets_verdict", f.sets_verdict},
-                    {"cohorts", cohorts(run.evidence, f)}});
+                    {"process", f.process ? Json(f.process) : Json()},
+                    {"processes", f.processes},
+                    {"space", cut(f.space, 40)},
+                    {"cohorts", cohorts(run, f)}});
   }
   return list;
 }
@@ -337,11 +250,6 @@ class ThreadNames {
   std::map<int64_t, int64_t> place_;
   Json list_ = Json::array();
 };
-
-int64_t temporary_of(const RunContents& run, const verdict::Site& site) {
-  const auto at = run.details.find(site.row);
-  return at == run.details.end() ? 0 : at->second.temporary.value;
-}
 
 struct SiteLimits {
   size_t snapshots = kMostSnapshots, sites = kMostSites, churning = 150;
@@ -406,7 +314,7 @@ Json sites(const RunContents& run, const verdict::Evidence& e, PageStrings& stri
     }
     return at->second;
   };
-  Json stacks = Json::array(), columns = Json::array(), last = Json::array(), allocated = Json::array(), freed = Json::array(), temporary = Json::array(), thread = Json::array();
+  Json stacks = Json::array(), columns = Json::array(), last = Json::array(), allocated = Json::array(), freed = Json::array(), temporary = Json::array(), thread = Json::array(), doubt = Json::array();
   for (const int site : order) {
     Json stack = Json::array();
     for (const verdict::Frame& f : e.sites[size_t(site)].frames) stack.push_back(frame(f));
@@ -418,6 +326,9 @@ Json sites(const RunContents& run, const verdict::Evidence& e, PageStrings& stri
     const verdict::Site& one = e.sites[size_t(site)];
     allocated.push_back(one.total.value), freed.push_back(one.freed.value);
     temporary.push_back(temporary_of(run, one)), thread.push_back(threads.of(one));
+    // Blocks of one place are alike: what 95 % lie within goes with the root of the bytes, at any moment.
+    const double error = sampling_error(one.total, one.total_blocks, e.sampling_interval);
+    doubt.push_back(error > 0 ? bounded(error * error / double(one.total.value)) : 0);
   }
   Column t, kind, index, rss, sum, rest;
   for (size_t k = 0; k < kept.size(); ++k) {
@@ -435,7 +346,8 @@ Json sites(const RunContents& run, const verdict::Evidence& e, PageStrings& stri
           {"allocated", std::move(allocated)},
           {"freed", std::move(freed)},
           {"temporary", run.details.empty() ? Json() : std::move(temporary)},
-          {"thread", run.details.empty() ? Json() : std::move(thread)}};
+          {"thread", run.details.empty() ? Json() : std::move(thread)},
+          {"doubt", std::move(doubt)}};
 }
 
 Json processes(const RunContents& run, PageStrings& strings, const ThreadNames& threads, const SourceLine& source) {
@@ -448,7 +360,8 @@ Json processes(const RunContents& run, PageStrings& strings, const ThreadNames& 
   for (const verdict::SeenProcess* p : order) {
     ProcessPoints points = points_of(*p, std::max<size_t>(60, kMostPoints / order.size()));
     const auto child = std::ranges::find(run.children, p->row, &verdict::Evidence::process);
-    list.push_back({{"pid", p->pid},
+    list.push_back({{"process", p->row ? Json(p->row) : Json()},
+                    {"pid", p->pid},
                     {"parent", p->parent},
                     {"name", cut(p->name, 200)},
                     {"command", cut(p->command, 400)},
@@ -460,36 +373,11 @@ Json processes(const RunContents& run, PageStrings& strings, const ThreadNames& 
                     {"t", points.t.take()},
                     {"resident", points.resident.take()},
                     {"private", points.private_bytes.take()},
-                    {"sites", child == run.children.end() || p->row == 0 ? Json() : sites(run, *child, strings, threads, source, {.snapshots = 8, .sites = 200, .churning = 20})}});
+                    {"sites", child == run.children.end() || p->row == 0 ? Json() : sites(run, *child, strings, threads, source, {.snapshots = 8, .sites = 200, .churning = 20})},
+                    {"sizes", p->row ? page_sizes(run, p->row) : Json()},
+                    {"story", page_story(run, p->row, strings)}});
   }
   return list;
-}
-
-/// The user's lines: what was allocated under each, and what of it was alive at the last round (a program that ends gives much back).
-Json lines(const RunContents& run, PageStrings& strings) {
-  const verdict::Evidence& e = run.evidence;
-  const verdict::Mark* last = nullptr;
-  for (const verdict::Mark& m : e.marks)
-    if (m.period && !m.sites.empty()) last = &m;
-  if (!last)
-    if (const std::optional<Moment> end = end_moment(e)) last = end->mark;
-  if (!last) return nullptr;
-  std::map<std::pair<std::string, int>, int64_t> temporary;
-  for (const verdict::Site& site : e.sites)
-    if (const verdict::Frame* f = own_frame(site)) temporary[{f->file, f->line}] += temporary_of(run, site);
-  std::vector<PlaceBytes> rows = places_at(e, *last).rows;
-  std::erase_if(rows, [](const PlaceBytes& row) { return !row.user || (row.allocated.value == 0 && row.bytes.value == 0); });
-  if (rows.size() > kMostLines) rows.resize(kMostLines);
-  if (rows.empty()) return nullptr;
-  Column file, line, allocated, freed, kept, soon;
-  for (const PlaceBytes& row : rows) {
-    // Of a run that goes on the totals are not known yet: what is alive was allocated.
-    const int64_t all = std::max(row.allocated.value, row.bytes.value);
-    file.add(strings(row.place.file)), line.add(row.place.line), allocated.add(all), freed.add(all - row.bytes.value), kept.add(row.bytes.value);
-    soon.add(std::min(temporary[{row.place.file, row.place.line}], all - row.bytes.value));
-  }
-  return {{"file", file.take()}, {"line", line.take()}, {"allocated", allocated.take()}, {"freed", freed.take()}, {"kept", kept.take()}, {"temporary", soon.take()},
-          {"t", std::llround(last->t * 1000)}};
 }
 
 Json sources(const RunContents& run, PageStrings& strings) {
@@ -497,7 +385,7 @@ Json sources(const RunContents& run, PageStrings& strings) {
   for (const runfile::SourceRow& s : run.sources) {
     if (list.size() >= kMostSources) break;
     Json text = Json::array();
-    for (size_t at = 0; at < s.text.size() && text.size() < kMostLines;) {
+    for (size_t at = 0; at < s.text.size() && text.size() < kMostSourceLines;) {
       const size_t end = std::min(s.text.find('\n', at), s.text.size());
       text.push_back(cut(s.text.substr(at, end - at), 400));
       at = end + 1;
@@ -505,33 +393,6 @@ Json sources(const RunContents& run, PageStrings& strings) {
     list.push_back({{"file", strings(s.file)}, {"function", strings(s.function)}, {"first", s.first}, {"lines", std::move(text)}});
   }
   return list;
-}
-
-/// All processes together.
-Json sizes(const RunContents& run) {
-  struct Sum {
-    double blocks = 0;
-    int64_t bytes = 0, freed = 0, temporary = 0;
-  };
-  std::map<int64_t, Sum> sums;
-  for (const runfile::SizeRow& row : run.sizes) {
-    Sum& sum = sums[row.from.value];
-    sum.blocks += row.blocks, sum.bytes += row.bytes.value, sum.freed += row.freed.value, sum.temporary += row.temporary.value;
-  }
-  if (sums.empty() || sums.size() > 64) return nullptr;
-  Json from = Json::array(), blocks = Json::array(), bytes = Json::array(), freed = Json::array(), temporary = Json::array();
-  const auto add = [&](int64_t at, const Sum& sum) {
-    from.push_back(at), blocks.push_back(std::llround(std::clamp(sum.blocks, 0.0, 1e15))), bytes.push_back(sum.bytes), freed.push_back(sum.freed), temporary.push_back(sum.temporary);
-  };
-  // Classes that met no block stand between the others, so that the histogram has no gap; they double from 32 bytes on.
-  int64_t next = -1;
-  for (const auto& [at, sum] : sums) {
-    for (; next > 0 && next < at && next < int64_t{1} << 40; next *= 2) add(next, {});
-    add(at, sum);
-    next = at == 0 ? 32 : at * 2;
-  }
-  if (next > 0) add(next, {});
-  return {{"from", std::move(from)}, {"blocks", std::move(blocks)}, {"bytes", std::move(bytes)}, {"freed", std::move(freed)}, {"temporary", std::move(temporary)}};
 }
 
 Json programs(const RunContents& run, PageStrings& strings) {
@@ -630,15 +491,9 @@ Json document(Json runs, Json compare, bool live) {
 
 PageJson page_run(const RunContents& run, const SourceLine& source) {
   const verdict::Evidence& e = run.evidence;
-  const verdict::Notes notes = verdict::read_notes(e);
   PageStrings strings;
   ThreadNames threads(run);
-  Json probes = Json::array(), limits = Json::array(), advice = Json::array();
-  for (const size_t i : spread(e.probes.size(), 200)) {
-    const verdict::Probe& p = e.probes[i];
-    probes.push_back({{"t", std::llround(p.t * 1000)}, {"period", p.period}, {"rss", p.rss.value}, {"after_gc", p.after_gc.value},
-                      {"after_trim", p.after_trim.value}, {"collected", p.collected}});
-  }
+  Json limits = Json::array(), advice = Json::array();
   for (const verdict::Limit& l : e.limits) limits.push_back({{"name", l.name}, {"bytes", l.bytes.value}});
   for (const verdict::Advice& a : run.verdict.advice)
     if (advice.size() < kMostFindings) advice.push_back({{"what", a.what}, {"text", cut(a.text)}, {"place", place(a.place, source)}});
@@ -653,11 +508,12 @@ PageJson page_run(const RunContents& run, const SourceLine& source) {
             {"resident", resident(run)},
             {"tree", tree(run)},
             {"gpu", gpus(e)},
-            {"accounts", accounts(run)},
-            {"marks", marks(run, strings)},
+            {"pools", page_pools(run)},
+            {"accounts", page_accounts(run, e)},
+            {"marks", page_marks(e, strings)},
             {"phases", phases(run, strings)},
-            {"periods", periods(verdict::find_periods(e, notes.lead))},
-            {"probes", std::move(probes)},
+            {"periods", page_periods(e)},
+            {"probes", page_probes(e)},
             {"limits", std::move(limits)},
             {"findings", findings(run, source)},
             {"growth", page_growth(run)},
@@ -665,8 +521,8 @@ PageJson page_run(const RunContents& run, const SourceLine& source) {
             {"sites", sites(run, e, strings, threads, source, {})},
             {"processes", processes(run, strings, threads, source)},
             {"sources", sources(run, strings)},
-            {"lines", lines(run, strings)},
-            {"sizes", sizes(run)},
+            {"lines", page_lines(run, e, strings)},
+            {"sizes", page_sizes(run)},
             {"programs", programs(run, strings)},
             {"measured", measured(run)},
             {"counters", counters(e)}};

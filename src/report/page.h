@@ -11,26 +11,29 @@
 //     strings    [ text ]: every name is told once; places below are indices into it
 //     resident   { t, rss, swap }                               columns: the operating system, by time
 //     tree       { t, processes, rss, private_dirty, pss }      columns: with children; null: none
+//     pools      [ { process, name, pid, space, pool, peak, retries, t, in_use, reserved, in_use_peak, periods } ]  columns: what a framework's pool had of a GPU
 //     gpu        [ { device, name, total, used_peak, by_program_peak, t, used, by_program } ]  columns; null: the driver did not tell
 //     accounts   { t, resident, list: [ { name, group, kind "use"|"retained"|"reserved"|"rest", bytes } ] }
 //     marks      { t, kind, name, index, period, rss }          columns; kind and name are strings
 //     phases     { kind, name, index, start, end }              columns
-//     periods    { unit, warm, seconds, t, x, rss, live }       the rounds that the verdict compared; null: none recur
+//     periods    { unit, kind, warm, seconds, t, x, index, rss, live }  the rounds that the verdict compared; null: none recur
 //     probes     [ { t, period, rss, after_gc, after_trim, collected } ]
 //     limits     [ { name, bytes } ]
 //     findings   [ { kind, cause, title, unit, each, seen_over, rate, rate_range, units_seen, total, confidence, blame, holder, chain, evidence, fix, threads,
-//                    forecast, sets_verdict, cohorts: { bytes [8], of "line"|"all" } | null } ]
+//                    forecast, sets_verdict, process, processes, space, cohorts: { bytes [8], of "line"|"all" } | null } ]
+//                  process: as in `processes`; null: the main one. Its rounds are those of the RUN, of the story of its process, or of the pool in its space
 //     growth     [ { tree, pid, process, main, space, level, growth, range, rounds, unit, from, to, parts: [ { kind, name, chain, born, bytes, range } ] } ]
 //                  where growth went, by process and space (verdict/account.h); bytes of the parts add up to growth; a range holds 95 %
 //     advice     [ { what, text, place } ]
 //     sites      { frames: { file, function, line, flags }, stacks: [ [frame, ...] innermost first ], snapshots: { t, kind, index, rss, sum, other },
 //                  bytes: [ column over snapshots ], blocks: [ at the last snapshot ], allocated, freed: [ in the whole run ],
-//                  temporary: [ of freed, what lived for a moment ], thread: [ into threads, -1: several ] }; null: no snapshot was taken
+//                  temporary: [ of freed, what lived for a moment ], thread: [ into threads, -1: several ], doubt: [ 95 % of bytes b lie within sqrt(b * doubt) ] }; null: no snapshot was taken
 //     threads    [ name ]
-//     processes  [ { pid, parent, name, command, start, end, seen, main, peak, t, resident, private, sites } ]  the main one first; columns
+//     processes  [ { process, pid, parent, name, command, start, end, seen, main, peak, t, resident, private, sites, sizes, story } ]  the main one first; columns
+//                  story { peak, accounts, marks, periods, probes, lines } of one that is not the main one, as those of the RUN; null: it was not looked into
 //     sources    [ { file, function, first, lines: [ text ] } ]  of the user's own, as the run file holds them
-//     lines      { file, line, allocated, freed, kept, temporary, t }  columns: the user's lines; kept: alive at t
-//     sizes      { from, blocks, bytes, freed, temporary }  blocks by size, all processes together: from[i] to from[i + 1]; null: not recorded
+//     lines      { file, line, allocated, freed, kept, temporary, kept_error, allocated_error, t }  columns: the user's lines; kept: alive at t
+//     sizes      { from, blocks, bytes, freed, temporary, error }  blocks by size, all processes together: from[i] to from[i + 1]; null: not recorded
 //     programs   [ { name, calls, planned, lower_bound, plan_seconds, method, buffers: { name, account, layer, offset, size, first, last },
 //                    ops: { op, layer, workspace }, left_out } ]
 //     measured   { how sure all this is: samples, interval, dropped, explained, overhead, remarks }

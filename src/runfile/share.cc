@@ -46,15 +46,36 @@ std::string short_path(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
 
+/// Where a path that begins at `at` ends. Quotes around it tell. Otherwise a space is one of a folder's name where, a few words on and before another path or an
+/// option begins, a slash follows inside a word: "/mnt/Acme Corp/x.csv is gone" is a path and two words. A word too many goes rather than half a name stays.
+size_t end_of_path(std::string_view text, size_t at) {
+  constexpr size_t kMostWords = 5;  // in the name of a folder
+  if (at > 0 && std::strchr("'\"`", text[at - 1])) {
+    const size_t close = text.find(text[at - 1], at), line = text.find('\n', at);
+    if (close != text.npos && close < line) return close;
+  }
+  const auto word_end = [&](size_t from) {
+    while (from < text.size() && of_path(text[from])) ++from;
+    return from;
+  };
+  size_t end = word_end(at);
+  for (size_t next = end, words = 0; words < kMostWords && next + 1 < text.size() && text[next] == ' ' && of_path(text[next + 1]); ++words) {
+    const size_t from = next + 1;
+    if (text[from] == '/' || text[from] == '-') break;
+    next = word_end(from);
+    if (text.substr(from, next - from).find('/') != text.npos) end = next, words = 0;
+  }
+  return end;
+}
+
 /// Every absolute path in a text: one that begins after what ends no word, and has at least two parts.
 std::string without_paths(const std::string& text) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
     const bool begins = text[at] == '/' && (at == 0 || !(of_path(text[at - 1]) || text[at - 1] == ')' || text[at - 1] == ']' || text[at - 1] == '<'));
-    size_t end = at;
-    while (begins && end < text.size() && of_path(text[end])) ++end;
+    const size_t end = begins ? end_of_path(text, at) : at;
     const std::string_view path = std::string_view(text).substr(at, end - at);
-    if (begins && path.size() > 2 && path[1] != '/' && path.find('/', 1) != path.npos) {
+    if (begins && path.size() > 2 && path[1] != '/' && path[1] != ' ' && path.find('/', 1) != path.npos) {
       out += short_path(path);
       at = end;
     } else {

@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "report/accounts.h"
 #include "report/text.h"
+#include "report/together.h"
 
 namespace millpond::serve {
 namespace {
@@ -30,10 +31,21 @@ std::string openmetrics(const report::RunContents& run) {
   };
   family("millpond_run_seconds", "gauge", "How long the run has been seen.", "seconds");
   out += format("millpond_run_seconds {:.3f}\n", run.seconds());
-  family("millpond_resident_bytes", "gauge", "Resident memory of the program.", "bytes");
+  family("millpond_resident_bytes", "gauge", "Resident memory of the main process.", "bytes");
   out += format("millpond_resident_bytes {}\n", report::end_rss(run.evidence).value);
-  family("millpond_peak_resident_bytes", "gauge", "The most it has been.", "bytes");
+  family("millpond_peak_resident_bytes", "gauge", "The most the main process held.", "bytes");
   out += format("millpond_peak_resident_bytes {}\n", run.evidence.peak_rss.value);
+  // Where there are children: each, and all of them together.
+  if (const std::vector<report::ProcessLine> processes = report::process_lines(run.evidence); !processes.empty()) {
+    constexpr size_t kMostProcesses = 64;
+    family("millpond_processes", "gauge", "Processes that were seen, the main one included.");
+    out += format("millpond_processes {}\n", report::processes_seen(run.evidence));
+    family("millpond_process_resident_bytes", "gauge", "Resident memory of a process when it was last looked at; pages that processes share count in each.", "bytes");
+    for (size_t i = 0; i < std::min(processes.size(), kMostProcesses); ++i)
+      out += format("millpond_process_resident_bytes{{process=\"{}\"}} {}\n", label(processes[i].name), processes[i].points.back().second.value);
+    family("millpond_all_peak_bytes", "gauge", "The most that all processes held together, shared pages counted once.", "bytes");
+    out += format("millpond_all_peak_bytes {}\n", report::whole_peak(run.evidence).bytes.value);
+  }
   const report::AccountTable table = report::grouped(report::accounts_over_time(run, {.moments = 2}), 64);
   if (!table.t.empty()) {
     family("millpond_account_bytes", "gauge", "Memory by account, at the last mark.", "bytes");

@@ -427,12 +427,58 @@ class Check(Doctor):
         self.check(FLAT, "--baseline", "memory.json", "--tolerance", 50, code=0)
         with open(self.path("memory.json")) as file:
             baseline = json.load(file)
-        baseline["peak_rss"] //= 4
+        self.assertEqual(baseline["peak"], baseline["peak_rss"], "it was alone")
+        baseline["peak"] //= 4
         with open(self.path("memory.json"), "w") as file:
             json.dump(baseline, file)
         self.assertIn("baseline", self.check("import time; time.sleep(0.3)", "--baseline", "memory.json", code=1).stderr)
         self.check("import time; time.sleep(0.3)", "--max-peak", "1MB", code=1)
         self.check("import time; time.sleep(0.3)", "--max-peak", "4GB", code=0)
+
+    def test_limits_and_baselines_are_of_all_processes_together(self):
+        children = """\
+            import subprocess, sys, time
+            hold = "import time; kept = b'x' * 80_000_000; time.sleep(1.5)"
+            several = [subprocess.Popen([sys.executable, "-c", hold]) for _ in range(3)]
+            for epoch in range(1, 13):
+                time.sleep(0.15)
+                print("epoch", epoch, flush=True)
+            for child in several:
+                child.wait()
+            """
+        done = self.check(children, "--max-peak", "150MB", "--json", "r.json", "--baseline", "memory.json", "--write-baseline", "--allow-unsure", code=1)
+        self.assertRegex(done.stderr, r"the peak of its 4 processes together is \d+ MiB; at most 143 MiB is allowed")
+        self.assertRegex(done.stderr, r"with 4 processes \d+ MiB at most")
+        with open(self.path("r.json")) as file:
+            found = json.load(file)
+        self.assertLess(found["peak_rss"], 150_000_000)
+        self.assertEqual(found["processes_seen"], 4)
+        with open(self.path("memory.json")) as file:
+            baseline = json.load(file)
+        self.assertGreater(baseline["peak"], 240_000_000)
+        self.assertEqual(baseline["peak_rss"], found["peak_rss"])
+        baseline["peak"] //= 2
+        with open(self.path("memory.json"), "w") as file:
+            json.dump(baseline, file)
+        self.assertIn("the peak of its 4 processes together is", self.check(children, "--baseline", "memory.json", "--allow-unsure", code=1).stderr)
+        # A baseline that was written before told of the main process alone.
+        del baseline["peak"]
+        with open(self.path("memory.json"), "w") as file:
+            json.dump(baseline, file)
+        self.check(children, "--baseline", "memory.json", "--tolerance", 50, "--allow-unsure", code=0)
+        self.millpond("watch", "--quiet", "-o", "one.pond", "--", sys.executable, "program.py", code=0)
+        self.write("program.py", FLAT)
+        self.millpond("watch", "--quiet", "-o", "two.pond", "--", sys.executable, "program.py", code=0)
+        told = json.loads(self.millpond("report", "one.pond", "two.pond", "--json", "-").stdout)
+        self.assertIn("the peak of all processes together falls", told["sentence"])
+        self.assertGreater(told["before"]["tree_peak"], 240_000_000)
+        self.assertEqual(told["after"]["tree_peak"], told["after"]["peak_rss"])
+
+    def test_a_program_that_fails_is_an_error_in_junit_and_not_a_test_that_passed(self):
+        self.check("raise SystemExit(4)", "--junit", "r.xml", code=3)
+        suite = xml.parse(self.path("r.xml")).getroot()
+        self.assertEqual((suite.get("tests"), suite.get("failures"), suite.get("errors")), ("1", "0", "1"))
+        self.assertEqual(suite.find("testcase/error").get("message"), "the program ended with 4")
 
     def test_a_program_that_fails_is_3_and_mistakes_are_2(self):
         self.check("raise SystemExit(4)", code=3)

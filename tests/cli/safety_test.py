@@ -193,6 +193,19 @@ class Share(Recorded):
             self.assertEqual(one[key], two[key])
         self.assertEqual((two["blame"]["file"], two["blame"]["line"]), ("train.py", 4))
         self.assertEqual(stat.S_IMODE(os.stat(os.path.join(project, "public.pond")).st_mode), 0o600)
+        # What is made beside it is of the copy too, the page as well as tables and the JSON.
+        run("report", "run.pond", "--share", "again.pond", "-o", "page.html", "--csv", "table.csv", "--json", "all.json", "--perfetto", "run.perfetto", "--collapsed", "stacks.txt")
+        with open(os.path.join(project, "page.html")) as file:
+            packed = re.search('<script id="data"[^>]*>([^<]+)</script>', file.read()).group(1)
+        shown = zlib.decompress(base64.b64decode(packed))
+        self.assertIn(b"train.py", shown)
+        written = [shown]
+        for name in ("page.html", "table.csv", "all.json", "run.perfetto", "stacks.txt"):
+            with open(os.path.join(project, name), "rb") as file:
+                written.append(file.read())
+        for content in written:
+            for word in (home, "zaphodbeeble", self.folder, "my project", *host):
+                self.assertFalse(word.encode() in content, word)
 
 
 class Bisect(Recorded):

@@ -10,16 +10,23 @@ import sys
 import time
 import unittest
 
+import plain_yaml
 from doctor_test import FLAT, LEAK, MILLPOND, SOURCE, Doctor
 
 TITLE = re.compile(rb"\x1b\]2;[^\x07]*\x07|\x1b\[2[23];2t")
 
 
-class Terminal(Doctor):
-    def in_terminal(self, *arguments, term="xterm-256color", when=None, then=None, stderr_only=False):
+class InTerminal(Doctor):
+    def in_terminal(self, *arguments, term="xterm-256color", when=None, then=None, stderr_only=False, columns=None):
         """Runs the command with a terminal as its controlling one; returns what the terminal was sent, and the exit code. Once `when`, asked with what was sent so far, is
         true, `then` is called with the terminal's other end."""
         master, slave = pty.openpty()
+        if columns:
+            import fcntl
+            import struct
+            import termios
+
+            fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         streams = {"stdin": slave, "stdout": slave, "stderr": slave}
         if stderr_only:
             streams.update(stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
@@ -53,6 +60,8 @@ class Terminal(Doctor):
 
         fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
 
+
+class Terminal(InTerminal):
     def test_a_prompt_is_never_erased_and_news_are_in_the_title_of_the_window(self):
         self.write("program.py", 'import sys\nname = input("your name? ")\nprint("hello", name)\n')
         news_beside_prompt = lambda seen: seen.partition(b"your name? ")[2].count(b"\x1b]2;millpond: ") >= 2
@@ -166,7 +175,7 @@ class Mistyped(Doctor):
             self.assertIn("more places", self.millpond("report", "run.pond", "--table", option, 1).stdout)
 
 
-class Check(Doctor):
+class Check(InTerminal):
     UNSURE = "import time\nkept = []\nfor epoch in range(1, 5):\n    kept.append(b'x' * 40_000_000)\n    time.sleep(0.1)\n    print('epoch', epoch, flush=True)\n"
 
     def check(self, text, *options, code):
@@ -213,6 +222,48 @@ class Check(Doctor):
             found = json.load(file)
         self.check_sarif(found)
         self.assertEqual(found["runs"][0]["results"], [])
+
+    def test_sarif_always_has_a_place_that_is_one(self):
+        self.write("native.sh", "#!/bin/sh\nsleep 0.3\n")
+        os.chmod(self.path("native.sh"), 0o755)
+        self.write("test_it.py", "def test_it():\n    pass\n")
+        os.makedirs(self.path("pack/inner"))
+        self.write("pack/inner/__main__.py", "import time\ntime.sleep(0.2)\n")
+        self.write("pack/__init__.py", "")
+        self.write("pack/inner/__init__.py", "")
+        leak = LEAK + "\n"
+        for words, uri in ((["true"], "."), ([sys.executable, "-c", leak], "."), ([sys.executable, "-c", "pass"], "."), (["./native.sh"], "native.sh"),
+                           ([sys.executable, "-m", "pack.inner"], "pack/inner/__main__.py"), (["sh", "-c", "sleep 0.1", "test_it.py::test_it"], "test_it.py")):
+            with self.subTest(words=words[:2]):
+                done = subprocess.run([MILLPOND, "check", "--quiet", "--force", "-o", "r.pond", "--max-peak", "1kB", "--sarif", "r.sarif", "--", *words], cwd=self.folder, stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.PIPE, text=True, timeout=120)
+                self.assertIn(done.returncode, (1, 4), done.stderr)
+                with open(self.path("r.sarif")) as file:
+                    found = json.load(file)
+                self.check_sarif(found)
+                results = found["runs"][0]["results"]
+                self.assertTrue(results)
+                for result in results:
+                    place, = result["locations"]
+                    self.assertEqual(place["physicalLocation"]["artifactLocation"]["uri"], uri)
+
+    def test_the_answer_of_a_check_fits_on_one_screen_of_60_80_and_100_columns_whatever_its_file_is_called(self):
+        self.write("program.py", LEAK)
+        long = "a folder with a long name/" + "run_of_the_whole_training_with_all_its_settings_" * 3 + ".pond"
+        os.mkdir(self.path("a folder with a long name"))
+        for columns in (60, 80, 100):
+            for file in ("r.pond", long):
+                with self.subTest(columns=columns, file=file[:10]):
+                    seen, code = self.in_terminal("check", "--quiet", "--force", "--max-peak", "1MB", "-o", file, "--", "sh", "-c", 'exec "$0" program.py >/dev/null', sys.executable, columns=columns)
+                    self.assertEqual(code, 1, seen)
+                    lines = TITLE.sub(b"", seen).decode().splitlines()
+                    self.assertLessEqual(len(lines), 24, "\n".join(lines))
+                    self.assertLessEqual(max(map(len, lines)), columns, "\n".join(lines))
+                    self.assertIn("millpond check: failed", lines[-1])
+                    if file == long and columns == 100:
+                        self.millpond("report", file)
+                        seen, _ = self.in_terminal("report", file, columns=60)
+                        self.assertLessEqual(max(map(len, seen.decode().splitlines())), 60)
 
     def check_sarif(self, found):
         """The parts of the schema of SARIF 2.1.0 that readers go by."""
@@ -268,17 +319,28 @@ class Docs(Doctor):
                     self.assertTrue(os.path.exists(self.path(name)), name)
 
     def test_its_files_are_well_formed(self):
+        blocks = re.findall(r"(?s)```yaml\n(.*?)```", self.text)
+        files = [plain_yaml.load(block) for block in blocks]
         try:
             import yaml
         except ImportError:
-            self.skipTest("no yaml module here")
-        files = [yaml.safe_load(block) for block in re.findall(r"(?s)```yaml\n(.*?)```", self.text)]
+            yaml = None
+        if yaml:
+            # YAML 1.1 calls the key `on` true.
+            self.assertEqual(files, [{"on" if key is True else key: value for key, value in read.items()} for read in map(yaml.safe_load, blocks)])
         workflow, action, gitlab, hooks = files
         self.assertTrue(all("run" in step or "uses" in step for step in workflow["jobs"]["memory"]["steps"]))
         self.assertEqual(action["runs"]["using"], "composite")
         self.assertTrue(all(step["shell"] == "bash" for step in action["runs"]["steps"]))
         self.assertEqual(gitlab["memory"]["artifacts"]["reports"]["junit"], "memory.xml")
         self.assertEqual(hooks["repos"][0]["hooks"][0]["id"], "memory")
+
+    def test_what_its_jobs_install_is_what_the_readme_makes(self):
+        with open(os.path.join(SOURCE, "README.md")) as file:
+            self.assertIn("dist/millpond-*.whl", file.read())
+        installs = re.findall(r"pip install (\S+)", self.text)
+        self.assertEqual(set(installs), {"ci/millpond-*.whl"})
+        self.assertEqual(len(installs), 3)
 
 
 class Info(Doctor):

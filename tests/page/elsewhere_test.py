@@ -1,4 +1,5 @@
 """What `millpond report` writes for other tools, read by those tools: TensorBoard, the protobuf module of Perfetto's package, Python's csv."""
+import collections
 import csv
 import io
 import json
@@ -34,7 +35,8 @@ class Elsewhere(unittest.TestCase):
         cls.at = cls.folder.name
         run("train", "cnn_224", "--synthetic", "--epochs", "3", "--steps-per-epoch", "1", "--run", "cnn.pond", cwd=cls.at)
         run("watch", "--quiet", "-o", "leak.pond", "--", sys.executable, os.path.join(SOURCE, "examples/leaky_training.py"), cwd=cls.at)
-        for name in ("cnn", "leak"):
+        run("watch", "--quiet", "-o", "family.pond", "--", sys.executable, os.path.join(SOURCE, "tests/page/programs/family.py"), cwd=cls.at)
+        for name in ("cnn", "leak", "family"):
             run("report", f"{name}.pond", "--tensorboard", f"logs/{name}", "--perfetto", f"{name}.perfetto", "--csv", f"{name}.csv", cwd=cls.at)
 
     @classmethod
@@ -75,6 +77,39 @@ class Elsewhere(unittest.TestCase):
             self.assertLessEqual(steps[-1], rounds[-1][0])
         text = tensor_util.make_ndarray(watched.Tensors("verdict")[0].tensor_proto).item().decode()
         self.assertTrue(text.startswith("**leak** Memory grows by"), text)
+
+    def test_every_process_and_all_together_are_there_in_each_of_them(self):
+        from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+        main = self.query("family", "SELECT process FROM marks WHERE kind = 'epoch' LIMIT 1")[0][0]
+        start = self.query("family", f"SELECT t_start FROM processes WHERE id = {main}")[0][0]
+        points = collections.defaultdict(list)
+        for name, pid, t, resident in self.query("family", "SELECT p.name, pid, t, sum(resident) FROM process_series JOIN processes p ON p.id = process JOIN spaces s ON s.id = space "
+                                                           "WHERE s.name IN ('host', 'shared') GROUP BY process, t ORDER BY process, t"):
+            points[f"{name} {pid}"].append((t, resident))
+        points = {name: rows for name, rows in points.items() if rows[-1][0] >= start}
+        self.assertEqual(len(points), 3)
+        together = [rss for (rss,) in self.query("family", "SELECT rss FROM tree_series WHERE rss IS NOT NULL ORDER BY t")]
+        with open(os.path.join(self.at, "family.csv"), newline="") as file:
+            rows = list(csv.DictReader(io.StringIO(file.read())))
+        for name, told in points.items():
+            self.assertEqual([int(r["bytes"]) for r in rows if r["account"] == name and r["kind"] == "process"], [v for _, v in told], name)
+        self.assertEqual([int(r["bytes"]) for r in rows if r["account"] == "all processes together"], together)
+        watched = EventAccumulator(os.path.join(self.at, "logs/family"), size_guidance={"scalars": 0}).Reload()
+        tags = watched.Tags()["scalars"]
+        for name, told in points.items():
+            self.assertIn(f"processes/{name}", tags)
+            self.assertAlmostEqual(watched.Scalars(f"processes/{name}")[-1].value, told[-1][1], delta=1 + 1e-6 * told[-1][1])  # one that has ended holds nothing
+        self.assertAlmostEqual(watched.Scalars("memory/all processes together")[-1].value, together[-1], delta=1 + 1e-6 * together[-1])
+        trace = pb.Trace()
+        with open(os.path.join(self.at, "family.perfetto"), "rb") as file:
+            trace.ParseFromString(file.read())
+        tracks = {p.track_descriptor.name: p.track_descriptor.uuid for p in trace.packet if p.HasField("track_descriptor")}
+        values = lambda name: [p.track_event.counter_value for p in trace.packet if p.HasField("track_event") and p.track_event.track_uuid == tracks[name]]
+        for name, told in points.items():
+            self.assertEqual(values(f"resident memory of {name}"), [v for _, v in told], name)
+        self.assertEqual(values("all processes together"), together)
 
     def test_tensorboard_itself_serves_them(self):
         with socket.socket() as s:

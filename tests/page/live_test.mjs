@@ -5,7 +5,7 @@ import {mkdirSync, writeFileSync} from "node:fs";
 import {request} from "node:http";
 import {join} from "node:path";
 import {after, before, it} from "node:test";
-import {launch, open, query, run, shots, start, verdict, work} from "./support.mjs";
+import {axe, launch, open, query, run, shots, start, verdict, work} from "./support.mjs";
 
 let browser;
 before(async () => {
@@ -68,11 +68,13 @@ it("watch --live: the page grows with the run, survives a reload, and ends with 
   await page.waitForSelector("main[data-ready]");
   assert.ok((await seconds()) >= first);
   await page.screenshot({path: join(shots, "live.png")});
+  assert.deepEqual(await axe(page), [], "while it goes on");
   // the server goes with the command: the page can be kept as a file, which needs neither
   const [saved] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", {name: "Save this page as one file"}).click()]);
   await saved.saveAs(join(work, "live-saved.html"));
   const kept = await open(browser, join(work, "live-saved.html"));
   assert.deepEqual(kept.faults, []);
+  assert.deepEqual(await axe(kept), []);
   assert.match(await kept.locator("#time .at").innerText(), /resident/);
   await kept.context().close();
   const metrics = await get(`${url}metrics`);
@@ -89,6 +91,7 @@ it("watch --live: the page grows with the run, survives a reload, and ends with 
   await page.waitForFunction(() => document.querySelector(".live-dot").textContent === "the run is over", null, {timeout: patience});
   assert.match(await page.locator(".answer .badge").innerText(), /Leak/);
   assert.match(await page.locator(".notice").innerText(), /The run is over\. This page can be loaded again until it is closed[\s\S]*millpond report live\.pond -o report\.html/);
+  assert.deepEqual(await axe(page), [], "when it is over");
   assert.equal((await ended)[0], 0);
   assert.deepEqual(page.faults.filter(f => !f.includes("503")), []); // before the first look there is nothing to show yet
   assert.equal(verdict("live").verdict, "leak");
@@ -115,6 +118,7 @@ it("watch --live: in its first seconds it says that it watches, not that it is u
   const said = await page.locator(".answer").innerText();
   assert.match(said, /Watching… .* so far/);
   assert.ok(!/Unsure|it may be a leak|\b0 B\b/.test(said), said);
+  assert.deepEqual(await axe(page), [], "while it watches");
   seen();
   await page.context().close();
   assert.equal((await ended)[0], 0);

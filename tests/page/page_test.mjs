@@ -8,7 +8,14 @@ import {axe, documentOf, launch, makePage, makeRuns, open, query, run, shots, ve
 let browser;
 const pages = {};
 const texts = async (page, selector) => (await page.locator(selector).allInnerTexts()).map(t => t.trim());
-const digits = text => Number(text.replace(/[^0-9-]/g, ""));
+/** The number in a text; of an estimate that without what it may be off. */
+const digits = text => Number(text.split("±")[0].replace(/[^0-9-]/g, ""));
+const amount = n => { // as the page writes bytes
+  let unit = 0;
+  for (; unit < 5 && Math.abs(n) >= 1023.5; ++unit) n /= 1024;
+  return unit === 0 ? `${Math.round(n)} B` : `${n.toFixed(Math.abs(n) >= 99.95 ? 0 : Math.abs(n) >= 9.995 ? 1 : 2)} ${["B", "KiB", "MiB", "GiB", "TiB"][unit]}`;
+};
+const summed = column => column.reduce((out, d) => [...out, d === null ? null : (out.findLast(v => v !== null) ?? 0) + d], []);
 const chartBox = async page => {
   for (let tries = 0;; ++tries) {
     const over = page.locator(".chart .u-over");
@@ -30,7 +37,7 @@ before(async () => {
 after(() => browser?.close());
 
 describe("every page", () => {
-  for (const name of ["leak", "flat", "cache", "family", "cnn", "resnet", "diff"])
+  for (const name of ["leak", "flat", "cache", "family", "worker", "gpu", "cnn", "resnet", "diff"])
     it(`${name} opens from disk without a fault, small, with its answer as text, and axe finds nothing in either theme`, async () => {
       assert.ok(statSync(pages[name]).size < 500_000, `${statSync(pages[name]).size} bytes`);
       for (const theme of ["light", "dark"]) {
@@ -39,6 +46,8 @@ describe("every page", () => {
         const said = name === "diff" ? JSON.parse(run(process.env.MILLPOND, ["report", "leak.pond", "flat.pond", "--json", "-"])).sentence : verdict(name).sentence;
         assert.equal(clean(await page.locator("h1").innerText()), clean(said));
         assert.deepEqual(await axe(page), []);
+        const ids = await page.locator("[id]").evaluateAll(list => list.map(e => e.id));
+        assert.deepEqual(ids.filter((id, i) => ids.indexOf(id) !== i), [], "an id is given once");
         await page.screenshot({path: join(shots, `${name}-${theme}.png`), fullPage: true});
         await page.context().close();
       }
@@ -171,6 +180,83 @@ describe("numbers", () => {
     const largest = buffers.filter(b => b[2] <= call && call <= b[3]).sort((a, b) => b[1] - a[1])[0];
     assert.equal(digits(first[2]), largest[1]);
     assert.ok(bound <= planned);
+    await page.context().close();
+  });
+});
+
+describe("what is said at the top and in tables", () => {
+  it("is what the document has: the answer's numbers", async () => {
+    for (const name of ["leak", "family", "worker"]) {
+      const page = await open(browser, pages[name]);
+      const d = documentOf(pages[name]).runs[0];
+      const told = Object.fromEntries(await page.locator(".answer .numbers > div").evaluateAll(list => list.map(e => [e.children[0].textContent, [e.children[1].firstChild.textContent, e.querySelector("small")?.textContent ?? ""]])));
+      const several = name !== "leak"; // there a shell or shim may have started it, no more
+      assert.equal(told[several ? "Peak of the main process" : "Peak"][0], amount(d.facts.peak));
+      const finding = d.findings.find(f => f.sets_verdict);
+      assert.deepEqual(told[`Grows, ${finding.each}`], [`+${amount(finding.rate)}`, `seen over ${finding.seen_over}`]);
+      const end = d.facts.last_round?.rss ?? d.facts.end;
+      assert.deepEqual(told[d.facts.last_round ? `After the last ${d.facts.last_round.name}` : "At the end"], [amount(end), `${end > d.facts.baseline ? "+" : ""}${amount(end - d.facts.baseline)} since the start`]);
+      if (finding.forecast) assert.equal(told[`Limit of ${amount(finding.forecast.bytes)}`][1], finding.forecast.round || "what this machine has free");
+      if (several) {
+        const [[t]] = query(name, "SELECT max(rss) FROM tree_series WHERE processes > 1");
+        const key = Object.keys(told).find(k => k.startsWith("Peak of all"));
+        assert.equal(told[key][0], amount(t));
+      }
+      await page.context().close();
+    }
+  });
+
+  it("is what the file has: peaks of processes", async () => {
+    const page = await open(browser, pages.family);
+    const rows = await page.locator("table.processes tbody tr").evaluateAll(list => list.map(r => [Number(r.children[0].textContent.match(/ (\d+)/)[1]), r.children[1].title]));
+    assert.equal(rows.length, 3);
+    for (const [pid, tip] of rows) {
+      const [[peak]] = query("family", `SELECT max(b) FROM (SELECT sum(resident) b FROM process_series JOIN processes p ON p.id = process JOIN spaces s ON s.id = space WHERE pid = ${pid} AND s.name IN ('host', 'shared') GROUP BY t)`);
+      assert.equal(digits(tip), peak);
+    }
+    await page.context().close();
+  });
+
+  it("is what the JSON has: two runs compared", async () => {
+    const told = JSON.parse(run(process.env.MILLPOND, ["report", "leak.pond", "flat.pond", "--json", "-"]));
+    const page = await open(browser, pages.diff);
+    const rows = Object.fromEntries(await page.locator("table.both tbody tr").evaluateAll(list => list.map(r => [r.children[0].textContent, [...r.children].slice(1).map(c => c.title || c.firstElementChild?.title || c.textContent)])));
+    assert.deepEqual(rows.Peak.map(digits), [told.before.peak_rss, told.after.peak_rss, told.after.peak_rss - told.before.peak_rss]);
+    assert.deepEqual(rows["After the last round"].slice(0, 2).map(digits), [told.before.last_round_rss, told.after.last_round_rss]);
+    assert.deepEqual(rows.Verdict.slice(0, 2), [told.before.verdict, told.after.verdict]);
+    const changes = (await page.locator("table.places").first().locator("tbody tr td:first-child span").evaluateAll(list => list.map(e => e.title))).map(digits);
+    assert.deepEqual(changes.slice(0, 10), told.places.slice(0, 10).map(p => Math.trunc(p.bytes_after - p.bytes_before)));
+    await page.context().close();
+  });
+
+  it("has what may be off beside every estimate, and digits alone nowhere", async () => {
+    const page = await open(browser, pages.leak);
+    const d = documentOf(pages.leak).runs[0];
+    assert.ok(d.sites.doubt.some(v => v > 0));
+    const cells = await page.locator("table.places tbody tr").evaluateAll(list => list.map(r => [r.children[0].title, r.children[0].textContent]));
+    assert.ok(cells.some(([tip, text]) => /±.*estimated/.test(tip) && /±/.test(text)), JSON.stringify(cells.slice(0, 5)));
+    const gutter = await page.locator("#code td.amount").evaluateAll(list => list.map(e => [e.title, e.textContent]).filter(([, text]) => text));
+    assert.ok(gutter.some(([tip, text]) => /± .*estimated/.test(tip) && /±/.test(text)), JSON.stringify(gutter.slice(0, 5)));
+    await page.locator("#sizes summary").click();
+    const sizes = await page.locator("table.sizes tbody tr td:nth-child(3)").evaluateAll(list => list.map(e => e.title));
+    assert.deepEqual(sizes.map(t => t.includes("±")), d.sizes.bytes.map((b, i) => [b, d.sizes.error[i]]).slice(d.sizes.bytes.findIndex(b => b > 0), d.sizes.bytes.findLastIndex(b => b > 0) + 1).map(([, e]) => e >= 1));
+    await page.context().close();
+  });
+});
+
+describe("two runs", () => {
+  it("have a chart that is walked by keyboard and leaves the page", async () => {
+    const page = await open(browser, pages.diff);
+    await page.locator("#both .chart").focus();
+    await page.keyboard.press("End");
+    await page.keyboard.press("Home");
+    await page.keyboard.press("ArrowRight");
+    assert.match(await page.locator("#both p.at").innerText(), /^At [\d.]+ s: before [\d.]+ [KM]iB, after [\d.]+ [KM]iB$/);
+    const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", {name: "Save the chart of both as SVG"}).click()]);
+    const text = readFileSync(await file.path()).toString();
+    assert.match(text, /<polyline/);
+    assert.ok(!/var\(|<script/.test(text));
+    assert.deepEqual(page.faults, []);
     await page.context().close();
   });
 });
@@ -324,8 +410,22 @@ describe("a program with children and threads", () => {
     assert.match(await page.locator(".answer .numbers").innerText(), /Peak of all 3 together/);
     const table = await texts(page, "table.processes tbody tr");
     for (const [pid] of query("family", "SELECT pid FROM processes WHERE name = 'python3' AND command IS NOT NULL")) assert.ok(table.some(t => t.includes(String(pid))), `${pid} is listed`);
-    await page.getByLabel("Process", {exact: true}).selectOption({index: 1});
+    const choice = page.locator("#holders").getByLabel("Process", {exact: true});
+    await choice.selectOption({index: 1});
     assert.match((await texts(page, "table.places tbody tr"))[0], /family\.py:\d+ hold/);
+    // one choice for all that is told of one process
+    const told = documentOf(pages.family).runs[0].processes[1];
+    for (const section of ["#code", "#sizes"]) assert.equal(await page.locator(section).getByLabel("Process", {exact: true}).inputValue(), String(told.pid));
+    const kept = (await page.locator("#code td:nth-child(3)[title]").evaluateAll(list => list.map(d => d.title))).map(digits);
+    assert.equal(kept.reduce((a, b) => a + b, 0), summed(told.story.lines.kept).reduce((a, b) => a + b, 0));
+    await page.locator("#sizes summary").click();
+    const sizes = (await page.locator("table.sizes tbody td:nth-child(3)").evaluateAll(list => list.map(d => d.title))).map(digits);
+    const [[all]] = query("family", `SELECT sum(bytes) FROM sizes WHERE process = ${told.process}`);
+    assert.equal(sizes.reduce((a, b) => a + b, 0), all);
+    await page.getByRole("button", {name: "By account"}).click();
+    assert.equal(await page.locator("#time").getByLabel("Process", {exact: true}).inputValue(), String(told.pid));
+    const foot = digits(await page.locator("table.accounts tfoot tr").first().locator("td").nth(2).innerText());
+    assert.ok(query("family", `SELECT rss FROM marks WHERE process = ${told.process}`).some(([rss]) => rss === foot), "the accounts are the child's");
     assert.deepEqual(page.faults, []);
     await page.context().close();
   });
@@ -342,6 +442,82 @@ describe("a program with children and threads", () => {
     const shown = (await page.locator("table.sizes tbody td:nth-child(3)").evaluateAll(list => list.map(d => d.title))).map(digits);
     const [[bytes]] = query("family", "SELECT sum(bytes) FROM sizes");
     assert.equal(shown.reduce((a, b) => a + b, 0), bytes);
+    await page.context().close();
+  });
+});
+
+describe("a program whose child leaks, itself flat", () => {
+  it("is shown by process, and every chart of the finding is the child's", async () => {
+    const page = await open(browser, pages.worker);
+    const data = documentOf(pages.worker).runs[0];
+    const finding = data.findings.find(f => f.sets_verdict);
+    const child = data.processes.find(p => p.process === finding.process);
+    assert.ok(!child.main && data.verdict === "leak", data.sentence);
+    const tree = Math.max(...summed(data.tree.rss));
+    assert.ok(tree < 1.25 * data.facts.peak, `all together hold little more: ${tree} of ${data.facts.peak}`);
+    assert.equal(await page.locator("#time button[aria-pressed=true]").first().innerText(), "By process");
+    // memory after every round: from the child's first to its last
+    const live = summed(child.story.periods.live).some(v => v > 0) ? summed(child.story.periods.live) : summed(child.story.periods.rss);
+    const known = live.filter(v => v !== null);
+    assert.ok(known.at(-1) - known[0] > 24 * 2 ** 20);
+    const label = await page.locator("#findings article").first().locator("figure svg").first().getAttribute("aria-label");
+    assert.ok(label.startsWith(`From ${amount(known[0])} to ${amount(known.at(-1))} over`), label);
+    assert.match(await page.locator("#findings article").first().innerText(), new RegExp(`in python3 ${child.pid}`));
+    const cohorts = page.locator("#findings article").first().locator("svg[aria-label^='Live bytes by age']");
+    assert.equal(await cohorts.getAttribute("aria-label"), `Live bytes by age, oldest first: ${finding.cohorts.bytes.map(amount).join(", ")}`);
+    // its own line, with the forecast of its own
+    await page.getByRole("button", {name: "By account"}).click();
+    assert.equal(await page.locator("#time").getByLabel("Process", {exact: true}).inputValue(), String(child.pid));
+    assert.equal(await page.getByRole("button", {name: "Up to the limit"}).count(), finding.forecast ? 1 : 0);
+    assert.match((await texts(page, "table.places tbody tr"))[0], /worker\.py/);
+    // of the main process no forecast is drawn: it is flat
+    const main = data.processes.find(p => p.main);
+    await page.locator("#time").getByLabel("Process", {exact: true}).selectOption(String(main.pid));
+    assert.equal(await page.getByRole("button", {name: "Up to the limit"}).count(), 0);
+    assert.deepEqual(page.faults, []);
+    await page.context().close();
+  });
+});
+
+describe("a run on a GPU", () => {
+  for (const name of ["gpu", "device"])
+    it(`${name} draws what pools had of it, and the finding's rounds are the pool's`, async () => {
+      const page = await open(browser, pages[name]);
+      const data = documentOf(pages[name]).runs[0];
+      const finding = data.findings.find(f => f.sets_verdict);
+      assert.equal(finding.space, "gpu:0");
+      const pool = data.pools.find(p => p.process === finding.process && p.space === finding.space);
+      const used = summed(pool.in_use);
+      const text = await page.locator("#gpu").innerText();
+      assert.ok(!text.includes("not told by line"), text);
+      assert.equal(await page.locator("#gpu figure").count(), data.pools.length);
+      const captions = await texts(page, "#gpu figcaption");
+      assert.ok(captions.some(c => c.includes(`${pool.pool} on gpu:0 in ${pool.name} ${pool.pid}`) && c.includes(`${amount(used.at(-1))} in use in the end, ${amount(pool.peak)} at most`)), captions.join("; "));
+      const rounds = summed(pool.periods.rss);
+      const slope = page.locator("#findings article").first().locator("figure svg").first();
+      assert.ok((await slope.getAttribute("aria-label")).startsWith(`From ${amount(rounds[0])} to ${amount(rounds.at(-1))} over`));
+      assert.match(await page.locator("#findings article").first().locator("figcaption").first().innerText(), /^In use of gpu:0 after every/);
+      // the line of the host's memory has no forecast of the GPU's
+      assert.equal(await page.getByRole("button", {name: "Up to the limit"}).count(), 0);
+      assert.match(await page.locator(".answer .numbers").innerText(), new RegExp(`Most in use of gpu:0\\s+${amount(pool.peak)}`, "i"));
+      const shown = (await page.locator("table.gpus tbody td:nth-child(4)").evaluateAll(list => list.map(d => d.title))).map(digits);
+      assert.deepEqual(shown, query(name, "SELECT coalesce(by_tree_peak, used_peak) FROM gpus ORDER BY device").map(([v]) => v));
+      assert.deepEqual(page.faults, []);
+      await page.locator("#gpu").screenshot({path: join(shots, `${name}-pools.png`)});
+      await page.context().close();
+    });
+
+  it("of which the driver alone tells says so", async () => {
+    run("python3", ["-c", `
+import shutil, sqlite3
+shutil.copy("device.pond", "driver.pond")
+db = sqlite3.connect("driver.pond")
+db.execute("DELETE FROM pool_series")
+db.commit()
+`]);
+    const page = await open(browser, makePage("driver"));
+    assert.match(await page.locator("#gpu").innerText(), /Totals from the driver: what grows on a GPU is not told by line/);
+    assert.deepEqual(page.faults, []);
     await page.context().close();
   });
 });
@@ -485,8 +661,85 @@ describe("the view", () => {
     await other.context().close();
   });
 
+  it("keeps what is compared, the way to the limit, what dragging does, the call that is opened, and lists that are shown whole", async () => {
+    const page = await open(browser, pages.leak);
+    await page.getByRole("button", {name: "Up to the limit"}).click();
+    await page.getByRole("button", {name: "Drag to compare"}).click();
+    await page.locator("#time .chart").focus();
+    for (let i = 0; i < 4; ++i) await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("a");
+    await page.locator("#holders").getByRole("button", {name: "Peak", exact: true}).click();
+    const all = page.locator("#holders").getByRole("button", {name: /^Show all \d/});
+    const more = (await all.count()) > 0;
+    if (more) await all.click();
+    await page.locator(".icicle button.user").nth(1).click();
+    await page.waitForFunction(() => ["far=limit", "drag=compare", "ab=", "focus="].every(k => location.hash.includes(k)));
+    const seen = async p => ({
+      far: await p.getByRole("button", {name: "Up to the limit"}).getAttribute("aria-pressed"), drag: await p.getByRole("button", {name: "Drag to compare"}).getAttribute("aria-pressed"),
+      between: await p.locator(".between").innerText(), root: await p.locator(".icicle button").first().innerText(), rows: await p.locator("table.places tbody tr").count(),
+    });
+    const before = await seen(page);
+    assert.deepEqual([before.far, before.drag], ["true", "true"]);
+    assert.ok(!/^all/.test(before.root), before.root);
+    await page.reload();
+    await page.waitForSelector("main[data-ready]");
+    await page.waitForTimeout(80);
+    assert.deepEqual(await seen(page), before);
+    await page.context().close();
+  });
+
+  it("keeps process, thread, file, call and the buffers that are searched for", async () => {
+    const page = await open(browser, pages.family);
+    await page.locator("#holders").getByLabel("Process", {exact: true}).selectOption({index: 2});
+    const pid = await page.locator("#holders").getByLabel("Process", {exact: true}).inputValue();
+    await page.waitForFunction(() => location.hash.includes("process="));
+    await page.reload();
+    await page.waitForSelector("main[data-ready]");
+    for (const section of ["#holders", "#code", "#sizes"]) assert.equal(await page.locator(section).getByLabel("Process", {exact: true}).inputValue(), pid);
+    const first = documentOf(pages.family).runs[0].processes[0].pid;
+    await page.locator("#holders").getByLabel("Process", {exact: true}).selectOption(String(first));
+    await page.getByLabel("Thread", {exact: true}).selectOption({label: "main thread"});
+    const thread = await page.getByLabel("Thread", {exact: true}).inputValue();
+    await page.waitForFunction(() => location.hash.includes("thread="));
+    await page.reload();
+    await page.waitForSelector("main[data-ready]");
+    assert.equal(await page.getByLabel("Thread", {exact: true}).inputValue(), thread);
+    await page.context().close();
+
+    // of two files the second
+    run("python3", ["-c", `
+import shutil, sqlite3
+shutil.copy("family.pond", "files.pond")
+db = sqlite3.connect("files.pond")
+db.execute("UPDATE frames SET file = '/elsewhere/churning.py' WHERE user AND function = 'churn'")
+db.commit()
+`]);
+    const files = await open(browser, makePage("files"));
+    const list = files.getByLabel("File", {exact: true});
+    await list.selectOption({index: 1});
+    const file = await list.inputValue();
+    await files.waitForFunction(() => location.hash.includes("file="));
+    await files.reload();
+    await files.waitForSelector("main[data-ready]");
+    assert.equal(await list.inputValue(), file);
+    await files.context().close();
+
+    const plan = await open(browser, pages.resnet);
+    await plan.locator("#call").focus();
+    await plan.keyboard.press("Home");
+    await plan.getByRole("button", {name: "All buffers"}).click();
+    await plan.getByLabel("Search buffers").fill("gradients conv");
+    await plan.waitForFunction(() => ["call=", "bq=", "buffers="].every(k => location.hash.includes(k)));
+    const shown = async () => [await plan.locator("#call").inputValue(), await plan.getByLabel("Search buffers").inputValue(), await plan.locator("#plan [role=status]", {hasText: "buffer"}).last().innerText()];
+    const before = await shown();
+    await plan.reload();
+    await plan.waitForSelector("main[data-ready]");
+    assert.deepEqual(await shown(), before);
+    await plan.context().close();
+  });
+
   it("of a stranger's address is only ever a choice or text", async () => {
-    const page = await open(browser, pages.leak, {hash: "#q=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E&by=nothing&z=9-1&at=%3Cscript%3E&thread=__proto__&process=99&sort.places=-constructor&call=1e9&file=/etc/passwd"});
+    const page = await open(browser, pages.leak, {hash: "#focus=peak:1.2.x&far=limit&drag=1&q=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E&by=nothing&z=9-1&at=%3Cscript%3E&thread=__proto__&process=99&sort.places=-constructor&call=1e9&file=/etc/passwd"});
     assert.deepEqual(page.faults, []);
     assert.equal(await page.locator("main img").count(), 0);
     assert.match(await page.locator("#holders .empty").innerText(), /No place matches/);
@@ -507,6 +760,20 @@ describe("the view", () => {
     await page.touchscreen.tap(box.x + box.width * 0.5, box.y + 90);
     await page.waitForFunction(() => document.querySelector(".at").textContent.startsWith("At ") && !document.querySelector(".at").textContent.startsWith("At the "));
     assert.deepEqual(page.faults, []);
+    await page.context().close();
+  });
+});
+
+describe("a peak that no sample met", () => {
+  it("is a line of its own with the kernel's number, on the screen's drawing for paper too", async () => {
+    const d = documentOf(pages.spike).runs[0];
+    const [[sampled]] = query("spike", "SELECT max(rss) FROM os_series");
+    assert.ok(d.facts.peak > 300 * 2 ** 20 && sampled < d.facts.peak * 0.9, `${sampled} of ${d.facts.peak}`);
+    const page = await open(browser, pages.spike);
+    assert.match(await page.locator("#time .at").innerText(), new RegExp(`At the highest that was sampled[\\s\\S]*the kernel counted up to ${amount(d.facts.peak)}`));
+    const label = page.locator("#time .on-paper svg text", {hasText: "as the kernel counted"});
+    await label.waitFor({state: "attached"});
+    assert.equal(await label.textContent(), `peak, as the kernel counted: ${amount(d.facts.peak)}`);
     await page.context().close();
   });
 });

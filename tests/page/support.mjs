@@ -17,7 +17,10 @@ export function run(command, args, options = {}) {
   return execFileSync(command, args, {cwd: work, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], maxBuffer: 1 << 28, ...options});
 }
 
-/** {name: run file}: a leak, a flat run, a cache, one with children and threads, and two of the engine. Made once for each run of the tests. */
+/**
+ * {name: run file}: a leak, a flat run, a cache, one with children and threads, one whose child alone leaks, one with a peak that no sample met, two that leak on a GPU (as they were
+ * recorded there), and two of the engine. Made once for each run of the tests.
+ */
 export function makeRuns() {
   rmSync(work, {recursive: true, force: true});
   mkdirSync(shots, {recursive: true});
@@ -26,9 +29,13 @@ export function makeRuns() {
   watch("flat", join(here, "programs/flat.py"));
   watch("cache", join(here, "programs/cache.py"));
   watch("family", join(here, "programs/family.py"));
+  watch("worker", join(here, "programs/worker.py"));
+  watch("spike", join(here, "programs/spike.py"));
+  for (const [name, recorded] of [["gpu", "gpu_two_processes"], ["device", "gpu_kept_hidden"]])
+    run("python3", [join(here, "recorded.py"), join(source, `tests/verdict/recorded/${recorded}.json`), "leak.pond", `${name}.pond`]);
   run(millpond, ["train", "cnn_224", "--synthetic", "--epochs", "4", "--steps-per-epoch", "2", "--run", "cnn.pond"]);
   run(millpond, ["train", "resnet50", "--synthetic", "--epochs", "2", "--steps-per-epoch", "1", "--run", "resnet.pond"]);
-  return ["leak", "flat", "cache", "family", "cnn", "resnet"];
+  return ["leak", "flat", "cache", "family", "worker", "spike", "gpu", "device", "cnn", "resnet"];
 }
 
 export function makePage(name, ...files) {

@@ -21,6 +21,7 @@ TEST_CASE("doctor: what is explained is never cut to what is resident: parts tha
   CHECK(text.find("  explained 440 MiB have a name, 160 MiB more than the 280 MiB that were resident") != text.npos);
   CHECK(text.find("100.0 %") == text.npos);
   CHECK(doctor_json(made_up(8), verdict_of(Kind::kFlat), {{"file_rss", "209715200"}})["explained"]["overlap"] == 160 * kMiB);
+  CHECK(doctor_json(made_up(8), verdict_of(Kind::kFlat), {{"file_rss", "209715200"}})["explained_share"].get<double>() == doctest::Approx(440.0 / 280));
 }
 TEST_CASE("doctor: colours only where they are wanted") {
   CHECK(doctor_text(made_up(8), verdict_of(Kind::kLeak, 1e6), {}, {true, 100}).find("\033[1;31m") != std::string::npos);

@@ -6,6 +6,7 @@
 #include "report/made_up.h"
 #include "report/page.h"
 #include "report/terminal.h"
+#include "report/text.h"
 
 using namespace millpond;
 using namespace millpond::report;
@@ -112,6 +113,57 @@ TEST_CASE("page: GPUs are in it, and what the driver did not tell is null") {
   CHECK(column(gpu["used"]) == std::vector<int64_t>{5, 7});
   CHECK(gpu["by_program_peak"].is_null());
   CHECK(gpu["by_program"][1].is_null());
+}
+
+TEST_CASE("page: a finding is told with its process and memory, and its cohorts, rounds and accounts are of that one") {
+  RunContents run = watched(0);
+  run.evidence.process = 1;
+  verdict::Evidence child = made_up(8);
+  child.process = 2;
+  for (verdict::Mark& m : child.marks) m.sites[0].age[0] = Bytes{5 * kMiB};
+  run.children.push_back(child);
+  for (int64_t row = 1; row <= 3; ++row) run.evidence.processes.push_back({.row = row, .pid = 70 + row, .parent = 1, .name = "python3", .command = "", .start = 0, .end = {}, .seen = "inside", .spaces = {}});
+  verdict::Finding& f = run.verdict.findings.emplace_back(verdict_of(Kind::kLeak, 8 * kMiB).findings[0]);
+  f.process = 2;
+  PageJson j = page_run(run, {});
+  CHECK(j["findings"].back()["process"] == 2);
+  CHECK(j["findings"].back()["space"] == "host");
+  CHECK(j["findings"].back()["cohorts"]["bytes"][0] == 5 * kMiB);
+  const PageJson& story = j["processes"][1]["story"];
+  CHECK(j["processes"][1]["process"] == 2);
+  CHECK(column(story["periods"]["rss"]).back() == 280 * kMiB);
+  CHECK(column(j["periods"]["rss"]).back() == 200 * kMiB);
+  CHECK(column(story["accounts"]["resident"]).back() == 280 * kMiB);
+  CHECK(j["processes"][0]["story"].is_null());
+  CHECK(j["processes"][2]["story"].is_null());
+  f.process = 3;  // it was not looked into
+  CHECK(page_run(run, {})["findings"].back()["cohorts"].is_null());
+  f.process = 2, f.space = "gpu:0";
+  CHECK(page_run(run, {})["findings"].back()["cohorts"].is_null());
+}
+TEST_CASE("page: what pools had of GPUs is in it, with the rounds that were compared") {
+  RunContents run = watched();
+  CHECK(page_run(run, {})["pools"].empty());
+  verdict::Pool pool{"gpu:0", "torch", {}};
+  for (const verdict::Mark& m : run.evidence.marks) pool.points.push_back({m.t + 0.01, Bytes{m.index * kMiB}, Bytes{20 * kMiB}, Bytes{12 * kMiB}, {}, {}, {}, 0, 0});
+  run.evidence.pools = {pool};
+  const PageJson shown = page_run(run, {})["pools"][0];
+  CHECK(shown["space"] == "gpu:0");
+  CHECK(shown["peak"] == 12 * kMiB);
+  CHECK(column(shown["in_use"]).back() == 10 * kMiB);
+  CHECK(column(shown["reserved"]).front() == 20 * kMiB);
+  CHECK(column(shown["periods"]["rss"]) == column(shown["in_use"]));
+}
+TEST_CASE("page: what was sampled comes with what 95 % lie within") {
+  RunContents run = watched();
+  const PageJson sites = page_run(run, {})["sites"];
+  // of blocks as large as the sampling interval every one is taken, of those a thousandth as large few
+  CHECK(sites["doubt"].size() == 3);
+  const verdict::Site& small = run.evidence.sites[2];
+  const double error = sampling_error(small.total, small.total_blocks, run.evidence.sampling_interval);
+  bool found = false;
+  for (const PageJson& doubt : sites["doubt"]) found = found || (error > 0 && std::abs(doubt.get<double>() - error * error / double(small.total.value)) < 1);
+  CHECK(found);
 }
 
 TEST_CASE("page: accounts of a watched run add up to what is resident") {

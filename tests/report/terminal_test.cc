@@ -27,9 +27,9 @@ void check_golden(const std::string& name, const std::string& text) {
 }
 
 /// Room for an empty line above and the file's name below.
-void check_screen(const std::string& text, int width = 100) {
+void check_screen(const std::string& text, int width = 100, int height = 22) {
   CAPTURE(text);
-  CHECK(std::count(text.begin(), text.end(), '\n') <= 22);
+  CHECK(std::count(text.begin(), text.end(), '\n') <= height);
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) CHECK_MESSAGE(columns(line) <= size_t(width), line);
 }
@@ -86,15 +86,21 @@ TEST_CASE("terminal: the kernel's high-water mark is the peak, and the highest t
   CHECK(doctor_text(e, verdict_of(Kind::kFlat), {}, {.color = false, .width = 140}).find("208 MiB to 280 MiB in the last epoch, peak 280 MiB, 11 s") != std::string::npos);
   e.peak_rss = Bytes{320 * kMiB};
   e.tree_peak = Bytes{500 * kMiB};
+  e.process = 1;
+  for (int64_t row = 1; row <= 3; ++row) e.processes.push_back({.row = row, .pid = 70 + row, .parent = 1, .name = "python3", .command = "", .start = 0.1, .end = {}, .seen = "inside", .spaces = {}});
+  e.processes.push_back({.row = 4, .pid = 9, .parent = 1, .name = "sh", .command = "", .start = 0, .end = {}, .seen = "outside", .spaces = {}});
   const std::string text = doctor_text(e, verdict_of(Kind::kFlat), {}, {.color = false, .width = 140});
   CHECK(text.find("peak 320 MiB (highest that was sampled: 280 MiB), 11 s") != text.npos);
-  CHECK(text.find("with its children 500 MiB at most, of what was sampled") != text.npos);
+  CHECK(text.find("with 3 processes 500 MiB at most, of what was sampled") != text.npos);
+  verdict::Evidence less = e;
+  less.tree_peak.reset();
+  CHECK(doctor_text(less, verdict_of(Kind::kFlat), {}, {.color = false, .width = 140}).find("with 3 processes: together they were not seen to hold more") != std::string::npos);
   const nlohmann::ordered_json j = doctor_json(e, verdict_of(Kind::kFlat), {});
   CHECK(j["peak_rss"] == 320 * kMiB);
   CHECK(j["sampled_peak"] == 280 * kMiB);
   CHECK(j["tree_peak"] == 500 * kMiB);
 }
-TEST_CASE("terminal: whatever is found, the answer fits on 24 lines of 100 columns") {
+TEST_CASE("terminal: whatever is found, the answer fits on 24 lines of 60, 80 and 100 columns, and on what a check leaves of them") {
   std::mt19937 random(7);
   const auto words = [&](int most) {
     std::string text;
@@ -116,7 +122,13 @@ TEST_CASE("terminal: whatever is found, the answer fits on 24 lines of 100 colum
     v.findings[0].blame = verdict::Place{"/" + words(20), words(20), words(60), int(random() % 100000)};
     for (int k = 0; k < i % 4; ++k) v.findings.push_back(v.findings[0]);
     v.would_settle = i % 7 ? "" : words(40);
-    check_screen(doctor_text(e, v, {{"remarks", words(80)}}, {}));
+    const std::string remarks = words(80);
+    for (const int width : {60, 80, 100})
+      for (const int height : {24, 17}) {
+        CAPTURE(width);
+        const std::string text = doctor_text(e, v, {{"remarks", remarks}}, {.width = width, .height = height});
+        check_screen(text, width, height - 2);
+      }
   }
 }
 TEST_CASE("terminal: what is left out is said to be") {

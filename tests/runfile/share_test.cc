@@ -26,6 +26,15 @@ TEST_CASE("share: paths become relative to the project or to site-packages, othe
   CHECK(plain("ran on heart-of-gold as zaphod") == "ran on host as user");
 }
 
+TEST_CASE("share: of a path with spaces no folder stays, with quotes around it or without") {
+  CHECK(plain("/mnt/Acme Corp/x.csv") == "x.csv");
+  CHECK(plain("/mnt/Acme Corp Private Holding/2026 plans/x.csv was read") == "x.csv was read");
+  CHECK(plain("open(\"/mnt/Acme Corp (old), Ltd/x y.csv\", 'r')") == "open(\"x y.csv\", 'r')");
+  CHECK(plain("read /mnt/customer/x.csv and /mnt/other one/y.csv --out /tmp/a b/c") == "read x.csv and y.csv --out c");
+  CHECK(plain("/mnt/customer/x.csv is not there") == "x.csv is not there");
+  CHECK(plain("at '/mnt/a\nb' /mnt/c/d") == "at 'a\nb' d");
+}
+
 TEST_CASE("share: arithmetic, addresses and names of accounts are no paths") {
   for (const char* text : {"y = a/b/c", "y = f(a)/b/c", "https://example.org/a/b", "weights/dense_1/kernel", "<a/b/c>", "// a comment", "50 % / 3", "/", "//", "/x"}) CHECK(plain(text) == text);
 }

@@ -89,6 +89,20 @@ TEST_CASE("live: a page that is open at the end can be loaded again until it is 
   staying.join();
   CHECK(ask(page, "").empty());
 }
+TEST_CASE("metrics: every process of a program with children, and the most that all held together") {
+  report::RunContents run;
+  run.evidence.process = 1, run.evidence.peak_rss = Bytes{50}, run.evidence.tree_peak = Bytes{90};
+  CHECK(openmetrics(run).find("millpond_process") == std::string::npos);
+  for (int64_t row = 1; row <= 2; ++row) {
+    verdict::SeenProcess p{.row = row, .pid = 70 + row, .parent = 1, .name = "python3", .command = "", .start = 0, .end = {}, .seen = "inside", .spaces = {}};
+    p.spaces["host"] = {{1, Bytes{10 * row}, {}, {}}, {2, Bytes{20 * row}, {}, {}}};
+    p.spaces["shared"] = {{2, Bytes{5}, {}, {}}};
+    run.evidence.processes.push_back(p);
+  }
+  const std::string text = openmetrics(run);
+  for (const char* line : {"millpond_processes 2\n", "millpond_process_resident_bytes{process=\"python3 71\"} 25\n", "millpond_process_resident_bytes{process=\"python3 72\"} 45\n", "millpond_all_peak_bytes 90\n"})
+    CHECK_MESSAGE(text.find(line) != text.npos, text);
+}
 TEST_CASE("metrics: names of strangers cannot break a line") {
   report::RunContents run;
   run.engine = true;

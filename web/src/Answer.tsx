@@ -1,6 +1,6 @@
 import {codeChange, kVerdicts, leading} from "./answer";
 import type {Run} from "./decode";
-import {baseName, bytes, duration, scriptFirst, shown, signedBytes} from "./format";
+import {baseName, bytes, duration, limitName, scriptFirst, shown, signedBytes} from "./format";
 import type {FindingData, Kind} from "./types";
 import {copyText} from "./export";
 import {treePeak} from "./series";
@@ -63,6 +63,7 @@ export function Answer({run, live}: {run: Run; live: boolean}) {
   const last = facts.last_round;
   const end = last?.rss ?? facts.end;
   const tree = treePeak(run);
+  const pool = finding && run.pools.find(p => p.space === finding.space && p.process === finding.process);
   const early = live && data.early;
   return (
     <section class={`card answer tone-${early ? "info" : verdict.tone}`} aria-label="The answer" id="answer">
@@ -74,6 +75,7 @@ export function Answer({run, live}: {run: Run; live: boolean}) {
       <dl class="numbers">
         {facts.peak > 0 && <Number name={tree ? "Peak of the main process" : "Peak"} value={bytes(facts.peak)} more={facts.planned ? `of it planned: ${bytes(facts.planned)}` : undefined} />}
         {tree && <Number name={`Peak of all ${tree.processes} together`} value={bytes(tree.rss)} more={tree.pss > 0 ? `${bytes(tree.pss)} with shared pages once` : "shared pages count in each"} />}
+        {pool && <Number name={`Most in use of ${shown(pool.space, 40)}`} value={bytes(pool.peak)} more={`by ${shown(pool.pool, 40)}`} />}
         {finding && finding.rate > 0 && finding.kind === "leak" && (
           <Number name={`Grows, ${shown(finding.each, 80)}`} value={signedBytes(finding.rate)} more={`seen over ${shown(finding.seen_over, 80)}`} />
         )}
@@ -82,7 +84,7 @@ export function Answer({run, live}: {run: Run; live: boolean}) {
           <Number
             name={`Limit of ${bytes(finding.forecast.bytes)}`}
             value={`in ${duration(finding.forecast.seconds)}`}
-            more={finding.forecast.round || finding.forecast.limit}
+            more={finding.forecast.round || limitName(finding.forecast.limit)}
           />
         )}
         <Number name="Ran for" value={duration(facts.seconds)} more={ending(run, live)} />

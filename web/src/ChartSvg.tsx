@@ -75,7 +75,7 @@ export function ChartSvg({run, stack, range, high, limit, forecast, title, peak}
           <text x={x(m.t)} y={kTop - 9} text-anchor="middle" fill="var(--ink-3)" font-size="11">{shown(m.label, 24)}</text>
         </g>
       ))}
-      {run.data.probes.filter(p => p.t >= from && p.t <= to).map((p, i) => <path key={i} d={`M${x(p.t) - 4},${bottom + 7}h8l-4,-7z`} fill="var(--probe)" />)}
+      {run.probes.filter(p => p.t >= from && p.t <= to).map((p, i) => <path key={i} d={`M${x(p.t) - 4},${bottom + 7}h8l-4,-7z`} fill="var(--probe)" />)}
       {line.length > 0 && <polyline points={line.map(i => point(stack.line.t[i], stack.line.bytes[i])).join(" ")} fill="none" stroke="var(--resident)" stroke-width="2" />}
       {forecast && to > forecast.from.t && (
         <line x1={x(forecast.from.t)} y1={y(forecast.from.bytes)} x2={x(Math.min(to, forecast.likely))} y2={y(forecastAt(forecast, Math.min(to, forecast.likely)).likely)} stroke="var(--bad)" stroke-width="1.6" stroke-dasharray="6 4" />

@@ -1,8 +1,10 @@
-import {useMemo, useState} from "preact/hooks";
+import {useMemo} from "preact/hooks";
 import type {CodeLine, Run} from "./decode";
-import {baseName, bytes, clock, exact, plural, shown} from "./format";
+import {baseName, bytes, clock, estimated, plural, shown, withError} from "./format";
+import {ProcessChoice, useProcess} from "./ProcessChoice";
 import {SaveTable} from "./Tools";
 import {useView} from "./view";
+import {Empty} from "./Words";
 
 const kMostLines = 600;
 
@@ -49,30 +51,41 @@ export function filesOf(run: Run): {file: string; allocated: number; freed: numb
 }
 
 /** The user's file with a gutter: what each line allocated, what of it was freed again, and what is kept. */
-export function Code({run}: {run: Run}) {
+export function Code({run: whole}: {run: Run}) {
+  const {run, chosen: process, choose} = useProcess(whole);
   const files = useMemo(() => filesOf(run), [run]);
   const [wanted, setFile] = useView("file");
-  const [all, setAll] = useState(false);
+  const [allText, setAll] = useView("all.code");
+  const all = allText === "yes";
   const chosen = files.find(f => f.file === wanted) ?? files[0];
   const rows = useMemo(() => (chosen ? listing(run, chosen.file) : []), [run, chosen]);
-  if (!chosen) return null;
+  if (!chosen) {
+    if (whole.lines.length === 0) return null;
+    return (
+      <section class="card" id="code"><h2>Your code</h2>
+        <div class="table-tools"><ProcessChoice run={whole} chosen={process} choose={choose} /></div>
+        <Empty title="No line of your own allocated in this process">Choose another process.</Empty>
+      </section>
+    );
+  }
   const blamed = new Set(run.data.findings.filter(f => f.blame?.file === chosen.file).map(f => f.blame!.line));
   const here = run.lines.filter(l => l.file === chosen.file);
   const most = {allocated: Math.max(1, ...here.map(l => l.allocated)), kept: Math.max(1, ...here.map(l => l.kept))};
   const stored = rows.some(r => r?.text != null);
   const shownRows = all ? rows.slice(0, 5000) : rows.slice(0, kMostLines);
-  const cell = (value: number, top: number, kind: string) => (
-    <td class="n amount" title={exact(value)}>{value > 0 ? <><i class={`tape ${kind}`} style={{width: `${Math.max(2, Math.round((value / top) * 100))}%`}} /><span>{bytes(value)}</span></> : null}</td>
+  const cell = (value: number, error: number, top: number, kind: string) => (
+    <td class="n amount" title={estimated(value, error)}>{value > 0 ? <><i class={`tape ${kind}`} style={{width: `${Math.max(2, Math.round((value / top) * 100))}%`}} /><span>{withError(value, error)}</span></> : null}</td>
   );
   return (
     <section class="card long" id="code" aria-labelledby="code-title">
       <div class="section-head">
         <h2 id="code-title">Your code</h2>
         <p>
-          {stored ? "As it was when the run was recorded." : "The source was not stored in this run: lines by their numbers."} What each line allocated in the whole run, what of it was freed again, and what was kept at {clock(run.data.lines!.t)}; estimates from samples.
+          {stored ? "As it was when the run was recorded." : "The source was not stored in this run: lines by their numbers."} What each line allocated in the whole run, what of it was freed again, and what was kept at {clock(run.linesAt)}; estimates from samples.
         </p>
       </div>
       <div class="table-tools">
+        <ProcessChoice run={whole} chosen={process} choose={choose} />
         {files.length > 1 ? (
           <label class="choose">File{" "}
             <select aria-label="File" value={chosen.file} onChange={e => setFile(e.currentTarget.value === files[0].file ? "" : e.currentTarget.value)}>
@@ -93,9 +106,9 @@ export function Code({run}: {run: Run}) {
                 <tr key={`gap${i}`} class="gap"><td colSpan={3} /><td class="n">⋯</td><td /></tr>
               ) : (
                 <tr key={r.line} class={blamed.has(r.line) ? "blamed" : r.amounts ? "used" : ""} aria-current={blamed.has(r.line) ? "true" : undefined}>
-                  {cell(r.amounts?.allocated ?? 0, most.allocated, "allocated")}
-                  {cell(r.amounts?.freed ?? 0, most.allocated, "freed")}
-                  {cell(r.amounts?.kept ?? 0, most.kept, "kept")}
+                  {cell(r.amounts?.allocated ?? 0, r.amounts?.allocatedError ?? 0, most.allocated, "allocated")}
+                  {cell(r.amounts?.freed ?? 0, r.amounts?.allocatedError ?? 0, most.allocated, "freed")}
+                  {cell(r.amounts?.kept ?? 0, r.amounts?.keptError ?? 0, most.kept, "kept")}
                   <td class="n number muted">{r.line}</td>
                   <td class="text">{r.text === null ? <span class="muted">not stored</span> : shown(r.text, 400) || " "}</td>
                 </tr>
@@ -104,7 +117,7 @@ export function Code({run}: {run: Run}) {
           </tbody>
         </table>
       </div>
-      {rows.length > shownRows.length && <p class="hint"><button class="plain-button" onClick={() => setAll(true)}>Show all {plural(rows.length, "line")}</button></p>}
+      {rows.length > shownRows.length && <p class="hint"><button class="plain-button" onClick={() => setAll("yes")}>Show all {plural(rows.length, "line")}</button></p>}
     </section>
   );
 }

@@ -1,13 +1,15 @@
-import {useEffect, useMemo, useRef} from "preact/hooks";
+import {useEffect, useMemo, useRef, useState} from "preact/hooks";
 import uPlot from "uplot";
 import {Badge} from "./Answer";
 import {kVerdicts} from "./answer";
 import {colours} from "./colours";
 import type {Run} from "./decode";
-import {bytes, clock, plural, shortPath, shown} from "./format";
+import {bytes, clock, exact, plural, shortPath, shown} from "./format";
+import {lineAt, nearest} from "./series";
 import {Table, type Col} from "./Table";
 import {Delta} from "./Timeline";
 import {byteTicks, timeTicks} from "./ticks";
+import {SaveChart} from "./Tools";
 import type {CompareData} from "./types";
 import {Words} from "./Words";
 
@@ -24,8 +26,11 @@ const kColumns: Col<Place>[] = [
 export function Compare({compare, runs, theme}: {compare: CompareData; runs: Run[]; theme: string}) {
   const tone = (kVerdicts[compare.after.verdict] ?? kVerdicts.unsure).tone;
   const [x, y] = [compare.before.last_round_rss, compare.after.last_round_rss];
+  // Of one process, or of all of them together where one of the runs has children: the same for both.
+  const [before, after] = [compare.before.tree_peak, compare.after.tree_peak];
   const rows: [string, number, number][] = [
-    ["Peak", compare.before.peak_rss, compare.after.peak_rss],
+    ...(before !== null || after !== null ? [["Peak, all processes together", before ?? compare.before.peak_rss, after ?? compare.after.peak_rss] as [string, number, number]] : []),
+    [before !== null || after !== null ? "Peak of the main process" : "Peak", compare.before.peak_rss, compare.after.peak_rss],
     x !== null && y !== null ? ["After the last round", x, y] : ["At the end", compare.before.end_rss, compare.after.end_rss],
   ];
   return (
@@ -46,8 +51,8 @@ export function Compare({compare, runs, theme}: {compare: CompareData; runs: Run
           );
         })}
       </div>
-      <section class="card" id="time" aria-labelledby="both-title">
-        <div class="section-head"><h2 id="both-title">Resident memory of both</h2><p>From the start of each run.</p></div>
+      <section class="card" id="both" aria-labelledby="both-title">
+        <div class="section-head"><h2 id="both-title">Resident memory of both</h2><p>From the start of each run{runs.some(r => r.processes.length > 1) ? "; of the main process of each" : ""}.</p></div>
         <Both runs={runs} theme={theme} />
         <div class="keys"><span><i class="swatch dash" style={{borderColor: "var(--ink-3)"}} />before</span><span><i class="swatch line" style={{borderColor: "var(--band-0)"}} />after</span></div>
         <div class="scroll" tabIndex={0} role="region" aria-label="Numbers of both runs">
@@ -56,7 +61,7 @@ export function Compare({compare, runs, theme}: {compare: CompareData; runs: Run
             <tbody>
               <tr><td>Verdict</td><td class="n">{compare.before.verdict}</td><td class="n">{compare.after.verdict}</td><td /></tr>
               <tr><td>Growth</td><td class="n">{shown(compare.before.rate, 80)}</td><td class="n">{shown(compare.after.rate, 80)}</td><td /></tr>
-              {rows.map(([name, a, b]) => <tr key={name}><td>{name}</td><td class="n">{bytes(a)}</td><td class="n">{bytes(b)}</td><td class="n"><Delta value={b - a} /></td></tr>)}
+              {rows.map(([name, a, b]) => <tr key={name}><td>{name}</td><td class="n" title={exact(a)}>{bytes(a)}</td><td class="n" title={exact(b)}>{bytes(b)}</td><td class="n"><Delta value={b - a} /></td></tr>)}
               <tr><td>Seconds</td><td class="n">{compare.before.seconds.toFixed(1)}</td><td class="n">{compare.after.seconds.toFixed(1)}</td><td /></tr>
             </tbody>
           </table>
@@ -74,6 +79,9 @@ export function Compare({compare, runs, theme}: {compare: CompareData; runs: Run
 
 function Both({runs, theme}: {runs: Run[]; theme: string}) {
   const host = useRef<HTMLDivElement>(null);
+  const paper = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const [cursor, setCursor] = useState<number | null>(null);
   const data = useMemo(() => {
     const x = Float64Array.from(new Set(runs.flatMap(r => [...r.resident.t]))).sort();
     const at = new Map<number, number>();
@@ -97,21 +105,42 @@ function Both({runs, theme}: {runs: Run[]; theme: string}) {
           {stroke: c.ink3, font: `12px ${c.sans}`, grid: {show: false}, ticks: {stroke: c.line, size: 5}, size: 34, splits: (_u, _i, min, max) => timeTicks(min, max, Math.max(2, Math.floor(_u.bbox.width / devicePixelRatio / 110))), values: (_u, t) => t.map(clock)},
           {stroke: c.ink3, font: `12px ${c.sans}`, grid: {stroke: c.line, width: 1}, ticks: {show: false}, size: 68, splits: (_u, _i, _min, max) => byteTicks(max), values: (_u, t) => t.map(v => (v === 0 ? "0" : bytes(v)))},
         ],
+        hooks: {setCursor: [p => setCursor(p.cursor.left != null && p.cursor.left >= 0 ? p.posToVal(p.cursor.left, "x") : null)]},
         series: [{}, {spanGaps: true, stroke: c.ink3, width: 2, dash: [6, 4], points: {show: false}}, {spanGaps: true, stroke: c.band[0], width: 2.2, points: {show: false}}],
       },
       data,
       host.current,
     );
+    plot.current = u;
     const resize = new ResizeObserver(() => host.current && u.setSize({width: host.current.clientWidth, height: 280}));
     resize.observe(host.current);
     return () => {
       resize.disconnect();
       u.destroy();
+      plot.current = null;
     };
   }, [data, theme]);
+  const x = data[0] as number[];
+  const onKey = (e: KeyboardEvent) => {
+    const u = plot.current;
+    if (!u || x.length === 0 || e.ctrlKey || e.metaKey || e.altKey) return;
+    const here = cursor === null ? 0 : nearest(x, cursor);
+    const to: Record<string, number> = {ArrowLeft: here - (e.shiftKey ? 10 : 1), ArrowRight: here + (e.shiftKey ? 10 : 1), Home: 0, End: x.length - 1};
+    if (!(e.key in to)) return;
+    e.preventDefault();
+    const at = x[Math.max(0, Math.min(x.length - 1, to[e.key]))];
+    u.setCursor({left: u.valToPos(at, "x"), top: 20});
+    setCursor(at);
+  };
+  const held = (r: Run, t: number) => (t > (r.resident.t[r.resident.t.length - 1] ?? 0) ? "over" : bytes(lineAt({t: r.resident.t, bytes: r.resident.rss, name: ""}, t)));
   return <>
-    <div class="chart on-screen" ref={host} role="img" aria-label={runs.map(r => `${shown(r.data.name, 60)}: peak ${bytes(r.data.facts.peak)}`).join("; ")} />
-    <div class="on-paper" aria-hidden="true"><BothSvg runs={runs} /></div>
+    <div class="tools"><span class="push" /><SaveChart name="millpond-both" of="the chart of both" find={() => paper.current?.querySelector("svg")} /></div>
+    <div
+      class="chart on-screen" ref={host} tabIndex={0} role="application" onKeyDown={onKey}
+      aria-label={`Resident memory of both runs. ${runs.map(r => `${shown(r.data.name, 60)}: peak ${bytes(r.data.facts.peak)}`).join("; ")}. Arrow keys move.`}
+    />
+    <div class="on-paper" ref={paper} aria-hidden="true"><BothSvg runs={runs} /></div>
+    <p class="at" role="status">{cursor === null ? "Point at the chart, or move with the arrow keys." : <>At <strong>{clock(cursor)}</strong>: before {held(runs[0], cursor)}, after {held(runs[1], cursor)}</>}</p>
   </>;
 }
 

@@ -1,8 +1,9 @@
 import {kVerdicts, threadLink} from "./answer";
 import {Badge, Fix} from "./Answer";
-import type {Run} from "./decode";
+import {isMain, processOf, type Run} from "./decode";
 import {bytes, shown} from "./format";
-import {Cohorts, Probes, Slope} from "./SmallCharts";
+import {processName} from "./series";
+import {Cohorts, Probes, probesOf, roundsOf, Slope} from "./SmallCharts";
 import type {FindingData, PlaceData} from "./types";
 import {Empty, Words} from "./Words";
 
@@ -34,6 +35,13 @@ function Rate({finding}: {finding: FindingData}) {
   );
 }
 
+/** In which memory, where that is not the main process's own. */
+function where(run: Run, f: FindingData): string {
+  const process = processOf(run, f);
+  const who = f.processes > 1 ? `in ${f.processes} processes` : isMain(run, f) ? "" : process ? `in ${shown(processName(process), 80)}` : "in another process";
+  return [f.space === "host" ? "" : f.space === "shared" ? "in shared memory" : `on ${shown(f.space, 40)}`, who].filter(Boolean).join(", ");
+}
+
 function Card({run, finding}: {run: Run; finding: FindingData}) {
   const tone = (kVerdicts[finding.kind] ?? kVerdicts.unsure).tone;
   const f = finding.forecast;
@@ -43,6 +51,7 @@ function Card({run, finding}: {run: Run; finding: FindingData}) {
       <div class="head">
         <Badge kind={finding.kind} />
         <Rate finding={finding} />
+        {where(run, finding) && <span class="muted">{where(run, finding)}</span>}
         <span class="muted">{[finding.confidence !== null && `${Math.round(finding.confidence * 100)} % sure`, finding.cause && `cause ${shown(finding.cause, 40)}`].filter(Boolean).join(", ")}</span>
       </div>
       <h3 class="title"><Words text={finding.title} /></h3>
@@ -95,9 +104,9 @@ function Card({run, finding}: {run: Run; finding: FindingData}) {
         </div>
       </div>
       <div class="small-charts">
-        <Slope run={run} finding={finding} />
+        <Slope periods={roundsOf(run, finding)} finding={finding} />
         <Cohorts finding={finding} />
-        <Probes run={run} />
+        <Probes all={probesOf(run, finding)} />
       </div>
     </article>
   );

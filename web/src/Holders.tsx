@@ -1,8 +1,8 @@
 import {render} from "preact";
 import {useEffect, useMemo, useRef, useState} from "preact/hooks";
 import type {Run} from "./decode";
-import {bytes, clock, exact, percent, plural, shortPath, shown, signedBytes, thousands} from "./format";
-import {processName} from "./series";
+import {ProcessChoice, useProcess} from "./ProcessChoice";
+import {bytes, clock, estimated, percent, plural, shortPath, shown, signedBytes, thousands, withError} from "./format";
 import {Table, type Col} from "./Table";
 import type {Moments} from "./Timeline";
 import {SaveChart} from "./Tools";
@@ -15,7 +15,7 @@ type Choice = (typeof kChoices)[number];
 const kRow = 1.5; // rem
 const kMostRows = 30;
 
-export function Holders({run, moments: wanted}: {run: Run; moments: Moments | null}) {
+export function Holders({run: whole, moments: wanted}: {run: Run; moments: Moments | null}) {
   // The chart answers first; the tree follows in a task of its own.
   const [moments, setMoments] = useState(wanted);
   useEffect(() => {
@@ -26,16 +26,14 @@ export function Holders({run, moments: wanted}: {run: Run; moments: Moments | nu
   const [all, setAll] = useView("frames");
   const [query, setQuery] = useView("q");
   const [threadText, setThread] = useView("thread");
-  const [processText, setProcess] = useView("process");
-  const inside = run.processes.filter(p => p.main ? run.sites : p.sites);
-  const process = inside.find(p => String(p.pid) === processText && !p.main) ?? null;
-  const sites = process ? process.sites : run.sites;
+  const {run, chosen, choose} = useProcess(whole);
+  const sites = run.sites;
   const last = sites ? sites.snapshots.length - 1 : 0;
   const threads = useMemo(() => [...new Set(sites?.thread ?? [])].sort((a, b) => a - b), [sites]);
   const thread = threads.length > 1 && threads.includes(Number(threadText)) && threadText !== "" ? Number(threadText) : null;
-  const usual: Choice = moments && !process ? "difference" : "peak";
+  const usual: Choice = moments ? "difference" : "peak";
   const asked = (kChoices as readonly string[]).includes(at) ? (at as Choice) : usual;
-  const off = (c: Choice) => (c === "growth" ? last < 2 : c === "temporary" ? !sites?.temporary : c === "a" || c === "b" || c === "difference" ? !moments || process !== null : false);
+  const off = (c: Choice) => (c === "growth" ? last < 2 : c === "temporary" ? !sites?.temporary : c === "a" || c === "b" || c === "difference" ? !moments : false);
   const choice = off(asked) ? usual : asked;
   const look = useMemo((): Look => {
     if (!sites) return {at: 0};
@@ -53,8 +51,8 @@ export function Holders({run, moments: wanted}: {run: Run; moments: Moments | nu
   const rows = useMemo(() => (sites ? table(sites, look, thread) : []), [sites, look, thread]);
   const tree = useMemo(() => (sites ? callTree(sites, weights(sites, look, thread), all === "all") : null), [sites, look, all, thread]);
   const shownRows = useMemo(() => rows.filter(r => matches(r, query)), [rows, query]);
-  const whole = rows.reduce((sum, r) => sum + (isDifference(look) ? Math.abs(r.bytes - r.before) : r.bytes), 0);
-  const columns = useMemo(() => columnsOf(look, whole, threads.length > 1 ? run.data.threads : null, sites?.temporary != null), [look, whole, run, sites]);
+  const weight = rows.reduce((sum, r) => sum + (isDifference(look) ? Math.abs(r.bytes - r.before) : r.bytes), 0);
+  const columns = useMemo(() => columnsOf(look, weight, threads.length > 1 ? run.data.threads : null, sites?.temporary != null), [look, weight, run, sites]);
 
   if (!sites || !tree) {
     if (run.data.source === "engine") return null; // the plan says it, exactly
@@ -68,6 +66,8 @@ export function Holders({run, moments: wanted}: {run: Run; moments: Moments | nu
     const s = sites.snapshots[i];
     return `${clock(s.t)}${s.kind && !["timer", "line", "end", "peak"].includes(s.kind) ? `, ${shown(s.kind, 30)} ${s.index}` : ""}`;
   };
+  // What the calls are drawn of: the one that has the whole width belongs to these alone.
+  const view = [choice, all, moments ? `${Math.round(moments.a)}-${Math.round(moments.b)}` : "", thread ?? "", chosen?.pid ?? ""].join(",");
   const part = thread === null ? "" : `, of ${threadName(run.data.threads, thread)}`;
   const about = isTotal(look)
     ? look.ever === "temporary"
@@ -96,13 +96,7 @@ export function Holders({run, moments: wanted}: {run: Run; moments: Moments | nu
           {button("allocated", "Ever allocated")}
           {button("temporary", "Temporary")}
         </div>
-        {inside.length > 1 && (
-          <label class="choose">Process{" "}
-            <select aria-label="Process" value={process ? String(process.pid) : ""} onChange={e => setProcess(e.currentTarget.value)}>
-              {inside.map(p => <option key={p.pid} value={p.main ? "" : String(p.pid)}>{shown(processName(p), 60)}</option>)}
-            </select>
-          </label>
-        )}
+        <ProcessChoice run={whole} chosen={chosen} choose={choose} />
         {threads.length > 1 && (
           <label class="choose">Thread{" "}
             <select aria-label="Thread" value={thread === null ? "" : String(thread)} onChange={e => setThread(e.currentTarget.value)}>
@@ -116,7 +110,7 @@ export function Holders({run, moments: wanted}: {run: Run; moments: Moments | nu
       {tree.weight === 0 ? (
         <Empty title={isDifference(look) ? "Nothing changed between these moments" : "Nothing was sampled here"}>{isDifference(look) ? "Every place holds what it held before." : "Choose another moment, thread or process."}</Empty>
       ) : (
-        <Icicle key={`${choice}${all}${moments?.a}${moments?.b}${thread}${process?.pid}`} tree={tree} difference={isDifference(look)} query={query} />
+        <Icicle key={view} view={view} tree={tree} difference={isDifference(look)} query={query} />
       )}
       <div class="table-tools">
         <label class="hidden" for="search">Search places</label>
@@ -138,8 +132,9 @@ export function Holders({run, moments: wanted}: {run: Run; moments: Moments | nu
 /** What the rows add up to, with what is beyond them. */
 function footOf(look: Look, rows: Row[], other: number) {
   const sum = rows.reduce((s, r) => s + r.bytes - r.before, 0);
+  const error = Math.sqrt(rows.reduce((s, r) => s + r.error ** 2, 0));
   const difference = isDifference(look);
-  const all = <span title={exact(sum + other)}>{difference ? signedBytes(sum) : bytes(sum + other)}</span>;
+  const all = <span title={estimated(sum + other, error)}>{difference ? signedBytes(sum) : withError(sum + other, error)}</span>;
   return [{bytes: all, place: other > 0 ? `all places; ${bytes(other)} of it in smaller ones that are not listed` : "all places"}];
 }
 
@@ -150,7 +145,7 @@ function columnsOf(look: Look, whole: number, threads: string[] | null, temporar
   const value = (r: Row) => (difference ? r.bytes - r.before : r.bytes);
   const colour = (r: Row) => (difference ? (value(r) > 0 ? "var(--grow)" : "var(--shrink)") : r.user ? "var(--user)" : "var(--line-strong)");
   const list: Col<Row>[] = [
-    {key: "bytes", title: difference ? "Change" : isTotal(look) ? (look.ever === "temporary" ? "Temporary" : "Allocated") : "Alive", n: true, value, tip: r => exact(value(r)), cell: r => (difference ? signedBytes(value(r)) : bytes(value(r)))},
+    {key: "bytes", title: difference ? "Change" : isTotal(look) ? (look.ever === "temporary" ? "Temporary" : "Allocated") : "Alive", n: true, value, tip: r => estimated(value(r), r.error), cell: r => (difference ? `${value(r) > 0 ? "+" : ""}${withError(value(r), r.error)}` : withError(value(r), r.error))},
     {
       key: "share", title: "Share", wide: true, n: false, value: r => Math.abs(value(r)) / whole,
       cell: r => <span class="number"><i class="bar" style={{width: `${Math.max(0.5, (Math.abs(value(r)) / whole) * 64)}px`, background: colour(r)}} />{percent(Math.abs(value(r)) / whole)}</span>,
@@ -158,8 +153,8 @@ function columnsOf(look: Look, whole: number, threads: string[] | null, temporar
   ];
   if (difference)
     list.push({key: "before", title: "Before", n: true, wide: true, value: r => r.before, cell: r => bytes(r.before)}, {key: "after", title: "After", n: true, wide: true, value: r => r.bytes, cell: r => bytes(r.bytes)});
-  if (!difference && !(isTotal(look) && look.ever === "allocated")) list.push({key: "allocated", title: "Ever allocated", n: true, wide: true, value: r => r.allocated, tip: r => exact(r.allocated), cell: r => bytes(r.allocated)});
-  if (temporary && !difference && !isTotal(look)) list.push({key: "temporary", title: "Temporary", n: true, wide: true, value: r => r.temporary, tip: r => exact(r.temporary), cell: r => (r.temporary ? bytes(r.temporary) : <span class="muted">–</span>)});
+  if (!difference && !(isTotal(look) && look.ever === "allocated")) list.push({key: "allocated", title: "Ever allocated", n: true, wide: true, value: r => r.allocated, tip: r => estimated(r.allocated, r.allocatedError), cell: r => withError(r.allocated, r.allocatedError)});
+  if (temporary && !difference && !isTotal(look)) list.push({key: "temporary", title: "Temporary", n: true, wide: true, value: r => r.temporary, tip: r => estimated(r.temporary, r.temporaryError), cell: r => (r.temporary ? withError(r.temporary, r.temporaryError) : <span class="muted">–</span>)});
   if (threads) list.push({key: "thread", title: "Thread", wide: true, value: r => (r.thread === -2 ? "" : threadName(threads, r.thread))});
   list.push({
     key: "place", title: "Place", value: r => (r.frame ? `${r.frame.file}${r.frame.line > 0 ? `:${r.frame.line}` : ""} ${r.frame.function}` : r.label),
@@ -187,8 +182,15 @@ function find(call: Call, id: number): Call | null {
 }
 
 /** Calls from the outermost down, as wide as what is held below them. Arrow keys walk, Enter makes one the whole width, Escape goes back. */
-function Icicle({tree, difference, query}: {tree: Call; difference: boolean; query: string}) {
-  const [focus, setFocus] = useState<number[]>([tree.id]);
+function Icicle({tree, view, difference, query}: {tree: Call; view: string; difference: boolean; query: string}) {
+  // The way to the call that has the whole width, in the address with what it was found in: numbers of calls are of one such tree.
+  const [focusText, setFocusText] = useView("focus");
+  const focus = useMemo(() => {
+    const [of, way] = focusText.split(":");
+    const ids = of === view && way ? way.split(".").map(Number) : [];
+    return [tree.id, ...ids.filter(id => find(tree, id) !== null && id !== tree.id)];
+  }, [focusText, view, tree]);
+  const setFocus = (way: number[]) => setFocusText(way.length > 1 ? `${view}:${way.slice(1).join(".")}` : "");
   const [current, setCurrent] = useState(tree.id);
   const host = useRef<HTMLDivElement>(null);
   const root = find(tree, focus[focus.length - 1]) ?? tree;

@@ -1,5 +1,5 @@
-import {column, type Run} from "./decode";
-import {bytes, clock, duration, exact, percent, shown, thousands} from "./format";
+import type {Run} from "./decode";
+import {bytes, clock, duration, exact, limitName, percent, shown, thousands} from "./format";
 import {treePeak} from "./series";
 import {Spark} from "./SmallCharts";
 
@@ -79,21 +79,10 @@ export function Measured({run}: {run: Run}) {
         {f.model && <Fact name="Model">{shown(f.model, 80)}{f.batch && `, batch ${shown(f.batch, 20)}`}{f.optimizer && `, ${shown(f.optimizer, 40)}`}</Fact>}
         {f["host.cpu"] && <Fact name="Machine">{shown(f["host.cpu"], 80)}{f["host.cores"] && `, ${shown(f["host.cores"], 10)} cores`}</Fact>}
         {f["host.memory_bytes"] && <Fact name="Its memory">{bytes(Number(f["host.memory_bytes"]))}</Fact>}
-        {run.data.limits.map(l => <Fact key={l.name} name={`Limit: ${shown(l.name, 40)}`}>{bytes(l.bytes)}</Fact>)}
+        {run.data.limits.map(l => <Fact key={l.name} name={`Limit: ${limitName(l.name)}`}>{bytes(l.bytes)}</Fact>)}
         <Fact name="Run file">{shown(run.data.name, 120)}</Fact>
       </dl>
       {m.remarks && <p class="settle" style={{marginTop: "1rem"}}>Not seen: {shown(m.remarks)}</p>}
-      {run.data.gpu.length > 0 && (
-        <details style={{marginTop: "1rem"}}>
-          <summary>Memory of GPUs</summary>
-          <div class="scroll" tabIndex={0} role="region" aria-label="Memory of GPUs">
-            <table><thead><tr><th>GPU</th><th>Of</th><th>Over time</th><th class="n">Most</th><th class="n">Of all</th></tr></thead>
-              <tbody>{run.data.gpu.map(g => <tr key={g.device}><td class="place">{g.device} {shown(g.name, 80)}</td><td>{g.by_program_peak === null ? "all programs: which is whose was not told" : "the program"}</td><td><Spark values={column(g.by_program_peak === null ? g.used : g.by_program)} /></td><td class="n">{bytes(g.by_program_peak ?? g.used_peak)}</td><td class="n">{bytes(g.total)}</td></tr>)}</tbody>
-            </table>
-          </div>
-          <p>Totals from the driver: what grows on a GPU is not told by line.</p>
-        </details>
-      )}
       {run.data.counters.length > 0 && (
         <details style={{marginTop: "1rem"}}>
           <summary>Counters of the frameworks</summary>

@@ -1,6 +1,7 @@
 import {useMemo, useRef} from "preact/hooks";
 import type {Run, SizeClass} from "./decode";
-import {bytes, exact, percent, thousands} from "./format";
+import {bytes, estimated, percent, shown, thousands, withError} from "./format";
+import {processName} from "./series";
 import {Table, type Col} from "./Table";
 import {SaveChart} from "./Tools";
 import {useView} from "./view";
@@ -13,21 +14,27 @@ const kBottom = 40;
 const edge = (n: number) => (n >= 2 ** 30 ? `${n / 2 ** 30} GiB` : n >= 2 ** 20 ? `${n / 2 ** 20} MiB` : n >= 1024 ? `${n / 1024} KiB` : `${n}`);
 export const className = (c: SizeClass): string => (c.from === 0 ? `below ${edge(c.to)} B` : c.to === Infinity ? `${edge(c.from)} and more` : `${edge(c.from)}${c.to <= 512 ? " B" : ""} to ${edge(c.to)}${c.to < 1024 ? " B" : ""}`);
 
+/** Of a part of a class what 95 % lie within: it goes with the root of the bytes. */
+const errorOf = (c: SizeClass, part: number): number => (c.bytes > 0 ? c.error * Math.sqrt(Math.max(0, part) / c.bytes) : 0);
+
 /** Blocks by their size: what was kept, what was freed, and what was freed at once. */
 export function Sizes({run}: {run: Run}) {
   const [by, setBy] = useView("sizes");
   const host = useRef<HTMLDivElement>(null);
-  const sizes = run.sizes;
+  const [pid, setPid] = useView("process");
+  const process = run.processes.find(p => String(p.pid) === pid && p.sizes.length > 0) ?? null;
+  const counted = run.processes.filter(p => p.sizes.length > 0);
+  const sizes = process ? process.sizes : run.sizes;
   const columns = useMemo((): Col<SizeClass>[] => {
     const all = sizes.reduce((s, c) => s + c.bytes, 0);
     return [
       {key: "from", title: "Size of a block", value: c => c.from, cell: c => className(c)},
       {key: "blocks", title: "Blocks", n: true, value: c => c.blocks, cell: c => thousands(c.blocks)},
-      {key: "bytes", title: "Allocated", n: true, value: c => c.bytes, tip: c => exact(c.bytes), cell: c => bytes(c.bytes)},
+      {key: "bytes", title: "Allocated", n: true, value: c => c.bytes, tip: c => estimated(c.bytes, c.error), cell: c => withError(c.bytes, c.error)},
       {key: "share", title: "Share", n: true, wide: true, value: c => c.bytes / all, cell: c => percent(c.bytes / all)},
-      {key: "temporary", title: "Temporary", n: true, value: c => c.temporary, tip: c => exact(c.temporary), cell: c => bytes(c.temporary)},
-      {key: "freed", title: "Freed", n: true, wide: true, value: c => c.freed, tip: c => exact(c.freed), cell: c => bytes(c.freed)},
-      {key: "kept", title: "Kept", n: true, value: c => c.bytes - c.freed, tip: c => exact(c.bytes - c.freed), cell: c => bytes(c.bytes - c.freed)},
+      {key: "temporary", title: "Temporary", n: true, value: c => c.temporary, tip: c => estimated(c.temporary, errorOf(c, c.temporary)), cell: c => withError(c.temporary, errorOf(c, c.temporary))},
+      {key: "freed", title: "Freed", n: true, wide: true, value: c => c.freed, tip: c => estimated(c.freed, errorOf(c, c.freed)), cell: c => withError(c.freed, errorOf(c, c.freed))},
+      {key: "kept", title: "Kept", n: true, value: c => c.bytes - c.freed, tip: c => estimated(c.bytes - c.freed, errorOf(c, c.bytes - c.freed)), cell: c => withError(c.bytes - c.freed, errorOf(c, c.bytes - c.freed))},
     ];
   }, [sizes]);
   if (sizes.length === 0) return null;
@@ -42,7 +49,7 @@ export function Sizes({run}: {run: Run}) {
       <div class="section-head">
         <h2 id="sizes-title">Blocks by size</h2>
         <p>
-          {bytes(total(c => c.bytes))} in about {thousands(total(c => c.blocks))} blocks were allocated in the whole run, all processes together; {percent(total(c => c.temporary) / Math.max(1, total(c => c.bytes)))} of the bytes were freed within 10 ms. Estimates from samples.
+          {bytes(total(c => c.bytes))} in about {thousands(total(c => c.blocks))} blocks were allocated in the whole run, {process ? `in ${shown(processName(process), 80)}` : "all processes together"}; {percent(total(c => c.temporary) / Math.max(1, total(c => c.bytes)))} of the bytes were freed within 10 ms. Estimates from samples.
         </p>
       </div>
       <div class="tools">
@@ -50,6 +57,14 @@ export function Sizes({run}: {run: Run}) {
           <button aria-pressed={!blocks} onClick={() => setBy("")}>Bytes</button>
           <button aria-pressed={blocks} onClick={() => setBy("blocks")}>Blocks</button>
         </div>
+        {counted.length > 1 && (
+          <label class="choose">Process{" "}
+            <select aria-label="Process" value={process ? String(process.pid) : ""} onChange={e => setPid(e.currentTarget.value)}>
+              <option value="">all together</option>
+              {counted.map(p => <option key={`${p.pid} ${p.start}`} value={String(p.pid)}>{shown(processName(p), 60)}</option>)}
+            </select>
+          </label>
+        )}
         <span class="push" />
         <SaveChart name="millpond-sizes" of="the histogram" find={() => host.current?.querySelector("svg")} />
       </div>
@@ -68,7 +83,7 @@ export function Sizes({run}: {run: Run}) {
             let sum = 0;
             return (
               <g key={c.from}>
-                <title>{`${className(c)}: ${thousands(c.blocks)} blocks, ${bytes(c.bytes)}; kept ${bytes(c.bytes - c.freed)}, temporary ${bytes(c.temporary)}`}</title>
+                <title>{`${className(c)}: ${thousands(c.blocks)} blocks, ${withError(c.bytes, c.error)}; kept ${bytes(c.bytes - c.freed)}, temporary ${bytes(c.temporary)}`}</title>
                 {parts.map(([v, fill], k) => {
                   sum += v;
                   return v > 0 && <rect key={k} x={x} width={w} y={y(sum)} height={Math.max(0.5, y(sum - v) - y(sum))} fill={fill} />;

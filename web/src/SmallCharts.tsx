@@ -1,13 +1,26 @@
-import type {Run} from "./decode";
+import {processOf, seenFrom, type Periods, type Run} from "./decode";
 import {bytes, percent, plural} from "./format";
-import type {FindingData} from "./types";
+import type {FindingData, ProbeData} from "./types";
 
 const kWide = 260;
 const kTall = 112;
 
+/** The rounds that a finding speaks of: those of its own process, or of the pool that grows. Null: they were not seen. */
+export function roundsOf(run: Run, finding: FindingData): Periods | null {
+  const process = processOf(run, finding);
+  if (finding.process !== null && !process) return null;
+  if (finding.space === "host") return seenFrom(run, process)?.periods ?? null;
+  return run.pools.find(p => p.space === finding.space && p.process === finding.process)?.periods ?? null;
+}
+
+/** What was tried in its process; of a GPU, or of files in shared memory, these tell nothing. */
+export function probesOf(run: Run, finding: FindingData): ProbeData[] {
+  const process = processOf(run, finding);
+  return finding.space !== "host" || (finding.process !== null && !process) ? [] : (seenFrom(run, process)?.probes ?? []);
+}
+
 /** Memory at the same place of every round, with the rate that was found. */
-export function Slope({run, finding}: {run: Run; finding: FindingData}) {
-  const p = run.periods;
+export function Slope({periods: p, finding}: {periods: Periods | null; finding: FindingData}) {
   if (!p || p.x.length < 3) return null;
   const y = p.live.some(v => v > 0) && finding.kind !== "retention" ? p.live : p.rss;
   const points = p.x.map((x, i) => ({x, y: y[i]})).filter(q => Number.isFinite(q.y));
@@ -21,10 +34,7 @@ export function Slope({run, finding}: {run: Run; finding: FindingData}) {
   const px = (x: number) => 6 + ((x - x0) / Math.max(1e-9, x1 - x0)) * (kWide - 12);
   const py = (v: number) => kTall - 18 - ((v - low + pad) / (high - low + 2 * pad)) * (kTall - 34);
   // rounds are named as the program counts them
-  const round = (i: number) => {
-    const mark = run.marks.find(m => m.period && m.kind === run.data.periods!.kind && Math.abs(m.t - p.t[i]) < 0.5);
-    return Math.round(mark && mark.kind !== "timer" ? mark.index : p.x[i]);
-  };
+  const round = (i: number) => Math.round(p.kind !== "timer" ? p.index[i] : p.x[i]);
   const warm = points.filter(q => q.x >= p.warm);
   const last = warm[warm.length - 1] ?? points[points.length - 1];
   const first = warm[0] ?? points[0];
@@ -41,7 +51,7 @@ export function Slope({run, finding}: {run: Run; finding: FindingData}) {
         <text x={kWide - 6} y={kTall - 5} text-anchor="end">{round(p.x.length - 1)}</text>
         <text x={kWide - 6} y={9} text-anchor="end">{bytes(high)}</text>
       </svg>
-      <figcaption>{y === p.live ? "In use by the allocators" : "Resident"} after every {p.unit}{first.x > x0 ? "; grey is warm-up" : ""}.</figcaption>
+      <figcaption>{finding.space !== "host" ? `In use of ${finding.space}` : y === p.live ? "In use by the allocators" : "Resident"} after every {p.unit}{first.x > x0 ? "; grey is warm-up" : ""}.</figcaption>
     </figure>
   );
 }
@@ -71,8 +81,8 @@ export function Cohorts({finding}: {finding: FindingData}) {
 }
 
 /** What gc.collect and malloc_trim gave back, each time they were tried. */
-export function Probes({run}: {run: Run}) {
-  const probes = run.data.probes.slice(-8);
+export function Probes({all}: {all: ProbeData[]}) {
+  const probes = all.slice(-8);
   if (probes.length === 0) return null;
   const high = Math.max(...probes.map(p => p.rss));
   const low = Math.min(...probes.map(p => Math.min(p.after_gc || p.rss, p.after_trim || p.rss)));

@@ -1,5 +1,5 @@
 import type {ComponentChildren} from "preact";
-import {useMemo, useState} from "preact/hooks";
+import {useMemo} from "preact/hooks";
 import {SaveTable} from "./Tools";
 import {useView} from "./view";
 
@@ -55,7 +55,8 @@ interface Props<R> {
 
 export function Table<R>({id, label, columns, rows, keyOf, usual = "", most = Infinity, more, className = "", foot, rowClass, children}: Props<R>) {
   const [choice, choose] = useView(`sort.${id}`);
-  const [all, setAll] = useState(false);
+  const [allText, setAll] = useView(`all.${id}`);
+  const all = allText === "yes";
   const sort = parseSort(choice || usual, columns);
   const list = useMemo(() => sorted(rows, columns, sort), [rows, columns, sort?.key, sort?.down]);
   const shown = all ? list.slice(0, 2000) : list.slice(0, most);
@@ -100,9 +101,9 @@ export function Table<R>({id, label, columns, rows, keyOf, usual = "", most = In
         </table>
       </div>
       {list.length > shown.length && !all && (
-        <p class="hint">{more?.(list.slice(shown.length))} <button class="plain-button" onClick={() => setAll(true)}>Show all {Math.min(2000, list.length)}</button></p>
+        <p class="hint">{more?.(list.slice(shown.length))} <button class="plain-button" onClick={() => setAll("yes")}>Show all {Math.min(2000, list.length)}</button></p>
       )}
-      {all && list.length > most && <p class="hint"><button class="plain-button" onClick={() => setAll(false)}>Show fewer</button></p>}
+      {all && list.length > most && <p class="hint"><button class="plain-button" onClick={() => setAll("")}>Show fewer</button></p>}
     </>
   );
 }

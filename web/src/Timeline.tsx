@@ -3,10 +3,12 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import {ChartSvg, highestSample} from "./ChartSvg";
 import {bandColour, colours, hatch, type Colours} from "./colours";
-import type {Run} from "./decode";
+import {isMain, type Run} from "./decode";
+import {leading} from "./answer";
 import {forecastAt, forecastBand} from "./forecast";
 import {bytes, clock, exact, plural, shown, signedBytes} from "./format";
 import {accountStack, chartData, changes, isSampled, lineAt, lineStack, momentName, mostOff, nearest, processStack, treePeak, visibleMarks, type Band, type Stack} from "./series";
+import {ProcessChoice, useProcess} from "./ProcessChoice";
 import {Table, type Col} from "./Table";
 import {byteTicks, timeTicks} from "./ticks";
 import {SaveChart} from "./Tools";
@@ -29,22 +31,28 @@ const kAbout: Record<View, string> = {
 };
 
 export function Timeline(props: {run: Run; theme: string; moments: Moments | null; setMoments(m: Moments | null): void}) {
-  const {run, theme, moments, setMoments} = props;
+  const {theme, moments, setMoments} = props;
+  const whole = props.run;
+  const {run, chosen, choose} = useProcess(whole);
   const stacks = useMemo(() => ({accounts: accountStack(run), lines: lineStack(run), processes: processStack(run)}), [run]);
   const [by, setBy] = useView("by");
   const [zoomText, setZoom] = useView("z");
-  const [drag, setDrag] = useState<"zoom" | "compare">("zoom");
-  const [far, setFar] = useState(false);
+  const [dragText, setDrag] = useView("drag");
+  const drag = dragText === "compare" ? "compare" : "zoom";
+  const [farText, setFar] = useView("far");
   const [cursor, setCursor] = useState<number | null>(null);
   const [said, setSaid] = useState("");
   const [drawn, setDrawn] = useState(false);
   const tree = useMemo(() => treePeak(run), [run]);
-  // Where children hold much, one process is not the story.
-  const usual: View = stacks.processes && tree && tree.rss > 1.25 * run.data.facts.peak ? "processes" : "accounts";
+  // Where children hold much, or it is one of them that grows, one process is not the story.
+  const finding = leading(run.data.findings);
+  const elsewhere = finding !== null && !isMain(whole, finding);
+  const usual: View = stacks.processes && tree && (elsewhere || tree.rss > 1.25 * whole.peak) ? "processes" : "accounts";
   const view: View = by === "lines" && stacks.lines ? "lines" : by === "processes" && stacks.processes ? "processes" : by === "accounts" ? "accounts" : usual;
   const stack = stacks[view]!;
   const setView = (v: View) => setBy(v === usual ? "" : v);
   const band = useMemo(() => (view === "processes" ? null : forecastBand(run)), [run, view]);
+  const far = farText === "limit" && band !== null;
   const host = useRef<HTMLDivElement>(null);
   const paper = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -65,7 +73,7 @@ export function Timeline(props: {run: Run; theme: string; moments: Moments | nul
   const zoomed = range[0] > home[0] || range[1] < home[1];
   // The kernel's own count may be above every sample: what came and went between two of them. It is of one process.
   const highest = useMemo(() => highestSample(stack), [stack]);
-  const kernel = view !== "processes" && run.data.facts.peak > highest.bytes * 1.002 ? run.data.facts.peak : null;
+  const kernel = view !== "processes" && run.peak > highest.bytes * 1.002 ? run.peak : null;
   const limit = run.data.limits.reduce((least, l) => Math.min(least, l.bytes), Infinity);
   const high = useMemo(() => {
     const top = Math.max(...data.rows.map(row => row.reduce<number>((a, v) => Math.max(a, v ?? 0), 0)), kernel ?? 0, 1);
@@ -193,7 +201,7 @@ export function Timeline(props: {run: Run; theme: string; moments: Moments | nul
   };
 
   if (data.x.length === 0) return <section class="card" id="time"><h2>Memory over time</h2><Empty title="No point of memory was recorded">The run was over before the first look.</Empty></section>;
-  const probes = run.data.probes.length;
+  const probes = run.probes.length;
   return (
     <section class="card" id="time" aria-labelledby="time-title">
       <div class="section-head">
@@ -208,11 +216,12 @@ export function Timeline(props: {run: Run; theme: string; moments: Moments | nul
             {stacks.processes && <button aria-pressed={view === "processes"} onClick={() => setView("processes")}>By process</button>}
           </div>
         )}
+        {view !== "processes" && <ProcessChoice run={whole} chosen={chosen} choose={choose} />}
         <div class="segments" role="group" aria-label="What dragging does">
-          <button aria-pressed={drag === "zoom"} onClick={() => setDrag("zoom")}>Drag to zoom</button>
+          <button aria-pressed={drag === "zoom"} onClick={() => setDrag("")}>Drag to zoom</button>
           <button aria-pressed={drag === "compare"} onClick={() => setDrag("compare")}>Drag to compare</button>
         </div>
-        {band && <button class="plain-button" aria-pressed={far} onClick={() => { setZoom(""); setFar(!far); }}>Up to the limit</button>}
+        {band && <button class="plain-button" aria-pressed={far} onClick={() => { setZoom(""); setFar(far ? "" : "limit"); }}>Up to the limit</button>}
         <span class="push" />
         <SaveChart name="millpond-memory" of="the chart" find={() => paper.current?.querySelector("svg")} />
         <span class="joined">
@@ -223,7 +232,7 @@ export function Timeline(props: {run: Run; theme: string; moments: Moments | nul
       </div>
       <div
         class="chart on-screen" ref={host} tabIndex={0} role="application" onKeyDown={onKey} onDblClick={reset} data-zoomed={zoomed}
-        aria-label={`Memory over time, from 0 to ${clock(run.end)}, peak ${bytes(run.data.facts.peak)}. Arrow keys move, plus and minus zoom, A and B set two moments to compare, Escape goes back.`}
+        aria-label={`Memory over time, from 0 to ${clock(run.end)}, peak ${bytes(view === "processes" && tree ? tree.rss : run.peak)}. Arrow keys move, plus and minus zoom, A and B set two moments to compare, Escape goes back.`}
       />
       <div class="on-paper" ref={paper} aria-hidden="true">{drawn && <ChartSvg run={run} stack={stack} range={range} high={high} limit={limit} forecast={band} peak={kernel} title="Memory over time" />}</div>
       <p class="hidden" role="status">{said}</p>
@@ -464,7 +473,7 @@ function drawOver(u: uPlot, run: Run, c: Colours, limit: number, band: ReturnTyp
   }
   // our own probes, at the foot
   ctx.fillStyle = c.probe;
-  for (const p of run.data.probes) {
+  for (const p of run.probes) {
     if (p.t < from || p.t > to) continue;
     ctx.beginPath();
     ctx.moveTo(x(p.t), top + height - 8 * r);

@@ -1,5 +1,5 @@
 /** From the bytes in the page to a run as the other modules know it: typed arrays, names in place of numbers. */
-import type {AccountKind, Column, PageData, RunData} from "./types";
+import type {AccountKind, AccountsData, Column, LinesData, MarksData, PageData, PeriodsData, PoolData, ProbeData, RunData, SizesData} from "./types";
 
 /** Sums the differences up; what was not measured is NaN. */
 export function column(differences: Column): Float64Array {
@@ -64,9 +64,45 @@ export interface Sites {
   freed: number[];
   temporary: number[] | null;
   thread: number[] | null;
+  doubt: number[];
   peak: number;
 }
+export interface Accounts {
+  t: Float64Array;
+  resident: Float64Array;
+  list: Account[];
+}
+/** Rounds of a loop that were compared. */
+export interface Periods {
+  unit: string;
+  kind: string;
+  warm: number;
+  t: Float64Array;
+  x: number[];
+  index: Float64Array;
+  rss: Float64Array;
+  live: Float64Array;
+}
+export interface Pool extends Omit<PoolData, "t" | "in_use" | "reserved" | "in_use_peak" | "periods"> {
+  t: Float64Array;
+  inUse: Float64Array;
+  reserved: Float64Array;
+  periods: Periods | null;
+}
+/** What is told of one process, the main one or another. */
+export interface Story {
+  peak: number;
+  accounts: Accounts;
+  marks: Mark[];
+  periods: Periods | null;
+  probes: ProbeData[];
+  sites: Sites | null;
+  lines: CodeLine[];
+  /** when of these lines is told what they kept */
+  linesAt: number;
+}
 export interface Process {
+  process: number | null;
   pid: number;
   parent: number;
   name: string;
@@ -80,6 +116,9 @@ export interface Process {
   resident: Float64Array;
   private: Float64Array;
   sites: Sites | null;
+  sizes: SizeClass[];
+  /** of the main one it is the run's own */
+  story: Story | null;
 }
 export interface CodeLine {
   file: string;
@@ -88,6 +127,8 @@ export interface CodeLine {
   freed: number;
   kept: number;
   temporary: number;
+  keptError: number;
+  allocatedError: number;
 }
 export interface Source {
   file: string;
@@ -102,6 +143,7 @@ export interface SizeClass {
   bytes: number;
   freed: number;
   temporary: number;
+  error: number;
 }
 export interface Buffer {
   name: string;
@@ -123,20 +165,19 @@ export interface Program {
   ops: {op: string; layer: string; workspace: number}[];
   leftOut: number;
 }
-export interface Run {
+export interface Run extends Story {
   data: RunData;
+  /** whose story it is; null: there is one process, or none is named */
+  of: Process | null;
   resident: {t: Float64Array; rss: Float64Array};
   tree: {t: Float64Array; processes: Float64Array; rss: Float64Array; pss: Float64Array} | null;
-  accounts: {t: Float64Array; resident: Float64Array; list: Account[]};
-  marks: Mark[];
   phases: Phase[];
-  periods: {unit: string; warm: number; t: Float64Array; x: number[]; rss: Float64Array; live: Float64Array} | null;
-  sites: Sites | null;
+  pools: Pool[];
   /** the main one first; without those that only started it (a shell, the shim that chooses a Python) and were gone before it began */
   processes: Process[];
   launchers: number;
   sources: Source[];
-  lines: CodeLine[];
+  /** of all processes together */
   sizes: SizeClass[];
   programs: Program[];
   /** end of all that was seen, in milliseconds */
@@ -147,30 +188,38 @@ export function decodeRun(data: RunData): Run {
   const name = (id: number) => data.strings[id] ?? "";
   const names = (c: Column) => Array.from(column(c), name);
   const resident = {t: column(data.resident.t), rss: column(data.resident.rss)};
-  const m = data.marks;
-  const [mt, mk, mn, mi, mp, mr] = [column(m.t), names(m.kind), names(m.name), column(m.index), column(m.period), column(m.rss)];
+  const marks = decodeMarks(data.marks, name);
   const p = data.phases;
   const [pk, pn, pi, ps, pe] = [names(p.kind), names(p.name), column(p.index), column(p.start), column(p.end)];
   const [processes, launchers] = company(data.processes);
   const began = processes[0]?.start ?? 0;
-  const end = Math.max(data.facts.seconds * 1000, resident.t[resident.t.length - 1] ?? 0, mt[mt.length - 1] ?? 0, 1);
+  const end = Math.max(data.facts.seconds * 1000, resident.t[resident.t.length - 1] ?? 0, marks[marks.length - 1]?.t ?? 0, 1);
+  const seen = processes.map((q): Process => {
+    const sites = q.sites && decodeSites(q.sites, name);
+    const s = q.story;
+    return {
+      ...q, end: q.end ?? end, t: column(q.t), resident: column(q.resident), private: column(q.private), sites, sizes: decodeSizes(q.sizes),
+      story: s && {peak: s.peak, accounts: decodeAccounts(s.accounts), marks: decodeMarks(s.marks, name), periods: decodePeriods(s.periods), probes: s.probes, sites, lines: decodeLines(s.lines, name), linesAt: s.lines?.t ?? 0},
+    };
+  });
   return {
     data,
+    of: seen.find(q => q.main) ?? null,
+    peak: data.facts.peak,
     resident,
     tree: processes.length > 1 ? decodeTree(data.tree, began) : null,
-    accounts: {t: column(data.accounts.t), resident: column(data.accounts.resident), list: data.accounts.list.map(a => ({...a, bytes: column(a.bytes)}))},
-    marks: mk.map((kind, i) => ({t: mt[i], kind, name: mn[i], index: mi[i], period: mp[i] === 1, rss: mr[i]})),
+    accounts: decodeAccounts(data.accounts),
+    marks,
     phases: pk.map((kind, i) => ({kind, name: pn[i], index: pi[i], start: ps[i], end: Number.isNaN(pe[i]) ? end : pe[i]})),
-    periods: data.periods && {
-      unit: data.periods.unit, warm: data.periods.warm, t: column(data.periods.t), x: data.periods.x, rss: column(data.periods.rss), live: column(data.periods.live),
-    },
+    periods: decodePeriods(data.periods),
+    probes: data.probes,
+    pools: data.pools.map(q => ({...q, t: column(q.t), inUse: column(q.in_use), reserved: column(q.reserved), periods: decodePeriods(q.periods)})),
     sites: data.sites && decodeSites(data.sites, name),
     launchers,
-    processes: processes.map(q => ({
-      ...q, end: q.end ?? end, t: column(q.t), resident: column(q.resident), private: column(q.private), sites: q.sites && decodeSites(q.sites, name),
-    })),
+    processes: seen,
     sources: data.sources.map(q => ({...q, file: name(q.file), function: name(q.function)})),
     lines: decodeLines(data.lines, name),
+    linesAt: data.lines?.t ?? 0,
     sizes: decodeSizes(data.sizes),
     programs: data.programs.map(q => {
       const b = q.buffers;
@@ -184,6 +233,33 @@ export function decodeRun(data: RunData): Run {
     }),
     end,
   };
+}
+
+/** The run as it was seen from another of its processes: the story is that one's, all else stays. Null: it was not looked into. */
+export function seenFrom(run: Run, process: Process | null): Run | null {
+  if (!process || process === run.of) return run;
+  return process.story && {...run, ...process.story, of: process, resident: {t: process.t, rss: process.resident}};
+}
+
+/** Whose story a finding is; null: of one that is not shown. */
+export function processOf(run: Run, of: {process: number | null}): Process | null {
+  return of.process === null ? (run.processes.find(p => p.main) ?? null) : (run.processes.find(p => p.process === of.process) ?? null);
+}
+
+/** Of the main process, and of what it has on the host: what most runs are about. */
+export const isMain = (run: Run, of: {process: number | null}): boolean => of.process === null || (processOf(run, of)?.main ?? false);
+
+function decodeAccounts(a: AccountsData): Accounts {
+  return {t: column(a.t), resident: column(a.resident), list: a.list.map(k => ({...k, bytes: column(k.bytes)}))};
+}
+
+function decodeMarks(m: MarksData, name: (id: number) => string): Mark[] {
+  const [t, kind, names, index, period, rss] = [m.t, m.kind, m.name, m.index, m.period, m.rss].map(column);
+  return Array.from(t, (at, i) => ({t: at, kind: name(kind[i]), name: name(names[i]), index: index[i], period: period[i] === 1, rss: rss[i]}));
+}
+
+function decodePeriods(p: PeriodsData | null): Periods | null {
+  return p && {unit: p.unit, kind: p.kind, warm: p.warm, t: column(p.t), x: p.x, index: column(p.index), rss: column(p.rss), live: column(p.live)};
 }
 
 function company(all: RunData["processes"]): [RunData["processes"], number] {
@@ -200,16 +276,16 @@ function decodeTree(tree: RunData["tree"], began: number): Run["tree"] {
   return {t: t.filter(at => at >= began), processes: keep(tree.processes), rss: keep(tree.rss), pss: keep(tree.pss)};
 }
 
-function decodeLines(l: RunData["lines"], name: (id: number) => string): CodeLine[] {
+function decodeLines(l: LinesData | null, name: (id: number) => string): CodeLine[] {
   if (!l) return [];
-  const [file, line, allocated, freed, kept, temporary] = [l.file, l.line, l.allocated, l.freed, l.kept, l.temporary].map(column);
-  return Array.from(file, (f, i) => ({file: name(f), line: line[i], allocated: allocated[i], freed: freed[i], kept: kept[i], temporary: temporary[i]}));
+  const [file, line, allocated, freed, kept, temporary, keptError, allocatedError] = [l.file, l.line, l.allocated, l.freed, l.kept, l.temporary, l.kept_error, l.allocated_error].map(column);
+  return Array.from(file, (f, i) => ({file: name(f), line: line[i], allocated: allocated[i], freed: freed[i], kept: kept[i], temporary: temporary[i], keptError: keptError[i], allocatedError: allocatedError[i]}));
 }
 
 /** From the first size that was met to the last. */
-function decodeSizes(s: RunData["sizes"]): SizeClass[] {
+function decodeSizes(s: SizesData | null): SizeClass[] {
   if (!s) return [];
-  const all = s.from.map((from, i) => ({from, to: s.from[i + 1] ?? Infinity, blocks: s.blocks[i], bytes: s.bytes[i], freed: s.freed[i], temporary: s.temporary[i]}));
+  const all = s.from.map((from, i) => ({from, to: s.from[i + 1] ?? Infinity, blocks: s.blocks[i], bytes: s.bytes[i], freed: s.freed[i], temporary: s.temporary[i], error: s.error[i]}));
   const used = all.map(k => k.bytes > 0);
   return used.includes(true) ? all.slice(used.indexOf(true), used.lastIndexOf(true) + 1) : [];
 }
@@ -228,7 +304,7 @@ function decodeSites(s: NonNullable<RunData["sites"]>, name: (id: number) => str
   snapshots.forEach((x, i) => {
     if (x.rss > snapshots[peak].rss) peak = i;
   });
-  return {frames, stacks: s.stacks.map(stack => stack.filter(id => frames[id])), snapshots, bytes: s.bytes.map(column), blocks: s.blocks, allocated: s.allocated, freed: s.freed, temporary: s.temporary, thread: s.thread, peak};
+  return {frames, stacks: s.stacks.map(stack => stack.filter(id => frames[id])), snapshots, bytes: s.bytes.map(column), blocks: s.blocks, allocated: s.allocated, freed: s.freed, temporary: s.temporary, thread: s.thread, doubt: s.doubt, peak};
 }
 
 export async function inflate(compressed: Uint8Array<ArrayBuffer>): Promise<string> {

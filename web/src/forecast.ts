@@ -1,6 +1,6 @@
 /** How memory would go on: from the last point to the limit, as early and as late as the rate allows. */
 import {leading} from "./answer";
-import type {Run} from "./decode";
+import {processOf, type Run} from "./decode";
 
 export interface ForecastBand {
   from: {t: number; bytes: number};
@@ -12,8 +12,11 @@ export interface ForecastBand {
   late: number;
 }
 
+/** Of the process whose story the run tells: what another one, or a GPU, would reach is not in its line. */
 export function forecastBand(run: Run): ForecastBand | null {
-  const f = leading(run.data.findings)?.forecast;
+  const finding = leading(run.data.findings);
+  if (!finding || finding.space !== "host" || processOf(run, finding) !== run.of) return null;
+  const f = finding.forecast;
   const n = run.resident.t.length;
   if (!f || n === 0 || !(f.seconds > 0)) return null;
   // From the last round that was compared: as a program ends it gives much back, which says nothing of how it would have gone on.

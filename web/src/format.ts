@@ -30,6 +30,22 @@ export function thousands(n: number): string {
   return (n < 0 ? "-" : "") + text.replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
+/** An amount that was estimated from samples, with what 95 % lie within; as the terminal has it (src/report/text: with_error). */
+export function withError(n: number, error: number): string {
+  return error >= 0.005 * Math.abs(n) && error > 0 ? `${bytes(n)} ± ${bytes(error)}` : bytes(n);
+}
+
+/** The same to the byte; digits alone only where nothing was left to chance. */
+export function estimated(n: number, error: number): string {
+  return error >= 1 ? `${exact(n)} ± ${exact(Math.round(error))}, estimated from samples` : exact(n);
+}
+
+/** Limits by what they are (src/watch/limits). */
+export function limitName(name: string): string {
+  const words: Record<string, string> = {machine: "what this machine has free", cgroup: "the container's (cgroup)", "--limit": "as asked with --limit"};
+  return words[name] ?? shown(name, 40);
+}
+
 /** A moment of the run, from milliseconds: "0.42 s", "3:07", "1:02:07". */
 export function clock(ms: number): string {
   const s = ms / 1000;

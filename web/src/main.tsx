@@ -7,6 +7,7 @@ import {decodeRun, fromBase64, inflate, parseDocument} from "./decode";
 import {Findings} from "./Findings";
 import {download} from "./export";
 import {duration, shown} from "./format";
+import {Gpus} from "./Gpus";
 import {Growth} from "./Growth";
 import {Holders} from "./Holders";
 import {follow, type Connection} from "./live";
@@ -128,6 +129,7 @@ function App({first, live}: {first: PageData; live: boolean}) {
             <Go to="findings">Findings</Go>
             {run.sites && <Go to="holders">Holders</Go>}
             {run.lines.length > 0 && <Go to="code">Code</Go>}
+            {(run.pools.length > 0 || run.data.gpu.length > 0) && <Go to="gpu">GPU</Go>}
             {run.programs.length > 0 && <Go to="plan">Plan</Go>}
             <Go to="measured">Measured</Go>
           </nav>
@@ -152,6 +154,7 @@ function App({first, live}: {first: PageData; live: boolean}) {
             <Processes run={run} />
             <Growth key={`g${shownRun}`} run={run} />
             <Findings run={run} />
+            <Gpus run={run} />
             {run.programs.length > 0 && <PlanSection key={`p${shownRun}`} run={run} theme={theme} />}
             <Holders key={`h${shownRun}`} run={run} moments={moments} />
             <Code key={`c${shownRun}`} run={run} />

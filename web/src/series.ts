@@ -18,7 +18,10 @@ export interface Stack {
   line: {t: Float64Array; bytes: Float64Array; name: string};
 }
 
-const residentLine = (run: Run): Stack["line"] => ({t: run.resident.t, bytes: run.resident.rss, name: run.processes.length > 1 ? "resident memory of the main process" : "resident memory"});
+const residentLine = (run: Run): Stack["line"] => ({
+  t: run.resident.t, bytes: run.resident.rss,
+  name: run.processes.length < 2 ? "resident memory" : run.of && !run.of.main ? `resident memory of ${processName(run.of)}` : "resident memory of the main process",
+});
 
 const most = (values: Float64Array) => values.reduce((a, b) => Math.max(a, b), 0);
 
@@ -218,7 +221,7 @@ export function lineAt(line: Stack["line"], t: number): number {
 
 /** "epoch 7": the last mark of the rhythm at or before a moment. */
 export function momentName(run: Run, t: number): string {
-  const unit = run.data.periods?.kind;
+  const unit = run.periods?.kind;
   let name = "";
   for (const mark of run.marks) {
     if (mark.t > t + 0.5) break;
@@ -229,7 +232,7 @@ export function momentName(run: Run, t: number): string {
 
 /** Rounds to draw as lines and to name: at round numbers of them (every 1, 2, 5, 10, ... of the program's own count), as many as there is room for. */
 export function visibleMarks(run: Run, from: number, to: number, room: number): {t: number; label: string}[] {
-  const kind = run.data.periods?.kind;
+  const kind = run.periods?.kind;
   if (!kind || kind === "timer") return [];
   const rows: {t: number; index: number}[][] = [[]];
   for (const m of run.marks) {

@@ -140,6 +140,10 @@ export interface Row {
   before: number;
   allocated: number;
   temporary: number;
+  /** 95 %, of the bytes that are shown (of a change: of the change), of all that was allocated and of what lived for a moment */
+  error: number;
+  allocatedError: number;
+  temporaryError: number;
   stacks: number;
   /** whose: -1: several; -2: not recorded */
   thread: number;
@@ -155,14 +159,20 @@ export function table(sites: Sites, look: Look, thread: number | null = null): R
     const of = sites.thread?.[s] ?? -2;
     let row = rows.get(place.key);
     if (!row)
-      rows.set(place.key, (row = {key: place.key, frame: sites.frames[place.frame] ?? null, label: place.label, user: place.user, bytes: 0, before: 0, allocated: 0, temporary: 0, stacks: 0, thread: of}));
+      rows.set(place.key, (row = {key: place.key, frame: sites.frames[place.frame] ?? null, label: place.label, user: place.user, bytes: 0, before: 0, allocated: 0, temporary: 0, error: 0, allocatedError: 0, temporaryError: 0, stacks: 0, thread: of}));
     row.bytes += now[s];
     row.before += then?.[s] ?? 0;
     row.allocated += sites.allocated[s] ?? 0;
     row.temporary += sites.temporary?.[s] ?? 0;
+    // Variances add up; roots are taken below.
+    const doubt = sites.doubt[s] ?? 0;
+    row.error += doubt * (now[s] + (then?.[s] ?? 0));
+    row.allocatedError += doubt * (sites.allocated[s] ?? 0);
+    row.temporaryError += doubt * (sites.temporary?.[s] ?? 0);
     row.stacks += 1;
     if (row.thread !== of) row.thread = -1;
   });
+  for (const row of rows.values()) for (const key of ["error", "allocatedError", "temporaryError"] as const) row[key] = Math.sqrt(row[key]);
   const value = (r: Row) => (isDifference(look) ? Math.abs(r.bytes - r.before) : r.bytes);
   return [...rows.values()].filter(r => value(r) > 0).sort((a, b) => value(b) - value(a));
 }

@@ -32,10 +32,12 @@ export interface RunData {
   resident: {t: Column; rss: Column; swap: Column};
   tree: {t: Column; processes: Column; rss: Column; private_dirty: Column; pss: Column} | null;
   gpu: {device: number; name: string; total: number; used_peak: number; by_program_peak: number | null; t: Column; used: Column; by_program: Column}[];
-  accounts: {t: Column; resident: Column; list: {name: string; group: string; kind: AccountKind; bytes: Column}[]};
-  marks: {t: Column; kind: Names; name: Names; index: Column; period: Column; rss: Column};
+  /** what pools of frameworks had of GPUs, by process */
+  pools: PoolData[];
+  accounts: AccountsData;
+  marks: MarksData;
   phases: {kind: Names; name: Names; index: Column; start: Column; end: Column};
-  periods: {unit: string; kind: string; warm: number; seconds: number; t: Column; x: number[]; rss: Column; live: Column} | null;
+  periods: PeriodsData | null;
   probes: ProbeData[];
   limits: {name: string; bytes: number}[];
   findings: FindingData[];
@@ -47,13 +49,77 @@ export interface RunData {
   processes: ProcessData[];
   /** of the user's own, as it was when the run was recorded */
   sources: {file: number; function: number; first: number; lines: string[]}[];
-  lines: {file: Names; line: Column; allocated: Column; freed: Column; kept: Column; temporary: Column; t: number} | null;
+  lines: LinesData | null;
   threads: string[];
-  /** all blocks ever sampled, by size: [from[i], from[i + 1]) */
-  sizes: {from: number[]; blocks: number[]; bytes: number[]; freed: number[]; temporary: number[]} | null;
+  /** of all processes together */
+  sizes: SizesData | null;
   programs: ProgramData[];
   measured: MeasuredData;
   counters: {name: string; t: Column; value: number[]}[];
+}
+
+export interface AccountsData {
+  t: Column;
+  resident: Column;
+  list: {name: string; group: string; kind: AccountKind; bytes: Column}[];
+}
+export interface MarksData {
+  t: Column;
+  kind: Names;
+  name: Names;
+  index: Column;
+  period: Column;
+  rss: Column;
+}
+/** The rounds that the verdict compared; `index` is the program's own count. Of a pool `rss` and `live` are what it had in use. */
+export interface PeriodsData {
+  unit: string;
+  kind: string;
+  warm: number;
+  seconds: number;
+  t: Column;
+  x: number[];
+  index: Column;
+  rss: Column;
+  live: Column;
+}
+/** Errors hold 95 %. */
+export interface LinesData {
+  file: Names;
+  line: Column;
+  allocated: Column;
+  freed: Column;
+  kept: Column;
+  temporary: Column;
+  kept_error: Column;
+  allocated_error: Column;
+  t: number;
+}
+/** All blocks ever sampled, by size: [from[i], from[i + 1]); `error` is that of `bytes`. */
+export interface SizesData {
+  from: number[];
+  blocks: number[];
+  bytes: number[];
+  freed: number[];
+  temporary: number[];
+  error: number[];
+}
+export interface PoolData {
+  /** as in `processes`; null: the one whose story is told */
+  process: number | null;
+  name: string;
+  pid: number | null;
+  /** "gpu:0" */
+  space: string;
+  /** "torch", "jax" */
+  pool: string;
+  peak: number;
+  retries: number;
+  t: Column;
+  in_use: Column;
+  reserved: Column;
+  in_use_peak: Column;
+  periods: PeriodsData | null;
 }
 
 export interface Facts {
@@ -133,6 +199,12 @@ export interface FindingData {
   threads: string[];
   forecast: ForecastData | null;
   sets_verdict: boolean;
+  /** as in `processes`; null: the main one */
+  process: number | null;
+  /** alike ones that it speaks for */
+  processes: number;
+  /** "host", "shared", "gpu:0" */
+  space: string;
   /** Live bytes by age, oldest first: of the blamed line, or of everything. */
   cohorts: {bytes: number[]; of: "line" | "all"} | null;
 }
@@ -178,9 +250,13 @@ export interface SitesData {
   temporary: number[] | null;
   /** index into `threads`; -1: several; null: not recorded */
   thread: number[] | null;
+  /** by stack: 95 % of b bytes lie within the root of b times this; 0: all its blocks were taken */
+  doubt: number[];
 }
 
 export interface ProcessData {
+  /** its row of the run file: pids come again */
+  process: number | null;
   pid: number;
   parent: number;
   name: string;
@@ -195,6 +271,9 @@ export interface ProcessData {
   private: Column;
   /** what is alive in it, where it is not the main one */
   sites: SitesData | null;
+  sizes: SizesData | null;
+  /** what is told of it beside that, where it is not the main one and was looked into */
+  story: {peak: number; accounts: AccountsData; marks: MarksData; periods: PeriodsData | null; probes: ProbeData[]; lines: LinesData | null} | null;
 }
 
 export interface ProgramData {
@@ -232,6 +311,8 @@ export interface CompareRun {
   file: string;
   verdict: Kind;
   peak_rss: number;
+  /** of all processes together; null: it was alone */
+  tree_peak: number | null;
   end_rss: number;
   last_round_rss: number | null;
   seconds: number;

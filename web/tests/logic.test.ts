@@ -1,6 +1,6 @@
 import {describe, expect, it} from "vitest";
 import {codeChange, pieces, threadLink} from "../src/answer";
-import {column, decodeRun, fromBase64, inflate, parseDocument} from "../src/decode";
+import {column, decodeRun, fromBase64, inflate, parseDocument, seenFrom} from "../src/decode";
 import {forecastAt, forecastBand} from "../src/forecast";
 import {aliveAt, bufferAt, layerOf, layers, liveBytes, peakCall} from "../src/plan";
 import {accountStack, changes, chartData, isSampled, lineStack, momentName, mostOff, lineAt, nearest, processStack, treePeak, visibleMarks} from "../src/series";
@@ -10,7 +10,10 @@ import {csvCell, csvText} from "../src/export";
 import {bornAt, growthName, spoken, waterfall} from "../src/growth";
 import {named} from "../src/Measured";
 import {className} from "../src/Sizes";
-import {sparkRange} from "../src/SmallCharts";
+import {probesOf, roundsOf, sparkRange} from "../src/SmallCharts";
+import {estimated, limitName, withError} from "../src/format";
+import {usualProcess} from "../src/ProcessChoice";
+import type {ProcessData} from "../src/types";
 import {parseSort, sorted} from "../src/Table";
 import {parseRange, parseView, printRange, printView} from "../src/view";
 import {page, run} from "./made_up";
@@ -79,7 +82,7 @@ describe("memory over time", () => {
     ]);
   });
   it("stacks processes so that they add up to what the kernel says of all", () => {
-    const one = (pid: number, main: boolean, t: number[], resident: number[], end: number | null) => ({pid, parent: 1, name: "python3", command: "", start: t[0], end, seen: "inside" as const, main, peak: 0, t, resident, private: t.map(() => null), sites: null});
+    const one = (pid: number, main: boolean, t: number[], resident: number[], end: number | null) => ({process: pid, pid, parent: 1, name: "python3", command: "", start: t[0], end, seen: "inside" as const, main, peak: 0, t, resident, private: t.map(() => null), sites: null, sizes: null, story: null});
     const both = decodeRun(run({
       processes: [one(7, true, [0, 1000, 1000], [100, 0, 0], null), one(8, false, [1000, 1000], [30, 10], 2000)],
       tree: {t: [0, 1000, 1000], processes: [1, 1, 0], rss: [100, 30, 10], private_dirty: [null, null, null], pss: [null, null, null]},
@@ -233,7 +236,7 @@ describe("the answer", () => {
 describe("the forecast", () => {
   const finding = {
     kind: "leak" as const, cause: "", title: "", unit: "epoch", each: "every epoch", seen_over: "1 epoch", rate: 1, rate_range: [1, 1] as [number, number], units_seen: 1, total: 1, confidence: 1, blame: null, holder: "", chain: [],
-    evidence: [], fix: "", threads: [], forecast: {limit: "machine", bytes: 1400, seconds: 10, seconds_range: [8, 20] as [number, number], unit_index: 13, round: "epoch 13", words: "At this rate it is reached in epoch 13."}, sets_verdict: true, cohorts: null,
+    evidence: [], fix: "", threads: [], forecast: {limit: "machine", bytes: 1400, seconds: 10, seconds_range: [8, 20] as [number, number], unit_index: 13, round: "epoch 13", words: "At this rate it is reached in epoch 13."}, sets_verdict: true, process: null, processes: 1, space: "host", cohorts: null,
   };
   it("runs from the last round to the limit, between early and late", () => {
     const band = forecastBand(decodeRun(run({findings: [finding]})))!;
@@ -241,6 +244,31 @@ describe("the forecast", () => {
     expect([band.early, band.likely, band.late]).toEqual([12000, 14000, 24000]);
     expect(forecastAt(band, 14000).likely).toBeCloseTo(1400);
     expect(forecastAt(band, 14000).low).toBeLessThan(forecastAt(band, 14000).high);
+  });
+  it("of a child or of a GPU is drawn with that one's line, never with the main process's", () => {
+    const process = (row: number, main: boolean): ProcessData => ({
+      process: row, pid: 70 + row, parent: 1, name: "python3", command: "", start: 0, end: null, seen: "inside", main, peak: 0, t: [0, 4000], resident: [10, 90], private: [null, null], sites: null, sizes: null,
+      story: main ? null : {
+        peak: 120, accounts: {t: [], resident: [], list: []}, marks: {t: [], kind: [], name: [], index: [], period: [], rss: []}, probes: [], lines: null,
+        periods: {unit: "round", kind: "timer", warm: 0, seconds: 1, t: [500, 500, 500], x: [1, 2, 3], index: [1, 1, 1], rss: [10, 40, 40], live: [null, null, null]},
+      },
+    });
+    const inChild = {...finding, process: 2};
+    const r = decodeRun(run({findings: [inChild], processes: [process(1, true), process(2, false)]}));
+    expect(forecastBand(r)).toBe(null);
+    expect(forecastBand(seenFrom(r, r.processes[1])!)!.from).toEqual({t: 1500, bytes: 90});
+    expect([...roundsOf(r, inChild)!.rss]).toEqual([10, 50, 90]);
+    expect(usualProcess(r)!.pid).toBe(72);
+    expect(roundsOf(r, {...finding, process: 3})).toBe(null);
+    const onGpu = {...finding, process: 1, space: "gpu:0"};
+    const periods = {unit: "epoch", kind: "epoch", warm: 0, seconds: 1, t: [1, 1, 1], x: [1, 2, 3], index: [1, 1, 1], rss: [5, 5, 5], live: [5, 5, 5]};
+    const g = decodeRun(run({
+      findings: [onGpu], processes: [process(1, true), process(2, false)],
+      pools: [{process: 1, name: "python3", pid: 71, space: "gpu:0", pool: "torch", peak: 15, retries: 0, t: [0, 1], in_use: [5, 10], reserved: [20, 0], in_use_peak: [5, 10], periods}],
+    }));
+    expect(forecastBand(g)).toBe(null);
+    expect([...roundsOf(g, onGpu)!.rss]).toEqual([5, 10, 15]);
+    expect(probesOf(g, onGpu)).toEqual([]);
   });
   it("is not drawn where there is none", () => expect(forecastBand(decodeRun(run()))).toBe(null));
 });
@@ -299,7 +327,7 @@ describe("a small line", () => {
 describe("your code", () => {
   const r = decodeRun(run({
     sources: [{file: 3, function: 4, first: 11, lines: ["def keep(x):", "    kept.append(x)"]}],
-    lines: {file: [3, 0], line: [12, 28], allocated: [100, -40], freed: [40, 0], kept: [60, -40], temporary: [0, 0], t: 3000},
+    lines: {file: [3, 0], line: [12, 28], allocated: [100, -40], freed: [40, 0], kept: [60, -40], temporary: [0, 0], kept_error: [5, 0], allocated_error: [7, 0], t: 3000},
   }));
   it("is listed with what each line allocated, freed and kept, and gaps between pieces", () => {
     expect(listing(r, "train.py").map(l => l && [l.line, l.text, l.amounts?.kept ?? null])).toEqual([[11, "def keep(x):", null], [12, "    kept.append(x)", 60], null, [40, null, 20]]);
@@ -307,9 +335,28 @@ describe("your code", () => {
   });
 });
 
+describe("amounts from samples", () => {
+  it("have what 95 % lie within, and digits alone only where every block was taken", () => {
+    const rows = table(decodeRun(run()).sites!, {at: 1});
+    const keep = rows.find(r => r.frame?.function === "keep")!;
+    expect(keep.bytes).toBe(60);
+    expect(keep.error).toBeCloseTo(Math.sqrt(4 * 60));
+    expect(withError(60, keep.error)).toBe("60 B ± 15 B");
+    expect(estimated(60, keep.error)).toBe("60 B ± 15 B, estimated from samples");
+    expect([withError(1000, 0), estimated(1000, 0)]).toEqual(["1000 B", "1,000 B"]);
+  });
+});
+
+describe("limits", () => {
+  it("are told by what they are", () => {
+    expect(limitName("machine")).toBe("what this machine has free");
+    expect(limitName("RLIMIT_AS")).toBe("RLIMIT_AS");
+  });
+});
+
 describe("blocks by size", () => {
   it("begin and end where there are any, and have names", () => {
-    const r = decodeRun(run({sizes: {from: [0, 32, 64, 128, 256], blocks: [0, 1, 0, 2, 0], bytes: [0, 40, 0, 400, 0], freed: [0, 0, 0, 300, 0], temporary: [0, 0, 0, 100, 0]}}));
+    const r = decodeRun(run({sizes: {from: [0, 32, 64, 128, 256], blocks: [0, 1, 0, 2, 0], bytes: [0, 40, 0, 400, 0], freed: [0, 0, 0, 300, 0], temporary: [0, 0, 0, 100, 0], error: [0, 1, 0, 20, 0]}}));
     expect(r.sizes.map(c => className(c))).toEqual(["32 B to 64 B", "64 B to 128 B", "128 B to 256 B"]);
   });
 });

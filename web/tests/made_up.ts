@@ -19,7 +19,7 @@ export function run(change: Partial<RunData> = {}): RunData {
     },
     marks: {t: [1000, 1000, 1000], kind: [1, 0, 0], name: [2, 0, 0], index: [1, 1, 1], period: [1, 0, 0], rss: [200, 100, 100]},
     phases: {kind: [2], name: [0], index: [0], start: [500], end: [null]},
-    periods: {unit: "epoch", kind: "epoch", warm: 1, seconds: 1, t: [1000, 1000, 1000], x: [1, 2, 3], rss: [200, 100, 100], live: [150, 100, 100]},
+    periods: {unit: "epoch", kind: "epoch", warm: 1, seconds: 1, t: [1000, 1000, 1000], x: [1, 2, 3], index: [1, 1, 1], rss: [200, 100, 100], live: [150, 100, 100]},
     probes: [], limits: [{name: "machine", bytes: 10000}],
     findings: [], advice: [], growth: [],
     sites: {
@@ -28,10 +28,10 @@ export function run(change: Partial<RunData> = {}): RunData {
       stacks: [[0, 2, 1], [3, 2, 1], [3]],
       snapshots: {t: [1000, 1000, 1000], kind: [1, 0, 9], index: [1, 1, 1], rss: [200, 100, 100], sum: [70, 50, -60], other: [5, 0, 0]},
       bytes: [[10, 50, 0], [40, 0, -35], [20, 0, -20]],
-      blocks: [3, 1, 0], allocated: [100, 400, 20], freed: [40, 395, 20], temporary: [0, 300, 10], thread: [0, 1, -1],
+      blocks: [3, 1, 0], allocated: [100, 400, 20], freed: [40, 395, 20], temporary: [0, 300, 10], thread: [0, 1, -1], doubt: [4, 0, 9],
     },
     processes: [], sources: [], lines: null, threads: ["main thread", "load, thread 2"], sizes: null,
-    programs: [], counters: [], gpu: [],
+    programs: [], counters: [], gpu: [], pools: [],
     measured: {samples: 10, interval: 65536, dropped: 0, explained: null, probe_seconds: 0, agent_seconds: 0, collector_seconds: 0, probe_bytes: 0, remarks: ""},
     ...change,
   };
