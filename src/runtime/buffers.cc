@@ -96,7 +96,8 @@ Assignment assign_buffers(const graph::Graph& graph, std::vector<Call>& calls, b
       if (fresh) a.variables.push_back(variable);
       place[v] = {.kind = Place::Kind::kVariable, .index = it->second};
     } else if (n->role == Role::kConstant) {
-      place[v] = {.kind = Place::Kind::kConstant, .constant = n->constant.data()};
+      place[v] = {.kind = Place::Kind::kConstant, .index = int(a.constants.size())};
+      a.constants.push_back(n->constant);
     } else if (n->role == Role::kInput) {
       place[v] = new_buffer("staging/" + n->name, n->types[0].bytes(), 0, last_read.count(v) ? last_read[v] : 0);
       a.inputs[n->name] = place[v];

@@ -12,6 +12,7 @@ namespace millpond::runtime {
 struct Assignment {
   plan::Problem problem;
   std::vector<Variable*> variables;
+  std::vector<Tensor> constants;
   std::map<std::string, Place, std::less<>> inputs, outputs;
 };
 

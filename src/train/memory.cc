@@ -5,7 +5,7 @@
 #include <map>
 #include <unordered_set>
 
-#include "backend/kernel.h"
+#include "backend/backend.h"
 #include "base/format.h"
 #include "base/process.h"
 
@@ -202,7 +202,7 @@ void refuse_if_too_large(ModelImpl& model, const Ready& made, Bytes more) {
   const Bytes fixed = runtime::bytes_to_place(unplaced);
   const Bytes needed = more + fixed;
   if (needed < Bytes{16 << 20}) return;  // not worth asking the system
-  const FreeMemory free = memory_free_now();
+  const FreeMemory free = made.program.backend().memory_free();
   if (needed <= free.bytes) return;
 
   MemoryPlan plan;
@@ -328,7 +328,7 @@ MemoryPlan Model::plan(const PlanOptions& o) const {
   if (c && o.evaluate) add(Kind::kEvaluate);
   if (!c || o.evaluate) add(Kind::kPredict);
   train::finish(plan);
-  plan.memory_free = memory_free_now().bytes;
+  plan.memory_free = options.chosen_backend().memory_free().bytes;
   if (o.largest_batch) {
     std::vector<const runtime::Variable*> unplaced;
     const auto weights = impl_->weights();

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "backend/host/backend.h"
 #include "ops/all.h"
 #include "passes/steps.h"
 
@@ -24,7 +25,7 @@ int count(const graph::Graph& g, std::string_view name) {
 }
 
 // A backend with the core operators alone: whoever asks it for a fusion fails the test.
-class Plain final : public backend::Backend {
+class Plain final : public backend::HostBackend {
  public:
   std::string_view name() const override { return "plain"; }
   std::unique_ptr<backend::Kernel> make(const graph::Operator& op, const backend::Request& request) const override {
@@ -248,14 +249,14 @@ TEST_CASE("the second derivative of x^3 is 6 x") {
   runtime::Variable x("x", {DType::kFloat64, {4}});
   runtime::Variable* one[] = {&x};
   runtime::place(one, "test");
-  for (int i = 0; i < 4; ++i) x.value().values<double>()[i] = i - 1.5;
+  for (int i = 0; i < 4; ++i) x.view().values<double>()[i] = i - 1.5;
   const graph::Value v = b.variable("x", x.type(), &x);
   const graph::Value first = passes::gradients(b, ops::sum(b, ops::multiply(b, v, ops::square(b, v))), std::span(&v, 1))[0];
   const graph::Value second = passes::gradients(b, ops::sum(b, first), std::span(&v, 1))[0];
   g.outputs.push_back({"second", second});
   runtime::Program program("test", std::move(g), on_reference({}));
-  const Segment arena(program.arena_bytes() + 64_B, "test");
-  program.bind(arena.data());
+  const backend::Memory arena = program.backend().take(program.arena_bytes() + 64_B, "test");
+  program.bind(arena.address());
   Team team(1);
   program.run(team);
   const auto* out = reinterpret_cast<const double*>(program.output("second"));
