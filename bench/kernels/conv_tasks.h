@@ -99,7 +99,7 @@ struct Call {
       : op(std::move(o)), in(std::move(inputs)) {
     out = op->infer(in);
     flops = op->flops(in, out);
-    kernel = backend::host::as_host(backend::cpu_backend().make(*op, {in, out, threads}));
+    kernel = backend::host::ready(backend::cpu_backend().make(*op, {in, out, threads}));
     for (const TensorType& t : in) {
       ins.push_back(std::make_unique<Buffer>(t.bytes().value));
       ins.back()->randomize();

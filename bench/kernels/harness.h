@@ -110,7 +110,7 @@ class Call {
   Call(const backend::Backend& backend, const graph::Operator& op, std::vector<TensorType> inputs, const std::vector<Fill>& fills, int threads, std::vector<graph::Overlap> over = {})
       : types_(inputs) {
     outputs_ = op.infer(inputs);
-    kernel_ = backend::host::as_host(backend.make(op, Request{inputs, outputs_, threads}));
+    kernel_ = backend::host::ready(backend.make(op, Request{inputs, outputs_, threads}));
     for (size_t i = 0; i < inputs.size(); ++i) {
       in_.push_back(std::make_unique<Buffer>(size_t(inputs[i].bytes().value)));
       fills_.push_back(fills[std::min(i, fills.size() - 1)]);

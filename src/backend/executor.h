@@ -37,7 +37,7 @@ struct Arguments {
 /// What an executor is made of. Kernels are borrowed from the program; all addresses are the backend's.
 struct Script {
   struct Call {
-    const Kernel* kernel;
+    Kernel* kernel;
     Arguments arguments;  // point into `operands`
   };
   struct Operand {

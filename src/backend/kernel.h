@@ -1,4 +1,4 @@
-// Kernel: one operator made ready for given types by a backend. Made once, when a program is built. It only describes: what scratch a
+// Kernel: one operator made ready for given types by a backend. Made once, when a graph is lowered. It only describes: what scratch a
 // call wants, and whether the plan should call it slow. How it runs is known to the backend that made it, whose executor runs it
 // (backend/executor.h).
 #pragma once

@@ -25,6 +25,7 @@ struct Options {
   bool recompute = true;       // element-wise results that backward makes anew instead of keeping them
   bool update = true;          // the optimiser inside backward
   bool order = true;           // order of calls for the smallest peak
+  bool in_variables = true;    // new values made in their variable's own bytes, where nobody reads the old one any more
   bool in_place = true;        // results over operands nobody reads again
   bool record = false;         // keep the text of the graph before and after each pass
   /// Whether the backend has a fusion (an MP_FUSION of ops/list.inc, or ops::kEpilogue); a pass that would make one it has not is left
@@ -45,7 +46,7 @@ using Evaluator = std::function<std::vector<Tensor>(const graph::Operator& op, s
 /// The passes that must come before gradients are taken, because the operators they make have gradients of their own: attention.
 std::vector<Record> run_before_gradients(graph::Graph& graph, const Options& options);
 
-/// Runs all other passes that `options` names, in their order; checks the graph's invariants between them in debug builds.
+/// Runs all other passes that `options` names, in their order, and assign_updates behind them; checks the graph's invariants between them in debug builds.
 std::vector<Record> run(graph::Graph& graph, const Options& options, const Evaluator& evaluate);
 
 // The single passes, each in the file of its name.
@@ -59,5 +60,6 @@ void update(graph::Graph& graph);
 void epilogue(graph::Graph& graph);
 void fuse(graph::Graph& graph);
 void order(graph::Graph& graph);
+void assign_updates(graph::Graph& graph, bool in_variables);  // always runs, last
 
 }  // namespace millpond::passes

@@ -5,7 +5,6 @@
 
 #include "base/assert.h"
 #include "base/format.h"
-#include "ops/assign.h"
 
 namespace millpond::runtime {
 
@@ -20,14 +19,6 @@ struct ByValue {
   size_t operator()(Value v) const { return std::hash<const void*>()(v.node) * 31 + size_t(v.output); }
 };
 
-bool updates_in_place(Value value, Value variable) {
-  value = storage(value);
-  if (value.node->role != Role::kOperator) return value == variable;
-  for (const graph::Overlap& o : value.node->op->memory().in_place)
-    if (o.output == value.output && storage(value.node->inputs[o.input]) == variable) return true;
-  return false;
-}
-
 std::string account(const Node& n) {
   const std::string layer = n.layer.empty() ? "step" : n.layer;
   switch (n.phase) {
@@ -41,38 +32,9 @@ std::string account(const Node& n) {
 
 }  // namespace
 
-void lower_updates(graph::Graph& graph) {
-  // May `value` be made in the variable's own bytes? Not when somebody reads the old value later, or while it is being made.
-  const auto direct = [&](Value value, Value variable) {
-    if (value.node->role != Role::kOperator || value.node->op->memory().view || !value.node->op->memory().in_place.empty()) return false;
-    if (std::ranges::count_if(graph.updates, [&](const graph::Update& u) { return u.value == value; }) > 1) return false;
-    bool after = false;
-    for (const auto& n : graph.nodes()) {
-      const bool producer = n.get() == value.node;
-      for (size_t i = 0; i < n->inputs.size(); ++i) {
-        if (storage(n->inputs[i]) != variable) continue;
-        if (after && !n->op->memory().view) return false;
-        if (producer && std::ranges::none_of(n->op->memory().may_overwrite, [&](const graph::Overlap& o) { return o.output == value.output && o.input == int(i); })) return false;
-      }
-      after |= producer;
-    }
-    for (const graph::Output& o : graph.outputs)
-      if (storage(o.value) == variable) return false;
-    return true;
-  };
-  graph::Builder b(graph);
-  const graph::Builder::Scope scope(b, "", graph::Phase::kUpdate);
-  bool changed = false;
-  for (graph::Update& u : graph.updates) {
-    if (updates_in_place(u.value, u.variable) || direct(u.value, u.variable)) continue;
-    u.value = ops::assign(b, u.variable, u.value);
-    changed = true;
-  }
-  if (changed) graph.sort();
-}
-
-Assignment assign_buffers(const graph::Graph& graph, std::vector<Call>& calls, bool in_place) {
-  Assignment a;
+void assign_buffers(Lowered& a, bool in_place) {
+  const graph::Graph& graph = a.graph;
+  std::vector<Call>& calls = a.calls;
   a.problem.calls = int(calls.size());
   std::unordered_map<const Node*, int> call_of;
   for (size_t i = 0; i < calls.size(); ++i) call_of[calls[i].node] = int(i);
@@ -106,7 +68,7 @@ Assignment assign_buffers(const graph::Graph& graph, std::vector<Call>& calls, b
 
   std::unordered_map<Value, Value, ByValue> made_in;  // value -> variable whose bytes it is made in
   for (const graph::Update& u : graph.updates)
-    if (!updates_in_place(u.value, u.variable)) made_in[u.value] = u.variable;
+    if (!graph::made_in_place(u.value, u.variable)) made_in[u.value] = u.variable;
   std::unordered_map<Value, bool, ByValue> escapes;
   for (const graph::Output& o : graph.outputs) escapes[storage(o.value)] = true;
 
@@ -151,7 +113,6 @@ Assignment assign_buffers(const graph::Graph& graph, std::vector<Call>& calls, b
       call.scratch = new_buffer("workspace/" + (n.layer.empty() ? "step" : n.layer), scratch, int(i), int(i)).index;
   }
   for (const graph::Output& o : graph.outputs) a.outputs[o.name] = place.at(storage(o.value));
-  return a;
 }
 
 }  // namespace millpond::runtime

@@ -3,61 +3,21 @@
 #include <algorithm>
 #include <iterator>
 
-#include "backend/evaluate.h"
 #include "base/assert.h"
 #include "base/format.h"
-#include "runtime/buffers.h"
 
 namespace millpond::runtime {
 
-passes::Options Options::offered_passes() const {
-  passes::Options offered = passes;
-  offered.offers = [&backend = chosen_backend()](std::string_view fusion) { return backend.offers(fusion); };
-  return offered;
-}
-
-Program::Program(std::string name, graph::Graph graph, const Options& options)
-    : name_(std::move(name)), backend_(&options.chosen_backend()), graph_(std::move(graph)), threads_(options.threads) {
-  records_ = passes::run(graph_, options.offered_passes(), backend::evaluate);
-  lower_updates(graph_);
-  make_calls();
-  make_buffers(options.passes.in_place);
-  plan_ = plan::solve(problem_, options.plan);
-}
-
-void Program::make_calls() {
-  for (const auto& n : graph_.nodes()) {
-    if (n->role != graph::Role::kOperator || n->op->memory().view) continue;
-    backend::Request request;
-    for (graph::Value v : n->inputs) request.inputs.push_back(v.type());
-    request.outputs = n->types;
-    request.threads = threads_;
-    Call call;
-    call.node = n.get();
-    call.kernel = backend_->make(*n->op, request);
-    calls_.push_back(std::move(call));
-  }
-}
-
-void Program::make_buffers(bool in_place) {
-  Assignment a = assign_buffers(graph_, calls_, in_place);
-  problem_ = std::move(a.problem);
-  variables_ = std::move(a.variables);
-  constants_ = std::move(a.constants);
-  inputs_ = std::move(a.inputs);
-  outputs_ = std::move(a.outputs);
-}
-
 // A backend that computes on the host reads constants where they are; any other has them once more in its own memory.
 void Program::place_constants() {
-  if (backend_->on_host() || !constant_memory_.empty()) return;
+  if (backend().on_host() || !constant_memory_.empty()) return;
   constexpr Bytes kAlignment{64};
   Bytes total;
-  for (const Tensor& t : constants_) total += round_up(t.bytes(), kAlignment);
+  for (const Tensor& t : lowered_.constants) total += round_up(t.bytes(), kAlignment);
   if (total.value == 0) return;
-  const backend::Memory all = backend_->take(total, "constants");
+  const backend::Memory all = backend().take(total, "constants");
   Bytes at;
-  for (const Tensor& t : constants_) {
+  for (const Tensor& t : lowered_.constants) {
     constant_memory_.push_back(all.part(at, t.bytes()));
     constant_memory_.back().write(t.data());
     at += round_up(t.bytes(), kAlignment);
@@ -67,9 +27,9 @@ void Program::place_constants() {
 std::byte* Program::address(const Place& p) const {
   const size_t i = size_t(p.index);
   switch (p.kind) {
-    case Place::Kind::kBuffer: return arena_ + plan_.offsets[i].value;
-    case Place::Kind::kVariable: return variables_[i]->memory().address();
-    case Place::Kind::kConstant: return constant_memory_.empty() ? const_cast<std::byte*>(constants_[i].data()) : constant_memory_[i].address();
+    case Place::Kind::kBuffer: return arena_ + lowered_.plan.offsets[i].value;
+    case Place::Kind::kVariable: return lowered_.variables[i]->memory().address();
+    case Place::Kind::kConstant: return constant_memory_.empty() ? const_cast<std::byte*>(lowered_.constants[i].data()) : constant_memory_[i].address();
   }
   return nullptr;
 }
@@ -84,41 +44,41 @@ int find(const Map& map, std::string_view name, const std::string& program, cons
 }  // namespace
 
 void Program::bind(std::byte* arena) {
-  MP_ASSERT(arena != nullptr || plan_.size.value == 0);
+  MP_ASSERT(arena != nullptr || lowered_.plan.size.value == 0);
   executor_.reset();
   arena_ = arena;
-  for (const Variable* v : variables_) {
+  for (const Variable* v : lowered_.variables) {
     MP_ASSERT(v->placed());
     const backend::Backend& owner = v->memory().backend();
-    MP_ASSERT(&owner == backend_ || (owner.on_host() && backend_->on_host()));
+    MP_ASSERT(&owner == &backend() || (owner.on_host() && backend().on_host()));
   }
   place_constants();
   backend::Script script;
-  script.threads = threads_;
+  script.threads = lowered_.threads;
   size_t count = 0;
-  for (const Call& c : calls_) count += c.in.size() + c.out.size();
+  for (const Call& c : lowered_.calls) count += c.in.size() + c.out.size();
   script.operands.reserve(count);  // Arguments point into it
-  for (const Call& c : calls_) {
+  for (const Call& c : lowered_.calls) {
     backend::Arguments a;
     a.in = script.operands.data() + script.operands.size();
     for (const Place& p : c.in) script.operands.push_back(address(p));
     a.out = script.operands.data() + script.operands.size();
     for (const Place& p : c.out) script.operands.push_back(address(p));
-    a.scratch = c.scratch < 0 ? nullptr : arena_ + plan_.offsets[size_t(c.scratch)].value;
+    a.scratch = c.scratch < 0 ? nullptr : arena_ + lowered_.plan.offsets[size_t(c.scratch)].value;
     script.calls.push_back({c.kernel.get(), a});
   }
-  for (const auto& [name, place] : inputs_) script.inputs.push_back({address(place), input_type(name).bytes()});
-  for (const auto& [name, place] : outputs_) script.outputs.push_back({address(place), output_type(name).bytes()});
-  for (const auto& [name, weight] : sums_) script.sums.push_back({find(outputs_, name, name_, "output"), weight});
+  for (const auto& [name, place] : lowered_.inputs) script.inputs.push_back({address(place), input_type(name).bytes()});
+  for (const auto& [name, place] : lowered_.outputs) script.outputs.push_back({address(place), output_type(name).bytes()});
+  for (const auto& [name, weight] : sums_) script.sums.push_back({find(lowered_.outputs, name, name_, "output"), weight});
 #ifdef MILLPOND_CHECKS
   script.dead = dead();
 #endif
-  executor_ = backend_->prepare(std::move(script));
+  executor_ = backend().prepare(std::move(script));
 }
 
 // Buffers of the arena whose last reader is this call, by call.
 std::vector<backend::Script::Dead> Program::dead() const {
-  const std::vector<plan::Buffer>& buffers = problem_.buffers;
+  const std::vector<plan::Buffer>& buffers = lowered_.problem.buffers;
   std::vector<int> root(buffers.size()), last(buffers.size());
   std::vector<bool> escapes(buffers.size());
   for (size_t i = 0; i < buffers.size(); ++i) {
@@ -129,20 +89,20 @@ std::vector<backend::Script::Dead> Program::dead() const {
   }
   std::vector<backend::Script::Dead> all;
   for (size_t i = 0; i < buffers.size(); ++i)
-    if (root[i] == int(i) && !escapes[i] && last[i] < int(calls_.size())) all.push_back({last[i], {arena_ + plan_.offsets[i].value, buffers[i].size}});
+    if (root[i] == int(i) && !escapes[i] && last[i] < int(lowered_.calls.size())) all.push_back({last[i], {arena_ + lowered_.plan.offsets[i].value, buffers[i].size}});
   return all;
 }
 
-std::byte* Program::input(std::string_view name) const { return executor_->input(find(inputs_, name, name_, "input")); }
-const std::byte* Program::output(std::string_view name) const { return executor_->output(find(outputs_, name, name_, "output")); }
+std::byte* Program::input(std::string_view name) const { return executor_->input(find(lowered_.inputs, name, name_, "input")); }
+const std::byte* Program::output(std::string_view name) const { return executor_->output(find(lowered_.outputs, name, name_, "output")); }
 
 const graph::TensorType& Program::input_type(std::string_view name) const {
-  for (const graph::Node* n : graph_.inputs())
+  for (const graph::Node* n : lowered_.graph.inputs())
     if (n->name == name) return n->types[0];
   throw Error(Code::kUsage, format("the program {} has no input \"{}\"", name_, name));
 }
 const graph::TensorType& Program::output_type(std::string_view name) const {
-  for (const graph::Output& o : graph_.outputs)
+  for (const graph::Output& o : lowered_.graph.outputs)
     if (o.name == name) return o.value.type();
   throw Error(Code::kUsage, format("the program {} has no output \"{}\"", name_, name));
 }

@@ -25,6 +25,7 @@ class Hiding final : public host::Kernel {
     if (hidden_ && !touched_.exchange(true)) std::memset(hidden_, 1, bytes_);
     kernel_->run(a, phase, block, member);
   }
+  void generate() override { kernel_->generate(); }
   Bytes workspace() const override { return kernel_->workspace(); }
   bool slow() const override { return kernel_->slow(); }
 

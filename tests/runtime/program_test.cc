@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/process.h"
+#include "base/segment.h"
 #include "far/far.h"
 #include "ops/all.h"
 #include "passes/steps.h"
@@ -54,10 +55,56 @@ TEST_CASE("the same step with the same number of threads gives the same bits") {
 
 TEST_CASE("the plan of every step holds, at the lower bound") {
   for (const Step& step : {mlp_step({.rows = 64, .widths = {200, 512, 256, 1}, .dropout = true}), conv_step(true)}) {
-    runtime::Program p("test", step.graph.clone(), with(backend::cpu_backend(), 2));
-    CHECK(plan::violations(p.problem(), p.plan()).empty());
-    CHECK(p.plan().size == p.plan().lower_bound);
+    const runtime::Lowered p = runtime::lower(step.graph.clone(), with(backend::cpu_backend(), 2));
+    CHECK(plan::violations(p.problem, p.plan).empty());
+    CHECK(p.plan.size == p.plan.lower_bound);
   }
+}
+
+TEST_CASE("lowering gives the same result each time, takes no memory of tensors and generates no code") {
+  const auto held = [] {
+    int64_t sum = 0;
+    each_holding([&](const std::string& account, Bytes b) { sum += account.starts_with("process/jit") || account == "test" ? b.value : 0; });
+    return sum;
+  };
+  for (const Step& step : {mlp_step({.rows = 64, .widths = {200, 512, 256, 1}, .dropout = true}), conv_step(true), attention_step()}) {
+    const int64_t before = held();
+    runtime::Options options = with(backend::cpu_backend(), 2);
+    options.passes.record = true;
+    const runtime::Lowered a = runtime::lower(step.graph.clone(), options), b = runtime::lower(step.graph.clone(), options);
+    CHECK(held() == before);
+    CHECK(graph::to_string(a.graph) == graph::to_string(b.graph));
+    CHECK(a.plan.offsets == b.plan.offsets);
+    REQUIRE(a.records.size() == b.records.size());
+    for (size_t i = 0; i < a.records.size(); ++i) {
+      CHECK(a.records[i].pass == b.records[i].pass);
+      if (i > 0) CHECK(a.records[i].before == a.records[i - 1].after);  // nothing changes the graph between two passes
+    }
+    CHECK(a.records.back().after == graph::to_string(a.graph));
+  }
+}
+
+TEST_CASE("without passes the graph stays as it was written, and each update is a copy of its own") {
+  const Step step = mlp_step({.optimizer = "sgd"});
+  runtime::Options options = with(backend::cpu_backend(), 1);
+  options.passes = passes::Options::none();
+  const auto operators = [](const graph::Graph& g, bool assigns) {
+    int n = 0;
+    for (const auto& node : g.nodes()) n += node->role == graph::Role::kOperator && (node->op->name() == "assign") == assigns;
+    return n;
+  };
+  graph::Graph written = step.graph.clone();
+  written.sort();
+  const runtime::Lowered plain = runtime::lower(step.graph.clone(), options);
+  REQUIRE(plain.records.size() == 1);
+  CHECK(plain.records[0].pass == "assign_updates");
+  CHECK(operators(plain.graph, false) == operators(written, false));
+  int copied = 0;
+  for (const graph::Update& u : written.updates) copied += !graph::made_in_place(u.value, u.variable);
+  CHECK(copied > 0);
+  CHECK(operators(plain.graph, true) == copied);
+  options.passes.in_variables = true;
+  CHECK(operators(runtime::lower(step.graph.clone(), options).graph, true) == 0);
 }
 
 TEST_CASE("a backend whose memory the host cannot touch computes the same bits") {
@@ -210,7 +257,7 @@ TEST_CASE("the null backend plans what no machine could hold") {
   }
   g.outputs.push_back({"y", h});
   const Bytes before = *resident();
-  const runtime::Program p("huge", std::move(g), with(backend::null_backend(), 1));
-  CHECK(p.plan().size >= Bytes{2LL * 1024 * 65536 * 4});
+  const runtime::Lowered p = runtime::lower(std::move(g), with(backend::null_backend(), 1));
+  CHECK(p.plan.size >= Bytes{2LL * 1024 * 65536 * 4});
   CHECK((*resident() - before).value < (8_MiB).value);
 }

@@ -56,7 +56,7 @@ std::vector<Tensor> run_operator(const backend::Backend& backend, const graph::O
   request.threads = how.threads;
   for (const Tensor& t : inputs) request.inputs.push_back({t.dtype(), t.shape()});
   request.outputs = op.infer(request.inputs);
-  const auto kernel = backend::host::as_host(backend.make(op, request));
+  const auto kernel = backend::host::ready(backend.make(op, request));
 
   std::vector<Guarded> in, out;
   std::vector<void*> in_at, out_at;

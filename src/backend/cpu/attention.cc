@@ -18,11 +18,17 @@ class Attention final : public Kernel {
       for (int add = 0; add < 2; ++add) mix_[k][add] = Gemm({.m = g.queries, .n = g.width, .k = keys[k], .lda = g.queries, .ldb = g.width, .ldc = g.width, .add = add == 1, .trans_a = true});
     }
   }
-  /// LIBXSMM has a kernel for every product.
+  /// There is a kernel for every product.
   bool complete() const {
     bool all = true;
     for (int k = 0; k < 2; ++k) all &= score_[k] && mix_[k][0] && mix_[k][1];
     return all;
+  }
+  void generate() override {
+    for (int k = 0; k < 2; ++k) {
+      score_[k].generate();
+      for (int add = 0; add < 2; ++add) mix_[k][add].generate();
+    }
   }
   std::span<const int> phases() const override { return blocks_; }
   Bytes workspace() const override { return Bytes{threads_ * own()}; }

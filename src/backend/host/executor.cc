@@ -14,7 +14,8 @@ void run_alone(const Kernel& kernel, const Arguments& arguments) {
 
 Executor::Executor(Script script) : script_(std::move(script)) {
   for (const Script::Call& c : script_.calls) {
-    const Kernel& kernel = as_host(*c.kernel);
+    Kernel& kernel = as_host(*c.kernel);
+    kernel.generate();
     const auto phases = kernel.phases();
     for (size_t p = 0; p < phases.size(); ++p) {
       const bool shared = script_.threads > 1 && phases[p] > 1;

@@ -25,12 +25,21 @@ class Kernel : public backend::Kernel {
   /// `member` is the thread's number, 0 <= member < Request::threads, for scratch that is private to a thread. A phase of one block
   /// is member 0's.
   virtual void run(const Arguments& a, int phase, int block, int member) const noexcept = 0;
+  /// Makes the machine code that run() calls, where it is made at run time. Before the first run; twice is once. A kernel that only
+  /// describes itself, in a plan, never needs it.
+  virtual void generate() {}
 };
 
 /// A kernel that a host backend has made, as what it is.
-inline const Kernel& as_host(const backend::Kernel& kernel) { return static_cast<const Kernel&>(kernel); }
+inline Kernel& as_host(backend::Kernel& kernel) { return static_cast<Kernel&>(kernel); }
 inline std::unique_ptr<Kernel> as_host(std::unique_ptr<backend::Kernel> kernel) {
   return std::unique_ptr<Kernel>(static_cast<Kernel*>(kernel.release()));
+}
+/// The same, ready to run.
+inline std::unique_ptr<Kernel> ready(std::unique_ptr<backend::Kernel> kernel) {
+  std::unique_ptr<Kernel> k = as_host(std::move(kernel));
+  k->generate();
+  return k;
 }
 
 /// Runs a kernel from start to end on the calling thread.

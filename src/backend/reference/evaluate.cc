@@ -18,7 +18,7 @@ std::vector<Tensor> evaluate(const graph::Operator& op, std::span<const Tensor> 
     results.emplace_back(t.dtype, t.shape, "constants");
     out.push_back(results.back().data());
   }
-  const auto kernel = host::as_host(reference_backend().make(op, request));
+  const auto kernel = host::ready(reference_backend().make(op, request));
   const Tensor scratch(DType::kUInt8, Shape{kernel->workspace().value + 64}, "constants");
   auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) & ~uintptr_t{63});
   host::run_alone(*kernel, {in.data(), out.data(), aligned});
