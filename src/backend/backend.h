@@ -1,5 +1,5 @@
-// Backend: who computes. It owns its memory and the way it executes; everyone above it names operators, asks for memory and hands
-// over scripts of calls, and never touches a tensor. A new backend is a folder that implements this class.
+// Backend: who computes. It owns its memory and the way it executes; everyone above it names operators, asks for memory
+// and hands over scripts of calls, and never touches a tensor. A new backend is a folder that implements this class.
 #pragma once
 #include <memory>
 #include <string>
@@ -30,7 +30,8 @@ class Backend {
 
   /// Zeros, charged to `account`. Throws Error(kMemory) with the asked and the free sizes.
   virtual Memory take(Bytes size, std::string account) const = 0;
-  /// Between the host and this backend's memory, after all that this thread has asked for before. Each returns when it is done.
+  /// Between the host and this backend's memory, after all that this thread has asked for before. Each returns when it
+  /// is done.
   virtual void write(std::byte* to, const void* from, Bytes size) const = 0;
   virtual void read(void* to, const std::byte* from, Bytes size) const = 0;
   virtual void zero(std::byte* at, Bytes size) const = 0;
@@ -52,7 +53,8 @@ const Backend& cpu_backend();
 
 /// Where models live unless somebody says otherwise: cpu_backend(), or what was set.
 const Backend& default_backend();
-/// For those who choose a backend for the whole process, before the first model is made. It must live as long as the process.
+/// For those who choose a backend for the whole process, before the first model is made. It must live as long as the
+/// process.
 void set_default_backend(const Backend& backend);
 
 }  // namespace millpond::backend

@@ -1,5 +1,5 @@
-// evaluate: one operator on tensors of the host, by the reference kernels. For what is computed while a program is made: folding of
-// constants. Memory: the results, and scratch for the duration of the call.
+// evaluate: one operator on tensors of the host, by the reference kernels. For what is computed while a program is
+// made: folding of constants. Memory: the results, and scratch for the duration of the call.
 #pragma once
 #include <span>
 #include <string>

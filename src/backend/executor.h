@@ -4,14 +4,17 @@
 //   input(i)   ── run() takes ──▶  Script::inputs[i] ─▶ calls in their order ─▶ Script::outputs[i]
 //   output(i)  ◀── after wait() ───────────────────────────────────────────────────────┘
 //
-// The host never touches a backend's memory. It writes a batch into input(i), which is ordinary memory, and finds results in
-// output(i). A backend that computes in the host's own memory gives the operands themselves, and nothing is copied.
+// The host never touches a backend's memory. It writes a batch into input(i), which is ordinary memory, and finds
+// results in output(i). A backend that computes in the host's own memory gives the operands themselves, and nothing is
+// copied.
 //
-// Order: what one thread asks of a backend is done in the order in which it asks. run() may return before the run has ended; the
-// host's side of the inputs may be written again after open(), everything else that a run changes may be looked at after
-// Backend::wait(). Another thread may go on with the same memory once the first has waited.
-// Memory: the lists of the script; a backend apart from the host adds the host's side of inputs and outputs. run() takes none.
+// Order: what one thread asks of a backend is done in the order in which it asks. run() may return before the run has
+// ended; the host's side of the inputs may be written again after open(), everything else that a run changes may be
+// looked at after Backend::wait(). Another thread may go on with the same memory once the first has waited.
+// Memory: the lists of the script; a backend apart from the host adds the host's side of inputs and outputs. run()
+// takes none.
 #pragma once
+#include <span>
 #include <vector>
 
 #include "backend/kernel.h"
@@ -22,7 +25,8 @@ class Team;
 
 namespace millpond::backend {
 
-/// Where a call's operands lie. An output may be the same address as an input only where the operator's memory() facts allow it.
+/// Where a call's operands lie. An output may be the same address as an input only where the operator's memory() facts
+/// allow it.
 struct Arguments {
   void* const* in = nullptr;
   void* const* out = nullptr;
@@ -49,6 +53,10 @@ struct Script {
     int output;
     double weight;
   };
+  /// An operand that belongs to the caller: operands[operand] is the address that hand_over() has for it.
+  struct Handed {
+    int operand, caller;
+  };
   /// Bytes that nobody reads after a call. Debug builds spoil them where they can.
   struct Dead {
     int call;
@@ -58,6 +66,7 @@ struct Script {
   std::vector<Call> calls;
   std::vector<Operand> inputs, outputs;
   std::vector<Sum> sums;
+  std::vector<Handed> handed;
   std::vector<Dead> dead;
   int threads = 1;
 };
@@ -68,17 +77,21 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// The host's side of an input: the same address as long as the executor lives. A run may leave anything there, so it is written
-  /// before every run.
+  /// The host's side of an input: the same address as long as the executor lives. A run may leave anything there, so it
+  /// is written before every run.
   virtual std::byte* input(int i) const = 0;
   /// The host's side of an output: good from wait() until the next run in the same arena.
   virtual const std::byte* output(int i) const = 0;
+  /// Where the caller's operands lie in the runs that are begun from now on: addresses of the backend's memory, 64-byte
+  /// aligned, which must be there until the runs have ended. Nothing is copied.
+  virtual void hand_over(std::span<std::byte* const> addresses) = 0;
   /// Returns when the inputs of runs that were begun before have been taken, so that they may be written.
   void open() {
     if (takes_inputs_late_) take_inputs();
   }
-  /// Begins one run. `team` has Script::threads members. sums[k] += output * weight for each Sum of the script, in double and in the
-  /// order of the runs; null: nobody wants them. Sums are host memory that must be there until wait().
+  /// Begins one run. `team` has Script::threads members. sums[k] += output * weight for each Sum of the script, in
+  /// double and in the order of the runs; null: nobody wants them. Sums are host memory that must be there until
+  /// wait().
   virtual void run(Team& team, double* sums) = 0;
   /// Is there work that several threads of a team share? If not, run() never asks its team for help.
   virtual bool shared() const { return false; }

@@ -1,6 +1,6 @@
-// Kernel: one operator made ready for given types by a backend. Made once, when a graph is lowered. It only describes: what scratch a
-// call wants, and whether the plan should call it slow. How it runs is known to the backend that made it, whose executor runs it
-// (backend/executor.h).
+// Kernel: one operator made ready for given types by a backend. Made once, when a graph is lowered. It only describes:
+// what scratch a call wants, and whether the plan should call it slow. How it runs is known to the backend that made
+// it, whose executor runs it (backend/executor.h).
 #pragma once
 #include <vector>
 
@@ -21,6 +21,8 @@ class Kernel {
   virtual ~Kernel() = default;
   /// Scratch wanted for the duration of a call.
   virtual Bytes workspace() const { return Bytes{0}; }
+  /// Memory that it keeps beside that from when it can be run on: machine code.
+  virtual Bytes held() const { return Bytes{0}; }
   /// A plain loop where a fast kernel is missing; plans say so.
   virtual bool slow() const { return false; }
 };

@@ -1,5 +1,5 @@
-// Memory: a range of a backend's memory, and the only way to it for everyone above backends. Copies and parts share it; with the last
-// of them it goes back to where the backend took it from.
+// Memory: a range of a backend's memory, and the only way to it for everyone above backends. Copies and parts share it;
+// with the last of them it goes back to where the backend took it from.
 // Its address is for kernels alone: it may lie on a device, where the host cannot read it.
 #pragma once
 #include <cstddef>

@@ -1,5 +1,5 @@
-// stage: the rows of a batch, gathered from a user's arrays into the host's side of a program's inputs (backend/executor.h), converted
-// and checked on the way. It is the host's work whatever the backend is.
+// stage: the rows of a batch, gathered from a user's arrays into the host's side of a program's inputs
+// (backend/executor.h), converted and checked on the way. It is the host's work whatever the backend is.
 // Memory: none. Cost: one pass over the batch; a large one is shared by the team.
 #pragma once
 #include <cstddef>

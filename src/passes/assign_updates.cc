@@ -1,5 +1,6 @@
-// assign_updates: every update ends in its variable. The new value is made in the variable's own bytes where nobody reads the old one any more;
-// elsewhere ops::Assign copies it there. Something must do this, so the pass always runs; `in_variables` says whether copies are avoided.
+// assign_updates: every update ends in its variable. The new value is made in the variable's own bytes where nobody
+// reads the old one any more; elsewhere ops::Assign copies it there. Something must do this, so the pass always runs;
+// `in_variables` says whether copies are avoided.
 #include <algorithm>
 
 #include "ops/assign.h"
@@ -12,7 +13,8 @@ using graph::storage;
 using graph::Value;
 
 void assign_updates(graph::Graph& graph, bool in_variables) {
-  // May `value` be made in the variable's own bytes? Not when somebody reads the old value later, or while it is being made.
+  // May `value` be made in the variable's own bytes? Not when somebody reads the old value later, or while it is being
+  // made.
   const auto direct = [&](Value value, Value variable) {
     if (value.node->role != Role::kOperator || value.node->op->memory().view || !value.node->op->memory().in_place.empty()) return false;
     if (std::ranges::count_if(graph.updates, [&](const graph::Update& u) { return u.value == value; }) > 1) return false;

@@ -75,6 +75,7 @@ std::vector<Record> run(graph::Graph& g, const Options& options, const Evaluator
   r.pass(options.fuse, "fuse", {"fused"}, [&] { fuse(g); });
   r.pass(options.order, "order", {}, [&] { order(g); });
   r.pass(true, "assign_updates", {}, [&] { assign_updates(g, options.in_variables); });
+  r.pass(options.own_outputs, "own_outputs", {}, [&] { own_outputs(g); });
   return std::move(r.records);
 }
 

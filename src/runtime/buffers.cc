@@ -32,7 +32,7 @@ std::string account(const Node& n) {
 
 }  // namespace
 
-void assign_buffers(Lowered& a, bool in_place) {
+void assign_buffers(Lowered& a, const BufferOptions& options) {
   const graph::Graph& graph = a.graph;
   std::vector<Call>& calls = a.calls;
   a.problem.calls = int(calls.size());
@@ -43,6 +43,9 @@ void assign_buffers(Lowered& a, bool in_place) {
   const int forever = std::max(0, int(calls.size()) - 1);
   for (const Call& c : calls)
     for (Value v : c.node->inputs) last_read[storage(v)] = call_of[c.node];
+
+  std::unordered_map<Value, bool, ByValue> escapes;
+  for (const graph::Output& o : graph.outputs) escapes[storage(o.value)] = true;
 
   std::unordered_map<Value, Place, ByValue> place;
   std::unordered_map<const void*, int> variable_index;
@@ -60,8 +63,12 @@ void assign_buffers(Lowered& a, bool in_place) {
     } else if (n->role == Role::kConstant) {
       place[v] = {.kind = Place::Kind::kConstant, .index = int(a.constants.size())};
       a.constants.push_back(n->constant);
+    } else if (n->role == Role::kInput && options.caller_operands) {
+      place[v] = {.kind = Place::Kind::kCaller, .index = int(a.callers.size())};
+      a.callers.push_back(n->name);
     } else if (n->role == Role::kInput) {
-      place[v] = new_buffer("staging/" + n->name, n->types[0].bytes(), 0, last_read.count(v) ? last_read[v] : 0);
+      place[v] = new_buffer("staging/" + n->name, n->types[0].bytes(), 0, escapes.count(v) ? forever : last_read.count(v) ? last_read[v] : 0);
+      a.problem.buffers.back().escapes = escapes.count(v) > 0;
       a.inputs[n->name] = place[v];
     }
   }
@@ -69,8 +76,12 @@ void assign_buffers(Lowered& a, bool in_place) {
   std::unordered_map<Value, Value, ByValue> made_in;  // value -> variable whose bytes it is made in
   for (const graph::Update& u : graph.updates)
     if (!graph::made_in_place(u.value, u.variable)) made_in[u.value] = u.variable;
-  std::unordered_map<Value, bool, ByValue> escapes;
-  for (const graph::Output& o : graph.outputs) escapes[storage(o.value)] = true;
+  std::unordered_map<Value, Place, ByValue> handed;  // value -> the caller's operand that it is made in
+  if (options.caller_operands)
+    for (const graph::Output& o : graph.outputs) {
+      handed[o.value] = {.kind = Place::Kind::kCaller, .index = int(a.callers.size())};
+      a.callers.push_back(o.name);
+    }
 
   for (size_t i = 0; i < calls.size(); ++i) {
     Call& call = calls[i];
@@ -83,9 +94,10 @@ void assign_buffers(Lowered& a, bool in_place) {
       const Bytes size = n.types[o].bytes();
       std::optional<Place> at;
       if (const auto it = made_in.find(v); it != made_in.end()) at = place.at(it->second);
+      if (const auto it = handed.find(v); it != handed.end()) at = it->second;
       for (const graph::Overlap& p : facts.in_place)
         if (p.output == int(o)) at = call.in[p.input];
-      if (!at && in_place)
+      if (!at && options.in_place)
         for (const graph::Overlap& p : facts.may_overwrite) {
           if (p.output != int(o) || at) continue;
           const Place& q = call.in[p.input];
@@ -112,7 +124,8 @@ void assign_buffers(Lowered& a, bool in_place) {
     if (const Bytes scratch = call.kernel->workspace(); scratch.value > 0)
       call.scratch = new_buffer("workspace/" + (n.layer.empty() ? "step" : n.layer), scratch, int(i), int(i)).index;
   }
-  for (const graph::Output& o : graph.outputs) a.outputs[o.name] = place.at(storage(o.value));
+  if (!options.caller_operands)
+    for (const graph::Output& o : graph.outputs) a.outputs[o.name] = place.at(storage(o.value));
 }
 
 }  // namespace millpond::runtime

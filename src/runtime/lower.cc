@@ -36,9 +36,11 @@ Lowered lower(graph::Graph graph, const Options& options) {
   l.backend = &options.chosen_backend();
   l.threads = options.threads;
   l.graph = std::move(graph);
-  l.records = passes::run(l.graph, options.offered_passes(), backend::evaluate);
+  passes::Options passes = options.offered_passes();
+  passes.own_outputs = options.caller_operands;
+  l.records = passes::run(l.graph, passes, backend::evaluate);
   l.calls = make_calls(l.graph, *l.backend, l.threads);
-  assign_buffers(l, options.passes.in_place);
+  assign_buffers(l, {.in_place = options.passes.in_place, .caller_operands = options.caller_operands});
   l.plan = plan::solve(l.problem, options.plan);
   return l;
 }

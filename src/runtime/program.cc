@@ -29,6 +29,7 @@ std::byte* Program::address(const Place& p) const {
   switch (p.kind) {
     case Place::Kind::kBuffer: return arena_ + lowered_.plan.offsets[i].value;
     case Place::Kind::kVariable: return lowered_.variables[i]->memory().address();
+    case Place::Kind::kCaller: return nullptr;  // until it is handed over
     case Place::Kind::kConstant: return constant_memory_.empty() ? const_cast<std::byte*>(lowered_.constants[i].data()) : constant_memory_[i].address();
   }
   return nullptr;
@@ -60,10 +61,14 @@ void Program::bind(std::byte* arena) {
   script.operands.reserve(count);  // Arguments point into it
   for (const Call& c : lowered_.calls) {
     backend::Arguments a;
+    const auto add = [&](const Place& p) {
+      if (p.kind == Place::Kind::kCaller) script.handed.push_back({int(script.operands.size()), p.index});
+      script.operands.push_back(address(p));
+    };
     a.in = script.operands.data() + script.operands.size();
-    for (const Place& p : c.in) script.operands.push_back(address(p));
+    for (const Place& p : c.in) add(p);
     a.out = script.operands.data() + script.operands.size();
-    for (const Place& p : c.out) script.operands.push_back(address(p));
+    for (const Place& p : c.out) add(p);
     a.scratch = c.scratch < 0 ? nullptr : arena_ + lowered_.plan.offsets[size_t(c.scratch)].value;
     script.calls.push_back({c.kernel.get(), a});
   }

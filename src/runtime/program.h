@@ -1,5 +1,6 @@
-// Program: a lowered graph that can be run. Lowering (runtime/lower.h) has decided everything (passes, order, plan, kernels); binding gives
-// the program memory of its backend; running it allocates nothing. What runs it is the backend's executor.
+// Program: a lowered graph that can be run. Lowering (runtime/lower.h) has decided everything (passes, order, plan,
+// kernels); binding gives the program memory of its backend; running it allocates nothing. What runs it is the
+// backend's executor.
 #pragma once
 #include <memory>
 #include <string>
@@ -21,21 +22,26 @@ class Program {
   const std::vector<Variable*>& variables() const { return lowered_.variables; }
   Bytes arena_bytes() const { return lowered_.plan.size; }
 
-  /// Outputs whose sum over many runs is wanted: float32 scalars, each times its weight, in the order of run()'s sums. Before bind().
+  /// Outputs whose sum over many runs is wanted: float32 scalars, each times its weight, in the order of run()'s sums.
+  /// Before bind().
   void sum_outputs(std::vector<std::pair<std::string, double>> names_and_weights) { sums_ = std::move(names_and_weights); }
-  /// Fixes every address. The arena must hold arena_bytes() of the backend's memory, 64-byte aligned; variables must be placed there
-  /// too. May be called again.
+  /// Fixes every address. The arena must hold arena_bytes() of the backend's memory, 64-byte aligned; variables must be
+  /// placed there too. May be called again.
   void bind(std::byte* arena);
-  /// The host's side of an input or output by name; after bind(). Inputs are written after open() and before every run. An output is
-  /// good from wait() until the next run of any program in this arena.
+  /// The host's side of an input or output by name; after bind(). Inputs are written after open() and before every run.
+  /// An output is good from wait() until the next run of any program in this arena.
   std::byte* input(std::string_view name) const;
   const std::byte* output(std::string_view name) const;
   const graph::TensorType& input_type(std::string_view name) const;
   const graph::TensorType& output_type(std::string_view name) const;
 
+  /// With Options::caller_operands: where the caller's operands (Lowered::callers) lie in the runs that are begun from
+  /// now on. After bind().
+  void hand_over(std::span<std::byte* const> addresses) { executor_->hand_over(addresses); }
   /// Returns when inputs may be written.
   void open() { executor_->open(); }
-  /// Begins one step. `team` must have the number of threads the program was made for. One run at a time. sums: backend::Executor.
+  /// Begins one step. `team` must have the number of threads the program was made for. One run at a time. sums:
+  /// backend::Executor.
   void run(Team& team, double* sums = nullptr) { executor_->run(team, sums); }
   /// Returns when the steps that this thread has begun have ended.
   void wait() const { backend().wait(); }

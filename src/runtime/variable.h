@@ -1,6 +1,6 @@
-// Variable: memory that outlives a step: a weight, an optimiser's slot, a counter. Programs read and update it in place, so
-// whoever looks between two steps sees the current value. It lies where the backend that was named when it was placed has its memory;
-// the host comes to its values through the functions here.
+// Variable: memory that outlives a step: a weight, an optimiser's slot, a counter. Programs read and update it in
+// place, so whoever looks between two steps sees the current value. It lies where the backend that was named when it
+// was placed has its memory; the host comes to its values through the functions here.
 #pragma once
 #include <span>
 #include <string>
@@ -32,7 +32,8 @@ class Variable {
   Tensor copy(std::string account) const;
   /// `values` has its type and size; the shape may differ.
   void write(const Tensor& values);
-  /// f(Tensor&) writes all values: in place where the host sees them, otherwise in zeros of its own, which are then written here.
+  /// f(Tensor&) writes all values: in place where the host sees them, otherwise in zeros of its own, which are then
+  /// written here.
   template <class F>
   void overwrite(F&& f) {
     if (memory_.host()) {
@@ -62,8 +63,8 @@ class Variable {
   backend::Memory memory_;  // shares its keeper with the variables placed together with this one
 };
 
-/// Gives every variable that has no memory yet its place, all in one piece of the backend's memory in this order, 64-byte aligned,
-/// zeros. It goes back with the last of them. It is charged to `account` ("weights", "slots").
+/// Gives every variable that has no memory yet its place, all in one piece of the backend's memory in this order,
+/// 64-byte aligned, zeros. It goes back with the last of them. It is charged to `account` ("weights", "slots").
 void place(std::span<Variable* const> variables, std::string account, const backend::Backend& backend = backend::default_backend());
 /// What place() would take for all of them.
 Bytes bytes_to_place(std::span<const Variable* const> variables);

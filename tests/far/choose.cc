@@ -1,4 +1,5 @@
-// Linked into test programs that can run on the far backend: MILLPOND_TEST_BACKEND=far puts every model of the process on it.
+// Linked into test programs that can run on the far backend: MILLPOND_TEST_BACKEND=far puts every model of the process
+// on it.
 #include <cstdlib>
 #include <string_view>
 

@@ -25,7 +25,7 @@ Script within_reach(const Script& far) {
   Script near;
   near.threads = far.threads;
   near.operands.reserve(far.operands.size());
-  for (void* p : far.operands) near.operands.push_back(pages().reach(static_cast<std::byte*>(p)));
+  for (void* p : far.operands) near.operands.push_back(p ? pages().reach(static_cast<std::byte*>(p)) : nullptr);  // null: handed over later
   const auto moved = [&](void* const* at) { return near.operands.data() + (at - far.operands.data()); };
   for (const Script::Call& c : far.calls) {
     std::byte* const scratch = c.arguments.scratch;
@@ -35,6 +35,7 @@ Script within_reach(const Script& far) {
   for (const Script::Operand& o : far.outputs) near.outputs.push_back({pages().reach(o.at), o.size});
   for (const Script::Dead& d : far.dead) near.dead.push_back({d.call, {pages().reach(d.bytes.at), d.bytes.size}});
   near.sums = far.sums;
+  near.handed = far.handed;
   return near;
 }
 
@@ -82,6 +83,11 @@ class FarExecutor final : public backend::Executor {
   }
   std::byte* input(int i) const override { return const_cast<std::byte*>(inputs_[size_t(i)].data()); }
   const std::byte* output(int i) const override { return outputs_[size_t(i)].data(); }
+
+  void hand_over(std::span<std::byte* const> addresses) override {
+    queue().finish();  // runs that were begun before have the operands of before
+    for (const Script::Handed& h : near_.handed) near_.operands[size_t(h.operand)] = pages().reach(addresses[size_t(h.caller)]);
+  }
 
   void run(Team&, double* sums) override {
     take_inputs();

@@ -1,5 +1,5 @@
-// far: a backend for tests, as unlike the host's processors as can be without a device. It shows that nothing above a backend touches
-// tensor memory or believes that a run is over when run() returns.
+// far: a backend for tests, as unlike the host's processors as can be without a device. It shows that nothing above a
+// backend touches tensor memory or believes that a run is over when run() returns.
 //
 //   memory      one memfd, mapped twice. Addresses that it hands out lie in a mapping that nobody may read or write (PROT_NONE): whoever
 //               follows one crashes. Its own copies and kernels go to the same bytes through the other mapping, which only it knows.

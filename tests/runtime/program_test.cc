@@ -223,6 +223,26 @@ TEST_CASE("sums of scalars over many runs come out as one by one, however late a
   }
 }
 
+TEST_CASE("an output that is a view of an input is still there when the step has ended") {
+  graph::Graph g;
+  graph::Builder b(g);
+  const graph::Value x = b.input("x", {DType::kFloat32, {64, 64}});
+  graph::Value h = x;
+  for (int i = 0; i < 4; ++i) h = ops::matmul(b, h, ops::transpose(b, h, {1, 0}));
+  g.outputs = {{"deep", h}, {"flat", ops::reshape(b, x, {4096})}};
+  runtime::Program program("test", std::move(g), with(backend::reference_backend(), 1));
+  const backend::Memory arena = program.backend().take(program.arena_bytes() + 64_B, "test");
+  program.bind(arena.address());
+  auto* const in = reinterpret_cast<float*>(program.input("x"));
+  for (int i = 0; i < 4096; ++i) in[i] = float(i % 7) * 0.01f;
+  Team team(1);
+  program.run(team);
+  const auto* const flat = reinterpret_cast<const float*>(program.output("flat"));
+  int wrong = 0;
+  for (int i = 0; i < 4096; ++i) wrong += flat[i] != float(i % 7) * 0.01f;
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("a variable whose old value is still wanted is assigned last") {
   // y = 2 x is read after x has become x + 1, so x + 1 may not be made in x's bytes before
   graph::Graph g;

@@ -30,6 +30,11 @@ class Attention final : public Kernel {
       for (int add = 0; add < 2; ++add) mix_[k][add].generate();
     }
   }
+  Bytes held() const override {
+    int64_t bytes = 0;
+    for (int k = 0; k < 2; ++k) bytes += score_[k].code_bytes() + mix_[k][0].code_bytes() + mix_[k][1].code_bytes();
+    return Bytes{bytes};
+  }
   std::span<const int> phases() const override { return blocks_; }
   Bytes workspace() const override { return Bytes{threads_ * own()}; }
   void run(const Arguments& a, int, int block, int member) const noexcept override {

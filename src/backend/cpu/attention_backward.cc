@@ -39,6 +39,15 @@ class AttentionBackward final : public Kernel {
         for (int add = 0; add < 2; ++add) by_key_[k][q][add].generate(), by_query_[k][q][add].generate();
     }
   }
+  Bytes held() const override {
+    int64_t bytes = 0;
+    for (int k = 0; k < 2; ++k) {
+      bytes += score_[k].code_bytes();
+      for (int q = 0; q < 2; ++q)
+        for (int add = 0; add < 2; ++add) bytes += by_key_[k][q][add].code_bytes() + by_query_[k][q][add].code_bytes();
+    }
+    return Bytes{bytes};
+  }
   std::span<const int> phases() const override { return blocks_; }
   Bytes workspace() const override { return Bytes{threads_ * own()}; }
   void run(const Arguments& a, int, int block, int member) const noexcept override {

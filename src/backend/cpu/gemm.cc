@@ -38,6 +38,7 @@ class Code {
   }
   Code(const Code&) = delete;
   void* data() const { return data_; }
+  int64_t size() const { return int64_t(size_); }
 
  private:
   void* data_ = nullptr;
@@ -105,6 +106,7 @@ void Gemm::generate() {
   }
   ++found->second.users;
   function_ = reinterpret_cast<Function>(found->second.code->data());
+  code_bytes_ = found->second.code->size();
 }
 
 Gemm::~Gemm() {

@@ -26,17 +26,20 @@ class Gemm {
   /// Empty (false) when there is no kernel for it: a dimension of 0, or a processor without AVX2.
   explicit Gemm(const Size& size);
   ~Gemm();
-  Gemm(Gemm&& o) noexcept : function_(std::exchange(o.function_, nullptr)), loops_(o.loops_), size_(o.size_) {}
+  Gemm(Gemm&& o) noexcept : function_(std::exchange(o.function_, nullptr)), loops_(o.loops_), size_(o.size_), code_bytes_(o.code_bytes_) {}
   Gemm& operator=(Gemm&& o) noexcept {
     std::swap(function_, o.function_);
     std::swap(loops_, o.loops_);
     std::swap(size_, o.size_);
+    std::swap(code_bytes_, o.code_bytes_);
     return *this;
   }
 
   explicit operator bool() const { return loops_; }
   /// From here on by machine code for the size, where there is some; until then by our own loops.
   void generate();
+  /// Of machine code; other users of the same size may share it.
+  int64_t code_bytes() const { return code_bytes_; }
   void operator()(const float* a, const float* b, float* c) const noexcept {
     if (function_) function_(b, a, c);
     else loops_(size_, a, b, c);
@@ -47,6 +50,7 @@ class Gemm {
   Function function_ = nullptr;
   void (*loops_)(const Size&, const float*, const float*, float*) = nullptr;
   Size size_;
+  int64_t code_bytes_ = 0;
 };
 
 }  // namespace millpond::backend::cpu

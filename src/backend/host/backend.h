@@ -1,5 +1,6 @@
-// HostBackend: memory and execution of the backends that compute on the host's processors. Their memory is segments of address space,
-// of which a page is resident when it is first written; copies are copies; execution is over when run() returns.
+// HostBackend: memory and execution of the backends that compute on the host's processors. Their memory is segments of
+// address space, of which a page is resident when it is first written; copies are copies; execution is over when run()
+// returns.
 #pragma once
 #include "backend/backend.h"
 #include "backend/host/kernel.h"

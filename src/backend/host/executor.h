@@ -1,5 +1,5 @@
-// host::Executor: runs the calls of a script in the host's own memory, by the threads of a team. What is asked of it is done when it
-// returns; the operands themselves are the host's side of inputs and outputs.
+// host::Executor: runs the calls of a script in the host's own memory, by the threads of a team. What is asked of it is
+// done when it returns; the operands themselves are the host's side of inputs and outputs.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -14,6 +14,9 @@ class Executor final : public backend::Executor {
   explicit Executor(Script script);
   std::byte* input(int i) const override { return script_.inputs[size_t(i)].at; }
   const std::byte* output(int i) const override { return script_.outputs[size_t(i)].at; }
+  void hand_over(std::span<std::byte* const> addresses) override {
+    for (const Script::Handed& h : script_.handed) script_.operands[size_t(h.operand)] = addresses[size_t(h.caller)];
+  }
   void run(Team& team, double* sums) override;
   bool shared() const override { return shared_; }
 
@@ -28,8 +31,8 @@ class Executor final : public backend::Executor {
     int first, last;  // steps [first, last)
     bool shared;
   };
-  // Blocks of a shared stage: each member takes its own share first, then what others have not begun. A stage ends when all
-  // its blocks are done, not when all members have come: a thread whose core is busy elsewhere holds up nobody.
+  // Blocks of a shared stage: each member takes its own share first, then what others have not begun. A stage ends when
+  // all its blocks are done, not when all members have come: a thread whose core is busy elsewhere holds up nobody.
   struct alignas(64) Claim {
     std::atomic<int> next{0};
     int end = 0;

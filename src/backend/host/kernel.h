@@ -1,8 +1,8 @@
 // host::Kernel: how the backends that compute on the host's processors run a kernel.
 //
 // A kernel's work is cut into phases, and a phase into blocks. Blocks of one phase may run in any order, on any thread,
-// at the same time; a phase begins when the one before it has ended. Which thread runs a block must not change a bit of the
-// result: sums across blocks go through scratch and are added in block order by a later phase.
+// at the same time; a phase begins when the one before it has ended. Which thread runs a block must not change a bit of
+// the result: sums across blocks go through scratch and are added in block order by a later phase.
 // A kernel never allocates, never throws and keeps no state between calls.
 #pragma once
 #include <memory>
@@ -22,11 +22,11 @@ class Kernel : public backend::Kernel {
     static constexpr int kOne[] = {1};
     return kOne;
   }
-  /// `member` is the thread's number, 0 <= member < Request::threads, for scratch that is private to a thread. A phase of one block
-  /// is member 0's.
+  /// `member` is the thread's number, 0 <= member < Request::threads, for scratch that is private to a thread. A phase
+  /// of one block is member 0's.
   virtual void run(const Arguments& a, int phase, int block, int member) const noexcept = 0;
-  /// Makes the machine code that run() calls, where it is made at run time. Before the first run; twice is once. A kernel that only
-  /// describes itself, in a plan, never needs it.
+  /// Makes the machine code that run() calls, where it is made at run time. Before the first run; twice is once. A
+  /// kernel that only describes itself, in a plan, never needs it.
   virtual void generate() {}
 };
 
