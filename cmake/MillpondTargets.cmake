@@ -138,11 +138,12 @@ function(mp_left_out result what)
   endforeach()
 endfunction()
 
-# mp_test(ops SOURCES row_scale_test.cc DEPENDS ops [EXTERNAL ...] [LABELS slow] [TIMEOUT 300] [SERIAL])
+# mp_test(ops SOURCES row_scale_test.cc DEPENDS ops [EXTERNAL ...] [LABELS slow] [TIMEOUT 300] [SERIAL] [FAR])
 # One doctest program, build/tests/ops_test, run by CTest under the name `ops`.
 # SERIAL: runs alone, for tests that measure resident memory or use every core.
+# FAR: run once more under the name `ops_far`, with every model on the far backend (tests/far).
 function(mp_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "TIMEOUT" "SOURCES;DEPENDS;EXTERNAL;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL;FAR" "TIMEOUT" "SOURCES;DEPENDS;EXTERNAL;LABELS")
   mp_left_out(left "Test ${name}" ${arg_DEPENDS})
   if(left)
     return()
@@ -159,6 +160,13 @@ function(mp_test name)
   mp_link(${target} PRIVATE DEPENDS ${arg_DEPENDS} EXTERNAL mp_doctest ${arg_EXTERNAL})
   add_test(NAME ${name} COMMAND ${target} --no-version WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   mp_test_properties(${name} ${ARGN})
+  if(arg_FAR)
+    target_sources(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests/far/choose.cc")
+    target_link_libraries(${target} PRIVATE mp_far)
+    add_test(NAME ${name}_far COMMAND ${target} --no-version WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+    mp_test_properties(${name}_far ${ARGN})
+    set_property(TEST ${name}_far APPEND PROPERTY ENVIRONMENT MILLPOND_TEST_BACKEND=far)
+  endif()
 endfunction()
 
 # mp_python_test(layers SCRIPT layers.py [ARGS ...] [PEERS [NEEDS keras jax]] [LABELS ...] [TIMEOUT ...] [SERIAL])
@@ -182,7 +190,7 @@ endfunction()
 
 # Every test can read MILLPOND_SOURCE_DIR, MILLPOND_BUILD_DIR, MILLPOND (the program) and MILLPOND_TEST (its own name) from its environment.
 function(mp_test_properties name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "TIMEOUT" "LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL;FAR" "TIMEOUT" "LABELS")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
     if(MILLPOND_SANITIZE)

@@ -13,7 +13,8 @@
 #include <functional>
 #include <string>
 
-#include "backend/kernel.h"
+#include "backend/backend.h"
+#include "backend/host/kernel.h"
 #include "base/team.h"
 #include "ops/all.h"
 
@@ -21,7 +22,7 @@ namespace conv_tasks {
 
 using namespace millpond;
 using backend::Arguments;
-using backend::Kernel;
+using backend::host::Kernel;
 using graph::TensorType;
 using ops::Window;
 
@@ -98,7 +99,7 @@ struct Call {
       : op(std::move(o)), in(std::move(inputs)) {
     out = op->infer(in);
     flops = op->flops(in, out);
-    kernel = backend::cpu_backend().make(*op, {in, out, threads});
+    kernel = backend::host::ready(backend::cpu_backend().make(*op, {in, out, threads}));
     for (const TensorType& t : in) {
       ins.push_back(std::make_unique<Buffer>(t.bytes().value));
       ins.back()->randomize();

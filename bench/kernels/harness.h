@@ -16,7 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "backend/kernel.h"
+#include "backend/backend.h"
+#include "backend/host/kernel.h"
 #include "base/half.h"
 #include "base/random.h"
 #include "base/team.h"
@@ -25,7 +26,7 @@ namespace harness {
 
 using namespace millpond;
 using backend::Arguments;
-using backend::Kernel;
+using backend::host::Kernel;
 using backend::Request;
 using graph::TensorType;
 
@@ -109,7 +110,7 @@ class Call {
   Call(const backend::Backend& backend, const graph::Operator& op, std::vector<TensorType> inputs, const std::vector<Fill>& fills, int threads, std::vector<graph::Overlap> over = {})
       : types_(inputs) {
     outputs_ = op.infer(inputs);
-    kernel_ = backend.make(op, Request{inputs, outputs_, threads});
+    kernel_ = backend::host::ready(backend.make(op, Request{inputs, outputs_, threads}));
     for (size_t i = 0; i < inputs.size(); ++i) {
       in_.push_back(std::make_unique<Buffer>(size_t(inputs[i].bytes().value)));
       fills_.push_back(fills[std::min(i, fills.size() - 1)]);
@@ -143,7 +144,7 @@ class Call {
   const std::vector<TensorType>& outputs() const { return outputs_; }
   void* out(int i) const { return outs_[size_t(i)]; }
   void* in(int i) const { return ins_[size_t(i)]; }
-  void run() { backend::run_alone(*kernel_, arguments_); }
+  void run() { backend::host::run_alone(*kernel_, arguments_); }
   /// Blocks in another order and with other members: must give the same bits.
   void run_backwards(int threads) {
     const auto phases = kernel_->phases();
@@ -179,7 +180,7 @@ inline void pin(int member) {
   sched_setaffinity(0, sizeof set, &set);
 }
 
-/// Runs kernels one after the other by all members of a team, blocks claimed from counters: what runtime::Program does.
+/// Runs kernels one after the other by all members of a team, blocks claimed from counters: what backend::host::Executor does.
 class Stage {
  public:
   void add(Call& c) {

@@ -165,7 +165,8 @@ class Model {
   void set_weights(const std::vector<Tensor>& weights);
   /// "dense/kernel", ... in the order of get_weights.
   std::vector<std::string> weight_names() const;
-  /// The live values, in the order of get_weights: a step changes them, and changing them changes the model.
+  /// The live values, in the order of get_weights: a step changes them, and changing them changes the model. Throws Error(kUnsupported)
+  /// where the weights lie in a device's memory, which the host cannot see.
   std::vector<Tensor> weight_views();
   /// Keras's .weights.h5; loading refuses a file that does not fit, naming the weight, before it changes any.
   void save_weights(const std::string& path) const;

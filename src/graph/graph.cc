@@ -123,6 +123,14 @@ void Graph::reorder(const std::vector<Node*>& order) {
   }
 }
 
+bool made_in_place(Value value, Value variable) {
+  value = storage(value);
+  if (value.node->role != Role::kOperator) return value == variable;
+  for (const Overlap& o : value.node->op->memory().in_place)
+    if (o.output == value.output && storage(value.node->inputs[size_t(o.input)]) == variable) return true;
+  return false;
+}
+
 Value storage(Value v) {
   while (v.node->role == Role::kOperator && v.node->op->memory().view) v = v.node->inputs[0];
   return v;

@@ -106,6 +106,9 @@ class Graph {
 /// The value whose bytes `v` is: itself, or what a chain of views (Operator::memory().view) looks at.
 Value storage(Value v);
 
+/// Is `value` made in the bytes of `variable` because its operator works in place, or is it the variable itself?
+bool made_in_place(Value value, Value variable);
+
 /// Pairs (reader, overwriter): the first must come before the second, which overwrites in place what the first reads.
 std::vector<std::pair<Node*, Node*>> overwrite_edges(const std::vector<std::unique_ptr<Node>>& nodes);
 

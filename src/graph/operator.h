@@ -1,7 +1,10 @@
 // Operator: the one extension point. Shape rule, gradient rule and memory facts; kernels live in the backends.
 // Operators are immutable values shared between graphs.
 #pragma once
+#include <typeinfo>
+
 #include "graph/graph.h"
+#include "graph/key.h"
 
 namespace millpond::graph {
 
@@ -26,6 +29,11 @@ class Operator {
   /// Everything beside operands that tells two operators of one name apart, as text: "strides=2x2 padding=same".
   /// Two nodes with equal name, attributes and operands compute the same value.
   virtual std::string attributes() const { return {}; }
+  /// The same for a table that is asked at every call: what kind of operator it is, and what attributes() would tell.
+  void identify(Key& key) const {
+    key.add(uint64_t(reinterpret_cast<uintptr_t>(&typeid(*this))));
+    add_attributes(key);
+  }
   /// Types of the outputs. Throws Error(kShape/kDType) with all sizes and the cure.
   virtual std::vector<TensorType> infer(std::span<const TensorType> inputs) const = 0;
   /// Gradient for each operand (null Value: none), given that of each output (null Value: zero). The default refuses.
@@ -33,6 +41,10 @@ class Operator {
   virtual MemoryFacts memory() const { return {}; }
   /// Multiply-adds counted twice. The default is one operation for each element of output 0.
   virtual double flops(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
+
+ protected:
+  /// As text, unless an operator that is often run by itself has something cheaper. Keys are equal where attributes() are, and only there.
+  virtual void add_attributes(Key& key) const { key.add(attributes()); }
 };
 
 }  // namespace millpond::graph

@@ -132,7 +132,7 @@ void materialize(std::span<const Weight> weights) {
     fresh.push_back(w);
   }
   runtime::place(variables, "weights");
-  for (const Weight& w : fresh) initialize(w->matrix ? w->variable.value().reshaped(*w->matrix) : w->variable.value(), w->initializer, w->seed);
+  for (const Weight& w : fresh) w->variable.overwrite([&](Tensor& values) { initialize(w->matrix ? values.reshaped(*w->matrix) : values, w->initializer, w->seed); });
 }
 
 Value as_float(CallContext& c, Value x) { return is_floating(x.dtype()) ? x : ops::cast(c.builder(), x, DType::kFloat32); }
@@ -183,7 +183,7 @@ std::vector<Tensor> Layer::get_weights() const {
   const auto weights = impl_->weights();
   nn::materialize(weights);
   std::vector<Tensor> copies;
-  for (const nn::Weight& w : weights) copies.push_back(w->variable.value().astype(w->variable.type().dtype, "data/weights"));
+  for (const nn::Weight& w : weights) copies.push_back(w->variable.copy("data/weights"));
   return copies;
 }
 

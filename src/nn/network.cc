@@ -1,7 +1,6 @@
 #include "nn/network.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <set>
 #include <unordered_set>
@@ -222,7 +221,7 @@ void set_weights(std::span<const Weight> weights, const std::vector<Tensor>& val
   for (size_t i = 0; i < weights.size(); ++i) {
     const TensorType& t = weights[i]->variable.type();
     const Tensor converted = values[i].dtype() == t.dtype ? values[i] : values[i].astype(t.dtype);
-    std::memcpy(weights[i]->variable.data(), converted.data(), size_t(t.bytes().value));
+    weights[i]->variable.write(converted);
   }
 }
 

@@ -19,6 +19,9 @@ class BroadcastTo final : public graph::Operator {
   std::vector<Value> backward(Builder& b, const Node& node, std::span<const Value> dys) const override;
 
   const Shape shape;
+
+ protected:
+  void add_attributes(graph::Key& key) const override { key.add(shape); }
 };
 
 Value broadcast_to(Builder& b, Value x, Shape shape);

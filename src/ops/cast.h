@@ -19,6 +19,9 @@ class Cast final : public graph::Operator {
   std::vector<Value> backward(Builder& b, const Node& node, std::span<const Value> dys) const override;
 
   const DType dtype;
+
+ protected:
+  void add_attributes(graph::Key& key) const override { key.add(uint64_t(dtype)); }
 };
 
 /// x itself when it has that dtype already.

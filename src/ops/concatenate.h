@@ -19,6 +19,9 @@ class Concatenate final : public graph::Operator {
   std::vector<Value> backward(Builder& b, const Node& node, std::span<const Value> dys) const override;
 
   const int axis;
+
+ protected:
+  void add_attributes(graph::Key& key) const override { key.add(uint64_t(axis)); }
 };
 
 Value concatenate(Builder& b, std::vector<Value> xs, int axis);

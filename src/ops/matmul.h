@@ -25,6 +25,12 @@ class MatMul final : public graph::Operator {
 
   const bool transpose_a, transpose_b;
   const Expression epilogue;  // empty: c is the only output
+
+ protected:
+  void add_attributes(graph::Key& key) const override {
+    key.add(uint64_t(transpose_a) * 2 + transpose_b);
+    key.add(epilogue.empty() ? std::string() : attributes());
+  }
 };
 
 Value matmul(Builder& b, Value x, Value y, bool transpose_x = false, bool transpose_y = false);

@@ -20,6 +20,9 @@ class OneHot final : public graph::Operator {
 
   const int64_t depth;
   const DType dtype;
+
+ protected:
+  void add_attributes(graph::Key& key) const override { key.add(uint64_t(depth)), key.add(uint64_t(dtype)); }
 };
 
 Value one_hot(Builder& b, Value labels, int64_t depth, DType dtype = DType::kFloat32);

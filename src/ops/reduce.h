@@ -23,6 +23,9 @@ class Reduce final : public graph::Operator {
   const Kind kind;
   const std::vector<int> axes;  // ascending, not negative
   const bool keepdims;
+
+ protected:
+  void add_attributes(graph::Key& key) const override { key.add(uint64_t(kind) * 2 + keepdims), key.add(std::span<const int>(axes)); }
 };
 
 /// Negative axes count from the end; no axes at all means every one.

@@ -20,6 +20,9 @@ class Reshape final : public graph::Operator {
   graph::MemoryFacts memory() const override { return {.view = true}; }
 
   const Shape shape;
+
+ protected:
+  void add_attributes(graph::Key& key) const override { key.add(shape); }
 };
 
 Value reshape(Builder& b, Value x, Shape shape);

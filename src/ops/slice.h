@@ -20,6 +20,9 @@ class Slice final : public graph::Operator {
 
   const std::vector<int64_t> starts;
   const Shape sizes;
+
+ protected:
+  void add_attributes(graph::Key& key) const override { key.add(std::span<const int64_t>(starts)), key.add(sizes); }
 };
 
 Value slice(Builder& b, Value x, std::vector<int64_t> starts, Shape sizes);

@@ -19,6 +19,9 @@ class Transpose final : public graph::Operator {
   std::vector<Value> backward(Builder& b, const Node& node, std::span<const Value> dys) const override;
 
   const std::vector<int> order;
+
+ protected:
+  void add_attributes(graph::Key& key) const override { key.add(std::span<const int>(order)); }
 };
 
 Value transpose(Builder& b, Value x, std::vector<int> order);

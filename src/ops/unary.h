@@ -21,6 +21,9 @@ class Unary final : public graph::Operator {
   graph::MemoryFacts memory() const override { return {.may_overwrite = {{0, 0}}}; }
 
   const Function function;
+
+ protected:
+  void add_attributes(graph::Key& key) const override { key.add(uint64_t(function)); }
 };
 
 Value unary(Builder& b, Function f, Value x);

@@ -10,8 +10,17 @@
 
 namespace millpond::passes {
 
-/// Gradients of the scalar `loss` with respect to `wrt`, appended to the graph (phase kBackward). A null Value where the loss
-/// does not depend on it. Applied twice it gives second derivatives.
+/// A value and what its gradients are multiplied by.
+struct Seeded {
+  graph::Value value;
+  graph::Value seed = {};  // of the same type; null: ones
+};
+/// Gradients with respect to `wrt` of the sum of value * seed over all elements of all `values`, appended to the graph
+/// (phase kBackward). A null Value where nothing depends on it. Throws Error(kShape) or (kDType) for a seed of another
+/// type.
+/// Applied to its own result it gives second derivatives.
+std::vector<graph::Value> gradients(graph::Builder& b, std::span<const Seeded> values, std::span<const graph::Value> wrt);
+/// Of one scalar.
 std::vector<graph::Value> gradients(graph::Builder& b, graph::Value loss, std::span<const graph::Value> wrt);
 
 struct Options {
@@ -25,10 +34,12 @@ struct Options {
   bool recompute = true;       // element-wise results that backward makes anew instead of keeping them
   bool update = true;          // the optimiser inside backward
   bool order = true;           // order of calls for the smallest peak
+  bool in_variables = true;    // new values made in their variable's own bytes, where nobody reads the old one any more
   bool in_place = true;        // results over operands nobody reads again
+  bool own_outputs = false;    // a value of its own for each output: set where outputs belong to the caller
   bool record = false;         // keep the text of the graph before and after each pass
-  /// Whether the backend has a fusion (an MP_FUSION of ops/list.inc, or ops::kEpilogue); a pass that would make one it has not is left
-  /// out. Empty: it has all of them.
+  /// Whether the backend has a fusion (an MP_FUSION of ops/list.inc, or ops::kEpilogue); a pass that would make one it
+  /// has not is left out. Empty: it has all of them.
   std::function<bool(std::string_view)> offers;
   static Options none();
 };
@@ -42,10 +53,12 @@ struct Record {
 /// Evaluates one operator on constants (handed in: passes know no backend). Null: no folding.
 using Evaluator = std::function<std::vector<Tensor>(const graph::Operator& op, std::span<const Tensor> inputs, std::span<const graph::TensorType> outputs)>;
 
-/// The passes that must come before gradients are taken, because the operators they make have gradients of their own: attention.
+/// The passes that must come before gradients are taken, because the operators they make have gradients of their own:
+/// attention.
 std::vector<Record> run_before_gradients(graph::Graph& graph, const Options& options);
 
-/// Runs all other passes that `options` names, in their order; checks the graph's invariants between them in debug builds.
+/// Runs all other passes that `options` names, in their order, assign_updates among the last; checks the graph's
+/// invariants between them in debug builds.
 std::vector<Record> run(graph::Graph& graph, const Options& options, const Evaluator& evaluate);
 
 // The single passes, each in the file of its name.
@@ -59,5 +72,7 @@ void update(graph::Graph& graph);
 void epilogue(graph::Graph& graph);
 void fuse(graph::Graph& graph);
 void order(graph::Graph& graph);
+void own_outputs(graph::Graph& graph);
+void assign_updates(graph::Graph& graph, bool in_variables);  // always runs
 
 }  // namespace millpond::passes

@@ -49,7 +49,7 @@ class Runner {
 Options Options::none() {
   Options o;
   o.attention = o.fold_constants = o.common_subexpressions = o.simplify = false;
-  o.fuse = o.epilogue = o.conv_pool = o.recompute = o.update = o.order = o.in_place = false;
+  o.fuse = o.epilogue = o.conv_pool = o.recompute = o.update = o.order = o.in_variables = o.in_place = false;
   return o;
 }
 
@@ -74,6 +74,8 @@ std::vector<Record> run(graph::Graph& g, const Options& options, const Evaluator
   r.pass(options.epilogue, "epilogue", {ops::kEpilogue}, [&] { epilogue(g); });
   r.pass(options.fuse, "fuse", {"fused"}, [&] { fuse(g); });
   r.pass(options.order, "order", {}, [&] { order(g); });
+  r.pass(true, "assign_updates", {}, [&] { assign_updates(g, options.in_variables); });
+  r.pass(options.own_outputs, "own_outputs", {}, [&] { own_outputs(g); });
   return std::move(r.records);
 }
 

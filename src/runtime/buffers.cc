@@ -5,7 +5,6 @@
 
 #include "base/assert.h"
 #include "base/format.h"
-#include "ops/assign.h"
 
 namespace millpond::runtime {
 
@@ -20,14 +19,6 @@ struct ByValue {
   size_t operator()(Value v) const { return std::hash<const void*>()(v.node) * 31 + size_t(v.output); }
 };
 
-bool updates_in_place(Value value, Value variable) {
-  value = storage(value);
-  if (value.node->role != Role::kOperator) return value == variable;
-  for (const graph::Overlap& o : value.node->op->memory().in_place)
-    if (o.output == value.output && storage(value.node->inputs[o.input]) == variable) return true;
-  return false;
-}
-
 std::string account(const Node& n) {
   const std::string layer = n.layer.empty() ? "step" : n.layer;
   switch (n.phase) {
@@ -41,38 +32,9 @@ std::string account(const Node& n) {
 
 }  // namespace
 
-void lower_updates(graph::Graph& graph) {
-  // May `value` be made in the variable's own bytes? Not when somebody reads the old value later, or while it is being made.
-  const auto direct = [&](Value value, Value variable) {
-    if (value.node->role != Role::kOperator || value.node->op->memory().view || !value.node->op->memory().in_place.empty()) return false;
-    if (std::ranges::count_if(graph.updates, [&](const graph::Update& u) { return u.value == value; }) > 1) return false;
-    bool after = false;
-    for (const auto& n : graph.nodes()) {
-      const bool producer = n.get() == value.node;
-      for (size_t i = 0; i < n->inputs.size(); ++i) {
-        if (storage(n->inputs[i]) != variable) continue;
-        if (after && !n->op->memory().view) return false;
-        if (producer && std::ranges::none_of(n->op->memory().may_overwrite, [&](const graph::Overlap& o) { return o.output == value.output && o.input == int(i); })) return false;
-      }
-      after |= producer;
-    }
-    for (const graph::Output& o : graph.outputs)
-      if (storage(o.value) == variable) return false;
-    return true;
-  };
-  graph::Builder b(graph);
-  const graph::Builder::Scope scope(b, "", graph::Phase::kUpdate);
-  bool changed = false;
-  for (graph::Update& u : graph.updates) {
-    if (updates_in_place(u.value, u.variable) || direct(u.value, u.variable)) continue;
-    u.value = ops::assign(b, u.variable, u.value);
-    changed = true;
-  }
-  if (changed) graph.sort();
-}
-
-Assignment assign_buffers(const graph::Graph& graph, std::vector<Call>& calls, bool in_place) {
-  Assignment a;
+void assign_buffers(Lowered& a, const BufferOptions& options) {
+  const graph::Graph& graph = a.graph;
+  std::vector<Call>& calls = a.calls;
   a.problem.calls = int(calls.size());
   std::unordered_map<const Node*, int> call_of;
   for (size_t i = 0; i < calls.size(); ++i) call_of[calls[i].node] = int(i);
@@ -81,6 +43,9 @@ Assignment assign_buffers(const graph::Graph& graph, std::vector<Call>& calls, b
   const int forever = std::max(0, int(calls.size()) - 1);
   for (const Call& c : calls)
     for (Value v : c.node->inputs) last_read[storage(v)] = call_of[c.node];
+
+  std::unordered_map<Value, bool, ByValue> escapes;
+  for (const graph::Output& o : graph.outputs) escapes[storage(o.value)] = true;
 
   std::unordered_map<Value, Place, ByValue> place;
   std::unordered_map<const void*, int> variable_index;
@@ -96,18 +61,27 @@ Assignment assign_buffers(const graph::Graph& graph, std::vector<Call>& calls, b
       if (fresh) a.variables.push_back(variable);
       place[v] = {.kind = Place::Kind::kVariable, .index = it->second};
     } else if (n->role == Role::kConstant) {
-      place[v] = {.kind = Place::Kind::kConstant, .constant = n->constant.data()};
+      place[v] = {.kind = Place::Kind::kConstant, .index = int(a.constants.size())};
+      a.constants.push_back(n->constant);
+    } else if (n->role == Role::kInput && options.caller_operands) {
+      place[v] = {.kind = Place::Kind::kCaller, .index = int(a.callers.size())};
+      a.callers.push_back(n->name);
     } else if (n->role == Role::kInput) {
-      place[v] = new_buffer("staging/" + n->name, n->types[0].bytes(), 0, last_read.count(v) ? last_read[v] : 0);
+      place[v] = new_buffer("staging/" + n->name, n->types[0].bytes(), 0, escapes.count(v) ? forever : last_read.count(v) ? last_read[v] : 0);
+      a.problem.buffers.back().escapes = escapes.count(v) > 0;
       a.inputs[n->name] = place[v];
     }
   }
 
   std::unordered_map<Value, Value, ByValue> made_in;  // value -> variable whose bytes it is made in
   for (const graph::Update& u : graph.updates)
-    if (!updates_in_place(u.value, u.variable)) made_in[u.value] = u.variable;
-  std::unordered_map<Value, bool, ByValue> escapes;
-  for (const graph::Output& o : graph.outputs) escapes[storage(o.value)] = true;
+    if (!graph::made_in_place(u.value, u.variable)) made_in[u.value] = u.variable;
+  std::unordered_map<Value, Place, ByValue> handed;  // value -> the caller's operand that it is made in
+  if (options.caller_operands)
+    for (const graph::Output& o : graph.outputs) {
+      handed[o.value] = {.kind = Place::Kind::kCaller, .index = int(a.callers.size())};
+      a.callers.push_back(o.name);
+    }
 
   for (size_t i = 0; i < calls.size(); ++i) {
     Call& call = calls[i];
@@ -120,9 +94,10 @@ Assignment assign_buffers(const graph::Graph& graph, std::vector<Call>& calls, b
       const Bytes size = n.types[o].bytes();
       std::optional<Place> at;
       if (const auto it = made_in.find(v); it != made_in.end()) at = place.at(it->second);
+      if (const auto it = handed.find(v); it != handed.end()) at = it->second;
       for (const graph::Overlap& p : facts.in_place)
         if (p.output == int(o)) at = call.in[p.input];
-      if (!at && in_place)
+      if (!at && options.in_place)
         for (const graph::Overlap& p : facts.may_overwrite) {
           if (p.output != int(o) || at) continue;
           const Place& q = call.in[p.input];
@@ -149,8 +124,8 @@ Assignment assign_buffers(const graph::Graph& graph, std::vector<Call>& calls, b
     if (const Bytes scratch = call.kernel->workspace(); scratch.value > 0)
       call.scratch = new_buffer("workspace/" + (n.layer.empty() ? "step" : n.layer), scratch, int(i), int(i)).index;
   }
-  for (const graph::Output& o : graph.outputs) a.outputs[o.name] = place.at(storage(o.value));
-  return a;
+  if (!options.caller_operands)
+    for (const graph::Output& o : graph.outputs) a.outputs[o.name] = place.at(storage(o.value));
 }
 
 }  // namespace millpond::runtime

@@ -1,12 +1,13 @@
-// Variable: memory that outlives a step: a weight, an optimiser's slot, a counter. Programs read and update it in place, so
-// whoever looks between two steps sees the current value.
+// Variable: memory that outlives a step: a weight, an optimiser's slot, a counter. Programs read and update it in
+// place, so whoever looks between two steps sees the current value. It lies where the backend that was named when it
+// was placed has its memory; the host comes to its values through the functions here.
 #pragma once
-#include <memory>
 #include <span>
 #include <string>
 
-#include "base/segment.h"
+#include "backend/backend.h"
 #include "graph/graph.h"
+#include "millpond/tensor.h"
 
 namespace millpond::runtime {
 
@@ -19,22 +20,52 @@ class Variable {
   const std::string& account() const { return account_; }
   void rename(std::string account) { account_ = std::move(account); }
   const graph::TensorType& type() const { return type_; }
-  bool placed() const { return data_ != nullptr; }
-  /// The live bytes. Placed variables only.
-  Tensor value() const;
-  std::byte* data() const { return data_; }
+  bool placed() const { return bool(memory_); }
+  /// Exactly its bytes. The rest is for placed variables only.
+  const backend::Memory& memory() const { return memory_; }
+
+  /// The live values, where the host sees them; otherwise throws Error(kUnsupported).
+  Tensor view() const;
+  /// The values for reading: the live ones where the host sees them, otherwise a copy of now, charged to `account`.
+  Tensor seen(std::string account) const;
+  /// A copy of its own.
+  Tensor copy(std::string account) const;
+  /// `values` has its type and size; the shape may differ.
+  void write(const Tensor& values);
+  /// f(Tensor&) writes all values: in place where the host sees them, otherwise in zeros of its own, which are then
+  /// written here.
+  template <class F>
+  void overwrite(F&& f) {
+    if (memory_.host()) {
+      Tensor live = view();
+      return f(live);
+    }
+    Tensor values(type_.dtype, type_.shape, account_);
+    f(values);
+    write(values);
+  }
+  void zero() { memory_.zero(); }
+  /// Of a scalar. T is its type.
+  template <class T>
+  T get() const {
+    T value;
+    return memory_.read(&value), value;
+  }
+  template <class T>
+  void put(T value) {
+    memory_.write(&value);
+  }
 
  private:
-  friend void place(std::span<Variable* const> variables, std::string account);
+  friend void place(std::span<Variable* const> variables, std::string account, const backend::Backend& backend);
   std::string account_;
   graph::TensorType type_;
-  std::byte* data_ = nullptr;
-  std::shared_ptr<Segment> segment_;  // shared with the variables placed together with this one
+  backend::Memory memory_;  // shares its keeper with the variables placed together with this one
 };
 
-/// Gives every variable that has no memory yet its place, all in one segment in this order, 64-byte aligned, zeros. The
-/// segment goes back to the operating system with the last of them. The segment is charged to `account` ("weights", "slots").
-void place(std::span<Variable* const> variables, std::string account);
+/// Gives every variable that has no memory yet its place, all in one piece of the backend's memory in this order,
+/// 64-byte aligned, zeros. It goes back with the last of them. It is charged to `account` ("weights", "slots").
+void place(std::span<Variable* const> variables, std::string account, const backend::Backend& backend = backend::default_backend());
 /// What place() would take for all of them.
 Bytes bytes_to_place(std::span<const Variable* const> variables);
 

@@ -1,7 +1,6 @@
 // A user's arrays: checked against the model once, then staged batch by batch.
 #include <cfloat>
 #include <cmath>
-#include <cstring>
 
 #include "base/format.h"
 #include "train/model.h"
@@ -92,38 +91,49 @@ void connect(Ready& r, const Data& data, bool check_inputs) {
 }
 
 void stage_batch(Team& team, Ready& r, const Data& data, const Rows& rows) {
-  if (const Refusal bad = stage(team, r.lanes, rows)) refuse(r, data, rows, bad);
+  r.program.open();
+  if (const Refusal bad = backend::stage(team, r.lanes, rows)) refuse(r, data, rows, bad);
 }
 
-Means::Means(const Ready& like) : sums_(like.scalars.size()) {
-  for (size_t i = 0; i < like.scalars.size(); ++i) {
+Means::Means(const Ready& like) : backend_(like.program.backend()), size_(like.scalars.size()) {
+  for (size_t i = 0; i < size_; ++i) {
     const Scalar& s = like.scalars[i];
-    per_sample_.push_back(s.per_sample);
-    if (!s.metric) continue;
-    Counted c{i, s.metric, {}, {}};
-    for (const runtime::Variable* v : s.counts) {
-      c.counts.push_back(v->value());
-      c.before.insert(c.before.end(), v->data(), v->data() + v->type().bytes().value);
+    if (!s.metric) {
+      means_.push_back({i, s.per_sample});
+      continue;
+    }
+    Counted c{i, s.metric, s.counts, std::vector<Tensor>(s.counts.size()), {}};
+    for (const runtime::Variable* v : c.variables) {
+      const size_t at = c.before.size();
+      c.before.resize(at + size_t(v->type().bytes().value));
+      v->memory().read(c.before.data() + at);
     }
     counted_.push_back(std::move(c));
   }
+  sums_.resize(means_.size());
   reset();
 }
 Means::~Means() {
-  for (Counted& c : counted_) {
+  backend_.wait();  // for steps that add to the sums
+  for (const Counted& c : counted_) {
     const std::byte* from = c.before.data();
-    for (Tensor& t : c.counts) std::memcpy(t.data(), from, size_t(t.bytes().value)), from += t.bytes().value;
+    for (const runtime::Variable* v : c.variables) v->memory().write(from), from += v->type().bytes().value;
   }
 }
 void Means::reset() {
+  backend_.wait();
   samples_ = 0;
   std::fill(sums_.begin(), sums_.end(), 0.0);
-  for (Counted& c : counted_)
-    for (Tensor& t : c.counts) std::memset(t.data(), 0, size_t(t.bytes().value));
+  for (const Counted& c : counted_)
+    for (runtime::Variable* v : c.variables) v->zero();
 }
-void Means::read(std::span<Logs::Entry> entries) const {
-  for (size_t i = 0; i < sums_.size(); ++i) entries[i].value = samples_ > 0 ? sums_[i] / (samples_ * per_sample_[i]) : 0;
-  for (const Counted& c : counted_) entries[c.scalar].value = c.metric->result(c.counts);
+void Means::read(std::span<Logs::Entry> entries) {
+  backend_.wait();
+  for (size_t i = 0; i < means_.size(); ++i) entries[means_[i].scalar].value = samples_ > 0 ? sums_[i] / (samples_ * means_[i].per_sample) : 0;
+  for (Counted& c : counted_) {
+    for (size_t i = 0; i < c.variables.size(); ++i) c.counts[i] = c.variables[i]->seen("metrics");
+    entries[c.scalar].value = c.metric->result(c.counts);
+  }
 }
 
 }  // namespace millpond::train

@@ -16,9 +16,10 @@ void expect_batch(int64_t batch, const char* what) {
   if (batch <= 0) throw Error(Code::kUsage, format("{}: batch_size is {}, but must be at least 1", what, batch));
 }
 
-// Batches in order, the last one shorter. Calls before(program) before and f(program, step, first row) after each run.
-template <class Before, class F>
-void run_in_order(const Use& use, Team& team, Kind kind, const Data& data, const EvaluateJob& job, Before&& before, F&& f) {
+// Batches in order, the last one shorter. Calls before(program) before a batch is staged, run(program) to begin the step, and after it
+// f(program, step, first row).
+template <class Before, class Run, class F>
+void run_in_order(const Use& use, Team& team, Kind kind, const Data& data, const EvaluateJob& job, Before&& before, Run&& run, F&& f) {
   const int64_t batch = std::min(job.batch, data.samples);
   const int64_t batches = (data.samples + batch - 1) / batch;
   const int64_t steps = job.steps > 0 ? std::min(job.steps, batches) : batches;
@@ -33,15 +34,15 @@ void run_in_order(const Use& use, Team& team, Kind kind, const Data& data, const
     }
     before(*ready);
     stage_batch(team, *ready, data, {nullptr, first, count});
-    ready->program.run(team);
+    run(*ready);
     f(*ready, s, first);
   }
   if (job.taken) *job.taken = steps;
 }
 
 // The same from a dataset.
-template <class Before, class F>
-void run_in_order(const Use& use, Team& team, Kind kind, Stream& stream, const EvaluateJob& job, Before&& before, F&& f) {
+template <class Before, class Run, class F>
+void run_in_order(const Use& use, Team& team, Kind kind, Stream& stream, const EvaluateJob& job, Before&& before, Run&& run, F&& f) {
   Ready* ready = nullptr;
   uint64_t seen = 0;
   int64_t first = 0, step = 0;
@@ -54,7 +55,7 @@ void run_in_order(const Use& use, Team& team, Kind kind, Stream& stream, const E
     }
     before(*ready);
     stream.stage(team, *ready, job.check_inputs);
-    ready->program.run(team);
+    run(*ready);
     f(*ready, step, first);
     first += samples;
   }
@@ -76,8 +77,7 @@ Results evaluate_any(const Use& use, Team& team, From& from, const EvaluateJob& 
     for (const Scalar& s : r.scalars) names.push_back(s.name);
     for (const std::string& n : names) entries.push_back({n, 0});
   };
-  run_in_order(use, team, Kind::kEvaluate, from, job, begin, [&](Ready& r, int64_t step, int64_t) {
-    means->add(r);
+  run_in_order(use, team, Kind::kEvaluate, from, job, begin, [&](Ready& r) { means->run(r, team); }, [&](Ready&, int64_t step, int64_t) {
     if (!hooks.wants(Callback::kTestBegin | Callback::kTestEnd)) return;
     means->read(entries);
     hooks.batch(Callback::kTestEnd, [&](Callback& c) { c.on_test_batch_end(step, Logs(entries)); });
@@ -109,7 +109,9 @@ class Sink {
     if (samples >= 0)
       for (size_t i = 0; i < shapes_.size(); ++i) whole_.emplace_back(types_[i], shapes_[i].with_front(samples), "data/predictions");
   }
+  /// The predictions of a step that was begun.
   void add(const Ready& r, int64_t first) {
+    r.program.wait();
     std::vector<Tensor> outputs;
     for (size_t i = 0; i < shapes_.size(); ++i) {
       const int64_t bytes = (size_of(types_[i]) * shapes_[i].size()).value * r.key.batch;
@@ -157,7 +159,7 @@ Arrays predict_any(const Use& use, From& from, const EvaluateJob& job, const Pre
   const Hooks hooks(job.callbacks);
   hooks.each([](Callback& c) { c.on_predict_begin({}); });
   hooks.batch(Callback::kPredictBegin, [](Callback& c) { c.on_predict_batch_begin(0, {}); });
-  run_in_order(use, *lease, Kind::kPredict, from, job, [](const Ready&) {}, [&](Ready& r, int64_t step, int64_t first) {
+  run_in_order(use, *lease, Kind::kPredict, from, job, [](const Ready&) {}, [&](Ready& r) { r.program.run(*lease); }, [&](Ready& r, int64_t step, int64_t first) {
     sink.add(r, first);
     if (!hooks.wants(Callback::kPredictBegin | Callback::kPredictEnd)) return;
     hooks.batch(Callback::kPredictEnd, [&](Callback& c) { c.on_predict_batch_end(step, {}); });

@@ -235,8 +235,7 @@ class Fit {
       Ready& r = ready_for(samples);
       if (watched) hooks.batch(Callback::kTrainBegin, [&](Callback& c) { c.on_train_batch_begin(step, {}); });
       stream_->stage(team, r, o_.check_inputs);
-      r.program.run(team);
-      means_->add(r);
+      means_->run(r, team);
       ++step;
       if (watched) {
         means_->read(entries_);
@@ -282,8 +281,7 @@ class Fit {
       Ready& r = at_ + batch_ <= data_.samples ? *full_ : *last_;
       if (watched) hooks.batch(Callback::kTrainBegin, [&](Callback& c) { c.on_train_batch_begin(step, {}); });
       stage_batch(team, r, data_, order.rows(at_, r.key.batch));
-      r.program.run(team);
-      means_->add(r);
+      means_->run(r, team);
       at_ += r.key.batch;
       if (at_ >= data_.samples) at_ = 0;
       if (watched) {
@@ -385,8 +383,7 @@ Results Model::train_on_batch(const Arrays& x, const Arrays& y) {
   const TeamLease lease(threads, r.program.shared());
   train::stage_batch(*lease, r, data, {nullptr, 0, data.samples});
   train::Means means(r);
-  r.program.run(*lease);
-  means.add(r);
+  means.run(r, *lease);
   std::vector<Logs::Entry> entries(means.size());
   means.read(entries);
   Results results;

@@ -5,7 +5,7 @@
 #include <map>
 #include <unordered_set>
 
-#include "backend/kernel.h"
+#include "backend/backend.h"
 #include "base/format.h"
 #include "base/process.h"
 
@@ -90,13 +90,13 @@ void add_variables(MemoryPlan& plan, const nn::Network& net, OptimizerImpl* opti
   if (counter) add(*counter, plan.slots);
 }
 
-void add_program(MemoryPlan& plan, const runtime::Program& program, Kind kind, int64_t batch) {
+void add_program(MemoryPlan& plan, const runtime::Lowered& program, Kind kind, int64_t batch) {
   int slow = 0;
-  for (const runtime::Call& c : program.calls()) slow += c.kernel->slow();
-  const plan::Plan& p = program.plan();
-  plan.programs.push_back({std::string(to_string(kind)), batch, p.size, p.lower_bound, int(program.calls().size()), slow, p.seconds});
+  for (const runtime::Call& c : program.calls) slow += c.kernel->slow();
+  const plan::Plan& p = program.plan;
+  plan.programs.push_back({std::string(to_string(kind)), batch, p.size, p.lower_bound, int(program.calls.size()), slow, p.seconds});
   plan.seconds += p.seconds;
-  for (const auto& n : program.graph().nodes())
+  for (const auto& n : program.graph.nodes())
     if (n->role == graph::Role::kConstant) plan.constants += n->types[0].bytes();
   if (plan.programs.size() > 1 && p.size <= plan.arena) return;
 
@@ -109,15 +109,15 @@ void add_program(MemoryPlan& plan, const runtime::Program& program, Kind kind, i
   plan.gradients = plan.activations = plan.workspace = plan.staging = Bytes{0};
   plan.arena = p.size;
   plan.lower_bound = p.lower_bound;
-  plan.calls = int(program.calls().size());
+  plan.calls = int(program.calls.size());
   plan.peak_call = p.peak_call;
   if (p.peak_call >= 0 && p.peak_call < plan.calls) {
-    const graph::Node& n = *program.calls()[size_t(p.peak_call)].node;
+    const graph::Node& n = *program.calls[size_t(p.peak_call)].node;
     plan.peak_layer = n.layer;
     plan.peak_operator = n.op->name();
   }
   std::map<std::string, std::vector<int64_t>, std::less<>> changes;  // of each layer's bytes from call to call
-  for (const Held& h : held(program.problem())) {
+  for (const Held& h : held(program.problem)) {
     const std::string_view k = kind_of(h.buffer->name), layer = rest_of(h.buffer->name);
     const bool layered = k == "activations" || k == "gradients" || k == "workspace";
     if (layered) {
@@ -159,7 +159,7 @@ int64_t largest_batch(const nn::Network& net, const Compiled* compiled, Kind kin
   std::map<int64_t, int64_t> known;
   const auto arena = [&](int64_t batch) {
     auto& bytes = known[batch];
-    if (!bytes) bytes = runtime::Program("plan", trace(net, compiled, kind, batch, labels, &counter, counts, options.offered_passes()).graph, quick(options)).arena_bytes().value + 1;
+    if (!bytes) bytes = runtime::lower(trace(net, compiled, kind, batch, labels, &counter, counts, options.offered_passes()).graph, quick(options)).plan.size.value + 1;
     return bytes - 1;
   };
   // A step of one sample may take other kernels, and a little more, than one of a few.
@@ -202,12 +202,12 @@ void refuse_if_too_large(ModelImpl& model, const Ready& made, Bytes more) {
   const Bytes fixed = runtime::bytes_to_place(unplaced);
   const Bytes needed = more + fixed;
   if (needed < Bytes{16 << 20}) return;  // not worth asking the system
-  const FreeMemory free = memory_free_now();
+  const FreeMemory free = made.program.backend().memory_free();
   if (needed <= free.bytes) return;
 
   MemoryPlan plan;
   add_variables(plan, model.built(), made.key.kind == Kind::kTrain ? model.compiled->optimizer.impl().get() : nullptr, nullptr, {});
-  add_program(plan, made.program, made.key.kind, made.key.batch);
+  add_program(plan, made.program.lowered(), made.key.kind, made.key.batch);
   const Bytes room = free.bytes - fixed + (made.program.arena_bytes() - more);
   runtime::Options options;
   options.threads = made.key.threads;
@@ -297,7 +297,7 @@ MemoryPlan plan_of_programs(const ModelImpl& model) {
   plan.optimizer = model.compiled ? model.compiled->optimizer.name() : "";
   add_variables(plan, model.built(), model.compiled ? model.compiled->optimizer.impl().get() : nullptr, &model.counter, model.uses.workspaces().front()->counts().all());
   for (const Programs* programs : model.uses.workspaces())
-    for (const Ready* r : programs->all()) add_program(plan, r->program, r->key.kind, r->key.batch);
+    for (const Ready* r : programs->all()) add_program(plan, r->program.lowered(), r->key.kind, r->key.batch);
   finish(plan);
   return plan;
 }
@@ -320,7 +320,8 @@ MemoryPlan Model::plan(const PlanOptions& o) const {
   plan.batch = o.batch;
   plan.threads = options.threads;
   const auto add = [&](Kind kind) {
-    const runtime::Program program(std::string(to_string(kind)), train::trace(net, c ? &*c : nullptr, kind, o.batch, kind == Kind::kPredict ? std::span<const Shape>{} : labels, &counter, counts, options.offered_passes()).graph, options);
+    const std::span<const Shape> wanted = kind == Kind::kPredict ? std::span<const Shape>{} : labels;
+    const runtime::Lowered program = runtime::lower(train::trace(net, c ? &*c : nullptr, kind, o.batch, wanted, &counter, counts, options.offered_passes()).graph, options);
     if (plan.programs.empty()) train::add_variables(plan, net, kind == Kind::kTrain ? c->optimizer.impl().get() : nullptr, kind == Kind::kTrain ? &counter : nullptr, counts.all());
     train::add_program(plan, program, kind, o.batch);
   };
@@ -328,7 +329,7 @@ MemoryPlan Model::plan(const PlanOptions& o) const {
   if (c && o.evaluate) add(Kind::kEvaluate);
   if (!c || o.evaluate) add(Kind::kPredict);
   train::finish(plan);
-  plan.memory_free = memory_free_now().bytes;
+  plan.memory_free = options.chosen_backend().memory_free().bytes;
   if (o.largest_batch) {
     std::vector<const runtime::Variable*> unplaced;
     const auto weights = impl_->weights();
@@ -352,8 +353,8 @@ std::string Model::print_passes(const PlanOptions& o) const {
   const train::Kind kind = c ? train::Kind::kTrain : train::Kind::kPredict;
   train::Traced traced = train::trace(net, c ? &*c : nullptr, kind, o.batch, labels, &counter, counts, options.offered_passes());
   std::vector<passes::Record> records = std::move(traced.records);
-  const runtime::Program program(std::string(to_string(kind)), std::move(traced.graph), options);
-  records.insert(records.end(), program.pass_records().begin(), program.pass_records().end());
+  const runtime::Lowered program = runtime::lower(std::move(traced.graph), options);
+  records.insert(records.end(), program.records.begin(), program.records.end());
   std::string out;
   bool first = true;
   for (const passes::Record& r : records) {

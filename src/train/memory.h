@@ -6,7 +6,7 @@
 namespace millpond::train {
 
 /// Adds what `program` needs to the plan; the one with the largest arena gives the figures of the arena.
-void add_program(MemoryPlan& plan, const runtime::Program& program, Kind kind, int64_t batch);
+void add_program(MemoryPlan& plan, const runtime::Lowered& program, Kind kind, int64_t batch);
 /// Weights, slots and what metrics count.
 void add_variables(MemoryPlan& plan, const nn::Network& net, OptimizerImpl* optimizer, const runtime::Variable* counter, std::span<runtime::Variable* const> counts);
 /// What the model takes with the programs it has made so far.

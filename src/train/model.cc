@@ -167,7 +167,7 @@ std::vector<Tensor> Model::get_weights() const {
   const train::Use use(*impl_, "get_weights", train::Use::How::kRead);
   const auto weights = impl_->placed_weights();
   std::vector<Tensor> copies;
-  for (const nn::Weight& w : weights) copies.push_back(w->variable.value().astype(w->variable.type().dtype, "data/weights"));
+  for (const nn::Weight& w : weights) copies.push_back(w->variable.copy("data/weights"));
   return copies;
 }
 void Model::set_weights(const std::vector<Tensor>& values) {
@@ -178,7 +178,7 @@ void Model::set_weights(const std::vector<Tensor>& values) {
 std::vector<Tensor> Model::weight_views() {
   const auto weights = impl_->placed_weights();
   std::vector<Tensor> views;
-  for (const nn::Weight& w : weights) views.push_back(w->variable.value());
+  for (const nn::Weight& w : weights) views.push_back(w->variable.view());
   return views;
 }
 

@@ -71,7 +71,7 @@ void stage_batch(Team& team, Ready& ready, const Data& data, const Rows& rows);
 [[noreturn]] void refuse(const Ready& ready, const Data& data, const Rows& rows, Refusal bad);
 
 /// Running means of the scalars of a program, and what its counting metrics count: from its making on they begin anew, and when it goes
-/// they have what they had before, so that a callback of one run may begin another. Made before the first step, which it must see.
+/// they have what they had before, so that a callback of one run may begin another. Steps whose scalars it is to have are run by it.
 class Means {
  public:
   explicit Means(const Ready& like);
@@ -79,23 +79,32 @@ class Means {
   Means(const Means&) = delete;
   Means& operator=(const Means&) = delete;
   void reset();
-  void add(const Ready& r) {
+  /// Begins one step.
+  void run(Ready& r, Team& team) {
     samples_ += double(r.key.batch);
-    for (size_t i = 0; i < sums_.size(); ++i) sums_[i] += double(*r.values[i]) * r.scalars[i].weight;
+    r.program.run(team, sums_.data());
   }
-  /// Writes them to entries[0..size).
-  void read(std::span<Logs::Entry> entries) const;
-  size_t size() const { return sums_.size(); }
+  /// Waits for the steps that were begun, and writes the means to entries[0..size).
+  void read(std::span<Logs::Entry> entries);
+  size_t size() const { return size_; }
 
  private:
+  struct Mean {
+    size_t scalar;
+    double per_sample;
+  };
   struct Counted {
     size_t scalar;
     std::shared_ptr<const nn::CountingMetric> metric;
-    std::vector<Tensor> counts;  // live
+    std::vector<runtime::Variable*> variables;
+    std::vector<Tensor> counts;     // as the host sees them
     std::vector<std::byte> before;  // of all of them, one after the other
   };
+  const backend::Backend& backend_;
+  size_t size_;
   double samples_ = 0;
-  std::vector<double> sums_, per_sample_;
+  std::vector<Mean> means_;
+  std::vector<double> sums_;  // of means_
   std::vector<Counted> counted_;
 };
 

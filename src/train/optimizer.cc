@@ -58,18 +58,19 @@ std::vector<runtime::Variable*> OptimizerImpl::variables() {
 namespace {
 
 // Places are zeros; pages of a slot that begins with zeros stay untouched until its first step.
-void fill(const runtime::Variable& v, double initial) {
+void fill(runtime::Variable& v, double initial) {
   if (initial == 0) return;
-  Tensor all = v.value();
-  if (all.dtype() == DType::kFloat64) std::ranges::fill(all.values<double>(), initial);
-  else std::ranges::fill(all.values<float>(), float(initial));
+  v.overwrite([&](Tensor& all) {
+    if (all.dtype() == DType::kFloat64) std::ranges::fill(all.values<double>(), initial);
+    else std::ranges::fill(all.values<float>(), float(initial));
+  });
 }
 
 }  // namespace
 
 void OptimizerImpl::place(runtime::Variable& beside) {
-  std::vector<std::pair<const runtime::Variable*, double>> fresh;
-  const auto begins = [&](const runtime::Variable& v, double initial) {
+  std::vector<std::pair<runtime::Variable*, double>> fresh;
+  const auto begins = [&](runtime::Variable& v, double initial) {
     if (!v.placed()) fresh.emplace_back(&v, initial);
   };
   begins(learning_rate, rate);
@@ -175,12 +176,12 @@ std::vector<std::string> Optimizer::known() {
 }
 
 const std::string& Optimizer::name() const { return impl_->name; }
-double Optimizer::learning_rate() const { return impl_->learning_rate.placed() ? double(impl_->learning_rate.value().values<float>()[0]) : impl_->rate; }
+double Optimizer::learning_rate() const { return impl_->learning_rate.placed() ? double(impl_->learning_rate.get<float>()) : impl_->rate; }
 void Optimizer::set_learning_rate(double learning_rate) {
   train::Settings(impl_->name, nullptr).number("learning_rate", learning_rate);
   impl_->rate = learning_rate;
-  if (impl_->learning_rate.placed()) impl_->learning_rate.value().values<float>()[0] = float(learning_rate);
+  if (impl_->learning_rate.placed()) impl_->learning_rate.put(float(learning_rate));
 }
-int64_t Optimizer::iterations() const { return impl_->iterations.placed() ? impl_->iterations.value().values<int64_t>()[0] : 0; }
+int64_t Optimizer::iterations() const { return impl_->iterations.placed() ? impl_->iterations.get<int64_t>() : 0; }
 
 }  // namespace millpond

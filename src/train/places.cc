@@ -12,7 +12,7 @@ namespace millpond::train {
 std::vector<Place> places_of(const ModelImpl& model) {
   std::vector<Place> places;
   const auto add = [&](const runtime::Variable& v) {
-    if (v.placed()) places.push_back({v.account(), v.data(), v.type().bytes()});
+    if (v.placed()) places.push_back({v.account(), v.memory().address(), v.type().bytes()});
   };
   if (!model.network) return places;
   for (const nn::Weight& w : model.weights()) add(w->variable);
@@ -27,7 +27,7 @@ std::vector<Place> places_of(const ModelImpl& model) {
       for (const auto& n : r->program.graph().nodes())
         if (n->role == graph::Role::kConstant) places.push_back({"constants", n->constant.data(), n->constant.bytes()});
     }
-    if (const Segment& segment = programs->arena()) places.push_back({"arena", segment.data(), std::min(arena, segment.size())});
+    if (const backend::Memory& memory = programs->arena()) places.push_back({"arena", memory.address(), std::min(arena, memory.size())});
   }
   return places;
 }

@@ -19,15 +19,16 @@ Ready::Ready(ProgramKey k, Traced t, const runtime::Options& options)
     lane.limit = f.limit;
     lanes.push_back(lane);
   }
-  values.resize(scalars.size());
+  std::vector<std::pair<std::string, double>> means;  // what is counted has no output
+  for (const Scalar& s : scalars)
+    if (!s.metric) means.emplace_back(s.name, s.weight);
+  program.sum_outputs(std::move(means));
   predictions.resize(outputs.size());
 }
 
 void Ready::bind(std::byte* arena) {
   program.bind(arena);
   for (size_t i = 0; i < feeds.size(); ++i) lanes[i].to = program.input(feeds[i].name);
-  static constexpr float kNothing = 0;
-  for (size_t i = 0; i < scalars.size(); ++i) values[i] = scalars[i].metric ? &kNothing : reinterpret_cast<const float*>(program.output(scalars[i].name));
   for (size_t i = 0; i < outputs.size(); ++i) predictions[i] = program.output(outputs[i]);
 }
 
@@ -47,18 +48,19 @@ Ready& Programs::get(const ProgramKey& key, const std::function<Traced(const pas
   const bool grow = wanted > arena_.size();
   allow(*made, grow ? wanted - arena_.size() : Bytes{0});
   if (grow) {
-    arena_ = Segment();  // first give back, then take: both are never there at once
+    made->program.wait();       // for runs that are still in it
+    arena_ = backend::Memory();  // first give back, then take: both are never there at once
     arena_bytes_ = 0;
     try {
-      arena_ = Segment(wanted, account_);
+      arena_ = made->program.backend().take(wanted, account_);
       arena_bytes_ = arena_.size().value;
     } catch (...) {
       ready_.clear();  // the others have lost their arena
       throw;
     }
-    for (const auto& r : ready_) r->bind(arena_.data());
+    for (const auto& r : ready_) r->bind(arena_.address());
   }
-  made->bind(arena_.data());
+  made->bind(arena_.address());
   ready_.push_back(std::move(made));
   return *ready_.back();
 }
@@ -67,8 +69,12 @@ void Programs::clear() {
   ++clock_;
   ready_.clear();
   counts_.clear();
-  arena_ = Segment();
+  arena_ = backend::Memory();
   arena_bytes_ = 0;
+}
+
+void Programs::wait() const {
+  if (!ready_.empty()) ready_.front()->program.wait();
 }
 
 std::vector<const Ready*> Programs::all() const {

@@ -8,9 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "base/segment.h"
+#include "backend/stage.h"
 #include "runtime/program.h"
-#include "train/stage.h"
 #include "train/trace.h"
 
 namespace millpond::train {
@@ -23,7 +22,12 @@ struct ProgramKey {
   bool operator==(const ProgramKey&) const = default;
 };
 
-/// A program and where its numbers come and go. Addresses are good until the arena moves.
+using backend::Check;
+using backend::Lane;
+using backend::Refusal;
+using backend::Rows;
+
+/// A program and where its numbers come and go, on the host's side. Addresses are good until the arena moves.
 struct Ready {
   Ready(ProgramKey k, Traced t, const runtime::Options& options);
   ProgramKey key;
@@ -32,8 +36,7 @@ struct Ready {
   std::vector<std::string> outputs;
   runtime::Program program;
   std::vector<Lane> lanes;                    // to: bound here; from: by whoever brings data
-  std::vector<const float*> values;           // of scalars; a 0 for those that are counted
-  std::vector<const std::byte*> predictions;  // of outputs
+  std::vector<const std::byte*> predictions;  // of outputs; good after program.wait()
   uint64_t used = 0;                          // when, in calls of get
 
   void bind(std::byte* arena);
@@ -48,10 +51,12 @@ class Programs {
   /// throws to refuse. A reference is good until kMost other programs have been asked for.
   Ready& get(const ProgramKey& key, const std::function<Traced(const passes::Options&)>& make, const std::function<void(const Ready&, Bytes more)>& allow);
   void clear();
+  /// Returns when the steps that this thread has begun have ended.
+  void wait() const;
   /// Where the programs' metrics count.
   MetricCounts& counts() { return counts_; }
   const MetricCounts& counts() const { return counts_; }
-  const Segment& arena() const { return arena_; }
+  const backend::Memory& arena() const { return arena_; }
   /// The arena's size; any thread may ask.
   Bytes arena_bytes() const { return Bytes{arena_bytes_.load(std::memory_order_relaxed)}; }
   std::vector<const Ready*> all() const;
@@ -63,7 +68,7 @@ class Programs {
   std::string account_;
   MetricCounts counts_;  // before the programs, which point to it
   std::vector<std::unique_ptr<Ready>> ready_;
-  Segment arena_;
+  backend::Memory arena_;
   std::atomic<int64_t> arena_bytes_{0};
   uint64_t clock_ = 0;
 };

@@ -33,17 +33,17 @@ std::string layer_of(const std::string& account) {
   return rest.substr(0, rest.find('/'));
 }
 
-void add_program(runfile::Writer& writer, const runtime::Program& p) {
+void add_program(runfile::Writer& writer, const std::string& name, const runtime::Lowered& p) {
   std::vector<runfile::PlanBuffer> buffers;
-  for (size_t i = 0; i < p.problem().buffers.size(); ++i) {
-    const plan::Buffer& b = p.problem().buffers[i];
-    buffers.push_back({format("{}#{}", b.name, i), b.name, layer_of(b.name), p.plan().offsets[i], b.size, b.first, b.last});
+  for (size_t i = 0; i < p.problem.buffers.size(); ++i) {
+    const plan::Buffer& b = p.problem.buffers[i];
+    buffers.push_back({format("{}#{}", b.name, i), b.name, layer_of(b.name), p.plan.offsets[i], b.size, b.first, b.last});
   }
   std::vector<runfile::PlanCall> calls;
-  for (const runtime::Call& c : p.calls())
-    calls.push_back({std::string(c.node->op->name()), c.node->layer, c.node->layer, c.scratch >= 0 ? p.problem().buffers[size_t(c.scratch)].size : Bytes{}});
-  writer.add(runfile::Program{.id = {}, .name = p.name(), .calls = int64_t(calls.size()), .planned = p.plan().size, .lower_bound = p.plan().lower_bound,
-                              .plan_seconds = p.plan().seconds, .method = p.plan().method},
+  for (const runtime::Call& c : p.calls)
+    calls.push_back({std::string(c.node->op->name()), c.node->layer, c.node->layer, c.scratch >= 0 ? p.problem.buffers[size_t(c.scratch)].size : Bytes{}});
+  writer.add(runfile::Program{.id = {}, .name = name, .calls = int64_t(calls.size()), .planned = p.plan.size, .lower_bound = p.plan.lower_bound,
+                              .plan_seconds = p.plan.seconds, .method = p.plan.method},
              buffers, calls);
 }
 
@@ -75,7 +75,7 @@ struct RunRecord::State {
       for (const train::Ready* r : programs->all()) {
         if (r->key.kind == train::Kind::kTrain) writer.set_meta("threads", std::to_string(r->key.threads));
         if (std::ranges::find(written, r->key) != written.end()) continue;
-        add_program(writer, r->program);
+        add_program(writer, r->program.name(), r->program.lowered());
         written.push_back(r->key);
       }
     add_memory(model, fit);

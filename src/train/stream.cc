@@ -84,6 +84,7 @@ bool Stream::fits_directly(const Ready& ready) const {
 void Stream::stage(Team& team, Ready& r, bool check_inputs) {
   const Rows rows{nullptr, 0, samples_};
   Refusal bad;
+  r.program.open();
   if (element_.empty() && direct_ && fits_directly(r)) {
     std::byte* to[data::kMostTensors];
     for (size_t i = 0; i < r.lanes.size(); ++i) to[i] = r.lanes[i].to;
@@ -107,7 +108,7 @@ void Stream::stage(Team& team, Ready& r, bool check_inputs) {
       lane.from_type = element_[i].dtype();
       lane.check = lane.limit ? Check::kBelow : check_inputs && is_floating(lane.from_type) ? Check::kFinite : Check::kNone;
     }
-    bad = train::stage(team, r.lanes, rows);
+    bad = backend::stage(team, r.lanes, rows);
   }
   if (bad) {
     Data data{{}, {}, samples_, first_.labels};

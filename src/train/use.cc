@@ -84,6 +84,7 @@ Use::Use(ModelImpl& model, const char* what, How how) : model_(model), what_(wha
 }
 
 Use::~Use() {
+  if (workspace_) workspace_->programs.wait();  // whoever comes next may be another thread
   Uses& uses = model_.uses;
   const std::lock_guard lock(uses.mutex_);
   std::erase(uses.active_, this);

@@ -1,5 +1,4 @@
 // Weight files: which path of Keras's .weights.h5 each weight has (io/weights_h5.h tells the layout).
-#include <cstring>
 #include <map>
 
 #include "base/format.h"
@@ -49,7 +48,7 @@ void Model::save_weights(const std::string& path) const {
   collect(impl_->built(), "", entries, names);
   impl_->placed_weights();
   std::vector<io::WeightEntry> out;
-  for (const Entry& e : entries) out.push_back({e.path, e.weight->variable.value()});
+  for (const Entry& e : entries) out.push_back({e.path, e.weight->variable.seen("data/weights")});
   io::write_weights(path, out, names);
 }
 
@@ -69,13 +68,9 @@ void Model::load_weights(const std::string& path) {
   }
   impl_->placed_weights();
   for (const Entry& e : entries) {
-    Tensor to = e.weight->variable.value();
-    if (reader.entries().at(e.path).dtype == to.dtype()) {
-      reader.read_into(e.path, to);
-    } else {
-      const Tensor converted = reader.read(e.path, "data/weights").astype(to.dtype(), "data/weights");
-      std::memcpy(to.data(), converted.data(), size_t(to.bytes().value));
-    }
+    runtime::Variable& to = e.weight->variable;
+    if (reader.entries().at(e.path).dtype == to.type().dtype) to.overwrite([&](Tensor& values) { reader.read_into(e.path, values); });
+    else to.write(reader.read(e.path, "data/weights").astype(to.type().dtype, "data/weights"));
   }
 }
 

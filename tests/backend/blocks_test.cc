@@ -1,6 +1,7 @@
 // Work large enough to be cut into blocks: every seam between blocks agrees with the reference, whichever thread runs which.
 #include <doctest/doctest.h>
 
+#include "backend/host/kernel.h"
 #include "ops/all.h"
 #include "support/operators.h"
 #include "support/rules.h"
@@ -20,7 +21,7 @@ void in_blocks(const graph::Operator& op, const std::vector<Tensor>& inputs, Tol
   request.threads = 2;
   for (const Tensor& t : inputs) request.inputs.push_back({t.dtype(), t.shape()});
   request.outputs = op.infer(request.inputs);
-  const auto kernel = cpu_backend().make(op, request);
+  const auto kernel = backend::host::ready(cpu_backend().make(op, request));
   int most = 0;
   for (int blocks : kernel->phases()) most = std::max(most, blocks);
   CHECK_MESSAGE((most > 1 || kernel->slow()), op.name() << "[" << op.attributes() << "] is run in one block: give it more work");

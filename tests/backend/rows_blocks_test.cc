@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "backend/host/kernel.h"
 #include "ops/all.h"
 #include "support/operators.h"
 
@@ -31,7 +32,7 @@ void require_blocks(const graph::Operator& op, const std::vector<Tensor>& inputs
   backend::Request r;
   for (const Tensor& t : inputs) r.inputs.push_back({t.dtype(), t.shape()});
   r.outputs = op.infer(r.inputs);
-  const auto kernel = cpu_backend().make(op, r);
+  const auto kernel = backend::host::ready(cpu_backend().make(op, r));
   CHECK_MESSAGE(!kernel->slow(), op.name() << " is slow");
   CHECK_MESSAGE(kernel->phases()[0] > 1, op.name() << " is one block");
 }

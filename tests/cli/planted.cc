@@ -6,14 +6,14 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "backend/kernel.h"
+#include "backend/host/backend.h"
 
 namespace millpond::backend {
 namespace {
 
-class Hiding final : public Kernel {
+class Hiding final : public host::Kernel {
  public:
-  Hiding(std::unique_ptr<Kernel> kernel, size_t bytes) : kernel_(std::move(kernel)), bytes_(bytes) {
+  Hiding(std::unique_ptr<host::Kernel> kernel, size_t bytes) : kernel_(std::move(kernel)), bytes_(bytes) {
     void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     hidden_ = p == MAP_FAILED ? nullptr : static_cast<char*>(p);
   }
@@ -25,17 +25,18 @@ class Hiding final : public Kernel {
     if (hidden_ && !touched_.exchange(true)) std::memset(hidden_, 1, bytes_);
     kernel_->run(a, phase, block, member);
   }
+  void generate() override { kernel_->generate(); }
   Bytes workspace() const override { return kernel_->workspace(); }
   bool slow() const override { return kernel_->slow(); }
 
  private:
-  std::unique_ptr<Kernel> kernel_;
+  std::unique_ptr<host::Kernel> kernel_;
   size_t bytes_;
   char* hidden_;
   mutable std::atomic<bool> touched_{false};
 };
 
-class HidingBackend final : public Backend {
+class HidingBackend final : public HostBackend {
  public:
   explicit HidingBackend(const Backend& real) : real_(real) {}
   std::string_view name() const override { return real_.name(); }
@@ -45,7 +46,7 @@ class HidingBackend final : public Backend {
     const char* plant = getenv("MILLPOND_PLANT");
     const bool chosen = op.name() == "softmax_cross_entropy";  // one call of the step
     if (!plant || !chosen) return kernel;
-    return std::make_unique<Hiding>(std::move(kernel), size_t(std::strtoull(plant, nullptr, 10)));
+    return std::make_unique<Hiding>(host::as_host(std::move(kernel)), size_t(std::strtoull(plant, nullptr, 10)));
   }
 
  private:

@@ -18,6 +18,7 @@ DOCTOR = ["base", "ledger runfile events", "verdict", "report", "serve"]
 LADDERS = [[level.split() for level in ladder] for ladder in (ENGINE, DATA, WATCH, DOCTOR)]
 ALONE = {"probe"}  # lives in a stranger's process: includes no other folder
 TOP = {"cli", "python"}  # see everything but each other
+HOST = "host"  # of the backends: what those that compute on the host's processors share
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 SUFFIXES = {".h", ".cc", ".inc", ".cu", ".cuh"}
@@ -49,9 +50,14 @@ def judge(source, target):
     if a not in SEES:
         return f"the folder {a} has no place in the order; give it one in tests/layers/layers.py"
     if a == b:
-        if a == "backend" and len(source.parts) > 2 and len(target.parts) > 2 and source.parts[1] != target.parts[1]:
-            return f"backend/{source.parts[1]} and backend/{target.parts[1]} are neighbours"
+        if a == "backend" and len(target.parts) > 2 and target.parts[1] != HOST:
+            if len(source.parts) == 2:
+                return f"backend/{target.parts[1]} is one backend, and {source.name} is for all of them"
+            if source.parts[1] != target.parts[1]:
+                return f"backend/{source.parts[1]} and backend/{target.parts[1]} are neighbours"
         return None
+    if b == "backend" and len(target.parts) > 2:
+        return f"{a} sees backends through the headers of backend, not backend/{target.parts[1]}"
     if b in SEES[a]:
         return None
     if a in ALONE:

@@ -57,6 +57,13 @@ class Planted(unittest.TestCase):
         self.assertEqual(self.said(src__backend__cpu__x_cc='#include "backend/kernel.h"\n', **kernel), [])
         self.assertEqual(len(self.said(src__backend__cpu__x_cc='#include "backend/reference/x.h"\n', **kernel)), 1)
 
+    def test_backends_of_the_host_share_host_and_nobody_above_sees_one_backend(self):
+        host = dict(src__backend__host__kernel_h="", src__backend__cpu__x_h="")
+        self.assertEqual(self.said(src__backend__cpu__x_cc='#include "backend/host/kernel.h"\n', **host), [])
+        for includer in ("src__runtime__a_cc", "src__train__a_cc", "src__backend__a_cc"):
+            self.assertEqual(len(self.said(**{includer: '#include "backend/cpu/x.h"\n'}, **host)), 1)
+        self.assertEqual(len(self.said(src__train__a_cc='#include "backend/host/kernel.h"\n', **host)), 1)
+
     def test_probe_includes_nobody_and_only_watch_and_the_top_include_probe(self):
         self.assertEqual(len(self.said(src__probe__a_cc='#include "base/b.h"\n', src__base__b_h="")), 1)
         self.assertEqual(len(self.said(src__train__a_cc='#include "probe/ring.h"\n', src__probe__ring_h="")), 1)

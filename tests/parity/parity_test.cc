@@ -133,12 +133,13 @@ std::vector<Tensor> gradients_of(Model& model, const Case& c) {
   runtime::place(own, "slots");
   nn::materialize(m.weights());
   train::Ready ready({train::Kind::kTrain, data.samples, 1, data.labels}, std::move(t), {});
-  const Segment arena(ready.program.arena_bytes(), "arena");
-  ready.bind(arena.data());
+  const backend::Memory arena = ready.program.backend().take(ready.program.arena_bytes(), "arena");
+  ready.bind(arena.address());
   train::connect(ready, data, true);
   Team alone(1);
   train::stage_batch(alone, ready, data, {nullptr, 0, data.samples});
   ready.program.run(alone);
+  ready.program.wait();
   std::vector<Tensor> copies;
   for (size_t i = 0; i < grads.size(); ++i) {
     Tensor g(DType::kFloat32, weights[i].shape());

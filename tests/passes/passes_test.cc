@@ -2,8 +2,10 @@
 
 #include <set>
 
+#include "backend/host/backend.h"
 #include "ops/all.h"
 #include "passes/steps.h"
+#include "support/operators.h"
 
 using namespace millpond;
 using namespace millpond::test;
@@ -24,7 +26,7 @@ int count(const graph::Graph& g, std::string_view name) {
 }
 
 // A backend with the core operators alone: whoever asks it for a fusion fails the test.
-class Plain final : public backend::Backend {
+class Plain final : public backend::HostBackend {
  public:
   std::string_view name() const override { return "plain"; }
   std::unique_ptr<backend::Kernel> make(const graph::Operator& op, const backend::Request& request) const override {
@@ -248,18 +250,89 @@ TEST_CASE("the second derivative of x^3 is 6 x") {
   runtime::Variable x("x", {DType::kFloat64, {4}});
   runtime::Variable* one[] = {&x};
   runtime::place(one, "test");
-  for (int i = 0; i < 4; ++i) x.value().values<double>()[i] = i - 1.5;
+  for (int i = 0; i < 4; ++i) x.view().values<double>()[i] = i - 1.5;
   const graph::Value v = b.variable("x", x.type(), &x);
   const graph::Value first = passes::gradients(b, ops::sum(b, ops::multiply(b, v, ops::square(b, v))), std::span(&v, 1))[0];
   const graph::Value second = passes::gradients(b, ops::sum(b, first), std::span(&v, 1))[0];
   g.outputs.push_back({"second", second});
   runtime::Program program("test", std::move(g), on_reference({}));
-  const Segment arena(program.arena_bytes() + 64_B, "test");
-  program.bind(arena.data());
+  const backend::Memory arena = program.backend().take(program.arena_bytes() + 64_B, "test");
+  program.bind(arena.address());
   Team team(1);
   program.run(team);
   const auto* out = reinterpret_cast<const double*>(program.output("second"));
   for (int i = 0; i < 4; ++i) CHECK(out[i] == doctest::Approx(6 * (i - 1.5)));
+}
+
+TEST_CASE("gradients of several values are weighted by their seeds and added up") {
+  // d/dx (sum(s x^2) + sum(x y)) = 2 s x + y and d/dy = x, whichever way it is said
+  const auto run = [](const auto& build) {
+    graph::Graph g;
+    graph::Builder b(g);
+    std::vector<std::unique_ptr<runtime::Variable>> variables;
+    std::vector<graph::Value> v;
+    for (const char* name : {"x", "y", "s"}) {
+      variables.push_back(std::make_unique<runtime::Variable>(name, graph::TensorType{DType::kFloat64, {3}}));
+      runtime::Variable* one[] = {variables.back().get()};
+      runtime::place(one, "test");
+      variables.back()->write(Tensor::of({1.5 + double(v.size()), -2.0, 0.25 * double(v.size() + 1)}, {3}));
+      v.push_back(b.variable(name, variables.back()->type(), variables.back().get()));
+    }
+    const std::vector<graph::Value> gradients = build(b, v);
+    g.outputs = {{"dx", gradients[0]}, {"dy", gradients[1]}};
+    runtime::Program program("test", std::move(g), on_reference({}));
+    const backend::Memory arena = program.backend().take(program.arena_bytes() + 64_B, "test");
+    program.bind(arena.address());
+    Team team(1);
+    program.run(team);
+    std::vector<double> all;
+    for (const char* name : {"dx", "dy"}) {
+      const auto* out = reinterpret_cast<const double*>(program.output(name));
+      all.insert(all.end(), out, out + 3);
+    }
+    return all;
+  };
+  const auto seeded = run([](graph::Builder& b, const std::vector<graph::Value>& v) {
+    const passes::Seeded values[] = {{ops::square(b, v[0]), v[2]}, {ops::multiply(b, v[0], v[1])}};
+    return passes::gradients(b, values, std::span(v).first(2));
+  });
+  const auto summed = run([](graph::Builder& b, const std::vector<graph::Value>& v) {
+    const graph::Value loss = ops::add(b, ops::sum(b, ops::multiply(b, v[2], ops::square(b, v[0]))), ops::sum(b, ops::multiply(b, v[0], v[1])));
+    return passes::gradients(b, loss, std::span(v).first(2));
+  });
+  for (size_t i = 0; i < seeded.size(); ++i) CHECK(seeded[i] == doctest::Approx(summed[i]));
+  CHECK(seeded[0] == 2 * 3.5 * 1.5 + 2.5);
+  CHECK(seeded[3] == 1.5);
+}
+
+TEST_CASE("a value that another value is made of gets its seed and the other's gradient") {
+  graph::Graph g;
+  graph::Builder b(g);
+  const graph::Value x = b.input("x", {DType::kFloat32, {2}}), y = ops::multiply(b, x, 3.0), z = ops::multiply(b, y, 5.0);
+  const passes::Seeded values[] = {{z}, {y}, {y}};
+  const std::vector<graph::Value> wrt{x, y, z};
+  const auto gradients = passes::gradients(b, values, wrt);
+  const auto got = evaluate(g, {Tensor::of({1.f, 1.f}, {2})}, gradients);
+  CHECK(got[0].at(0) == 21);
+  CHECK(got[1].at(0) == 7);
+  CHECK(got[2].at(1) == 1);
+}
+
+TEST_CASE("a seed of another type, and the gradient of a whole number, are refused") {
+  graph::Graph g;
+  graph::Builder b(g);
+  const graph::Value x = b.input("x", {DType::kFloat32, {3}}), row = b.input("row", {DType::kFloat32, {1}}), wide = b.input("wide", {DType::kFloat64, {3}}), n = b.input("n", {DType::kInt32, {3}});
+  const auto said = [&](passes::Seeded s) {
+    try {
+      passes::gradients(b, std::span(&s, 1), std::span(&x, 1));
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  CHECK(said({x, row}) == "gradients: the seed has the shape [1], but its value [3]");
+  CHECK(said({x, wide}) == "gradients: the seed has the type float64, but its value float32");
+  CHECK(said({n}) == "gradients: a value of type int32 has none; cast it to a floating type first");
 }
 
 TEST_CASE("a loss that is no scalar is refused") {

@@ -36,7 +36,7 @@ class Maker {
     runtime::Variable* one[] = {v};
     runtime::place(one, "test");
     if (scale != 0)
-      for (Tensor all = v->value(); float& f : all.values<float>()) f = float(random_.normal() * scale);
+      for (Tensor all = v->view(); float& f : all.values<float>()) f = float(random_.normal() * scale);
     return b.variable(account, v->type(), v);
   }
 
@@ -56,12 +56,12 @@ class Maker {
                            : optimizer == "odd"    ? odd_rule()
                                                    : sgd_rule();
     const Value rate = variable("state/learning_rate", DType::kFloat32, {}, 0);
-    step_.variables.back()->value().values<float>()[0] = 0.01f;
+    step_.variables.back()->put(0.01f);
     const Value iterations = variable("state/iterations", DType::kInt64, {}, 0);
     std::vector<Value> own;
     for (const ops::Rule::Kept& k : rule.own) {
       own.push_back(variable("state/" + k.name, DType::kFloat32, {}, 0));
-      step_.variables.back()->value().values<float>()[0] = float(k.initial);
+      step_.variables.back()->put(float(k.initial));
     }
     const std::vector<Value> sizes = ops::step_size(b, rule, rate, iterations, own);
     for (size_t k = 0; k < own.size(); ++k) step_.graph.updates.push_back({own[k], sizes[1 + k]});
@@ -184,19 +184,21 @@ std::vector<Tensor> run_steps(const Step& step, const runtime::Options& options,
   for (const auto& v : step.variables) {
     own.push_back(std::make_unique<runtime::Variable>(v->account(), v->type()));
     runtime::Variable* one[] = {own.back().get()};
-    runtime::place(one, "test");
-    std::memcpy(own.back()->data(), v->data(), size_t(v->type().bytes().value));
+    runtime::place(one, "test", options.chosen_backend());
+    own.back()->write(v->view());
     for (const auto& n : g.nodes())
       if (n->variable == v.get()) n->variable = own.back().get();
   }
   runtime::Program program("test", std::move(g), options);
-  const Segment arena(program.arena_bytes() + 64_B, "test");
-  program.bind(arena.data());
+  const backend::Memory arena = program.backend().take(program.arena_bytes() + 64_B, "test");
+  program.bind(arena.address());
   Team team(options.threads);
   for (int i = 0; i < steps; ++i) {
+    program.open();
     for (const auto& [name, t] : step.batch) std::memcpy(program.input(name), t.data(), size_t(t.bytes().value));
     program.run(team);
   }
+  program.wait();
   std::vector<Tensor> results;
   for (const graph::Output& o : program.graph().outputs) {
     const graph::TensorType& t = program.output_type(o.name);
@@ -204,7 +206,7 @@ std::vector<Tensor> run_steps(const Step& step, const runtime::Options& options,
     std::memcpy(copy.data(), program.output(o.name), size_t(t.bytes().value));
     results.push_back(copy);
   }
-  for (const auto& v : own) results.push_back(v->value().astype(v->type().dtype));
+  for (const auto& v : own) results.push_back(v->copy("test"));
   return results;
 }
 

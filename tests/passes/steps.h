@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/team.h"
 #include "runtime/program.h"
 
 namespace millpond::test {

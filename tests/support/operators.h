@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/kernel.h"
+#include "backend/backend.h"
 #include "graph/builder.h"
 
 namespace millpond::test {

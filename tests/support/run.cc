@@ -5,6 +5,7 @@
 #include <cstring>
 #include <thread>
 
+#include "backend/host/kernel.h"
 #include "operators.h"
 
 namespace millpond::test {
@@ -34,8 +35,8 @@ class Guarded {
   std::byte* held_;
 };
 
-void run(const backend::Kernel& kernel, const backend::Arguments& a, int threads) {
-  if (threads == 1) return backend::run_alone(kernel, a);
+void run(const backend::host::Kernel& kernel, const backend::Arguments& a, int threads) {
+  if (threads == 1) return backend::host::run_alone(kernel, a);
   const std::span<const int> phases = kernel.phases();
   for (int phase = 0; phase < int(phases.size()); ++phase) {
     std::vector<std::thread> team;
@@ -55,7 +56,7 @@ std::vector<Tensor> run_operator(const backend::Backend& backend, const graph::O
   request.threads = how.threads;
   for (const Tensor& t : inputs) request.inputs.push_back({t.dtype(), t.shape()});
   request.outputs = op.infer(request.inputs);
-  const auto kernel = backend.make(op, request);
+  const auto kernel = backend::host::ready(backend.make(op, request));
 
   std::vector<Guarded> in, out;
   std::vector<void*> in_at, out_at;

@@ -10,7 +10,7 @@
 #include <limits>
 #include <thread>
 
-#include "backend/kernel.h"
+#include "backend/backend.h"
 #include "runfile/support.h"
 #include "runtime/program.h"
 #include "support.h"

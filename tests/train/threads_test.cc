@@ -8,6 +8,7 @@
 
 #include "base/segment.h"
 #include "base/team.h"
+#include "far/far.h"
 #include "support.h"
 
 using namespace millpond;
@@ -171,6 +172,7 @@ TEST_CASE("threads: a function that is handed predictions may predict with the s
 }
 
 TEST_CASE("threads: a training for which no processor is left runs alone and says so") {
+  if (test::on_far()) return;  // its steps share no threads, so none are asked for
   const int all = usable_threads() + 1;  // more than there are: only a run that is alone gets them
   const Tensor x = uniform({64, 200}, 1), y = uniform({64, 1}, 2);
   const auto make = [] {

@@ -18,11 +18,22 @@ class Attention final : public Kernel {
       for (int add = 0; add < 2; ++add) mix_[k][add] = Gemm({.m = g.queries, .n = g.width, .k = keys[k], .lda = g.queries, .ldb = g.width, .ldc = g.width, .add = add == 1, .trans_a = true});
     }
   }
-  /// LIBXSMM has a kernel for every product.
+  /// There is a kernel for every product.
   bool complete() const {
     bool all = true;
     for (int k = 0; k < 2; ++k) all &= score_[k] && mix_[k][0] && mix_[k][1];
     return all;
+  }
+  void generate() override {
+    for (int k = 0; k < 2; ++k) {
+      score_[k].generate();
+      for (int add = 0; add < 2; ++add) mix_[k][add].generate();
+    }
+  }
+  Bytes held() const override {
+    int64_t bytes = 0;
+    for (int k = 0; k < 2; ++k) bytes += score_[k].code_bytes() + mix_[k][0].code_bytes() + mix_[k][1].code_bytes();
+    return Bytes{bytes};
   }
   std::span<const int> phases() const override { return blocks_; }
   Bytes workspace() const override { return Bytes{threads_ * own()}; }

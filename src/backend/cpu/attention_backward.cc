@@ -22,7 +22,7 @@ class AttentionBackward final : public Kernel {
         }
     }
   }
-  /// LIBXSMM has a kernel for every product.
+  /// There is a kernel for every product.
   bool complete() const {
     bool all = true;
     for (int k = 0; k < 2; ++k) {
@@ -31,6 +31,22 @@ class AttentionBackward final : public Kernel {
         for (int add = 0; add < 2; ++add) all &= by_key_[k][q][add] && by_query_[k][q][add];
     }
     return all;
+  }
+  void generate() override {
+    for (int k = 0; k < 2; ++k) {
+      score_[k].generate();
+      for (int q = 0; q < 2; ++q)
+        for (int add = 0; add < 2; ++add) by_key_[k][q][add].generate(), by_query_[k][q][add].generate();
+    }
+  }
+  Bytes held() const override {
+    int64_t bytes = 0;
+    for (int k = 0; k < 2; ++k) {
+      bytes += score_[k].code_bytes();
+      for (int q = 0; q < 2; ++q)
+        for (int add = 0; add < 2; ++add) bytes += by_key_[k][q][add].code_bytes() + by_query_[k][q][add].code_bytes();
+    }
+    return Bytes{bytes};
   }
   std::span<const int> phases() const override { return blocks_; }
   Bytes workspace() const override { return Bytes{threads_ * own()}; }

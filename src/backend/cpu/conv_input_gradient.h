@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "backend/cpu/pool_rows.h"
-#include "backend/kernel.h"
+#include "backend/host/kernel.h"
 
 namespace millpond::backend::cpu {
 

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "backend/cpu/blocks.h"
-#include "backend/kernel.h"
+#include "backend/host/kernel.h"
 #include "ops/assign.h"
 #include "ops/reshape.h"
 

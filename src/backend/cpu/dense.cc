@@ -124,6 +124,22 @@ void DenseKernel::prepare_wide() {
   }
 }
 
+void DenseKernel::generate() {
+  for (Products& p : products_)
+    for (int i = 0; i < 2; ++i)
+      for (int j = 0; j < 2; ++j)
+        for (int add = 0; add < 2; ++add) p.gradient[i][j][add].generate(), p.input[i][j][add].generate();
+}
+
+Bytes DenseKernel::held() const {
+  int64_t bytes = 0;
+  for (const Products& p : products_)
+    for (int i = 0; i < 2; ++i)
+      for (int j = 0; j < 2; ++j)
+        for (int add = 0; add < 2; ++add) bytes += p.gradient[i][j][add].code_bytes() + p.input[i][j][add].code_bytes();
+  return Bytes{bytes};
+}
+
 DenseKernel::Own DenseKernel::own(const Arguments& a, int member) const {
   std::byte* p = a.scratch + shared_bytes_ + own_bytes_ * member;
   Own o;

@@ -24,6 +24,8 @@ class DenseKernel final : public Kernel {
   std::span<const int> phases() const override { return {phases_, size_t(phase_count_)}; }
   Bytes workspace() const override { return Bytes{shared_bytes_ + own_bytes_ * members(phases(), threads_)}; }
   void run(const Arguments& a, int phase, int block, int member) const noexcept override;
+  void generate() override;
+  Bytes held() const override;
 
  private:
   DenseKernel(const ops::Rule& rule, bool bias, bool dx, const Request& request);

@@ -1,6 +1,6 @@
 // One element-wise instruction as a whole kernel: unary, binary, select, cast and dropout are expressions of length one.
 #pragma once
-#include "backend/kernel.h"
+#include "backend/host/kernel.h"
 #include "ops/expression.h"
 
 namespace millpond::backend::cpu {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backend/cpu/expression_steps.h"
-#include "backend/kernel.h"
+#include "backend/host/kernel.h"
 #include "ops/expression.h"
 
 namespace millpond::backend::cpu {

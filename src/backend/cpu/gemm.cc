@@ -38,6 +38,7 @@ class Code {
   }
   Code(const Code&) = delete;
   void* data() const { return data_; }
+  int64_t size() const { return int64_t(size_); }
 
  private:
   void* data_ = nullptr;
@@ -60,10 +61,10 @@ Kernels& kernels() {
 }
 
 #ifndef MILLPOND_XSMM
-std::unique_ptr<Code> generate(const Gemm::Size&) { return nullptr; }
+std::unique_ptr<Code> code_for(const Gemm::Size&) { return nullptr; }
 #else
 // LIBXSMM multiplies by columns: a row-major C = A B is its C^T = B^T A^T, so m and n, a and b change places.
-std::unique_ptr<Code> generate(const Gemm::Size& s) {
+std::unique_ptr<Code> code_for(const Gemm::Size& s) {
   libxsmm_descriptor_blob blob;
   const int flags = s.trans_a ? LIBXSMM_GEMM_FLAG_TRANS_B : LIBXSMM_GEMM_FLAG_NONE;
   const libxsmm_gemm_descriptor* d = libxsmm_sgemm_descriptor_init(
@@ -85,22 +86,27 @@ std::unique_ptr<Code> generate(const Gemm::Size& s) {
 
 }  // namespace
 
-Gemm::Gemm(const Size& s, bool generated) : size_(s) {
+Gemm::Gemm(const Size& s) : size_(s) {
   if (s.m <= 0 || s.n <= 0 || s.k <= 0 || isa() == Isa::kNone) return;
   loops_ = gemm_kernels().product;
-  if (!generated) return;
+}
+
+void Gemm::generate() {
+  if (function_ || !loops_) return;
+  const Size& s = size_;
   const Key key{s.m, s.n, s.k, s.lda, s.ldb, s.ldc, s.add, s.trans_a};
   Kernels& all = kernels();
   const std::lock_guard lock(all.mutex);
   auto found = all.by_size.find(key);
   if (found == all.by_size.end()) {
-    std::unique_ptr<Code> code = generate(s);
+    std::unique_ptr<Code> code = code_for(s);
     if (!code) return;
     all.by_code[code->data()] = key;
     found = all.by_size.emplace(key, Entry{std::move(code)}).first;
   }
   ++found->second.users;
   function_ = reinterpret_cast<Function>(found->second.code->data());
+  code_bytes_ = found->second.code->size();
 }
 
 Gemm::~Gemm() {

@@ -187,6 +187,22 @@ bool MatMulKernel::prepare_wide() {
   return true;
 }
 
+void MatMulKernel::generate() {
+  for (int i = 0; i < 2; ++i)
+    for (int j = 0; j < 2; ++j)
+      for (int c = 0; c < 2; ++c)
+        for (int add = 0; add < 2; ++add) products_[i][j][c][add].generate();
+}
+
+Bytes MatMulKernel::held() const {
+  int64_t bytes = 0;
+  for (int i = 0; i < 2; ++i)
+    for (int j = 0; j < 2; ++j)
+      for (int c = 0; c < 2; ++c)
+        for (int add = 0; add < 2; ++add) bytes += products_[i][j][c][add].code_bytes();
+  return Bytes{bytes};
+}
+
 MatMulKernel::Own MatMulKernel::own(const Arguments& a, int member) const {
   std::byte* p = a.scratch + shared_bytes_ + own_bytes_ * member;
   Own o;

@@ -27,6 +27,8 @@ class MatMulKernel final : public Kernel {
   std::span<const int> phases() const override { return {phases_, size_t(phase_count_)}; }
   Bytes workspace() const override { return Bytes{shared_bytes_ + own_bytes_ * members(phases(), threads_)}; }
   void run(const Arguments& a, int phase, int block, int member) const noexcept override;
+  void generate() override;
+  Bytes held() const override;
 
  private:
   enum class Path : uint8_t { kTiny, kFew, kFewSplit, kFewRows, kWide, kWideSplit };

@@ -4,7 +4,7 @@
 
 #include "backend/cpu/blocks.h"
 #include "backend/cpu/max_pool_rows.h"
-#include "backend/kernel.h"
+#include "backend/host/kernel.h"
 #include "ops/conv2d.h"
 
 namespace millpond::backend::cpu {

@@ -4,7 +4,7 @@
 
 #include "backend/cpu/blocks.h"
 #include "backend/cpu/labels.h"
-#include "backend/kernel.h"
+#include "backend/host/kernel.h"
 
 namespace millpond::backend::cpu {
 

@@ -6,7 +6,7 @@
 
 #include "backend/cpu/expression.h"
 #include "backend/cpu/rule_kernels.h"
-#include "backend/kernel.h"
+#include "backend/host/kernel.h"
 #include "ops/rule.h"
 
 namespace millpond::backend::cpu {

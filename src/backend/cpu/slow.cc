@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "backend/backend.h"
+
 namespace millpond::backend::cpu {
 namespace {
 
@@ -22,7 +24,7 @@ class Slow final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> slow(const graph::Operator& op, const Request& request) {
-  std::unique_ptr<Kernel> twin = reference_backend().make(op, request);
+  std::unique_ptr<Kernel> twin = host::as_host(reference_backend().make(op, request));
   int64_t most = 0;
   for (const auto* types : {&request.inputs, &request.outputs})
     for (const TensorType& t : *types) most = std::max(most, t.shape.size());

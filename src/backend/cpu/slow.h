@@ -1,6 +1,6 @@
 // slow: the reference kernel where there is no fast one; it says so in plans (Kernel::slow) unless the work is too small to notice.
 #pragma once
-#include "backend/kernel.h"
+#include "backend/host/kernel.h"
 
 namespace millpond::backend::cpu {
 

@@ -1,7 +1,7 @@
 // The inner loop of stage_rows for each instruction set.
 #pragma once
 #include "backend/cpu/isa.h"
-#include "backend/cpu/stage.h"
+#include "backend/cpu/stage_rows.h"
 
 namespace millpond::backend::cpu {
 

@@ -3,6 +3,7 @@
 
 #include "backend/cpu/isa.h"
 #include "backend/cpu/slow.h"
+#include "backend/host/backend.h"
 #include "ops/all.h"
 
 namespace millpond::backend {
@@ -24,10 +25,10 @@ const std::unordered_map<std::string_view, Make>& table() {
   return makers;
 }
 
-class Cpu final : public Backend {
+class Cpu final : public HostBackend {
  public:
   std::string_view name() const override { return "cpu"; }
-  std::unique_ptr<Kernel> make(const graph::Operator& op, const Request& request) const override {
+  std::unique_ptr<backend::Kernel> make(const graph::Operator& op, const Request& request) const override {
     const auto found = table().find(op.name());
     if (isa() == Isa::kNone || found == table().end()) return slow(op, request);
     return found->second(op, request);

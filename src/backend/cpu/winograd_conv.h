@@ -8,7 +8,7 @@
 
 #include "backend/cpu/expression.h"
 #include "backend/cpu/pool_rows.h"
-#include "backend/kernel.h"
+#include "backend/host/kernel.h"
 #include "ops/conv2d.h"
 
 namespace millpond::backend::cpu {

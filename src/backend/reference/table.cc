@@ -2,7 +2,7 @@
 #include <typeindex>
 #include <unordered_map>
 
-#include "backend/kernel.h"
+#include "backend/host/backend.h"
 #include "base/assert.h"
 #include "ops/all.h"
 
@@ -15,11 +15,11 @@ namespace reference {
 namespace {
 using Maker = std::unique_ptr<Kernel> (*)(const graph::Operator&, const Request&);
 
-class ReferenceBackend final : public Backend {
+class ReferenceBackend final : public HostBackend {
  public:
   std::string_view name() const override { return "reference"; }
   bool offers(std::string_view) const override { return true; }  // the slow twin of every kernel
-  std::unique_ptr<Kernel> make(const graph::Operator& op, const Request& request) const override {
+  std::unique_ptr<backend::Kernel> make(const graph::Operator& op, const Request& request) const override {
     static const std::unordered_map<std::type_index, Maker> makers = {
 #define MP_OPERATOR(type, name) \
   {typeid(ops::type), [](const graph::Operator& o, const Request& r) { return reference::name(static_cast<const ops::type&>(o), r); }},

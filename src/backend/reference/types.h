@@ -7,7 +7,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "backend/kernel.h"
+#include "backend/host/kernel.h"
 #include "base/assert.h"
 #include "base/half.h"
 

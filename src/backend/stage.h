@@ -1,4 +1,5 @@
-// stage: the rows of a batch, gathered from a user's arrays into the step's input buffers, converted and checked on the way.
+// stage: the rows of a batch, gathered from a user's arrays into the host's side of a program's inputs
+// (backend/executor.h), converted and checked on the way. It is the host's work whatever the backend is.
 // Memory: none. Cost: one pass over the batch; a large one is shared by the team.
 #pragma once
 #include <cstddef>
@@ -8,7 +9,7 @@
 #include "base/team.h"
 #include "millpond/tensor.h"
 
-namespace millpond::train {
+namespace millpond::backend {
 
 /// Which rows make the batch: `index[0..count)`, or, without an index, `first` and those behind it.
 struct Rows {
@@ -46,4 +47,4 @@ struct Refusal {
 };
 Refusal stage(Team& team, std::span<const Lane> lanes, const Rows& rows);
 
-}  // namespace millpond::train
+}  // namespace millpond::backend

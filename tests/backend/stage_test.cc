@@ -1,4 +1,4 @@
-#include "train/stage.h"
+#include "backend/stage.h"
 
 #include <doctest/doctest.h>
 
@@ -7,9 +7,9 @@
 #include "train/support.h"
 
 using namespace millpond;
-using train::Check;
-using train::Lane;
-using train::Rows;
+using backend::Check;
+using backend::Lane;
+using backend::Rows;
 
 TEST_CASE("stage: rows by index or in order, on one thread or several, are the rows") {
   for (const int64_t width : {1, 3, 63, 64, 1000, 100'000})
@@ -21,7 +21,7 @@ TEST_CASE("stage: rows by index or in order, on one thread or several, are the r
       Lane lane{from.data(), DType::kFloat32, to.data(), DType::kFloat32, width, Check::kFinite, 0};
       for (const bool by_index : {true, false}) {
         const Rows rows{by_index ? index : nullptr, 2, 7};
-        CHECK(!train::stage(team, {&lane, 1}, rows));
+        CHECK(!backend::stage(team, {&lane, 1}, rows));
         bool same = true;
         for (int64_t r = 0; r < 7; ++r)
           for (int64_t c = 0; c < width; ++c) same &= to.at(r * width + c) == from.at(rows[r] * width + c);
@@ -38,7 +38,7 @@ TEST_CASE("stage: the first refused row is found whoever stages it") {
   for (const int threads : {1, 4}) {
     Team team(threads);
     const Lane lane{from.data(), DType::kFloat32, to.data(), DType::kFloat32, width, Check::kFinite, 0};
-    const train::Refusal bad = train::stage(team, {&lane, 1}, {nullptr, 0, 8});
+    const backend::Refusal bad = backend::stage(team, {&lane, 1}, {nullptr, 0, 8});
     CHECK(bad.lane == 0);
     CHECK(bad.at == 4);
   }
@@ -52,7 +52,7 @@ TEST_CASE("stage: short rows are copied and checked in every column") {
       if (bad >= 0) from.values<float>()[size_t(3 * width + bad)] = bad % 2 ? NAN : -INFINITY;
       const Lane lane{from.data(), DType::kFloat32, to.data(), DType::kFloat32, width, Check::kFinite, 0};
       const uint32_t index[] = {4, 3, 0};
-      CHECK(train::stage(team, {&lane, 1}, {index, 0, 3}).at == (bad < 0 ? -1 : 1));
+      CHECK(backend::stage(team, {&lane, 1}, {index, 0, 3}).at == (bad < 0 ? -1 : 1));
       CHECK(to.at(3 * width - 1) == from.at(width - 1));
     }
 }
@@ -63,7 +63,7 @@ TEST_CASE("stage: every pair of types converts as a cast does") {
     for (const DType to : kAllDTypes) {
       const Tensor source = numbers.astype(from);
       Tensor target(to, {3, 2});
-      CHECK(train::stage({source.data(), from, target.data(), to, 2, Check::kNone, 0}, {nullptr, 0, 3}) == -1);
+      CHECK(backend::stage({source.data(), from, target.data(), to, 2, Check::kNone, 0}, {nullptr, 0, 3}) == -1);
       const Tensor want = source.astype(to);
       for (int64_t i = 0; i < 6; ++i) CHECK(target.at(i) == want.at(i));
     }
