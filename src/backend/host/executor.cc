@@ -41,19 +41,18 @@ void Executor::spoil_after(const Kernel* kernel) const {
 }
 
 void Executor::run(Team& team, double* sums) {
-  if (shared_) together(team);
-  else alone();
-  if (!sums) return;
-  for (size_t i = 0; i < sums_.size(); ++i) sums[i] += double(*sums_[i].value) * sums_[i].weight;
-}
-
-void Executor::alone() {
-  for (const Step& s : steps_) {
-    for (int b = 0; b < s.blocks; ++b) s.kernel->run(s.arguments, s.phase, b, 0);
+  if (shared_) {
+    together(team);
+  } else {
+    for (const Step& s : steps_) {
+      for (int b = 0; b < s.blocks; ++b) s.kernel->run(s.arguments, s.phase, b, 0);
 #ifdef MILLPOND_CHECKS
-    if (&s == &steps_.back() || (&s + 1)->kernel != s.kernel) spoil_after(s.kernel);
+      if (&s == &steps_.back() || (&s + 1)->kernel != s.kernel) spoil_after(s.kernel);
 #endif
+    }
   }
+  if (!sums) return;
+  for (const Summed& s : sums_) *sums++ += double(*s.value) * s.weight;
 }
 
 void Executor::together(Team& team) {

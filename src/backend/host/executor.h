@@ -45,18 +45,17 @@ class Executor final : public backend::Executor {
     double weight;
   };
 
-  void alone();
   void together(Team& team);
   void member(int m) noexcept;
   void spoil_after(const Kernel* kernel) const;
 
-  Script script_;
+  bool shared_ = false;  // some stage is
   std::vector<Step> steps_;
-  std::vector<Stage> stages_;
   std::vector<Summed> sums_;
-  bool shared_ = false;              // some stage is
+  std::vector<Stage> stages_;
   std::unique_ptr<Claim[]> claims_;  // [stage][member]
   std::unique_ptr<Done[]> done_;     // [stage]
+  Script script_;
 };
 
 }  // namespace millpond::backend::host
