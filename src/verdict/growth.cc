@@ -280,7 +280,10 @@ Outcome decide(const Evidence& evidence, const Notes& notes, const Periods& peri
   }
   if (notes.walk && notes.walk->garbage > kTable.most * notes.walk->alive) g.garbage = true;
   // In a child whose collector was not asked nothing tells circles from native code, but that the program turned it off.
-  if (collector_off && notes.walk && notes.walk->native + notes.walk->garbage == 0 && notes.walk->alive - notes.walk->reached > kTable.most * main.total) g.garbage = true;
+  double all = 0, unheld = 0;
+  for (const Leak& leak : leaks) all += leak.bytes, unheld += leak.holder || leak.container || leak.mapped ? 0 : leak.bytes;
+  const bool untold = notes.walk && notes.walk->native + notes.walk->garbage == 0;
+  if (collector_off && untold && unheld > kTable.most * all && notes.walk->alive - notes.walk->reached > kTable.most * unheld) g.garbage = true;
   if (g.collected > kTable.objects && freed_by_gc(evidence, periods) > kTable.most) g.garbage = true;
   if (main.rises()) {
     if (g.garbage) return collector_off ? Outcome::kLeak : Outcome::kFreed;
