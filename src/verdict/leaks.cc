@@ -213,23 +213,23 @@ void add_containers(const Notes& notes, const Periods& periods, std::vector<Leak
   }
 }
 
-/// Of a container of mappings: so many whole pages for each thing in it.
+/// Of a container of mappings that are too small to be sampled: so many whole pages for each thing in it.
 bool holds_mappings(const Container& k, const Periods& periods, double rate) {
-  constexpr double kPage = 4096;
+  constexpr double kPage = 4096, kSampled = 64 << 10;  // from there on each is a block with a line (probe/mappings.h)
   if (!grows(k, periods) || k.per_period <= 0) return false;
   const double each = rate / k.per_period, pages = std::round(each / kPage);
-  return pages >= 1 && k.bytes_per_period < rate && std::abs(each - pages * kPage) < kTable.mapped_pages * each;
+  return pages >= 1 && each < kSampled && k.bytes_per_period < rate && std::abs(each - pages * kPage) < std::min(kTable.mapped_pages * each, kPage / 4);
 }
 
 /// Shared mappings and mapped files are no allocator's, and the small ones are not sampled: the system counts them, now and then.
-void add_mapped(const Evidence& evidence, const Notes& notes, const Periods& periods, std::vector<Leak>& leaks) {
+void add_mapped(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites, std::vector<Leak>& leaks) {
   const auto own = std::ranges::find(evidence.processes, evidence.process, &SeenProcess::row);
   if (evidence.space != "host" || evidence.process == 0 || own == evidence.processes.end() || periods.size() < 2) return;
   std::map<double, std::pair<double, double>> levels;  // addresses, and what of them is in memory
   for (const char* kind : {"shared_memory", "shared_anonymous", "file"})
     if (const auto found = own->mappings.find(kind); found != own->mappings.end())
       for (const Mapped& m : found->second)
-        if (m.t <= periods.marks.back()->t) levels[m.t].first += double(m.mapped.value), levels[m.t].second += double(m.resident.value);
+        if (m.t >= periods.marks.front()->t && m.t <= periods.marks.back()->t) levels[m.t].first += double(m.mapped.value), levels[m.t].second += double(m.resident.value);
   std::vector<double> x, mapped, resident;
   for (const auto& [t, level] : levels) x.push_back(periods.between(t)), mapped.push_back(level.first), resident.push_back(level.second);
   const Course c = course(x, resident, kTable.grain);
@@ -243,8 +243,10 @@ void add_mapped(const Evidence& evidence, const Notes& notes, const Periods& per
     if (holds_mappings(k, periods, leak.rate) && (!keeper || k.bytes_per_period < keeper->bytes_per_period)) keeper = &k;
   const auto same = std::ranges::find_if(leaks, [&](const Leak& other) { return keeper ? is_of(*keeper, other) : std::abs(other.rate - leak.rate) < std::hypot(other.off, leak.off); });
   if (same != leaks.end()) return;  // its blocks were large enough to be sampled
-  // Where there are many of them they are counted seldom: without something that goes on to fill the last count must not be old.
-  if (!keeper && x.back() < periods.x.back() - periods.length() / 4) return;
+  // Where there are many of them they are counted seldom: without something that goes on to fill the last count must not be old, and large ones are sampled.
+  const Series sampled = sites.total.since(c.onset);
+  const bool seen = !sampled.empty() && sampled.y.back() - sampled.y.front() > kTable.most * c.total;
+  if (!keeper && (seen || x.back() < periods.x.back() - periods.length() / 4)) return;
   leak.container = keeper;
   if (keeper) leak.blame = keeper->place;
   leaks.push_back(leak);
@@ -271,7 +273,7 @@ std::vector<Leak> find_leaks(const Evidence& evidence, const Notes& notes, const
   if (evidence.space == "host") add_up(evidence, periods, sites, leaks);
   else add_up_device(periods, leaks);
   add_containers(notes, periods, leaks);
-  add_mapped(evidence, notes, periods, leaks);
+  add_mapped(evidence, notes, periods, sites, leaks);
   drop_ended(periods, leaks);
   for (Leak& leak : leaks) leak.off = std::max(leak.off, k95 * kTable.rounding * leak.rate);
   std::ranges::stable_sort(leaks, std::ranges::greater{}, &Leak::bytes);
