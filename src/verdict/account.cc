@@ -15,8 +15,6 @@ namespace {
 using Part = AccountPart::Kind;
 using Shares = std::vector<Division::Share>;
 
-constexpr double kWorthNaming = 0.03;  // of what was sampled: smaller ones are told together
-
 /// By time, of a series that counts rounds.
 TimeSeries timed(const Periods& p, const Series& s) {
   TimeSeries out;
@@ -68,7 +66,7 @@ Gains gains_of(const Case& c, const std::vector<SeenWalk>& walks, bool all_of_it
     if (&w != &last && w.kind == last.kind && same && (!base || std::abs(w.walk.period - warm) < std::abs(base->walk.period - warm))) base = &w;
   if (all_of_it || (base && !(base->walk.period < last.walk.period))) base = nullptr;
   // Births are told in equal parts of the time since the rounds began.
-  const double early = last.walk.period > 0 && same && !all_of_it ? std::clamp(warm / last.walk.period, 0.0, 0.75) : 0;
+  const double early = last.walk.period > 0 && same && !all_of_it ? std::clamp(warm / last.walk.period, 0.0, kTable.walk_early) : 0;
   for (const Holder& h : last.walk.holders) {
     if (h.how != Holder::How::kReached) continue;
     double gained = h.bytes;
@@ -134,7 +132,7 @@ Shares by_line(const Case& c, const std::vector<LineGain>& lines, double whole, 
   double others = 1;
   for (const LineGain& line : lines) {
     const double weight = line.bytes / whole;
-    if (weight < kWorthNaming) break;
+    if (weight < kTable.account_part) break;
     AccountPart part{kind, name};
     part.born = c.with_text(line.group->place);
     shares.push_back({std::move(part), weight, unit_of(c, *line.group)});
@@ -151,7 +149,7 @@ Shares by_holder(const Case& c, const Gains& gains, const std::vector<LineGain>&
   std::vector<std::pair<Place, double>> told;  // lines of what holders hold
   for (const Gains::Of& g : gains.holders) {
     const double weight = g.bytes / gains.alive;
-    if (weight < kWorthNaming) continue;
+    if (weight < kTable.account_part) continue;
     AccountPart part{Part::kHeld, g.holder->name(), g.holder->chain};
     if (!g.holder->born.empty()) part.born = g.holder->born.front().place;
     for (const Born& b : g.holder->born) told.emplace_back(b.place, weight * b.bytes / std::max(1.0, g.holder->bytes));
@@ -168,12 +166,12 @@ Shares by_holder(const Case& c, const Gains& gains, const std::vector<LineGain>&
   for (const LineGain& line : lines) {
     double weight = line.bytes / whole;
     for (const auto& [place, held] : told) weight -= same_line(place, line.group->place) ? held : 0;
-    if (weight >= kWorthNaming) free.emplace_back(line.group, weight), sum += weight;
+    if (weight >= kTable.account_part) free.emplace_back(line.group, weight), sum += weight;
   }
   const double all = native;
   for (const auto& [group, weight] : free) {
     const double part_weight = std::min(weight, all * weight / sum);
-    if (all <= 0 || part_weight < kWorthNaming) continue;
+    if (all <= 0 || part_weight < kTable.account_part) continue;
     AccountPart part{Part::kNative, "held by native code"};
     part.born = c.with_text(group->place);
     shares.push_back({std::move(part), part_weight, unit_of(c, *group)});
@@ -186,9 +184,8 @@ Shares by_holder(const Case& c, const Gains& gains, const std::vector<LineGain>&
 Shares shares_of_sampled(const Case& c, const std::vector<LineGain>& lines, double sampled) {
   const std::vector<SeenWalk> walks = walks_of(c.evidence);
   if (!walks.empty()) {
-    constexpr double kSeesIt = 0.1, kSeesSome = 0.03;  // of the sampled growth: walks that found less were made before it
-    if (const Gains gains = gains_of(c, walks, false); gains.alive > kSeesIt * sampled) return by_holder(c, gains, lines, sampled);
-    if (const Gains gains = gains_of(c, walks, true); gains.alive > kSeesSome * sampled) return by_holder(c, gains, lines, sampled);
+    if (const Gains gains = gains_of(c, walks, false); gains.alive > kTable.walk_sees * sampled) return by_holder(c, gains, lines, sampled);
+    if (const Gains gains = gains_of(c, walks, true); gains.alive > kTable.walk_sees_some * sampled) return by_holder(c, gains, lines, sampled);
   }
   return c.notes.agent ? by_line(c, lines, sampled, Part::kInUse, "in use, who holds it was not seen") : by_line(c, lines, sampled, Part::kNative, "held by native code");
 }
@@ -286,9 +283,8 @@ bool add_inside(const Case& c, const Rounds& rounds, const ProcessLevels* proces
   Shares shares = shares_of_sampled(c, lines, by_samples);
   const double chance = 1.96 * std::sqrt(noise.unit * (noise.born + noise.gone));
   // Shared mappings and files are sampled as blocks, as large as their addresses; run files of before have none of them.
-  constexpr double kWorthTelling = 1e6;
   const double told = used.empty() ? by_system : by_allocator, mapped = process ? gain(process->mapped_at(rounds)) : 0;
-  if (mapped > kWorthTelling && std::abs(by_samples - told - mapped) < std::abs(by_samples - told)) {
+  if (mapped > kTable.mapped && std::abs(by_samples - told - mapped) < std::abs(by_samples - told)) {
     std::vector<double> level = used.empty() ? own : used;
     if (!with_mapped) {
       division.add(std::move(level), AccountPart{Part::kInUse, used.empty() ? "in use, who holds it was not seen" : "in use, as allocators count"});
@@ -300,8 +296,7 @@ bool add_inside(const Case& c, const Rounds& rounds, const ProcessLevels* proces
     return true;
   }
   // The allocators' own count is exact where it counts all; samples say what it is made of. Mappings that a library made by itself only they see.
-  constexpr double kAlike = 0.03;
-  if (!used.empty() && by_allocator > 0 && std::abs(by_samples - by_allocator) <= chance + kAlike * by_allocator) {
+  if (!used.empty() && by_allocator > 0 && std::abs(by_samples - by_allocator) <= chance + kTable.rounding * by_allocator) {
     division.add(used, std::move(shares));
   } else if (used.empty() && by_system > 0 && std::abs(by_samples - by_system) <= chance) {
     // No allocator was asked. Pages without a file are as many as the samples say, give or take what these are off by.

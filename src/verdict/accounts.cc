@@ -133,8 +133,7 @@ std::optional<Account> of_tree(const Evidence& main, const std::vector<Member>& 
   TimeSeries lying;
   double most = 0;
   for (const auto& [t, bytes] : main.loose_files) lying.emplace_back(t, double(bytes.value)), most = std::max(most, double(bytes.value));
-  constexpr double kWorthCounting = 1e6;  // a library leaves a few pages there, and so do we
-  const std::vector<double> files = most < kWorthCounting ? std::vector<double>() : levels_at(rounds, lying);
+  const std::vector<double> files = most < kTable.mapped ? std::vector<double>() : levels_at(rounds, lying);
   if (seen < 2 && files.empty()) return {};
   const bool alone = members.size() == 1;  // its pages are all its own: what it shares with others is not asked for
   if (alone) total = levels_at(rounds, members.front().resident()), steady = {&members.front()};

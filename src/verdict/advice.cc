@@ -67,9 +67,8 @@ std::optional<GpuGrowth> growth_of(const Gpu& gpu) {
   const auto points = gpu.told();
   for (size_t i = points.size() / 4; i < points.size(); ++i) t.push_back(points[i].first), bytes.push_back(points[i].second);
   if (t.size() < kFewest) return {};
-  const Trend way = trend(t, bytes);
-  const double rose = bytes.back() - bytes.front();
-  if (!way.rises() || way.flattens() || way.jumps || std::min(rose, way.total) < std::max(kLeast, kShare * bytes.back())) return {};
+  const Course way = course(t, bytes, kLeast);
+  if (way.move != Move::kGrows || way.total < std::max(kLeast, kShare * bytes.back())) return {};
   return GpuGrowth{&gpu, bytes.front(), bytes.back(), t.back() - t.front()};
 }
 

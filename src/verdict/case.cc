@@ -58,6 +58,12 @@ double Case::rose(const std::string& name) const {
   return s.size() < 2 ? 0 : std::max(0.0, s.y.back() - s.y.front());
 }
 
+bool Case::still_rises(const std::string& name) const {
+  const double begin = std::max(periods.warm, growth.held.onset), half = begin + 0.5 * (periods.x.back() - begin);
+  const Series s = counter(evidence, periods, name).since(half);
+  return s.size() >= 2 && s.y.back() > s.y.front();
+}
+
 double Case::times(std::string_view what, std::optional<Unit> unit) const {
   const double by_units = unit ? periods.rate(*unit) * periods.length() : 0;
   // Lines are counted over the whole run: warm-up has its part of them. One at the start is none after it.
@@ -94,7 +100,7 @@ double Case::share(const Container& c) const {
   const double share = c.bytes_per_period / growth.slope.value, weighs = c.per_period > 0 ? c.bytes_per_period / c.per_period * c.length : 0;
   const std::vector<double>& y = (periods.live.empty() ? periods.rss : periods.live).y;
   const double rose = y.empty() ? 0 : std::ranges::max(y) - std::ranges::min(y);
-  const bool wrongly = share > 2 * kCourse.too_much && weighs > kCourse.too_much * rose;  // there is not so much
+  const bool wrongly = share > 2 * kTable.too_much && weighs > kTable.too_much * rose;  // there is not so much
   return wrongly ? 1 / share : std::clamp(share, 0.0, 1.0);
 }
 

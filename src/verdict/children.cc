@@ -72,7 +72,7 @@ void add_children(const Evidence& main, std::span<const Evidence> children, Verd
   // Growth that is small in each of them may matter in all.
   for (const Finding& f : v.findings)
     if (const auto same = groups.find(key_of(f)); same != groups.end() && !f.sets_verdict) same->second.add(f);
-  std::erase_if(groups, [](const auto& g) { return !g.second.finding.sets_verdict && double(g.second.total.value) < kSmall; });
+  std::erase_if(groups, [](const auto& g) { return !g.second.finding.sets_verdict && double(g.second.total.value) < kTable.small; });
   if (groups.empty()) {
     if (!unsure && !children.empty()) bound_copies(v);
     if (unsure && (v.kind == Kind::kFlat || v.kind == Kind::kReserve)) {

@@ -47,7 +47,7 @@ std::vector<std::string> contradictions(const Verdict& v) {
     }
   if (of.empty()) return found;
   const AccountPart stays = a.staying(), free = a.of(Part::kFree), pinned = a.of(Part::kPinned);
-  const double small = std::max(kSmall, kSmallShare * a.level);
+  const double small = std::max(kTable.small, kTable.small_share * a.level);
   if (v.kind == Kind::kLeak && std::ranges::none_of(of, [&](const Account* one) { return has_grown(*one, kStays); }))
     found.push_back(format("leak, and nothing that stays was seen to grow: in use {} to {}", amount(stays.range.low), amount(stays.range.high)));
   if (v.kind == Kind::kLeak && first && first->processes == 1 && found.empty()) {

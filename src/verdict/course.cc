@@ -67,7 +67,7 @@ std::vector<double> what_stays(std::span<const double> y, double least) {
   const auto last = std::find_if(falls.rbegin(), falls.rend(), [&](const Fall& f) { return f.depth >= 0.5 * deepest; });
   if (last == falls.rend()) return stays;
   const double floor = stays[last->at];
-  if (stays.back() - floor <= kCourse.tooth * deepest)
+  if (stays.back() - floor <= kTable.tooth * deepest)
     for (double& s : stays) s = std::min(s, floor);
   return stays;
 }
@@ -136,10 +136,10 @@ Slope slope_of_rise(std::span<const double> x, std::span<const double> y, size_t
 /// Where a rise in equal parts turns into a faster one in equal parts: something more is kept since then. `from`: nowhere.
 size_t faster_from(std::span<const double> y, size_t from, double noise) {
   size_t turn = from;
-  double best = kCourse.alike_few;
-  for (size_t at = from + kCourse.few; at + kCourse.few < y.size(); ++at) {
+  double best = kTable.alike_few;
+  for (size_t at = from + kTable.few; at + kTable.few < y.size(); ++at) {
     const double before = (y[at] - y[from]) / double(at - from), after = (y.back() - y[at]) / double(y.size() - 1 - at);
-    if (after < kCourse.faster * before) continue;
+    if (after < kTable.faster * before) continue;
     const double worse = std::min(alike(y.first(at + 1), from, 3, noise), alike(y, at, 3, noise));
     if (worse > best) best = worse, turn = at;
   }
@@ -152,10 +152,10 @@ std::vector<double> without_jumps(std::vector<double> y, double least) {
   for (size_t i = 1; i < y.size(); ++i) gains.push_back(y[i] - y[i - 1]);
   const double usual = median(gains);
   for (double g : gains) off.push_back(std::abs(g - usual));
-  const double deviation = kDeviation * median(std::move(off)), far = kCourse.jump * deviation;
+  const double deviation = kDeviation * median(std::move(off)), far = kTable.jump * deviation;
   const auto jumps = [&](double gain) { return gain - usual > std::max(far, least); };
   const size_t many = size_t(std::ranges::count_if(gains, jumps));
-  if (deviation >= 0.5 * usual || many > 2 || many * kCourse.rare > gains.size()) return y;
+  if (deviation >= 0.5 * usual || many > 2 || many * kTable.rare > gains.size()) return y;
   double taken = 0;
   for (size_t i = 1; i < y.size(); ++i) {
     if (jumps(gains[i - 1])) taken += gains[i - 1] - usual;
@@ -174,7 +174,7 @@ bool slows(std::span<const double> y, size_t from) {
   const Spread first = spread(all.first(third)), middle = spread(all.subspan(third, third)), last = spread(all.last(third));
   const double error = off_together(first.deviation, last.deviation) / std::sqrt(double(third));
   const bool falls = last.mean < 0.75 * middle.mean && middle.mean < 0.9 * first.mean;
-  return (falls || last.mean < kCourse.slows / 2 * middle.mean) && last.mean < kCourse.slows * first.mean && first.mean - last.mean > 1.5 * error;
+  return (falls || last.mean < kTable.slows / 2 * middle.mean) && last.mean < kTable.slows * first.mean && first.mean - last.mean > 1.5 * error;
 }
 
 }  // namespace
@@ -215,27 +215,27 @@ size_t lone_jump(std::span<const double> y, double least) {
   double most = least;
   for (size_t i = 1; i < y.size(); ++i)
     if (y[i] - y[i - 1] > most) most = y[i] - y[i - 1], at = i;
-  if (at == 0 || most < kCourse.lone * (y.back() - y.front())) return 0;
-  const size_t from = at - std::min(at, kCourse.few), to = std::min(at + kCourse.few, y.size() - 1);
-  return std::abs(y[to] - y[from] - most) < kCourse.lone * most ? at : 0;
+  if (at == 0 || most < kTable.lone * (y.back() - y.front())) return 0;
+  const size_t from = at - std::min(at, kTable.few), to = std::min(at + kTable.few, y.size() - 1);
+  return std::abs(y[to] - y[from] - most) < kTable.lone * most ? at : 0;
 }
 
 Course course_until_end(std::span<const double> seen_x, std::span<const double> seen_y, double grain) {
   Course c;
-  if (seen_y.size() < size_t(kCourse.fewest) || seen_x.size() != seen_y.size()) return c;
+  if (seen_y.size() < size_t(kTable.fewest) || seen_x.size() != seen_y.size()) return c;
   const Even even = evenly(seen_x, seen_y);
   const std::span<const double> x(even.x), y(even.y);
   const size_t n = y.size();
-  if (n < size_t(kCourse.fewest)) return c;
+  if (n < size_t(kTable.fewest)) return c;
   std::vector<double> level = level_of(y);
-  c.noise = std::max(noise_of(level), grain / kCourse.noise);
-  double least = kCourse.noise * c.noise;
+  c.noise = std::max(noise_of(level), grain / kTable.noise);
+  double& least = c.least = kTable.noise * c.noise;
   level = without_jumps(std::move(level), least);
   const std::vector<double> stays = what_stays(level, least);
   c.total = stays.back() - stays.front();
   c.move = Move::kFlat;
   if (c.total <= 2 * least) return c;
-  least = std::max(least, kCourse.worth * c.total);
+  least = std::max(least, kTable.worth * c.total);
   const auto last_below = [&](double bound) { return size_t(std::ranges::upper_bound(stays, bound) - stays.begin()); };  // stays does not fall
   const size_t risen = last_below(stays.back() - least);  // the first of the last level
   const size_t onset = std::min(hinge(stays), risen - 1);
@@ -244,25 +244,28 @@ Course course_until_end(std::span<const double> seen_x, std::span<const double> 
     if (stays[i] >= stays[from] + least) pause = std::max(pause, since > 0 ? i - since : 0), since = from = i;
   c.onset = x[onset], c.last = x[risen];
   const auto slope_until = [&](size_t end) { return theil_sen(x.subspan(onset, end - onset), std::span(level).subspan(onset, end - onset)); };
-  const size_t quiet = std::max(size_t(kCourse.quiet), size_t(std::ceil(kCourse.longest * double(pause))));
+  const size_t quiet = std::max(size_t(kTable.quiet), size_t(std::ceil(kTable.longest * double(pause))));
   if (n - 1 - risen >= quiet) {
     c.move = Move::kStopped;
     c.slope = slope_until(risen + 1);
     return c;
   }
   c.slope = slope_until(n);
-  c.move = Move::kStep;
-  if (risen - onset < 4) return c;
-  const size_t parts = std::clamp((n - 1 - onset) / 2, size_t{3}, size_t(kCourse.parts));
+  if (risen - onset < kTable.few) {
+    // One step is no rate: it is over when the rounds since then brought nothing, and may be the beginning of something before.
+    c.move = double(n - 1 - risen) >= kTable.late ? Move::kStopped : Move::kStep;
+    return c;
+  }
+  const size_t parts = std::clamp((n - 1 - onset) / 2, size_t{3}, size_t(kTable.parts));
   c.alike = std::max(alike(level, onset, parts, c.noise), alike(stays, onset, parts, c.noise));
   c.slope = slope_of_rise(x, level, onset, parts);
   const size_t begun = last_below(stays.front() + least) - 1;
   if (slows(level, begun)) return c.move = Move::kSlows, c;
-  c.move = c.alike >= (parts > 4 ? kCourse.alike : kCourse.alike_few) ? Move::kGrows : Move::kUnclear;
+  c.move = c.alike >= (parts > 4 ? kTable.alike : kTable.alike_few) ? Move::kGrows : Move::kUnclear;
   // It may just have ended: nothing came in rounds that should have brought more than enough to be seen.
   const double idle = x.back() - c.last;
   const double quiet_rounds = double(n - 1 - risen), missing = idle * c.slope.value / least;
-  const bool ended = quiet_rounds >= 2 && ((quiet_rounds > kCourse.longest * double(pause) && missing > kCourse.missing) || (quiet_rounds > double(pause) && missing > 2 * kCourse.missing));
+  const bool ended = quiet_rounds >= 2 && ((quiet_rounds > kTable.longest * double(pause) && missing > kTable.missing) || (quiet_rounds > double(pause) && missing > 2 * kTable.missing));
   if (ended) c.move = Move::kUnclear;
   if (c.move == Move::kGrows || ended) return c;
   if (const size_t turn = faster_from(level, begun, c.noise); turn > begun) {
@@ -279,8 +282,8 @@ Course course(std::span<const double> x, std::span<const double> y, double grain
   const Course all = course_until_end(x, y, grain);
   // What was taken at once makes all that came later look uneven, or like less and less: that is looked at by itself.
   if (all.move != Move::kUnclear && all.move != Move::kSlows) return all;
-  const size_t jump = lone_jump(y, kCourse.noise * all.noise);
-  if (jump == 0 || y.size() - jump < size_t(kCourse.fewest)) return all;
+  const size_t jump = lone_jump(y, kTable.noise * all.noise);
+  if (jump == 0 || y.size() - jump < size_t(kTable.fewest)) return all;
   const Course later = course(x.subspan(jump), y.subspan(jump), grain);
   return later.move == Move::kGrows ? later : all;
 }

@@ -67,12 +67,12 @@ Account Division::take() {
   for (size_t b = 0; b < kResamplings; ++b) {
     double sampled = 0;
     if (noise_.unit > 0)
-      sampled = noise_.unit * (random.poisson(noise_.born / noise_.unit) - random.poisson(noise_.gone / noise_.unit)) - noise_.born + noise_.gone;
+      sampled = noise_.unit * (poisson(random, noise_.born / noise_.unit) - poisson(random, noise_.gone / noise_.unit)) - noise_.born + noise_.gone;
     std::vector<double> weight(terms_.size()), sum(levels_.size(), 0.0), meant(levels_.size(), 0.0);
     for (size_t i = 0; i < terms_.size(); ++i) {
       const Share& s = terms_[i].share;
       const double samples = s.unit > 0 ? std::abs(s.weight * growth[terms_[i].level]) / s.unit : 0;
-      weight[i] = samples > 0 ? s.weight * random.poisson(samples) / samples : s.weight;
+      weight[i] = samples > 0 ? s.weight * poisson(random, samples) / samples : s.weight;
       sum[terms_[i].level] += weight[i], meant[terms_[i].level] += s.weight;
     }
     drawn[n + 1][b] = growth.back() + errors.back()[b];

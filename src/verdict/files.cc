@@ -16,9 +16,8 @@ void add_files(const Evidence& e, Verdict& v) {
   std::vector<double> t, bytes;
   // What is mapped too is counted with the process that has it mapped.
   for (const auto& [at, held] : e.loose_files) t.push_back(at), bytes.push_back(double(held.value));
-  constexpr double kGrain = 128 << 10;
-  const Course c = course(t, bytes, kGrain);
-  if (c.move != Move::kGrows || c.total < kSmall) return;
+  const Course c = course(t, bytes, kTable.grain);
+  if (c.move != Move::kGrows || c.total < kTable.small) return;
   const Periods periods = find_periods(e, read_notes(e).lead);
   const bool rounds = periods.enough() && periods.seconds > 0 && periods.unit != Unit::kSecond;
   const double seconds = rounds ? periods.seconds : 1;

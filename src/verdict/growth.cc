@@ -9,13 +9,6 @@
 namespace millpond::verdict {
 namespace {
 
-/// The numbers of this file. Errors were counted on tests/threads and ../cases; `make judge` prints them for unseen programs.
-constexpr double kGrain = 128 << 10;                // allocators take memory from the system by such pieces, or larger ones
-constexpr double kWanders = 0.03;                   // of resident memory: it goes up and down by that with nothing kept
-constexpr double kObjects = 1000;                   // collected by all probes: a program leaves a few dozen in circles, whatever it does
-constexpr double kMost = 0.5;                       // what is named as the reason explains at least half
-constexpr double kNotes = 0.4;                      // of the growth: weights of containers and survivors are estimates, off by a third now and then
-
 /// Resident memory with the dips of probes filled: until it is as high again as before, a probe's own effect would look like growth.
 Series fill_dips(Series s, const Evidence& evidence, const Periods& periods) {
   for (const Probe& probe : evidence.probes) {
@@ -66,7 +59,7 @@ void read_levels(const Evidence& evidence, const Periods& periods, Growth& g) {
   g.level = median({rss.y.end() - long(third), rss.y.end()});
   g.baseline = evidence.baseline_rss.value > 0 ? double(evidence.baseline_rss.value) : rss.y.front();
   g.range = std::ranges::max(rss.y) - std::min(g.baseline, std::ranges::min(rss.y));
-  g.small = std::max(kSmall, kSmallShare * g.level);
+  g.small = std::max(kTable.small, kTable.small_share * g.level);
 }
 
 /// Where nothing tells what is in use: gc and trim gave back little of what resident memory had gained since the second round.
@@ -76,7 +69,7 @@ bool stays_at_probes(const Evidence& evidence, const Periods& periods) {
   const auto at = std::ranges::upper_bound(periods.rss.x, periods.at(probe.t));
   const size_t last = size_t(at - periods.rss.x.begin());
   if (last < 4 || probe.after_trim.value <= 0) return false;
-  return double((probe.rss - probe.after_trim).value) < kMost * (periods.rss.y[last - 1] - periods.rss.y[1]);
+  return double((probe.rss - probe.after_trim).value) < kTable.most * (periods.rss.y[last - 1] - periods.rss.y[1]);
 }
 
 /// Resident memory by the slopes of pairs with no probe between them. The first mark after a probe still fills up what was taken and is left out.
@@ -103,8 +96,8 @@ Slope between_probes(const Series& rss, const Evidence& evidence, const Periods&
 
 /// The first round takes what it needs, whatever comes later.
 Course course_of(const Series& all) {
-  const size_t skip = all.size() > size_t(kCourse.fewest) ? 1 : 0;
-  return course(std::span(all.x).subspan(skip), std::span(all.y).subspan(skip), kGrain);
+  const size_t skip = all.size() > size_t(kTable.fewest) ? 1 : 0;
+  return course(std::span(all.x).subspan(skip), std::span(all.y).subspan(skip), kTable.grain);
 }
 
 /// Cyclic garbage is in use until gc runs: allocators' use rises between probes and falls at them.
@@ -118,7 +111,7 @@ bool falls_at_probes(const Evidence& evidence, const Periods& periods) {
       if (live.x[i - 1] == at) {
         ++seen;
         const double gained = live.y[i - 1] - least;
-        falls += live.y[i] < live.y[i - 1] - kNotes * gained && gained > kSmall;
+        falls += live.y[i] < live.y[i - 1] - kTable.estimated * gained && gained > kTable.small;
       }
   }
   return seen > 0 && falls * 2 > seen;
@@ -161,17 +154,17 @@ double proven(const std::vector<Leak>& leaks) {
 bool is_bounded(const Notes& notes, const std::vector<Leak>& leaks, double length, const Growth& g) {
   // Beside it something else may grow that has none.
   const double free = std::max(gained_unbounded(notes, length), proven(leaks));
-  if (free > kNotes * g.total || free > g.small) return false;
-  if (gained(notes, length, [](const Container& c) { return c.bounded.has_value(); }) > kMost * g.total) return true;
+  if (free > kTable.estimated * g.total || free > g.small) return false;
+  if (gained(notes, length, [](const Container& c) { return c.bounded.has_value(); }) > kTable.most * g.total) return true;
   if (!notes.walk) return false;
   double bounded = 0;
   for (const Holder& h : notes.walk->holders) bounded += h.ends() ? h.bytes : 0;
-  return bounded > kMost * notes.walk->alive;
+  return bounded > kTable.most * notes.walk->alive;
 }
 
 /// Containers that nothing bounds were seen to gain enough to be the growth.
 bool containers_explain(const Notes& notes, double length, const Growth& g) {
-  return gained_unbounded(notes, length) >= kNotes * g.total;
+  return gained_unbounded(notes, length) >= kTable.estimated * g.total;
 }
 
 
@@ -193,10 +186,10 @@ void tell_proofs(const Evidence& evidence, const Periods& periods, const LiveSit
   double every = 0;
   for (const SiteGroup& s : sites.groups)
     if (s.grown > 0 && s.slope.range.low > 0 && cohorts(s.age) == Cohorts::kEvery) every += s.grown;
-  if (every >= kNotes * g.total)
+  if (every >= kTable.estimated * g.total)
     g.proofs.push_back(format("{} of live bytes come from places that leave about the same behind in every part of the run", amount(every)));
   const Series left = floors(evidence, periods);
-  if (left.size() > 1 && left.y.back() - left.y.front() > kNotes * g.slope.value * (left.x.back() - left.x.front()))
+  if (left.size() > 1 && left.y.back() - left.y.front() > kTable.estimated * g.slope.value * (left.x.back() - left.x.front()))
     g.proofs.push_back(format("after gc and trim memory was {} higher at the last probe than at the first", amount(left.y.back() - left.y.front())));
   if (const auto held = std::ranges::find_if(leaks, [](const Leak& leak) { return leak.holder && leak.proven; }); held != leaks.end())
     g.proofs.push_back(format("what is reached through {} was allocated at all times since round {:.0f}: about {} {}", held->holder->name(), held->since, amount(held->rate), each(periods.unit)));
@@ -218,20 +211,20 @@ bool filled_piecewise(const Periods& periods, const Growth& g) {
   if (!g.has_live || g.rss.move != Move::kGrows) return false;
   const Series in_use = periods.live.since(g.rss.onset);
   int steps = 0;
-  for (size_t i = 1; i < in_use.size(); ++i) steps += in_use.y[i] - in_use.y[i - 1] > kGrain;
-  return steps >= 2 && in_use.y.back() - in_use.y.front() > kMost * g.rss.total;
+  for (size_t i = 1; i < in_use.size(); ++i) steps += in_use.y[i] - in_use.y[i - 1] > kTable.grain;
+  return steps >= 2 && in_use.y.back() - in_use.y.front() > kTable.most * g.rss.total;
 }
 
 /// What resident memory gained beyond what is in use: the allocator calls it free, or it was asked for before and is written to only now.
 Outcome beyond_use(const Periods& periods, const LiveSites& sites, const Growth& g) {
-  if (g.free.rises() && g.free.total > kMost * g.rss.total) return Outcome::kFreed;
+  if (g.free.rises() && g.free.total > kTable.most * g.rss.total) return Outcome::kFreed;
   // More was asked for when the rise began than the process had in memory: it can only be written to.
   const auto at = [&](const Series& s) {
     const auto found = std::ranges::lower_bound(s.x, g.rss.onset);
     return found == s.x.end() ? 0.0 : s.y[size_t(found - s.x.begin())];
   };
-  if (g.rss.move != Move::kGrows || at(sites.total) - at(periods.rss) > kMost * g.rss.total) return Outcome::kStopped;
-  if (g.wanders || g.returned > kMost * g.rss.total) return Outcome::kFreed;
+  if (g.rss.move != Move::kGrows || at(sites.total) - at(periods.rss) > kTable.most * g.rss.total) return Outcome::kStopped;
+  if (g.wanders || g.returned > kTable.most * g.rss.total) return Outcome::kFreed;
   return g.rss.total >= g.small ? Outcome::kUnproven : Outcome::kFlat;
 }
 
@@ -260,11 +253,11 @@ std::optional<Course> late_rise(const Evidence& evidence, const Periods& periods
   for (const OsPoint& p : evidence.os)
     if (p.rss && p.t >= begin && p.t <= end) rss.x.push_back(periods.between(p.t)), rss.y.push_back(double(p.rss->value));
   const size_t from = rss.size() > kMostPoints ? rss.size() - kMostPoints : 0;
-  Course c = course(std::span(rss.x).subspan(from), std::span(rss.y).subspan(from), kGrain);
-  if (c.move != Move::kGrows || c.total < small || rss.x.back() - c.onset < kCourse.late) return {};
+  Course c = course(std::span(rss.x).subspan(from), std::span(rss.y).subspan(from), kTable.grain);
+  if (c.move != Move::kGrows || c.total < small || rss.x.back() - c.onset < kTable.late) return {};
   const auto onset = std::ranges::lower_bound(evidence.os, c.onset, {}, [&](const OsPoint& p) { return periods.between(p.t); });
   const double in_use = in_use_until(evidence, INFINITY) - in_use_until(evidence, onset == evidence.os.end() ? 0 : onset->t);
-  if (in_use < kMost * c.total) return {};
+  if (in_use < kTable.most * c.total) return {};
   return c;
 }
 
@@ -280,22 +273,27 @@ Outcome decide(const Evidence& evidence, const Notes& notes, const Periods& peri
     const Series on = counter(evidence, periods, "gc.enabled");
     return !on.empty() && on.y.back() == 0;
   }();
-  if (!evidence.probes.empty() && double(evidence.probes.back().garbage_bytes.value) > kNotes * g.total) {
+  if (!evidence.probes.empty() && double(evidence.probes.back().garbage_bytes.value) > kTable.estimated * g.total) {
     g.garbage = true;
     g.piled = double(evidence.probes.back().garbage);
     g.piled_bytes = double(evidence.probes.back().garbage_bytes.value);
   }
-  if (notes.walk && notes.walk->garbage > kMost * notes.walk->alive) g.garbage = true;
-  if (g.collected > kObjects && freed_by_gc(evidence, periods) > kMost) g.garbage = true;
+  if (notes.walk && notes.walk->garbage > kTable.most * notes.walk->alive) g.garbage = true;
+  // In a child whose collector was not asked nothing tells circles from native code, but that the program turned it off.
+  double all = 0, unheld = 0;
+  for (const Leak& leak : leaks) all += leak.bytes, unheld += leak.holder || leak.container || leak.mapped ? 0 : leak.bytes;
+  const bool untold = notes.walk && notes.walk->native + notes.walk->garbage == 0;
+  if (collector_off && untold && unheld > kTable.most * all && notes.walk->alive - notes.walk->reached > kTable.most * unheld) g.garbage = true;
+  if (g.collected > kTable.objects && freed_by_gc(evidence, periods) > kTable.most) g.garbage = true;
   if (main.rises()) {
     if (g.garbage) return collector_off ? Outcome::kLeak : Outcome::kFreed;
     const bool survive = proven(leaks) >= g.small;  // whatever else rises beside them
     if ((main.move == Move::kSlows && !survive) || is_bounded(notes, leaks, length, g)) return Outcome::kStopped;
     const bool kept = main.move == Move::kGrows && (has_held || stays_at_probes(evidence, periods));
-    g.little = kept || survive || (main.move != Move::kStep && main.slope.range.low > 0 && (containers_explain(notes, length, g) || proven(leaks) >= kNotes * g.total));
+    g.little = kept || survive || (main.move != Move::kStep && main.slope.range.low > 0 && (containers_explain(notes, length, g) || proven(leaks) >= kTable.estimated * g.total));
     if (g.little && main.total >= g.small) return Outcome::kLeak;
     // Resident memory alone wanders by more than what is in use.
-    const double enough = has_held ? g.small : std::max(g.small, kWanders * g.level);
+    const double enough = has_held ? g.small : std::max(g.small, kTable.wanders * g.level);
     if (!g.little && main.total >= enough && !(has_held && late_rise(evidence, periods, g.small))) return Outcome::kUnproven;
   }
   // What falls or wanders beside them hides survivors in the sum.
@@ -350,14 +348,14 @@ Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& 
   Growth g;
   read_levels(evidence, periods, g);
   read_probes(evidence, periods, g);
-  if (!periods.enough() || periods.rss.size() < size_t(kCourse.fewest)) {
+  if (!periods.enough() || periods.rss.size() < size_t(kTable.fewest)) {
     g.outcome = Outcome::kTooShort;
     return g;
   }
   g.rss = course_of(fill_dips(periods.rss, evidence, periods));
   g.wanders = comes_and_goes(periods.rss.since(periods.warm), evidence, periods);
-  g.has_live = periods.live.size() >= size_t(kCourse.fewest);
-  g.has_sampled = sites.total.size() >= size_t(kCourse.fewest);
+  g.has_live = periods.live.size() >= size_t(kTable.fewest);
+  g.has_sampled = sites.total.size() >= size_t(kTable.fewest);
   if (g.has_sampled) g.sampled = course_of(sites.total);
   g.held = g.has_live ? course_of(periods.live) : g.sampled;
   g.free = course_of(periods.heap_free);
@@ -365,7 +363,7 @@ Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& 
   if (g.has_live || g.has_sampled) g.measure = g.has_live ? "memory in use" : "sampled memory in use";
   g.garbage = falls_at_probes(evidence, periods);
   if (!evidence.probes.empty()) g.between = between_probes(periods.rss.since(periods.warm), evidence, periods);
-  g.refills = g.between.range.low > 0 && g.between.value * periods.length() / double(evidence.probes.size() + 1) > kMost * g.usually;
+  g.refills = g.between.range.low > 0 && g.between.value * periods.length() / double(evidence.probes.size() + 1) > kTable.most * g.usually;
   g.outcome = decide(evidence, notes, periods, sites, leaks, g);
   // Children that grow while the parent does not.
   if (g.outcome != Outcome::kLeak && g.tree.move == Move::kGrows && g.tree.total >= g.small && g.rss.total < 0.3 * g.tree.total) {
@@ -379,7 +377,7 @@ Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& 
     const bool late = g.measure.ends_with(',');
     // What was asked for and never written to takes no memory. After a probe resident memory may lag: pages that went back are taken again first.
     const double behind = (g.slope.value - g.rss.slope.value) * (periods.x.back() - g.rss.onset);
-    if (!late && g.rss.rises() && g.rss.slope.range.low > 0 && g.rss.slope.value < kMost * g.slope.value && g.rss.total < kMost * g.total && behind > 2 * g.returned) g.slope = g.rss.slope, g.total = g.rss.total, g.measure = "resident memory";
+    if (!late && g.rss.rises() && g.rss.slope.range.low > 0 && g.rss.slope.value < kTable.most * g.slope.value && g.rss.total < kTable.most * g.total && behind > 2 * g.returned) g.slope = g.rss.slope, g.total = g.rss.total, g.measure = "resident memory";
     tell_proofs(evidence, periods, sites, leaks, g);
   }
   if (g.outcome == Outcome::kLeak) g.little = false;

@@ -16,9 +16,6 @@
 
 namespace millpond::verdict {
 
-/// By definition: growth below both, of a process or of alike ones together, is listed and does not set the verdict.
-inline constexpr double kSmall = 5e6, kSmallShare = 0.01;
-
 enum class Outcome {
   kTooShort,  // too few rounds to compare
   kFlat,      // no growth worth naming
@@ -34,7 +31,7 @@ struct Growth {
   Slope slope;               // bytes for one of x: the headline
   std::string measure = "resident memory";
   double total = 0;          // of what rises at the end
-  double small = 5e6;        // less is listed and does not set the verdict
+  double small = kTable.small;     // less is listed and does not set the verdict
 
   Course held;     // what is in use, by the best that was measured: allocators' own count, otherwise sampled blocks
   Course rss;      // dips that a probe made are filled up to the level before it

@@ -17,8 +17,6 @@
 namespace millpond::verdict {
 namespace {
 
-constexpr double kOthers = 0.7;  // of the whole: what keeps more than that is no part beside another
-
 struct Named {
   const Cause* cause;
   Match match;
@@ -27,7 +25,7 @@ struct Named {
 std::vector<Named> matches(const Case& c) {
   std::vector<Named> found;
   for (const Cause* cause : causes()) {
-    if (!cause->detect || cause->in == (c.evidence.space == "host" ? Cause::In::kDevice : Cause::In::kHost)) continue;
+    if (cause->in == (c.evidence.space == "host" ? Cause::In::kDevice : Cause::In::kHost)) continue;
     if (std::optional<Match> m = cause->detect(c)) found.push_back({cause, std::move(*m)});
   }
   return found;
@@ -52,7 +50,7 @@ Finding describe(const Case& c, const Named& n) {
   const Match& m = n.match;
   Finding f;
   f.kind = m.kind;
-  f.cause = n.cause->id == "P1" && m.in_container ? cause_of("C14").id : n.cause->id;
+  f.cause = m.cause.empty() ? n.cause->id : m.cause;
   f.title = m.title.empty() ? n.cause->title : m.title;
   f.fix = m.fix.empty() ? n.cause->fix : m.fix;
   f.fix_change = m.change;
@@ -81,7 +79,7 @@ Rhythm own_rhythm(const Case& c) {
 Leak rest_of(const Case& c, const std::vector<const Leak*>& others) {
   const Growth& g = c.growth;
   Leak rest;
-  rest.rate = g.slope.value, rest.off = std::max((g.slope.range.high - g.slope.range.low) / 2 * k95 / k90, k95 * kCourse.rounding * g.slope.value);
+  rest.rate = g.slope.value, rest.off = std::max((g.slope.range.high - g.slope.range.low) / 2 * k95 / k90, k95 * kTable.rounding * g.slope.value);
   rest.since = std::max(c.periods.x.front(), c.periods.x.back() - (g.slope.value > 0 ? g.total / g.slope.value : c.periods.length()));
   for (const Leak* leak : others)
     if (leak->rate < rest.rate) rest.rate -= leak->rate, rest.off = off_together(rest.off, leak->off);
@@ -107,7 +105,7 @@ void measure_leak(const Case& c, const Match& m, const Leak& leak, Finding& f) {
   if (const double weighed = m.added * m.each; calls && weighed > 0.5 * rise && weighed < 1.5 * rise) {
     const double by_rise = rise / m.added;
     f.bytes_per_unit = m.each;
-    const double off = k95 * kCourse.rounding * m.each;
+    const double off = k95 * kTable.rounding * m.each;
     f.bytes_per_unit_range = {std::min(m.each, by_rise) - off, std::max(m.each, by_rise) + off};
     f.units_seen = m.added;
   }
@@ -142,25 +140,26 @@ const Leak* leak_of(const Case& c, const Match& m) {
 
 /// By what keeps it, as far as that was seen.
 Named name_of(const Case& c, const Leak& leak) {
+  const std::string mapped = format("shared mappings and mapped files rose by {} since round {:.0f}, as the system counts them", amount(leak.bytes), leak.since);
   if (leak.container) {
     auto [cause, m] = container_match(c, *leak.container);
+    if (leak.mapped) m.evidence.push_back(mapped);
     return {cause, std::move(m)};
   }
   const Cause* unknown = &cause_of("P1");
   if (leak.holder) return {unknown, holder_match(*c.notes.walk, *leak.holder)};
   Match m;
   m.blame = leak.blame;
-  constexpr double kSeveral = 3;  // blocks: one that grows itself is not added to by the block
-  if (leak.line && leak.line->blocks >= kSeveral && leak.line->block() > c.evidence.sampling_interval)  // each of them is recorded
+  if (leak.mapped) m.title = "Shared mappings or mapped files are made and not closed; what holds them was not found", m.evidence.push_back(mapped);
+  else if (leak.line && leak.line->blocks >= kTable.several && leak.line->block() > c.evidence.sampling_interval)  // each of them is recorded
     m.additions = leak.rate / leak.line->block(), m.added = leak.line->blocks, m.each = leak.line->block();
-  m.evidence.push_back(format("{} allocated {} that are still in use, more in every part of the time since round {:.0f}", at(*leak.blame), amount(leak.bytes), leak.since));
+  if (leak.blame) m.evidence.push_back(format("{} allocated {} that are still in use, more in every part of the time since round {:.0f}", at(*leak.blame), amount(leak.bytes), leak.since));
   return {unknown, std::move(m)};
 }
 
 /// By name as far as causes explain the growth, then all other leaks, each with its own rate; those too small to set the verdict too.
 std::vector<Finding> leaks(const Case& c, std::vector<Named> found) {
   constexpr size_t kMostTold = 8;
-  constexpr double kExplained = 0.8, kWorthNaming = 0.15;
   std::erase_if(found, [](const Named& n) { return n.match.kind != Kind::kLeak; });
   std::ranges::stable_sort(found, std::ranges::greater{}, [](const Named& n) { return n.match.score(); });
   std::vector<Finding> findings;
@@ -171,17 +170,19 @@ std::vector<Finding> leaks(const Case& c, std::vector<Named> found) {
     const bool main = findings.empty(), is_nameless = n.cause->id == "P1" || n.cause->id == "N1";
     const Leak* own = leak_of(c, n.match);
     // What is left for a further cause; the nameless ones only speak when nothing else does.
-    if (!main && (is_nameless || !n.match.blame || explained > kExplained || n.match.share < kWorthNaming || (own && std::ranges::find(told, own) != told.end()))) continue;
+    if (!main && (is_nameless || !n.match.blame || explained > kTable.explained || n.match.share < kTable.name || (own && std::ranges::find(told, own) != told.end()))) continue;
     // One that is most of the growth is the growth, whatever its line is.
-    if (main && !own && !others.empty() && others.front()->rate > kOthers * c.growth.slope.value) own = others.front();
+    if (main && !own && !others.empty() && others.front()->rate > kTable.others * c.growth.slope.value) own = others.front();
     std::erase(others, own);
-    Finding f = describe(c, n);
+    const bool kept = n.cause->id == "P1" && own && own->container;
+    Finding f = describe(c, kept ? name_of(c, *own) : n);
+    if (own && own->mapped) f.space = "shared";
     Leak share = rest_of(c, main ? others : std::vector<const Leak*>{});
     const double part = main ? 1 : std::min(n.match.share, 1 - explained);
     share.rate *= part, share.off *= part, share.bytes *= part;
     // A framework's tables hold more than what one of its lines allocates.
     const bool one_holder = is_nameless || !n.match.chain.empty();
-    measure_leak(c, n.match, own && (one_holder || own->rate > kOthers * share.rate) ? *own : share, f);
+    measure_leak(c, n.match, own && (one_holder || own->rate > kTable.others * share.rate) ? *own : share, f);
     explained += n.match.share;
     told.push_back(own);
     findings.push_back(std::move(f));
@@ -198,6 +199,7 @@ std::vector<Finding> leaks(const Case& c, std::vector<Named> found) {
     if (findings.size() >= kMostTold) break;
     const Named n = name_of(c, *leak);
     findings.push_back(describe(c, n));
+    if (leak->mapped) findings.back().space = "shared";
     measure_leak(c, n.match, *leak, findings.back());
   }
   std::ranges::stable_sort(findings, std::ranges::greater{}, [](const Finding& f) { return f.sets_verdict; });
@@ -223,8 +225,7 @@ std::vector<Finding> levels(const Case& c, std::vector<Named> found) {
     const bool said = std::ranges::any_of(findings, [&](const Finding& f) { return f.kind == n.match.kind; });
     if (said && n.match.weight < 0.95) continue;
     // The jump as a whole has no name: where most of it is told by its own, it would be the same bytes again.
-    constexpr double kMostOfIt = 0.5;
-    if (n.cause->id.empty() && told > kMostOfIt * n.match.bytes) continue;
+    if (n.cause->id.empty() && told > kTable.most * n.match.bytes) continue;
     told += n.match.bytes;
     Finding f = describe(c, n);
     f.total = to_bytes(n.match.bytes);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+
+#include "verdict/resample.h"
 
 #include "verdict/statistics.h"
 
@@ -31,7 +34,10 @@ std::vector<Part> holders_of(const HeapWalk& walk, const Place& line) {
 
 /// All along, or since a line began to keep something: what is made anew in each round has new things only.
 bool keeps_since(const Holder& h, double onset, double rounds) {
-  return h.accumulates() || (onset < rounds && h.accumulates(size_t(double(kBirths) * std::max(0.0, onset - 1) / rounds)));
+  if (h.accumulates() || onset >= rounds) return h.accumulates();
+  // Births are told by time and the onset by rounds, which are not alike: the first of them near to it is the beginning.
+  const size_t part = size_t(double(kBirths) * std::max(0.0, onset - 1) / rounds), first = h.first();
+  return h.accumulates(first > part && first - part <= kBirths / 4 ? first : part);
 }
 
 std::optional<Place> puts_at(const Holder& h) {
@@ -54,18 +60,18 @@ void take_container(const Notes& notes, const Periods& periods, Leak& leak) {
 std::vector<Leak> lines_that_keep(const Notes& notes, const HeapWalk& walk, const Periods& periods, const LiveSites& sites) {
   std::vector<Leak> leaks;
   for (const SiteGroup& line : sites.groups) {
-    if (!line.user || line.bytes < kCourse.told) continue;
-    const Course course = verdict::course(line.live.x, line.live.y, kCourse.told / 4);
+    if (!line.user || line.bytes < kTable.told) continue;
+    const Course course = verdict::course(line.live.x, line.live.y, kTable.told / 4);
     if (!course.rises() || course.move == Move::kStep) continue;
     std::vector<Part> parts = holders_of(walk, line.place);
     double ends = 0;  // held by what has a limit, or takes new things in the place of old ones
     for (const Part& part : parts) ends += part.holder->ends() ? part.share : 0;
-    if (ends > kCourse.most) continue;
+    if (ends > kTable.most) continue;
     std::erase_if(parts, [&](const Part& part) {
-      return part.holder->ends() || part.share < kCourse.part || !keeps_since(*part.holder, course.onset, walk.period - 1);
+      return part.holder->ends() || part.share < kTable.part || !keeps_since(*part.holder, course.onset, walk.period - 1);
     });
     const bool accumulates = std::ranges::any_of(parts, [](const Part& part) { return part.holder->accumulates(); });
-    if (course.move != Move::kGrows && !accumulates) continue;
+    if (course.move != Move::kGrows && !accumulates && (course.move == Move::kSlows || parts.empty())) continue;
     const Series rise = line.live.since(course.onset);
     const Rate rate = verdict::rate(rise.x, rise.y);
     if (parts.empty()) parts.push_back({nullptr, 1});
@@ -109,13 +115,14 @@ std::vector<Leak> joined(std::vector<Leak> all) {
 void add_walked(const HeapWalk& walk, const Periods& periods, const LiveSites& sites, std::vector<Leak>& leaks) {
   const auto is_seen = [&](const Born& b) {
     return std::ranges::any_of(sites.groups, [&](const SiteGroup& s) {
-      return s.user && same_line(s.place, b.place) && s.live.size() >= size_t(kCourse.fewest);
+      return s.user && same_line(s.place, b.place) && s.live.size() >= size_t(kTable.fewest);
     });
   };
   const double length = periods.x.back() - periods.x.front();
   for (const Holder& h : walk.holders) {
     const double rate = walk.gained_each_round(h);
-    if (h.how != Holder::How::kReached || !h.accumulates() || rate <= 0 || std::ranges::any_of(h.born, is_seen)) continue;
+    const bool told = std::ranges::find(leaks, &h, &Leak::holder) != leaks.end();
+    if (h.how != Holder::How::kReached || !h.accumulates() || rate <= 0 || told || (!h.goes_on() && std::ranges::any_of(h.born, is_seen))) continue;
     Leak leak{.holder = &h, .line = nullptr, .container = nullptr, .blame = puts_at(h)};
     if (!leak.blame && !h.born.empty()) leak.blame = h.born.front().place;
     leak.rate = rate, leak.off = k95 * leak.rate / std::sqrt(std::max(1.0, h.samples));
@@ -126,14 +133,7 @@ void add_walked(const HeapWalk& walk, const Periods& periods, const LiveSites& s
 
 /// How far what a line asked for may lie from what its blocks take, besides chance: sizes are rounded up, of small blocks by a good part.
 double rounding_of(const Leak& leak) {
-  return leak.bytes * (leak.line && leak.line->block() < kCourse.small_block ? kCourse.small_rounding : kCourse.rounding);
-}
-
-/// Of a block of so many bytes, taken with a chance of 1 - exp(-bytes / interval): the variance of a sum of such, for each byte.
-double variance_of_byte(double interval, double block) {
-  if (interval <= 0 || block <= 0) return std::max(0.0, interval);
-  const double chance = -std::expm1(-block / interval);
-  return block * (1 - chance) / chance;
+  return leak.bytes * (leak.line && leak.line->block() < kTable.small_block ? kTable.small_rounding : kTable.rounding);
 }
 
 /// Until all that was sampled adds up to what allocators count. What differs by more than chance was not sampled at all: nobody's.
@@ -142,13 +142,13 @@ void add_up(const Evidence& evidence, const Periods& periods, const LiveSites& s
   const auto gained = [](const Series& s) { return s.y.back() - s.y.front(); };
   const double sampled = gained(sites.total), counted = gained(periods.live), interval = evidence.sampling_interval;
   const auto variance_of = [&](const Leak& leak) {
-    return leak.line ? leak.bytes * variance_of_byte(interval, leak.line->block()) + std::pow(rounding_of(leak), 2) : 0;
+    return leak.line ? leak.bytes * sampling_unit(leak.line->block(), interval) + std::pow(rounding_of(leak), 2) : 0;
   };
-  double named = 0, variance = std::pow(kCourse.pieces, 2);
+  double named = 0, variance = std::pow(kTable.pieces, 2);
   for (const Leak& leak : leaks) named += leak.line ? leak.bytes : 0, variance += variance_of(leak);
   variance += std::max(0.0, sampled - named) * interval;
   const double missing = counted - sampled;
-  if (std::abs(missing) > 3 * std::sqrt(variance)) return;
+  if (std::abs(missing) > kTable.add_up * std::sqrt(variance)) return;
   for (Leak& leak : leaks) {
     if (!leak.line || leak.bytes <= 0) continue;
     const double part = variance_of(leak) / variance;
@@ -162,15 +162,15 @@ void add_up_device(const Periods& periods, std::vector<Leak>& leaks) {
   double sum = 0, since = INFINITY;
   for (const Leak& leak : leaks) sum += leak.rate, since = std::min(since, leak.since);
   const Series rise = periods.live.since(std::max(since, periods.warm));
-  if (sum <= 0 || rise.size() < size_t(kCourse.fewest)) return;
+  if (sum <= 0 || rise.size() < size_t(kTable.fewest)) return;
   const Rate counted = verdict::rate(rise.x, rise.y);
   const double scale = counted.value / sum;
-  if (std::abs(scale - 1) > kCourse.part) return;
+  if (std::abs(scale - 1) > kTable.part) return;
   for (Leak& leak : leaks) leak.rate *= scale, leak.bytes *= scale, leak.off = counted.off() * leak.rate / counted.value;
 }
 
 /// Of a container's gain in a round, by the items that the agent weighed.
-double error_of(const Container& k) { return k95 * (k.exact ? kCourse.exact : kCourse.weighed) * k.bytes_per_period; }
+double error_of(const Container& k) { return k95 * (k.exact ? kTable.exact : kTable.weighed) * k.bytes_per_period; }
 
 bool is_of(const Container& k, const Leak& leak) {
   const bool held = leak.holder && step_of(k, *leak.holder) > 0;
@@ -180,7 +180,7 @@ bool is_of(const Container& k, const Leak& leak) {
 /// Containers that the agent saw to grow until the end. It weighed some of their items: each of both measures counts as far as it is certain, unless they
 /// contradict one another.
 void add_containers(const Notes& notes, const Periods& periods, std::vector<Leak>& leaks) {
-  const double counted = periods.live.size() < 2 ? INFINITY : periods.live.y.back() - std::ranges::min(periods.live.y) + kCourse.pieces;
+  const double counted = periods.live.size() < 2 ? INFINITY : periods.live.y.back() - std::ranges::min(periods.live.y) + kTable.pieces;
   double named = 0;
   for (const Leak& leak : leaks) named += leak.bytes;
   for (const Container& k : notes.containers) {
@@ -190,8 +190,8 @@ void add_containers(const Notes& notes, const Periods& periods, std::vector<Leak
     const double weighed = k.bytes_per_period, error = error_of(k);
     if (own == leaks.end()) {
       const double rounds = std::min(periods.x.back() - periods.x.front(), k.per_period > 0 ? k.length / k.per_period : 0);
-      if (weighed * rounds < kCourse.told || k.looks < kCourse.looks || k.place.line == 0) continue;
-      if (weighed * rounds > kCourse.too_much * counted) continue;  // then what was weighed is not its own
+      if (weighed * rounds < kTable.told || k.looks < kTable.looks || k.place.line == 0) continue;
+      if (weighed * rounds > kTable.too_much * counted) continue;  // then what was weighed is not its own
       // There is no room for both: a line without a holder that keeps as much allocates what it holds.
       const auto same = std::ranges::find_if(leaks, [&](const Leak& leak) {
         return !leak.holder && !leak.container && std::abs(leak.rate - weighed) < off_together(leak.off, error) && named + weighed * rounds > counted;
@@ -215,13 +215,52 @@ void add_containers(const Notes& notes, const Periods& periods, std::vector<Leak
   }
 }
 
+/// Of a container of mappings that are too small to be sampled: so many whole pages for each thing in it.
+bool holds_mappings(const Container& k, const Periods& periods, double rate) {
+  constexpr double kPage = 4096, kSampled = 64 << 10;  // from there on each is a block with a line (probe/mappings.h)
+  if (!grows(k, periods) || k.per_period <= 0) return false;
+  const double each = rate / k.per_period, pages = std::round(each / kPage);
+  return pages >= 1 && each < kSampled && k.bytes_per_period < rate && std::abs(each - pages * kPage) < std::min(kTable.mapped_pages * each, kPage / 4);
+}
+
+/// Shared mappings and mapped files are no allocator's, and the small ones are not sampled: the system counts them, now and then.
+void add_mapped(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites, std::vector<Leak>& leaks) {
+  const auto own = std::ranges::find(evidence.processes, evidence.process, &SeenProcess::row);
+  if (evidence.space != "host" || evidence.process == 0 || own == evidence.processes.end() || periods.size() < 2) return;
+  std::map<double, std::pair<double, double>> levels;  // addresses, and what of them is in memory
+  for (const char* kind : {"shared_memory", "shared_anonymous", "file"})
+    if (const auto found = own->mappings.find(kind); found != own->mappings.end())
+      for (const Mapped& m : found->second)
+        if (m.t >= periods.marks.front()->t && m.t <= periods.marks.back()->t) levels[m.t].first += double(m.mapped.value), levels[m.t].second += double(m.resident.value);
+  std::vector<double> x, mapped, resident;
+  for (const auto& [t, level] : levels) x.push_back(periods.between(t)), mapped.push_back(level.first), resident.push_back(level.second);
+  const Course c = course(x, resident, kTable.grain);
+  // Pages of one mapping that are read or written one after the other make it larger in memory, and are no more of them.
+  if (c.move != Move::kGrows || c.total < kTable.told || c.slope.value <= 0 || course(x, mapped, kTable.grain).move != Move::kGrows) return;
+  Leak leak;
+  leak.rate = c.slope.value, leak.off = (c.slope.range.high - c.slope.range.low) / 2 * k95 / k90, leak.since = c.onset;
+  leak.bytes = leak.rate * (periods.x.back() - c.onset), leak.proven = leak.mapped = true;
+  const Container* keeper = nullptr;
+  for (const Container& k : notes.containers)
+    if (holds_mappings(k, periods, leak.rate) && (!keeper || k.bytes_per_period < keeper->bytes_per_period)) keeper = &k;
+  const auto same = std::ranges::find_if(leaks, [&](const Leak& other) { return keeper ? is_of(*keeper, other) : std::abs(other.rate - leak.rate) < off_together(other.off, leak.off); });
+  if (same != leaks.end()) return;  // its blocks were large enough to be sampled
+  // Where there are many of them they are counted seldom: without something that goes on to fill the last count must not be old, and large ones are sampled.
+  const Series sampled = sites.total.since(c.onset);
+  const bool seen = !sampled.empty() && sampled.y.back() - sampled.y.front() > kTable.most * c.total;
+  if (!keeper && (seen || x.back() < periods.x.back() - periods.length() / 4)) return;
+  leak.container = keeper;
+  if (keeper) leak.blame = keeper->place;
+  leaks.push_back(leak);
+}
+
 /// What allocators count has not risen for so long that a leak should have shown: it has ended, whatever was sampled or weighed before.
 void drop_ended(const Periods& periods, std::vector<Leak>& leaks) {
-  const Course all = course(periods.live.x, periods.live.y, kCourse.told / 4);
+  const Course all = course(periods.live.x, periods.live.y, kTable.told / 4);
   if (all.move != Move::kFlat && all.move != Move::kStopped) return;
   const double idle = periods.live.x.back() - std::max(all.last, periods.live.x.front());
-  const double seen = kCourse.noise * all.noise * (all.move == Move::kFlat ? kCourse.missing : 1);
-  std::erase_if(leaks, [&](const Leak& leak) { return leak.rate * idle > seen; });
+  const double seen = all.least * (all.move == Move::kFlat ? kTable.missing : 1);
+  std::erase_if(leaks, [&](const Leak& leak) { return !leak.mapped && leak.rate * idle > seen; });
 }
 
 }  // namespace
@@ -232,12 +271,13 @@ std::vector<Leak> find_leaks(const Evidence& evidence, const Notes& notes, const
   std::vector<Leak> leaks = lines_that_keep(notes, walk, periods, sites);
   add_walked(walk, periods, sites, leaks);
   leaks = joined(std::move(leaks));
-  std::erase_if(leaks, [](const Leak& leak) { return leak.rate <= 0 || leak.bytes < kCourse.told; });
+  std::erase_if(leaks, [](const Leak& leak) { return leak.rate <= 0 || leak.bytes < kTable.told; });
   if (evidence.space == "host") add_up(evidence, periods, sites, leaks);
   else add_up_device(periods, leaks);
   add_containers(notes, periods, leaks);
+  add_mapped(evidence, notes, periods, sites, leaks);
   drop_ended(periods, leaks);
-  for (Leak& leak : leaks) leak.off = std::max(leak.off, k95 * kCourse.rounding * leak.rate);
+  for (Leak& leak : leaks) leak.off = std::max(leak.off, k95 * kTable.rounding * leak.rate);
   std::ranges::stable_sort(leaks, std::ranges::greater{}, &Leak::bytes);
   return leaks;
 }

@@ -23,9 +23,10 @@ struct Leak {
   double bytes = 0;                 // of it, since `since`
   double since = 0;                 // the round in which it began
   bool proven = false;              // its lines were seen to keep about as much in all parts of the time since then
+  bool mapped = false;              // in shared mappings or mapped files, which no allocator counts
 };
 
-/// All that keep at least kCourse.told, most bytes first.
+/// All that keep at least kTable.told, most bytes first.
 std::vector<Leak> find_leaks(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites);
 
 }  // namespace millpond::verdict

@@ -21,6 +21,11 @@ std::optional<double> maybe_number(const json& j, const char* key) {
 
 double number_of(const json& j, const char* key) { return maybe_number(j, key).value_or(0); }
 
+bool flag_of(const json& j, const char* key, bool otherwise) {
+  const auto it = j.find(key);
+  return it != j.end() && it->is_boolean() ? it->get<bool>() : otherwise;
+}
+
 const json& list_of(const json& j, const char* key) {
   static const json none = json::array();
   const auto it = j.find(key);

@@ -11,6 +11,7 @@ namespace millpond::verdict {
 std::string text_of(const nlohmann::json& j, const char* key);
 std::optional<double> maybe_number(const nlohmann::json& j, const char* key);
 double number_of(const nlohmann::json& j, const char* key);
+bool flag_of(const nlohmann::json& j, const char* key, bool otherwise = false);
 const nlohmann::json& list_of(const nlohmann::json& j, const char* key);
 /// Of the keys file, function, text and line.
 Place place_of(const nlohmann::json& j);

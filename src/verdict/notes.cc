@@ -47,12 +47,8 @@ std::optional<Statement> statement_of(const json& owner) {
   };
   s.target = span("target");
   s.value = span("value");
-  const auto flag = [&](const char* key) {
-    const auto at = j.find(key);
-    return at != j.end() && at->is_boolean() && at->get<bool>();
-  };
-  s.value.atom = flag("atom");
-  s.alone = flag("alone");
+  s.value.atom = flag_of(j, "atom");
+  s.alone = flag_of(j, "alone");
   if (const Span jit = span("jit"); jit.end > jit.begin) s.jit = jit;
   size_t from = s.value.begin;
   for (const json& part : list_of(j, "parts")) {
@@ -73,11 +69,7 @@ std::optional<Statement> statement_of(const json& owner) {
 std::optional<Kept> kept_of(const json& owner, const char* key, int deep = 0) {
   const auto it = owner.find(key);
   if (it == owner.end() || !it->is_object()) return {};
-  const auto flag = [&](const char* name) {
-    const auto at = it->find(name);
-    return at != it->end() && at->is_boolean() && at->get<bool>();
-  };
-  Kept k{text_of(*it, "family"), number_of(*it, "elements"), number_of(*it, "dimensions"), flag("graph"), flag("traceback")};
+  Kept k{text_of(*it, "family"), number_of(*it, "elements"), number_of(*it, "dimensions"), flag_of(*it, "graph"), flag_of(*it, "traceback")};
   for (const json& part : list_of(*it, "parts")) {
     if (deep + 1 >= kPartsDeep || k.parts.size() == kMostParts) break;
     if (std::optional<Kept> inner = kept_of(json{{"part", part}}, "part", deep + 1)) k.parts.push_back(std::move(*inner));
@@ -119,15 +111,12 @@ Container container_of(const json& j) {
   c.step = number_of(j, "step");
   c.bounded = maybe_number(j, "bounded");
   c.place = place_of(j);
-  const auto flag = [&](const char* key, bool otherwise) {
-    const auto it = j.find(key);
-    return it != j.end() && it->is_boolean() ? it->get<bool>() : otherwise;
-  };
-  c.exact = flag("exact", false);
-  c.rising = flag("still", true);
-  c.full = flag("full", false);
+  c.exact = flag_of(j, "exact");
+  c.rising = flag_of(j, "still", true);
+  c.full = flag_of(j, "full");
+  c.hook = flag_of(j, "hook") || contains(c.holder, " hook of ");  // the agent's own words: it was reached through such a table
   const bool given = c.place.file == "<string>" || c.place.file == "<stdin>";  // a program without a file
-  c.is_user = (given || user_file(c.place.file)) && !flag("library", false);
+  c.is_user = (given || user_file(c.place.file)) && !flag_of(j, "library");
   return c;
 }
 

@@ -69,6 +69,7 @@ struct Container {
   int looks = 1;        // how many found it growing
   std::string rounds;   // the kind of rounds that the last of them followed
   bool is_user = true;  // its place is in the user's own code
+  bool hook = false;    // its line is of a function in a torch module's table of hooks
   /// An array, text or buffer that grows itself: its length is in bytes.
   bool is_buffer() const { return item_type.empty() && per_period > 0 && std::abs(per_period - bytes_per_period) <= 1; }
 };

@@ -4,33 +4,24 @@
 #include <vector>
 
 #include "base/format.h"
+#include "verdict/course.h"
 #include "verdict/growth.h"
-#include "verdict/statistics.h"
 
 namespace millpond::verdict {
 namespace {
 
-constexpr size_t kFewest = 8;                  // points of which a half can be compared with the other
-
 struct Seen {
-  double first = 0, last = 0;  // about the first quarter's end, and the end
+  double first = 0, last = 0;  // when the first quarter was over, which is warm-up, and at the end
   bool rises = false;
 };
 
-/// The first quarter is warm-up. What rises is higher in the last quarter than in the third, and in the third than in the second.
-Seen course_of(const std::vector<double>& y) {
-  Seen c;
-  if (y.empty()) return c;
-  c.first = y.front(), c.last = y.back();
-  if (y.size() < kFewest) return c;
-  const auto part = [&](size_t i) {
-    const auto at = [&](size_t quarter) { return y.begin() + long(y.size() * quarter / 4); };
-    return median({at(i), at(i + 1)});
-  };
-  c.first = part(1), c.last = part(3);
-  const double most = c.last - c.first;
-  c.rises = most > std::max(kSmall, kSmallShare * c.last) && part(2) > c.first && part(3) > part(2);
-  return c;
+Seen seen(const std::vector<double>& y) {
+  if (y.empty()) return {};
+  const std::vector<double> later(y.begin() + long(y.size() / 4), y.end());
+  std::vector<double> x;
+  for (size_t i = 0; i < later.size(); ++i) x.push_back(double(i));
+  const Course c = course(x, later, kTable.grain);
+  return {later.front(), later.back(), c.rises() && c.total > std::max(kTable.small, kTable.small_share * later.back())};
 }
 
 }  // namespace
@@ -42,9 +33,9 @@ void answer_from_outside(const Evidence& evidence, Verdict& v) {
     if (p.rss) own.push_back(double(p.rss->value));
     if (p.tree_private_dirty) tree.push_back(double(p.tree_private_dirty->value));
   }
-  Seen c = course_of(own);
+  Seen c = seen(own);
   const char* what = "Resident memory";
-  if (const Seen all = course_of(tree); all.rises && !c.rises) c = all, what = "Memory private to the program's processes";
+  if (const Seen all = seen(tree); all.rises && !c.rises) c = all, what = "Memory private to the program's processes";
   if (c.rises) {
     v.kind = Kind::kUnsure;
     v.findings.clear();
@@ -53,7 +44,7 @@ void answer_from_outside(const Evidence& evidence, Verdict& v) {
                         evidence.blind_partly ? "not all of its processes were looked into" : "it is all that was seen");
   } else if (v.kind != Kind::kUnsure && !evidence.blind_partly) {
     v.kind = Kind::kFlat;
-    v.sentence = own.size() < kFewest
+    v.sentence = own.size() < size_t(kTable.fewest)
                      ? "The run was too short to compare, and only resident memory was seen of it."
                      : format("{}, all that was seen of it, was {} after warm-up and {} at the end.", what, amount(c.first), amount(c.last));
   }

@@ -19,7 +19,6 @@ struct Series {
   size_t size() const { return y.size(); }
   /// From the first x that is at least `from`.
   Series since(double from) const;
-  Trend trend() const { return verdict::trend(x, y); }
 };
 
 struct Periods {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <numeric>
 
 namespace millpond::verdict {
@@ -71,21 +70,12 @@ std::vector<double> residuals(std::span<const double> x, std::span<const double>
 
 }  // namespace
 
-uint64_t Random::next() {  // SplitMix64
-  uint64_t z = state_ += 0x9e3779b97f4a7c15u;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-  return z ^ z >> 31;
-}
-double Random::uniform() { return double(next() >> 11) * 0x1p-53; }
-size_t Random::below(size_t n) { return std::min(n - 1, size_t(uniform() * double(n))); }
-double Random::normal() { return std::sqrt(-2 * std::log(1 - uniform())) * std::cos(2 * std::numbers::pi * uniform()); }
-double Random::poisson(double mean) {
+double poisson(Random& random, double mean) {
   constexpr double kMany = 30;  // from here on the normal distribution is near enough
   if (!(mean > 0)) return 0;
-  if (mean > kMany) return std::max(0.0, std::round(mean + std::sqrt(mean) * normal()));
+  if (mean > kMany) return std::max(0.0, std::round(mean + std::sqrt(mean) * random.normal()));
   double count = 0;
-  for (double left = std::exp(-mean), product = uniform(); product > left; product *= uniform()) ++count;
+  for (double left = std::exp(-mean), product = random.uniform(); product > left; product *= random.uniform()) ++count;
   return count;
 }
 
@@ -129,7 +119,7 @@ Interval middle_95(std::vector<double>& values) {
 }
 
 double sampling_unit(double block, double interval) {
-  if (interval <= 0 || block <= 0) return 0;
+  if (interval <= 0 || block <= 0) return std::max(0.0, interval);
   const double ratio = block / interval;
   return ratio > 30 ? 0 : block / std::expm1(ratio);
 }

@@ -8,22 +8,13 @@
 #include <span>
 #include <vector>
 
+#include "base/random.h"
 #include "verdict/verdict.h"
 
 namespace millpond::verdict {
 
-class Random {  // the same numbers on every machine, which the distributions of the standard library are not
- public:
-  explicit Random(uint64_t seed) : state_(seed) {}
-  double uniform();           // in [0, 1)
-  size_t below(size_t n);     // n > 0
-  double normal();
-  double poisson(double mean);
-
- private:
-  uint64_t next();
-  uint64_t state_;
-};
+/// A number of Poisson's, the same on every machine, which those of the standard library are not.
+double poisson(Random& random, double mean);
 
 /// The rounds that are compared, warm-up left out.
 struct Rounds {
@@ -48,7 +39,8 @@ std::vector<std::vector<double>> growth_errors(const Rounds& rounds, std::span<c
 Interval middle_95(std::vector<double>& values);
 
 /// How much a sum of sampled blocks of this size varies for each of its bytes: a block is taken with probability 1 - exp(-size / interval) and stands for its
-/// share. 0 without sampling, next to nothing for large blocks, and `interval` for small ones.
+/// share. Next to nothing for large blocks, and `interval` for small ones and
+/// those of unknown size.
 double sampling_unit(double block, double interval);
 
 }  // namespace millpond::verdict

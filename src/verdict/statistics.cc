@@ -105,33 +105,10 @@ double slope_of(std::span<const double> x, std::span<const double> y) { return l
 
 double straightness(std::span<const double> x, std::span<const double> y) { return least_squares(x, y).explained; }
 
-Trend trend(std::span<const double> x, std::span<const double> y) {
-  Trend t;
-  if (x.size() < 3) return t;
-  t.slope = theil_sen(x, y);
-  t.total = t.slope.value * (x.back() - x.front());
-  t.straight = straightness(x, y);
-  const size_t half = x.size() / 2;
-  t.early = theil_sen(x.first(half + 1), y.first(half + 1)).value;
-  t.late = theil_sen(x.subspan(half), y.subspan(half)).value;
-  if (y.size() >= 5) {
-    const std::vector<double> level = without_spikes(y);
-    std::vector<double> steps;
-    for (size_t i = 1; i < y.size(); ++i) steps.push_back(level[i] - level[i - 1]);
-    std::ranges::partial_sort(steps, steps.begin() + 2, std::ranges::greater{});
-    t.jumps = y.back() > y.front() && steps[0] + steps[1] >= 0.85 * (y.back() - y.front());
-  }
-  return t;
-}
-
-Step biggest_step(std::span<const double> y) {
-  Step best;
-  if (y.size() < 2) return best;
-  const auto [low, high] = std::ranges::minmax(y);
-  for (size_t i = 1; i < y.size(); ++i)
-    if (y[i] - y[i - 1] > best.size) best = {int(i), y[i] - y[i - 1], 0};
-  if (high > low) best.explained = best.size / (high - low);
-  return best;
+double biggest_step(std::span<const double> y) {
+  double most = 0;
+  for (size_t i = 1; i < y.size(); ++i) most = std::max(most, y[i] - y[i - 1]);
+  return most;
 }
 
 UnitFit fit_unit(std::span<const double> count, std::span<const double> y) {

@@ -44,26 +44,8 @@ double slope_of(std::span<const double> x, std::span<const double> y);
 /// Share of the variance of y that a straight line in x explains, 0..1. A constant y: 0.
 double straightness(std::span<const double> x, std::span<const double> y);
 
-/// What a series does from beginning to end.
-struct Trend {
-  Slope slope;                 // over all
-  double early = 0, late = 0;  // slopes of both halves
-  double total = 0;            // slope times length of x
-  double straight = 0;
-  bool jumps = false;          // two steps are nearly all of the rise: taken at some moment, not a little every time
-  bool rises() const { return slope.range.low > 0; }
-  /// Growth that dies away: its later half has less than a third of the slope of the whole.
-  bool flattens() const { return rises() && late < 0.3 * slope.value; }
-};
-Trend trend(std::span<const double> x, std::span<const double> y);
-
-/// One jump that explains (nearly) all: where it is and how high. size 0: none.
-struct Step {
-  int at = 0;  // the first value after the jump
-  double size = 0;
-  double explained = 0;  // share of the range from the lowest to the highest value
-};
-Step biggest_step(std::span<const double> y);
+/// The highest rise from one value to the next; 0: it never rises.
+double biggest_step(std::span<const double> y);
 
 /// Bytes per counted unit: how well a count explains growth. Both run with the same marks.
 struct UnitFit {

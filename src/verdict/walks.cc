@@ -26,7 +26,7 @@ std::vector<std::string> chain_of(const json& j) {
 std::vector<Put> puts_of(const json& j) {
   std::vector<Put> puts;
   for (const json& p : list_of(j, "puts"))
-    if (p.is_object() && puts.size() < kMostWords) puts.push_back({place_of(p), text_of(p, "how"), text_of(p, "by"), number_of(p, "gained")});
+    if (p.is_object() && puts.size() < kMostWords) puts.push_back({place_of(p), text_of(p, "how"), text_of(p, "by"), number_of(p, "gained"), number_of(p, "seen"), flag_of(p, "hook")});
   return puts;
 }
 
@@ -82,6 +82,7 @@ std::vector<Holder> rows_of(const json& note, const char* name, double period, c
   for (const json& j : list_of(note, name)) {
     if (!j.is_object() || rows.size() >= kMostHolders) continue;
     Holder h = holder_of(j);
+    h.period = period;
     if (const Holder* old = find_same(before, h)) {
       if (h.puts.empty()) h.puts = old->puts;
       if (h.looks.empty() && old->looks.size() < kMostLengths) h.looks = old->looks;  // otherwise its own lengths say more
@@ -95,8 +96,7 @@ std::vector<Holder> rows_of(const json& note, const char* name, double period, c
 /// Items come by less and less: each third of the time brought fewer than the one before, and the later half fewer than the first by more than chance. Of groups that come at
 /// random the variance is the sum of their squares.
 bool slows(const std::vector<double>& x, const std::vector<double>& y) {
-  constexpr size_t kFewestLooks = 9;
-  if (y.size() < kFewestLooks) return false;
+  if (y.size() < kTable.looks_of_lengths) return false;
   const auto at = [&](double share) {
     const double when = x.front() + share * (x.back() - x.front());
     return y[size_t(std::ranges::upper_bound(x, when) - x.begin()) - 1];
@@ -105,7 +105,7 @@ bool slows(const std::vector<double>& x, const std::vector<double>& y) {
   for (size_t i = 1; i < y.size(); ++i) variance += (y[i] - y[i - 1]) * (y[i] - y[i - 1]);
   const double first = at(1.0 / 3) - y.front(), second = at(2.0 / 3) - at(1.0 / 3), third = y.back() - at(2.0 / 3);
   const double before = at(0.5) - y.front(), after = y.back() - at(0.5);
-  return first > second && second >= third && third < kCourse.slows * first && before - after > k90 * std::sqrt(variance);
+  return first > second && second >= third && third < kTable.slows * first && before - after > k90 * std::sqrt(variance);
 }
 
 }  // namespace
@@ -128,11 +128,31 @@ bool Holder::stopped() const {
   for (size_t i = 1; i < y.size(); ++i)
     if (y[i] > most) pause = std::max(pause, x[i] - x[last]), last = i, most = y[i];
   const double idle = x.back() - x[last];
-  if (last == 0) return births.back() > 0 && idle >= kCourse.quiet;  // something came lately all the same
+  if (last == 0) return births.back() > 0 && idle >= kTable.quiet;  // something came lately all the same
   const double missing = (most - y.front()) / (x[last] - x.front()) * idle;
   // By the clock rounds are not known: so many items should have come that their absence says as much.
-  const bool quiet = idle >= kCourse.quiet || y.size() - 1 - last >= size_t(kCourse.quiet) || missing >= 2 * kCourse.missing;
-  return quiet && idle >= kCourse.longest * pause && missing >= kCourse.missing;
+  const bool quiet = idle >= kTable.quiet || y.size() - 1 - last >= size_t(kTable.quiet) || missing >= 2 * kTable.missing;
+  return quiet && idle >= kTable.longest * pause && missing >= kTable.missing;
+}
+
+/// Nothing in it was born for so long that several should have been, at the rate and with the pauses of before; nor did it get longer after the walk.
+bool Holder::has_no_births() const {
+  if (samples < 2 * kTable.samples || period <= 0) return false;
+  double more = 0;  // parts of the time after the walk in which it got no longer
+  const Looked* before = nullptr;
+  for (const Looked& l : looks) {
+    if (!l.length) continue;
+    if (l.period > period && before && *l.length > *before->length) return false;
+    more = std::max(0.0, l.period - period) / period * double(kBirths);
+    before = &l;
+  }
+  if (more <= 0) return false;  // nobody looked since
+  const size_t from = first();
+  size_t last = from, pause = 0;
+  for (size_t i = from; i < kBirths; ++i)
+    if (births[i] > 0) pause = std::max(pause, i - last), last = i;
+  const double idle = double(kBirths - 1 - last) + more, missing = samples / double(last - from + 1) * idle;
+  return idle >= kTable.births_quiet && idle >= kTable.longest * double(std::max<size_t>(pause, 1)) && missing >= 2 * kTable.missing;
 }
 
 /// Its items get longer though it has no more of them: lists in a dictionary.
@@ -146,23 +166,34 @@ bool Holder::goes_on_inside() const {
   return rises >= 2 && falls == 0;
 }
 
-bool Holder::ends() const { return bounded || is_full_of_places() || (stopped() && !goes_on_inside()); }
+bool Holder::ends() const { return bounded || is_full_of_places() || ((stopped() || has_no_births()) && !goes_on_inside()); }
+
+bool Holder::goes_on() const {
+  int rises = 0, falls = 0;
+  const Looked* before = nullptr;
+  for (const Looked& l : looks) {
+    if (!l.length) continue;
+    if (before) rises += *l.length > *before->length, falls += *l.length < *before->length;
+    before = &l;
+  }
+  return rises >= kTable.looks && falls == 0 && !ends();
+}
 
 size_t Holder::first() const { return size_t(std::ranges::find_if(births, [](double b) { return b > 0; }) - births.begin()); }
 
 bool Holder::accumulates(size_t from) const {
   if (ends() || how == How::kGarbage || from >= kBirths) return false;
-  if (grows) return true;
+  if (grows || goes_on()) return true;
   const std::span<const double> since = std::span(births).subspan(from);
   const auto filled = [](std::span<const double> parts) { return std::ranges::count_if(parts, [](double b) { return b > 0; }); };
-  if (samples < kCourse.samples) return filled(since.first(since.size() - 1)) > 0;  // few lie anywhere
+  if (samples < kTable.samples) return filled(since.first(since.size() - 1)) > 0;  // few lie anywhere
   const std::span<const double> later = since.subspan(since.size() / 2);
   const double half = std::accumulate(later.begin(), later.end(), 0.0), all = std::accumulate(since.begin(), since.end(), 0.0);
   return filled(since.last(std::min(since.size(), kBirths / 4))) > 0 && filled(since.first((since.size() + 1) / 2)) > 0 &&
-         double(filled(since)) >= std::min(samples, double(since.size())) / 2 && half > 0.99 * kCourse.part * all;  // most of it at once is no accumulation
+         double(filled(since)) >= std::min(samples, double(since.size())) / 2 && half > 0.99 * kTable.part * all;  // most of it at once is no accumulation
 }
 
-bool Holder::accumulates() const { return grows ? !ends() : samples >= kCourse.samples && first() <= kBirths / 2 && accumulates(first()); }
+bool Holder::accumulates() const { return grows ? !ends() : goes_on() || (samples >= kTable.samples && first() <= kBirths / 2 && accumulates(first())); }
 
 double Holder::active() const { return double(kBirths - first()) / double(kBirths); }
 
@@ -192,7 +223,11 @@ void take_puts(const json& note, HeapWalk& walk) {
     const std::vector<std::string> chain = chain_of(j);
     for (std::vector<Holder>* rows : {&walk.holders, &walk.growing})
       for (Holder& h : *rows)
-        if (h.chain == chain && h.type == text_of(j, "type")) h.puts = puts_of(j);
+        if (h.chain == chain && h.type == text_of(j, "type")) {
+          // What was seen last may have been too short to tell how much came of it.
+          std::vector<Put> puts = puts_of(j);
+          if (h.puts.empty() || h.puts.front().gained <= 0 || (!puts.empty() && puts.front().gained > 0)) h.puts = std::move(puts);
+        }
   }
 }
 
@@ -205,8 +240,7 @@ std::optional<HeapWalk> walk_of(const json& note, const HeapWalk* before) {
   w.growing = rows_of(note, "growing", w.period, before ? before->growing : std::vector<Holder>{});
   for (Holder& h : w.growing) h.grows = true;
   // A shallow walk does not look into libraries: what they held before is still known.
-  const auto shallow = note.find("shallow");
-  if (before && shallow != note.end() && shallow->is_boolean() && shallow->get<bool>())
+  if (before && flag_of(note, "shallow"))
     for (const Holder& old : before->holders)
       if (w.holders.size() < kMostHolders && !find_same(w.holders, old)) w.holders.push_back(old);
   std::ranges::stable_sort(w.holders, std::ranges::greater{}, &Holder::bytes);

@@ -23,6 +23,8 @@ struct Put {
   std::string how;   // "append", "item", "set", ...
   std::string by;    // "counted", "births"; "only": no other line could
   double gained = 0; // its share of what the holder gained
+  double seen = 0;   // times it ran meanwhile
+  bool hook = false; // it is of a function in a torch module's table of hooks
 };
 
 /// What an earlier walk found of a holder.
@@ -46,6 +48,7 @@ struct Holder {
   std::vector<Put> puts;                 // most gained first
   std::vector<Looked> looks;             // of all walks that found it and of rounds at which its length was read, by round, this walk last
   bool grows = false;                    // a single block that grows itself, seen to: a buffer, an array, a text; its lengths are bytes
+  double period = 0;                     // the round of the walk that found it
 
   std::string name() const { return chain.empty() ? type : chain.front(); }
   /// The share of the time since the rounds began in which it gained.
@@ -58,10 +61,13 @@ struct Holder {
   bool accumulates() const;
   /// It has a limit of its own, or gains no items any more, or by less and less: then new ones take the place of old ones.
   bool ends() const;
+  /// Its exact lengths rose at several looks and never fell, and it has not ended.
+  bool goes_on() const;
 
  private:
   bool is_full_of_places() const;
   bool stopped() const;
+  bool has_no_births() const;
   bool goes_on_inside() const;
 };
 

@@ -1,5 +1,6 @@
 """Single parts: patterns of printed lines, thinning, the rhythm and the budget of probes, lines found in sources, wrapping."""
 
+import functools
 import os
 import signal
 import tempfile
@@ -11,7 +12,7 @@ from unittest import mock
 from support import agent_modules, run
 
 agent_modules()
-from millpond_agent import imports, lines, link, periods, probes, sources, state, wrapping  # noqa: E402
+from millpond_agent import imports, lines, link, module_hooks, periods, probes, sources, state, wrapping  # noqa: E402
 
 
 class Patterns(unittest.TestCase):
@@ -415,6 +416,27 @@ class Wrapping(unittest.TestCase):
             finally:
                 sys.meta_path[:] = saved
                 sys.path.remove(folder)
+
+
+class ModuleHooks(unittest.TestCase):
+    def test_a_line_of_a_function_in_a_table_of_hooks_is_known_and_its_neighbours_are_not(self):
+        class Recorder:
+            def record(self, module, inputs, output):
+                self.last = output
+                return None
+
+            def __call__(self, module, inputs, output):
+                return None
+
+        first = Recorder.record.__code__.co_firstlineno
+        self.assertFalse(module_hooks.has(__file__, first + 1))
+        module_hooks.add(functools.partial(Recorder().record, None))
+        module_hooks.add(Recorder())
+        module_hooks.add(None)
+        self.assertTrue(module_hooks.has(__file__, first + 1))
+        self.assertTrue(module_hooks.has(__file__, Recorder.__call__.__code__.co_firstlineno + 1))
+        self.assertFalse(module_hooks.has(__file__, first - 1))
+        self.assertFalse(module_hooks.has("another.py", first + 1))
 
 
 if __name__ == "__main__":

@@ -44,19 +44,18 @@ void check(Run& run, const std::string& cause, int line, Kind kind = Kind::kLeak
 
 }  // namespace
 
-TEST_CASE(
-    "the list of causes has every number of the catalogue once, with words for all, and a reason where there is no "
-    "detector") {
+TEST_CASE("the list of causes has every number of the catalogue that can be told once, with words for all") {
   std::set<std::string> ids;
   for (const Cause* cause : causes()) {
     CAPTURE(cause->id);
     CHECK(ids.insert(cause->id).second);
     CHECK_FALSE(cause->title.empty());
-    CHECK_FALSE(cause->explanation.empty());
     CHECK_FALSE(cause->fix.empty());
-    CHECK((cause->detect != nullptr || !cause->not_detected.empty()));
+    CHECK((cause->detect != nullptr));
   }
-  for (int i = 1; i <= 45; ++i) CHECK(ids.contains("C" + std::to_string(i)));
+  // What a device's workspaces, pinned memory, contexts and graphs take is not told apart by its counters, and two copies of a state are no growth.
+  const std::set<int> untold = {30, 32, 33, 34, 45};
+  for (int i = 1; i <= 45; ++i) CHECK(ids.contains("C" + std::to_string(i)) != untold.contains(i));
 }
 
 TEST_CASE("no cause is named for a flat run, whatever recurs in it") {
@@ -537,23 +536,19 @@ TEST_CASE("C37: create_graph; plain backward is not it") {
   CHECK(first_cause(plain.judged()) != "C37");
 }
 
-TEST_CASE("C38: what a hook keeps, by its chain or because torch's Module calls it") {
+TEST_CASE("C38: what a hook keeps, by its chain or because its line is of a function in a module's table of hooks") {
   Run run = leaking().framework("torch").holder("list", "Tensor", 10, "forward hook of Conv2d: Recorder.maps", "f.py",
                                                 28, "Recorder.record", "self.maps.append(output.detach())");
   check(run, "C38", 28);
-  Run called = leaking().framework("torch").holder("list", "Tensor", 10, "Recorder.maps", "f.py", 28, "Recorder.record",
-                                                   "self.maps.append(output.detach())");
-  called.site({user("f.py", 28, "Recorder.record"), library("/x/site-packages/torch/nn/modules/module.py"),
-               user("f.py", 46, "main")},
-              0.1, Life::kLeak);
-  check(called, "C38", 28);
-  // A list called `hooks` that the user's own loop fills is a list.
-  Run list = leaking().framework("torch").holder("list", "functools.partial", 10, "Loop.hooks", "f.py", 43, "Loop.step",
-                                                 "self.hooks.append(partial(id, scores.detach()))");
-  check(list, "C14", 43);
-  list.site({library("/x/site-packages/torch/nn/modules/module.py"), user("f.py", 37, "Loop.step"), user("f.py", 60, "main")},
-            10, Life::kLeak);
-  check(list, "C14", 43);
+  Run list = leaking().framework("torch").holder("list", "Tensor", 10, "Recorder.maps", "f.py", 28, "Recorder.record", "self.maps.append(output.detach())");
+  // A module calls the function that fills the list: that says nothing, for models call all kinds of functions.
+  list.site({user("f.py", 28, "Recorder.record"), library("/x/site-packages/torch/nn/modules/module.py"), user("f.py", 46, "main")}, 0.1, Life::kLeak);
+  check(list, "C14", 28);
+  Run table = leaking().framework("torch");
+  table.note(R"x({"note": "holders", "kind": "epoch", "containers": [{"type": "list", "length": 20, "per_period": 1, "item_type": "Tensor", "bytes_per_period": 10000000, "exact": true,
+                 "holder": "Recorder.maps", "chain": ["list of 20", "attribute maps of Recorder"], "file": "f.py", "line": 28, "function": "Recorder.record",
+                 "text": "self.maps.append(output.detach())", "hook": true, "bounded": null}], "types": []})x");
+  check(table, "C38", 28);
 }
 
 TEST_CASE("C39, C40: nodes of a custom Function, frames of stored exceptions") {
@@ -583,7 +578,8 @@ TEST_CASE("C42, C43: JAX compiles for shapes, or functions that are new each tim
   Run fresh = leaking()
                   .framework("jax")
                   .counter("jax.compiles", 20, 1)
-                  .line("jax_compile", "j.py", 17, "main", "y = jax.jit(lambda v: v * k)(x)", 24);
+                  .line("jax_compile", "j.py", 17, "main", "y = jax.jit(lambda v: v * k)(x)", 24)
+                  .line("jax_jit", "j.py", 17, "main", "y = jax.jit(lambda v: v * k)(x)", 24);
   check(fresh, "C43", 17);
   Run few =
       leaking().framework("jax").counter("jax.compiles", 20, 0).line("jax_compile", "j.py", 53, "main", "update(p)", 2);
@@ -672,6 +668,54 @@ TEST_CASE("a holder that gains no items any more is no leak, however its survivo
   CHECK(judged("[[3, 30], [4, 45], [5, 55], [6, 65], [7, 75], [8, 90], [9, 95], [10, 105], [11, 115]]") == Kind::kLeak);  // uneven, and on
   CHECK(judged("[[4, 8], [8, 8], [12, 8], [16, 8]]", R"(, "inner": [[4, 40], [8, 80], [12, 120], [16, 160]])") == Kind::kLeak);  // lists in it get longer
   CHECK(judged("[[4, 200], [8, 200], [12, 200], [16, 200]]", R"(, "inner": [[4, 40], [8, 80], [12, 120], [16, 160]])") != Kind::kLeak);  // places that are filled one by one
+}
+
+TEST_CASE("a holder of whose survivors none was born lately, and that got no longer since, has ended; one that began late and goes on has not") {
+  const auto judged = [](const std::string& births, const std::string& lengths) {
+    Run run = leaking();
+    run.note(R"({"note": "start"})").site({user("p.py", 44, "step"), user("p.py", 60, "main")}, 10, Life::kLeak);
+    run.note(R"({"note": "walk", "period": 20, "alive": 90e6, "reached": 80e6, "holders": [{"bytes": 80e6, "samples": 40, "items": 40, "how": "reached", "type": "list",
+      "chain": ["global kept of p", "module p"], "length": 40, "born": [{"file": "p.py", "line": 44, "bytes": 80e6}], "births": )" + births + "}]}");
+    run.note(R"({"note": "courses", "kind": "epoch", "holders": [{"type": "list", "chain": ["global kept of p", "module p"], "lengths": )" + lengths + "}]}");
+    return run.judged();
+  };
+  const std::string until = "[0,0,0,0,0,0,0,0,0,9,9,9,9,9,0,0]", late = "[0,0,0,0,0,0,0,0,0,0,0,9,9,9,9,9]";
+  CHECK(judged(until, "[[12, 4], [16, 28], [20, 40], [24, 40]]").kind != Kind::kLeak);
+  CHECK(judged(until, "[[12, 4], [16, 28], [20, 40], [24, 46]]").kind == Kind::kLeak);  // it got longer after the walk
+  CHECK(judged(until, "[[16, 28], [20, 40]]").kind == Kind::kLeak);                     // nobody looked after the walk
+  const Verdict v = judged(late, "[[16, 10], [18, 20], [20, 40], [22, 50], [24, 60]]");
+  REQUIRE(v.kind == Kind::kLeak);
+  CHECK(v.findings.front().holder == "global kept of p");
+}
+
+TEST_CASE("mappings that are too small to be sampled are a leak of their own, held by the container that gains one for so many whole pages") {
+  const auto judged = [](double mapped_each, double per_period) {
+    Run run = leaking();
+    run.evidence.process = 1;
+    SeenProcess p{.row = 1, .pid = 7, .parent = 1, .name = "python", .command = {}, .start = 0, .end = {}, .seen = "inside", .spaces = {}, .pages = {}, .mappings = {}};
+    for (const Mark& m : run.evidence.marks) {
+      const double kept = 8192.0 * 100 * double(m.index), made = mapped_each > 0 ? kept : 8192.0 * 100 * 24;
+      p.mappings["shared_anonymous"].push_back({m.t, Bytes{int64_t(made)}, Bytes{int64_t(kept)}, Bytes{int64_t(kept)}, Bytes{int64_t(kept)}});
+    }
+    run.evidence.processes = {p};
+    const auto container = [](const char* holder, const char* item, double bytes, double items, int line) {
+      return nlohmann::json{{"type", "list"}, {"length", 24 * items}, {"per_period", items}, {"item_type", item}, {"bytes_per_period", bytes}, {"exact", true}, {"holder", holder},
+                            {"chain", {"list", holder}}, {"file", "m.py"}, {"line", line}, {"function", "step"}, {"bounded", nullptr}};
+    };
+    run.note(nlohmann::json{{"note", "holders"}, {"kind", "epoch"}, {"containers", {container("kept", "ndarray", 10e6, 1, 8), container("maps", "mmap", 1e4, per_period, 12)}}}.dump());
+    return run.judged();
+  };
+  const auto told = [](const Verdict& v) { return std::ranges::find(v.findings, std::string("shared"), &Finding::space); };
+  const Verdict v = judged(8192, 100);
+  REQUIRE(told(v) != v.findings.end());
+  CHECK(told(v)->blame->line == 12);
+  CHECK(told(v)->bytes_per_unit == doctest::Approx(819200).epsilon(0.02));
+  CHECK(v.findings.front().blame->line == 8);
+  const Verdict odd = judged(8192, 77);  // so many come that none of them is of whole pages
+  REQUIRE(told(odd) != odd.findings.end());
+  CHECK_FALSE(told(odd)->blame);
+  const Verdict written = judged(0, 100);  // one mapping that was made at once, and is written to bit by bit
+  CHECK(told(written) == written.findings.end());
 }
 
 TEST_CASE("the line of a container is that of its own holder, not of what lies around it") {

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-// Series of known truth at random: how often each is told as what it is. The bars are what kCourse reaches less three standard deviations of so many programs.
+// Series of known truth at random: how often each is told as what it is. The bars are what kTable reaches less three standard deviations of so many programs.
 namespace millpond::verdict {
 namespace {
 
@@ -142,6 +142,14 @@ TEST_CASE("stairs go on while no pause is longer than those before") {
   CHECK(course(x, y, kGrain).move == Move::kGrows);
   for (int i = 60; i < 80; ++i) x.push_back(i), y.push_back(y.back());
   CHECK(course(x, y, kGrain).move == Move::kStopped);
+}
+
+TEST_CASE("one step is over when two rounds have brought nothing since, and may be the beginning of a rise before") {
+  std::vector<double> x, y;
+  for (int i = 0; i < 20; ++i) x.push_back(i), y.push_back(20 * kMegabyte + (i >= 17 ? 7 * kMegabyte : 0));
+  CHECK(course(x, y, 1e5).move == Move::kStopped);
+  for (int i = 0; i < 20; ++i) y[size_t(i)] = 20 * kMegabyte + (i >= 18 ? 7 * kMegabyte : 0);
+  CHECK(course(x, y, 1e5).move == Move::kStep);
 }
 
 TEST_CASE("one step long after the beginning has stopped five rounds later, however long nothing rose before it") {

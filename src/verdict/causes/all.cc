@@ -9,9 +9,7 @@ const std::vector<const Cause*>& causes() {
     std::vector<const Cause*> found;
 #define CAUSES(name) \
   for (const Cause& cause : name) found.push_back(&cause);
-#define CAUSE(name) found.push_back(&name);
 #include "verdict/causes/list.inc"
-#undef CAUSE
 #undef CAUSES
     return found;
   }();

@@ -79,7 +79,7 @@ std::optional<Match> renewed(const Case& c) {
     const auto [least, most] = std::ranges::minmax(std::span(y).subspan(y.size() / 2));
     const double filled = least - (by_clock ? y.front() : s.before);
     if (filled < std::max(16e6, 0.05 * c.growth.level) || least < 0.8 * most) continue;
-    if (by_clock ? biggest_step(y).size > 0.6 * filled : c.outlived(s) < 0.2 * s.bytes) continue;
+    if (by_clock ? biggest_step(y) > 0.6 * filled : c.outlived(s) < 0.2 * s.bytes) continue;
     Match m{.kind = Kind::kCache, .share = 1, .weight = 0.6, .bytes = filled};
     m.blame = c.with_text(s.place);
     m.evidence.push_back(format("what {} allocated rose to {} and stayed there while new blocks took the place of old ones",
@@ -102,7 +102,7 @@ std::optional<Match> filled_slowly(const Case& c) {
   const double end = part(n - n / 3, n), filled = end - live.y.front();
   if (filled < std::max(32e6, 0.08 * c.growth.level)) return {};
   const bool stopped = end - part(n / 2, n - n / 3) < 0.1 * filled;
-  const bool slowly = biggest_step(live.y).size < 0.6 * filled;  // one step is a reserve
+  const bool slowly = biggest_step(live.y) < 0.6 * filled;  // one step is a reserve
   if (!stopped || !slowly) return {};
   Match m{.kind = Kind::kCache, .share = 1, .weight = 0.6, .bytes = filled};
   m.evidence.push_back(format("what allocators have in use rose by {} over several rounds and then stopped",
@@ -114,15 +114,12 @@ std::optional<Match> filled_slowly(const Case& c) {
 
 const std::vector<Cause> kCaches = {
     {.id = "K1", .title = "A container fills up to its limit and then stops",
-     .explanation = "A replay buffer, an lru_cache or a deque(maxlen=...) grows until it is full.",
      .fix = "Not a leak. A smaller limit takes less memory.",
      .threads = {}, .detect = bounded_holder, .in = Cause::In::kBoth},
     {.id = "K2", .title = "Something fills in the first rounds and then stays",
-     .explanation = "Results are kept for later rounds, which ask for the same ones again.",
      .fix = "Not a leak. If memory is short, bound it (functools.lru_cache has a maxsize) or keep smaller things.",
      .threads = {}, .detect = filled_once},
     {.id = "K3", .title = "Something fills over several rounds and then stops by itself",
-     .explanation = "A cache, a pool or a buffer grows until it is large enough.",
      .fix = "Not a leak. Nothing to fix unless memory is short.",
      .threads = {}, .detect = filled_slowly, .in = Cause::In::kBoth}};
 

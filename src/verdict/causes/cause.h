@@ -25,7 +25,7 @@ struct Match {
   std::optional<Change> change{};        // what `fix` says, to carry out
   std::vector<std::string> evidence{};
   bool fills = false;         // of a cache: it has not reached its limit yet
-  bool in_container = false;  // a plain container of Python's holds it, and the line that puts it there is known: that is C14, however it was found
+  std::string cause{};        // of the catalogue, where the holder and the line that puts it there tell it, however it was found
   double score() const { return share * weight; }
 };
 
@@ -37,10 +37,9 @@ struct Cause;
 std::pair<const Cause*, Match> container_match(const Case& c, const Container& container);
 
 struct Cause {
-  std::string id{}, title{}, explanation{}, fix{};
+  std::string id{}, title{}, fix{};
   std::vector<std::string> threads{};
   std::optional<Match> (*detect)(const Case&) = nullptr;
-  std::string not_detected{};  // the reason, where there is no detector
   enum class In { kHost, kDevice, kBoth } in = In::kHost;  // of which memory it can be the cause
 };
 
@@ -49,9 +48,7 @@ const std::vector<const Cause*>& causes();
 const Cause& cause_of(std::string_view id);  // which there must be
 
 #define CAUSES(name) extern const std::vector<Cause> name;
-#define CAUSE(name) extern const Cause name;
 #include "verdict/causes/list.inc"
-#undef CAUSE
 #undef CAUSES
 
 }  // namespace millpond::verdict

@@ -82,8 +82,11 @@ std::optional<Match> cyclic_garbage(const Case& c) {
       m.evidence.push_back(format("{:.0f} objects that only refer to one another were counted, about {}", g.piled, amount(g.piled_bytes)));
     else
       m.evidence.push_back(format("gc.collect() found {:.0f} objects, and {} went back", g.collected, amount(g.returned)));
-    if (const std::string type = commonest(c.notes); !type.empty())
+    m.holder = "garbage in circles of references, which only the collector could free";
+    if (const std::string type = commonest(c.notes); !type.empty()) {
+      m.holder = format("garbage: objects of type {} in circles of references", type);
       m.evidence.push_back(format("most of them belong to objects of type {}", type));
+    }
     return m;
   }
   if (g.outcome == Outcome::kLeak || g.returned < std::max(20e6, 0.05 * g.level) || g.collected < 100) return {};
@@ -201,35 +204,26 @@ std::optional<Match> pinned_heap(const Case& c) {
 const std::vector<Cause> kFreed = {
     {.id = "C10",
      .title = "Objects in reference cycles wait for Python's garbage collector, which counts objects and not bytes",
-     .explanation = "Memory rises until a full collection runs, then falls: a sawtooth, not a leak.",
      .fix = "Break the cycle (a callback or closure that refers to its owner; use weakref), or call gc.collect() "
         "once every few epochs.",
      .threads = {"tensorflow#44711", "keras#19071", "pytorch#46386"}, .detect = cyclic_garbage},
     {.id = "C21", .title = "Elements of the shuffle buffer were freed, and the C allocator keeps their memory",
-     .explanation = "The buffer's many blocks are freed between epochs; glibc keeps the pages for later.",
      .fix = "Not a leak. Shuffle before decoding, use a smaller buffer, preload tcmalloc or jemalloc, or set "
         "MALLOC_ARENA_MAX=2.",
      .threads = {"tensorflow#44176", "tensorflow#34942"}, .detect = shuffle_retention},
     {.id = "C25", .title = "The program freed memory, and the C allocator keeps it for later",
-     .explanation = "glibc returns pages only from the top of its heaps; each thread may have heaps of its own.",
      .fix = "Not a leak. One large array instead of many blocks is given back at once when it is freed; "
         "`ctypes.CDLL(None).malloc_trim(0)` returns what is kept; with many threads MALLOC_ARENA_MAX=2 in the "
         "environment, or preloading jemalloc or tcmalloc, keeps it lower.",
      .threads = {"vllm-omni#6462", "SynaLinks/synalinks#102", "dask#3530"}, .detect = allocator_keeps},
     {.id = "C26", .title = "Memory of prediction on the CPU jumps and wanders, because freed work memory is kept",
-     .explanation = "Each call takes and frees large blocks on several threads; where they lie differs from call to "
-        "call.",
      .fix = "Not a leak. Predict in batches of one size; MALLOC_ARENA_MAX=2, jemalloc or tcmalloc keep it lower.",
      .threads = {"keras#19500", "tensorflow#63701"}, .detect = inference_wanders},
     {.id = "F1", .title = "Freed Python objects left pages that a few survivors pin",
-     .explanation = "Python's small objects lie in arenas; an arena goes back to the system only when nothing in it "
-        "is alive.",
      .fix = "Not a leak. Take the sample while reading instead of making all objects first, read in a process of its "
         "own, or copy what is kept into arrays and drop the objects.",
      .threads = {}, .detect = pinned_arenas},
     {.id = "F2", .title = "Freed blocks left holes between living ones",
-     .explanation = "A page goes back to the system only when nothing on it is alive; a few long-lived blocks among "
-        "many short-lived ones pin most pages.",
      .fix = "Not a leak. Make what stays before or after what goes, copy what is kept into one array, or do the "
         "short-lived work in a process of its own.",
      .threads = {}, .detect = pinned_heap}};

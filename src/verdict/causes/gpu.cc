@@ -86,64 +86,20 @@ std::optional<Match> working_memory(const Case& c) {
   return m;
 }
 
-const char* const kNotYet = "not told apart: the pool's counters do not say what is a workspace's";
 }  // namespace
 
-const Cause c27_gpu_preallocation = {.id = "C27",
-                                     .title = "The framework took (nearly) all GPU memory in advance",
-                                     .explanation = "TensorFlow takes about all, JAX 75 %: a pool, not use.",
-                                     .fix = "Nothing, or set_memory_growth(True), XLA_PYTHON_CLIENT_PREALLOCATE=false.",
-                                     .threads = {"tensorflow#36465", "rstudio/keras3#1538"},
-                                     .detect = preallocated,
-                                     .in = Cause::In::kDevice};
-const Cause c28_gpu_pool = {.id = "C28",
-                            .title = "The framework's GPU pool is fragmented, and never shrinks",
-                            .explanation = "Regions go back only when the process ends; what is free lies in pieces between living blocks.",
-                            .fix = "TF_GPU_ALLOCATOR=cuda_malloc_async; for JAX XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async.",
-                            .threads = {"tensorflow#48545"},
-                            .detect = pool_in_pieces,
-                            .in = Cause::In::kDevice};
-const Cause c29_torch_reserved = {.id = "C29",
-                                  .title = "PyTorch's caching allocator holds far more than is ever in use at once",
-                                  .explanation = "A segment stays while one block of it lives, and a larger request does not fit into the gaps.",
-                                  .fix = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, fewer shapes.",
-                                  .threads = {"pytorch#35901", "pytorch#173049"},
-                                  .detect = fragmented,
-                                  .in = Cause::In::kDevice};
-const Cause c30_cudnn_workspace = {.id = "C30",
-                                   .title = "cuDNN takes a workspace for each new shape",
-                                   .explanation = "Autotuning tries algorithms with large workspaces.",
-                                   .fix = "drop_remainder or padding; TF_CUDNN_USE_AUTOTUNE=0, cudnn.benchmark=False.",
-                                   .threads = {"tensorflow#14171", "tensorflow#5048", "pytorch#49207"},
-                                   .detect = nullptr,
-                                   .not_detected = kNotYet};
-const Cause c32_pinned_cache = {.id = "C32",
-                                .title = "PyTorch's pinned host memory is rounded up and never returned",
-                                .explanation = "Sizes become powers of two.",
-                                .fix = "No pinning for odd sizes.",
-                                .threads = {"pytorch#95823", "pytorch#134332", "sglang#37285"},
-                                .detect = nullptr,
-                                .not_detected = "not told apart: pinned memory is memory of the host"};
-const Cause c33_cuda_context = {.id = "C33",
-                                .title = "CUDA's context, kernels and NCCL take memory outside every framework counter",
-                                .explanation = "200 MB to 1 GB, once.",
-                                .fix = "CUDA_MODULE_LOADING=LAZY.",
-                                .threads = {"pytorch#28113", "pytorch#107667", "pytorch#37250"},
-                                .detect = nullptr,
-                                .not_detected = "told with the pool, as what the process has outside of it"};
-const Cause c34_cuda_graphs = {.id = "C34",
-                               .title = "CUDA graphs have a private pool for each captured shape",
-                               .explanation = "Pools are not shared by default.",
-                               .fix = "Fewer shapes, one shared pool.",
-                               .threads = {"pytorch#128424", "pytorch#104095"},
-                               .detect = nullptr,
-                               .not_detected = kNotYet};
-const Cause g1_pool = {.id = "G1",
-                       .title = "The framework's pool took what its rounds need, and keeps it",
-                       .explanation = "A caching allocator does not give memory back between two rounds.",
-                       .fix = "Nothing to fix: it does not grow.",
-                       .threads = {},
-                       .detect = working_memory,
-                       .in = Cause::In::kDevice};
+const std::vector<Cause> kGpuPools = {
+    {.id = "C27", .title = "The framework took (nearly) all GPU memory in advance",
+     .fix = "Nothing, or set_memory_growth(True), XLA_PYTHON_CLIENT_PREALLOCATE=false.",
+     .threads = {"tensorflow#36465", "rstudio/keras3#1538"}, .detect = preallocated, .in = Cause::In::kDevice},
+    {.id = "C28", .title = "The framework's GPU pool is fragmented, and never shrinks",
+     .fix = "TF_GPU_ALLOCATOR=cuda_malloc_async; for JAX XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async.",
+     .threads = {"tensorflow#48545"}, .detect = pool_in_pieces, .in = Cause::In::kDevice},
+    {.id = "C29", .title = "PyTorch's caching allocator holds far more than is ever in use at once",
+     .fix = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, fewer shapes.",
+     .threads = {"pytorch#35901", "pytorch#173049"}, .detect = fragmented, .in = Cause::In::kDevice},
+    {.id = "G1", .title = "The framework's pool took what its rounds need, and keeps it",
+     .fix = "Nothing to fix: it does not grow.",
+     .threads = {}, .detect = working_memory, .in = Cause::In::kDevice}};
 
 }  // namespace millpond::verdict

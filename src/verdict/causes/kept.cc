@@ -11,29 +11,20 @@
 namespace millpond::verdict {
 namespace {
 
-/// A hook is called by torch's Module, right above the line's own function.
-bool called_by_module(const Case& c, const Place& line) {
-  for (const Site& s : c.evidence.sites)
-    for (size_t i = 0; i + 1 < s.frames.size(); ++i)
-      if (s.frames[i].function == line.function && s.frames[i].file == line.file && contains(s.frames[i + 1].file, "torch/nn/modules/module.py")) return true;
-  return false;
-}
-
-bool filled_by_hook(const Case& c, const Container& k) {
-  if (!c.notes.has("torch")) return false;
-  return contains(k.holder, " hook of ") || (is_tensor(k.item_type) && called_by_module(c, k.place));  // the agent's own words: it was reached through a module's table of hooks
-}
-
 /// How often something is added, and how large it is. Of a dict of lists that grow the keys do not tell; the blocks do that its line allocated, where
 /// they are so large that each is recorded. Of a buffer its bytes do not tell either, but what all its rises are multiples of does, unless pieces of many
 /// sizes are added.
 void count_additions(const Case& c, const Container& k, Match& m) {
   if (k.is_buffer()) {
     constexpr double kPiece = 4 << 10;
-    if (k.step < kPiece) return;
-    m.additions = k.per_period / k.step;
-    m.added = k.length / k.step;
-    m.each = k.step;
+    double each = k.step;
+    // How often its line ran while it gained so much was counted, where it was.
+    for (const Holder& h : c.notes.walk ? c.notes.walk->holders : std::vector<Holder>{})
+      if (is_same(k, h) && !h.puts.empty() && h.puts.front().by == "counted" && h.puts.front().gained > 0) each = h.puts.front().gained / std::max(1.0, h.puts.front().seen);
+    if (each < kPiece) return;
+    m.additions = k.per_period / each;
+    m.added = k.length / each;
+    m.each = each;
     return;
   }
   m.additions = k.per_period;
@@ -69,7 +60,7 @@ Match kept_match(const Case& c, const Container& k) {
       if (!m.born && !h.born.empty() && step_of(k, h) > 0) m.born = h.born.front().place;
   // Of several lines that add to it, the one that was seen to run; the fix is for the line that it was made of.
   for (const Holder& h : c.notes.walk ? c.notes.walk->holders : std::vector<Holder>{})
-    if (!h.puts.empty() && h.puts.front().by != "only" && is_same(k, h) && !same_line(h.puts.front().place, k.place)) {
+    if (!h.puts.empty() && (h.puts.front().by != "only" || h.repeats > 0) && is_same(k, h) && !same_line(h.puts.front().place, k.place)) {
       m.blame = h.puts.front().place;
       m.change.reset();
       break;
@@ -79,30 +70,36 @@ Match kept_match(const Case& c, const Container& k) {
 
 bool keeps_exceptions(const Container& k) { return k.items && (k.items->traceback || k.items->family == "exception"); }
 
+/// What a container holds, told by the cause that knows what kind of thing that is.
+void tell_container(const Case& c, const Container& k, Match& m) {
+  m.blame = k.place;
+  m.holder = tell(k);
+  m.chain = k.chain;
+  if (k.statement || keeps_exceptions(k)) take(m, keep_less(c, k));
+}
+
 std::optional<Match> kept_items(const Case& c) {
   if (!c.growing()) return {};
   const Container* best = nullptr;
   double share = 0;
   for (const Container& k : c.notes.containers) {
     const bool registry = !k.is_user && k.type == "TensorFlow gradient registry";
-    if (!k.still || k.bounded || is_model(k.item_type) || is_figure(k.item_type) || registry ||
-        filled_by_hook(c, k) || keeps_graph(k))
-      continue;
+    if (!k.still || k.bounded || is_model(k.item_type) || is_figure(k.item_type) || registry || k.hook || keeps_graph(k)) continue;
     // The user's own line before a library's; of two that hold one another, the one that holds more.
     const double own = c.share(k) * (k.is_user ? 1 : 0.7);
     if (own > share) share = own, best = &k;
   }
-  if (!best || share < 0.15) return {};
+  if (!best || share < kTable.name) return {};
   Match m = kept_match(c, *best);
   m.share = share, m.weight = best->is_user ? 1.0 : 0.7;
-  if (share <= 0.5) m.additions = m.added = 0;
+  if (share <= kTable.most) m.additions = m.added = 0;
   return m;
 }
 
 const Container* keeper(const Case& c) {
   const Container* best = nullptr;
   for (const Container& k : c.notes.containers) {
-    if (!k.still || k.bounded || filled_by_hook(c, k)) continue;
+    if (!k.still || k.bounded || k.hook) continue;
     if (keeps_graph(k)) return &k;
     if (is_tensor(k.item_type) && (!best || (k.is_user && !best->is_user))) best = &k;
   }
@@ -112,9 +109,9 @@ const Container* keeper(const Case& c) {
 /// Of what a device has in use most is reached only through the graph behind the holder's tensors.
 std::optional<Match> kept_on_device(const Case& c) {
   const Holder* h = c.notes.walk ? c.notes.walk->accumulating() : nullptr;
-  if (!c.leaking() || !h || h->graph < 0.5 * h->bytes) return {};
+  if (!c.leaking() || !h || h->graph < kTable.most * h->bytes) return {};
   Match m = holder_match(*c.notes.walk, *h);
-  m.title.clear(), m.fix.clear();
+  m.title.clear(), m.fix.clear(), m.cause.clear();
   m.share = 1, m.weight = 1.2;
   m.evidence.push_back(format("{} of it are reached only through the graph of gradients behind what is kept", amount(h->graph)));
   const auto k = std::ranges::find_if(c.notes.containers, [&](const Container& known) { return step_of(known, *h) > 0; });
@@ -129,41 +126,33 @@ std::optional<Match> graph_kept(const Case& c) {
   const Container* k = keeper(c);
   if (!c.leaking() || !k || (graphs < 3 && !keeps_graph(*k))) return {};
   Match m{.share = 1, .weight = 1.1};
-  m.blame = k->place;
-  m.holder = tell(*k);
+  tell_container(c, *k, m);
   m.evidence.push_back(format("{} gains {} {}; each keeps the graph that made it", named(*k), counted(k->per_period, "tensor"), every(c)));
   if (graphs >= 3)
     m.evidence.push_back(format("{:.0f} more tensors with a graph behind them are alive than when warm-up was over", graphs));
-  if (k->statement) take(m, keep_less(c, *k));
   return m;
 }
 
 std::optional<Match> create_graph(const Case& c) {
   if (!c.leaking() || c.rose("torch.with_grad_fn") < 3) return {};
-  for (const CountedLine& line : c.notes.lines) {
-    if (line.what != "backward_create_graph") continue;
-    // Gradients with a graph keep the graphs of all steps before them; a list of the user's own is told by C36.
-    const bool listed = std::ranges::any_of(c.notes.containers, [](const Container& k) { return k.still && k.is_user && is_tensor(k.item_type) && !contains(k.type, "chain"); });
-    Match m{.share = listed ? 0.9 * (1 - c.data_share()) : 1, .weight = listed ? 1 : 1.2};
-    m.blame = line.place;
-    m.evidence.push_back(format("{} was called {}, and {:.0f} more tensors with a graph are alive", at(line.place),
-                                often(line.count), c.rose("torch.with_grad_fn")));
-    return m;
-  }
-  return {};
+  const CountedLine* line = c.notes.line("backward_create_graph");
+  if (!line) return {};
+  // Gradients with a graph keep the graphs of all steps before them; a list of the user's own is told by C36.
+  const bool listed = std::ranges::any_of(c.notes.containers, [](const Container& k) { return k.still && k.is_user && is_tensor(k.item_type) && !contains(k.type, "chain"); });
+  Match m{.share = listed ? 0.9 * (1 - c.data_share()) : 1, .weight = listed ? 1 : 1.2};
+  m.blame = line->place;
+  m.evidence.push_back(format("{} was called {}, and {:.0f} more tensors with a graph are alive", at(line->place), often(line->count), c.rose("torch.with_grad_fn")));
+  return m;
 }
 
 std::optional<Match> hook_keeps(const Case& c) {
   if (!c.leaking()) return {};
   for (const Container& k : c.notes.containers) {
-    if (!k.still || k.bounded || !filled_by_hook(c, k)) continue;
+    if (!k.still || k.bounded || !k.hook) continue;
     Match m{.share = c.share(k), .weight = 1.1};
     if (m.share < 0.3) continue;
-    m.blame = k.place;
-    m.holder = tell(k);
-    m.chain = k.chain;
-    m.evidence.push_back(format("{} is filled by a hook: {} more {}, {} in all", named(k), number(k.per_period), every(c),
-                                amount(k.bytes_per_period)));
+    tell_container(c, k, m);
+    m.evidence.push_back(format("{} is filled by a hook: {} more {}, {} in all", named(k), number(k.per_period), every(c), amount(k.bytes_per_period)));
     Fix fix = keep_less(c, k);
     fix.text += " When the hook has done its work, call `remove` of the handle that registering it gave.";
     take(m, std::move(fix));
@@ -172,50 +161,42 @@ std::optional<Match> hook_keeps(const Case& c) {
   return {};
 }
 
+/// Of the user's containers of exceptions the one that gains most; null: there is none.
+const Container* keeper_of_exceptions(const Case& c) {
+  const Container* most = nullptr;
+  for (const Container& k : c.notes.containers)
+    if (k.still && k.is_user && keeps_exceptions(k) && (!most || k.bytes_per_period > most->bytes_per_period)) most = &k;
+  return most;
+}
+
+/// Objects of a type that only a traceback or a node of a graph has are more and more.
+Match kept_objects(const Case& c, const GrowingType& t, Match m, std::string_view what, std::string_view why) {
+  m.blame = c.growing_place();
+  if (const Container* k = keeper_of_exceptions(c)) m.weight = 1.1, tell_container(c, *k, m);
+  m.evidence.push_back(format("{} of type {} are alive, {} more {}{}", counted(t.count, what), t.type, number(t.per_period), every(c), why));
+  return m;
+}
+
 std::optional<Match> custom_function(const Case& c) {
   if (!c.leaking() || !c.notes.has("torch")) return {};
   // A node of a Function written in Python is a Python type of its own: <Name>Backward, alive more and more.
-  for (const GrowingType& t : c.notes.types) {
-    if (!t.type.ends_with("Backward") || t.per_period < 1) continue;
-    Match m{.share = 0.8 * (1 - c.data_share()), .weight = 0.9};
-    m.blame = c.growing_place();
-    for (const Container& k : c.notes.containers)
-      if (k.still && k.is_user && keeps_exceptions(k)) m.blame = k.place, m.holder = tell(k), m.chain = k.chain, m.weight = 1.1, take(m, keep_less(c, k));
-    m.evidence.push_back(format("{} of type {} are alive, {} more {}, and gc does not free them", counted(t.count, "node"),
-                                t.type, number(t.per_period), every(c)));
-    return m;
-  }
+  for (const GrowingType& t : c.notes.types)
+    if (t.type.ends_with("Backward") && t.per_period >= 1)
+      return kept_objects(c, t, {.share = 0.8 * (1 - c.data_share()), .weight = 0.9}, "node", ", and gc does not free them");
   return {};
-}
-
-/// A container of exceptions with their tracebacks, by what is in it.
-std::optional<Match> exceptions_kept(const Case& c) {
-  const Container* most = nullptr;
-  for (const Container& k : c.notes.containers)
-    if (k.still && k.is_user && keeps_exceptions(k) && k.items->traceback && (!most || k.bytes_per_period > most->bytes_per_period)) most = &k;
-  if (!most || c.share(*most) < 0.15) return {};
-  Match m{.share = c.share(*most), .weight = 1.1};
-  m.blame = most->place;
-  m.holder = tell(*most);
-  m.chain = most->chain;
-  m.evidence.push_back(format("{} has {}, {} more {}: each keeps the local variables of the functions it came through", named(*most), counted(most->length, "exception"), number(most->per_period), every(c)));
-  take(m, keep_less(c, *most));
-  return m;
 }
 
 std::optional<Match> exception_frames(const Case& c) {
   if (!c.leaking()) return {};
-  if (std::optional<Match> m = exceptions_kept(c)) return m;
-  for (const GrowingType& t : c.notes.types) {
-    if ((t.type != "traceback" && t.type != "frame") || t.per_period < 0.5 || t.count < 3) continue;
-    Match m{.share = 0.8 * (1 - 0.5 * c.data_share()), .weight = 0.95};
-    m.blame = c.growing_place();
-    for (const Container& k : c.notes.containers)
-      if (k.still && k.is_user && keeps_exceptions(k)) m.blame = k.place, m.holder = tell(k), m.chain = k.chain, m.weight = 1.1, take(m, keep_less(c, k));
-    m.evidence.push_back(format("{} of type {} are alive, {} more {}: each keeps the local variables of its functions",
-                                counted(t.count, "object"), t.type, number(t.per_period), every(c)));
+  if (const Container* k = keeper_of_exceptions(c); k && k->items->traceback && c.share(*k) >= kTable.name) {
+    Match m{.share = c.share(*k), .weight = 1.1};
+    tell_container(c, *k, m);
+    m.evidence.push_back(format("{} has {}, {} more {}: each keeps the local variables of the functions it came through", named(*k), counted(k->length, "exception"), number(k->per_period), every(c)));
     return m;
   }
+  for (const GrowingType& t : c.notes.types)
+    if ((t.type == "traceback" || t.type == "frame") && t.per_period >= 0.5 && t.count >= 3)
+      return kept_objects(c, t, {.share = 0.8 * (1 - 0.5 * c.data_share()), .weight = 0.95}, "object", ": each keeps the local variables of its functions");
   return {};
 }
 
@@ -259,51 +240,39 @@ std::optional<Match> callback_queue(const Case& c) {
 
 const std::vector<Cause> kKept = {
     {.id = "C14", .title = "A container keeps arrays or objects of every round",
-     .explanation = "A list, dict or attribute of a callback, a data set or a loop gets something in every round and "
-        "is never emptied.",
      .fix = "Keep a number of each, write them to disk, or keep the newest only (collections.deque has a maxlen).",
      .threads = {"rabbityl/lepard#12", "tensorflow#34876"}, .detect = kept_items, .in = Cause::In::kBoth},
     {.id = "C36", .title = "Tensors are kept together with the graph that made them",
-     .explanation = "A loss that is stored or summed up keeps every activation of its step alive through grad_fn.",
      .fix = "Keep a number (`.item()`, of a tensor with one element), or keep the tensor without its graph "
         "(`.detach()`); evaluate under `with torch.no_grad():`.",
      .threads = {"pytorch#1840", "pytorch#64586", "pytorch#6017"}, .detect = graph_kept, .in = Cause::In::kBoth},
     {.id = "C37",
      .title = "backward keeps its graph (create_graph or retain_graph), and parameters and gradients hold one another",
-     .explanation = "With create_graph=True a gradient refers to the graph, and the graph to the parameter: a cycle "
-        "that gc does not see.",
      .fix = "Set the grad of every parameter to None after each step (`optimizer.zero_grad(set_to_none=True)`; "
         "filling it with zeros keeps the graph), or take second derivatives with torch.autograd.grad; leave out "
         "retain_graph=True where backward goes through a graph once.",
      .threads = {"pytorch#4661", "pytorch#1346", "pytorch#71068"}, .detect = create_graph, .in = Cause::In::kBoth},
     {.id = "C38", .title = "A hook of a torch module keeps the activations of every forward pass",
-     .explanation = "A forward hook runs with every batch; what it stores, or what its closure refers to, lives as "
-        "long as the module.",
      .fix = "Keep only the latest activation or a running statistic, detached, and remove the handle when done.",
      .threads = {"pytorch#82528", "pytorch#46386", "opacus#176"}, .detect = hook_keeps, .in = Cause::In::kBoth},
     {.id = "C39", .title = "A custom autograd Function stores its output on ctx: a cycle through C++ that gc cannot see",
-     .explanation = "`ctx.y = y` makes output and node refer to one another.",
      .fix = "Use `ctx.save_for_backward(y)`.",
      .threads = {"pytorch#25340", "pytorch#5569"}, .detect = custom_function},
     {.id = "C40", .title = "Stored exceptions keep the frames they came through, with all their variables",
-     .explanation = "An exception has a traceback, the traceback has frames, and a frame has its local variables.",
      .fix = "Store the error's text, or the error without its frames (`with_traceback(None)`); try again outside of "
         "the except block.",
      .threads = {"pytorch#18853", "pytorch#10348", "pytorch#82218"}, .detect = exception_frames, .in = Cause::In::kBoth},
     {.id = "C16", .title = "Figures of matplotlib are made and never closed",
-     .explanation = "pyplot keeps every figure until it is closed, also when no variable refers to it.",
      .fix = "Close each figure with pyplot's `close` when it is saved, or make it without pyplot "
         "(matplotlib.figure.Figure), which keeps none.",
      .threads = {"Clay-foundation/model#158", "tensorflow/models#3603", "matplotlib#8519"}, .detect = figures},
     {.id = "C17", .title = "Keras queues callbacks faster than they run",
-     .explanation = "With JAX and torch, batch callbacks run in a thread; the queue has no bound and holds each "
-        "step's logs.",
      .fix = "Set steps_per_execution, verbose=2, or a callback of your own that overrides on_train_batch_end (then "
         "they run in step).",
      .threads = {"keras#20284"}, .detect = callback_queue}};
 
 std::pair<const Cause*, Match> container_match(const Case& c, const Container& k) {
-  const Cause& cause = cause_of(filled_by_hook(c, k) ? "C38" : keeps_graph(k) ? "C36" : keeps_exceptions(k) ? "C40" : "C14");
+  const Cause& cause = cause_of(k.hook ? "C38" : keeps_graph(k) ? "C36" : keeps_exceptions(k) ? "C40" : "C14");
   Match m = kept_match(c, k);
   if (cause.id != "C14") m.title.clear();
   return {&cause, std::move(m)};

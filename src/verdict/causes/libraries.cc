@@ -60,16 +60,16 @@ std::optional<Match> onednn_cache(const Case& c) {
   return m;
 }
 
-/// `fresh`: a new function is jitted each time.
+/// `fresh`: a new function is jitted each time, as the calls of jax.jit tell.
 std::optional<Match> jax_compiles(const Case& c, bool fresh) {
   const CountedLine* line = c.notes.line("jax_compile");
   // Lines are counted from the start on: a counter says what happened after warm-up.
   const bool counted = !counter(c.evidence, c.periods, "jax.compiles").empty();
   const double count = counted ? c.rose("jax.compiles") : c.times("jax_compile");
-  if (!c.leaking() || count < 3 || (!line && !counted)) return {};
+  if (!c.leaking() || count < 3 || (!line && !counted) || (counted && !c.still_rises("jax.compiles"))) return {};
   // A new Keras model is compiled too: that is C5.
   if (count <= 4 * c.times("model", Unit::kModel)) return {};
-  if (fresh != (line && (contains(line->place.snippet, "lambda") || contains(line->place.snippet, "jit(")))) return {};
+  if (fresh != (c.times("jax_jit") >= kTable.most * count)) return {};
   Match m{.share = 0.9 * (1 - 0.8 * c.data_share()), .weight = 0.95};
   m.blame = line ? line->place : c.growing_loop();
   m.holder = "JAX's cache of compiled programs";
@@ -88,38 +88,24 @@ std::optional<Match> jit_in_loop(const Case& c) { return jax_compiles(c, true); 
 
 const std::vector<Cause> kLibraries = {
     {.id = "C15", .title = "TensorBoard's histograms or profile keep memory",
-     .explanation = "Histograms and profiles of every epoch are held until they are written.",
      .fix = "TensorBoard(histogram_freq=0, profile_batch=0), or flush and close the writer each epoch.",
      .threads = {"keras#12481", "tensorflow#60917"}, .detect = tensorboard},
     {.id = "C31", .title = "oneDNN prepares and keeps an operation for every new input shape",
-     .explanation = "The cache is bounded by a number of entries (1,024), not by bytes.",
      .fix = "Pad the inputs to a few shapes, or let oneDNN keep fewer (ONEDNN_PRIMITIVE_CACHE_CAPACITY).",
      .threads = {"pytorch#29893", "pytorch#98688", "dudarenok-maker/Castwright#1378"}, .detect = onednn_cache},
     {.id = "C41", .title = "torch.compile compiles again and again, and its caches keep graphs and parameters",
-     .explanation = "A new module, shape or closure is compiled anew; the caches live with the process.",
      .fix = "Compile once and use the compiled module; mark changing sizes as dynamic (torch.compile(dynamic=True)); "
         "torch._dynamo.reset() frees the caches.",
      .threads = {"pytorch#119607", "pytorch#105181", "pytorch#149834"}, .detect = torch_compile},
     {.id = "C44", .title = "Native memory of JAX stays after arrays and caches are gone",
-     .explanation = "About 20 KB for each compiled shape remain, also after jax.clear_caches().",
      .fix = "Compile fewer shapes; restart the process for very long runs.",
      .threads = {"jax#19429"}, .detect = jax_residue},
     {.id = "C42", .title = "JAX compiles a program for every new shape or static value, and keeps them all",
-     .explanation = "A jitted function is compiled for each shape of its arguments; the cache is bounded by a number "
-        "of programs, not by bytes.",
      .fix = "Pad or bucket the inputs (for example to multiples of 64) so that few programs are compiled; make "
         "static arguments dynamic; jax.clear_caches() frees old programs.",
      .threads = {"jax#2072", "jax#11923", "jax#10828"}, .detect = jax_shapes},
     {.id = "C43", .title = "jax.jit is called in the loop on a function that is new each time",
-     .explanation = "A lambda or closure made in the loop is another function each time: nothing compiled can be "
-        "used again, and what it captured stays.",
      .fix = "Define and jit the function once, outside the loop, and pass what changes as arguments.",
-     .threads = {"jax#282", "jax#7930"}, .detect = jit_in_loop},
-    {.id = "C45", .title = "Two copies of the training state are alive in each step, because it is not donated",
-     .explanation = "A jitted update returns a new state while the old one still lives: twice the state, always, not "
-        "more each time.",
-     .fix = "jax.jit(update, donate_argnums=0).",
-     .threads = {}, .detect = nullptr,
-     .not_detected = "not growth: the level is twice the state in every step, which the marks between steps do not show"}};
+     .threads = {"jax#282", "jax#7930"}, .detect = jit_in_loop}};
 
 }  // namespace millpond::verdict

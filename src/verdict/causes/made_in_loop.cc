@@ -105,30 +105,22 @@ std::optional<Match> dataset_in_loop(const Case& c) {
 
 const std::vector<Cause> kMadeInLoop = {
     {.id = "C5", .title = "A new model is made in every round, and what was built for the old ones stays",
-     .explanation = "TensorFlow keeps traced graphs in global tables (ops.gradient_registry), and these keep the "
-        "variables of the model.",
      .fix = "Use one model for all rounds: save its first weights, call set_weights and reset the optimizer's "
         "variables each round; or run each model in a process of its own (multiprocessing with spawn). del, "
         "clear_session() and gc.collect() do not free a fitted model here.",
      .threads = {"keras#2102", "keras#21090", "keras#20245", "tensorflow#61791"}, .detect = model_in_loop},
     {.id = "C7", .title = "A model is loaded from disk again and again, and the old ones are not freed",
-     .explanation = "Each load makes new variables and graphs; global tables of TensorFlow keep them.",
      .fix = "Load once and use load_weights (or set_weights) for further checkpoints, or load in a process of its own.",
      .threads = {"tensorflow#40171", "tensorflow#45453", "tensorflow#35524"}, .detect = load_in_loop},
     {.id = "C8",
      .title = "model.compile is called in the loop; each call traces a new training function and the old one stays",
-     .explanation = "A compile makes a new optimizer and a new train function. TensorFlow's gradient registry keeps "
-        "the old graphs.",
      .fix = "Compile once, before the loop, and change what has to change: `model.optimizer.learning_rate = rate`.",
      .threads = {"tensorflow#55398"}, .detect = compile_in_loop},
     {.id = "C9", .title = "model.predict is called for small inputs in a loop, and each call leaves something behind",
-     .explanation = "Each call builds a tf.data pipeline and an iterator.",
      .fix = "Call the model itself: `model(x, training=False)`, or `model.predict_on_batch(x)`.",
      .threads = {"keras#13118", "tensorflow#44711", "tensorflow#33030"}, .detect = predict_in_loop},
     {.id = "C23",
      .title = "A tf.data pipeline with a Python generator is made in every round; its functions are registered for ever",
-     .explanation = "from_generator and py_function put Python functions into a table of the root graph that is "
-        "never emptied.",
      .fix = "Make the data set once, outside the loop, and repeat or re-iterate it.",
      .threads = {"tensorflow#37653", "tensorflow#61344"}, .detect = dataset_in_loop}};
 

@@ -184,36 +184,26 @@ std::optional<Match> taken_once(const Case& c) {
 
 const std::vector<Cause> kTakenOnce = {
     {.id = "C12", .title = "fit copied the whole data set once, before the first batch",
-     .explanation = "Keras casts float64 arrays to float32 as a whole, and TensorFlow copies arrays into one tensor.",
      .fix = "Not a leak. Feed a tf.data or keras.utils.PyDataset stream instead of one array if the copy does not fit.",
      .threads = {"tensorflow#31312", "tensorflow#52086", "tensorflow#71744"}, .detect = fit_copies},
     {.id = "C13", .title = "predict collects all outputs before it returns",
-     .explanation = "Outputs of all batches are kept until the end and then joined: twice their size for a moment.",
      .fix = "Loop over batches with predict_on_batch and write each result away.",
      .threads = {"keras#21642", "tensorflow#44986", "transformers#7232"}, .detect = predict_outputs},
     {.id = "C19", .title = "cache() of the input pipeline keeps the whole decoded data set",
-     .explanation = "It fills during the first epoch and then stays: as large as the elements at that point of the "
-        "pipeline.",
      .fix = "Not a leak. Put cache() before decoding and augmentation (small elements), cache to a file "
         "(cache(\"path\")), or leave it out.",
      .threads = {"tensorflow#27128", "tensorflow#50579"}, .detect = dataset_cache},
     {.id = "C20", .title = "The shuffle buffer holds decoded elements; its size is counted in elements, not in bytes",
-     .explanation = "The buffer fills at the start of every epoch and stops at its size.",
      .fix = "Not a leak. Shuffle before decoding (file names or indices), or use a smaller buffer.",
      .threads = {"tensorflow#32376", "tensorflow#60599", "tensorflow#54299"}, .detect = shuffle_buffer},
     {.id = "C22", .title = "tf.data tunes its buffers up to half of the memory that is free",
-     .explanation = "With AUTOTUNE prefetch and parallel map grow while that helps; the budget is half of the "
-        "available memory for each pipeline.",
      .fix = "Not a leak. Fix the sizes (prefetch(2), num_parallel_calls=4), or give the pipeline tf.data.Options "
         "with a smaller autotune.ram_budget.",
      .threads = {"tensorflow#33516", "tensorflow#36821", "horovod#4296"}, .detect = autotune},
     {.id = "C35", .title = "Gradients and the optimizer's state appeared at the first step",
-     .explanation = "Adam keeps two values for each weight, and gradients are as large as the weights: plan for four "
-        "times the weights.",
      .fix = "Not a leak. If it does not fit: SGD or Adafactor instead of Adam, a smaller model, or lower precision.",
      .threads = {"pytorch#9439", "pytorch#18643", "Megatron-LM#640"}, .detect = optimizer_state},
     {.id = "", .title = "Memory was taken once, early in the run",
-     .explanation = "Libraries, graphs, work memory and data that are needed from the first step on.",
      .fix = "Nothing to fix: it does not grow.",
      .threads = {}, .detect = taken_once}};
 

@@ -148,35 +148,25 @@ std::optional<Match> baked_constant(const Case& c) {
 const std::vector<Cause> kTraced = {
     {.id = "C1",
      .title = "A tf.function gets a Python number that changes, so every call is traced anew and every trace is kept",
-     .explanation = "TensorFlow makes a graph for each value of a Python argument and keeps them all as long as the "
-        "function lives.",
      .fix = "Pass the number as a tensor of the type that the function computes with (tf.constant with that dtype), "
         "or keep it in a tf.Variable that is assigned to, so that the function is traced once.",
      .threads = {"tensorflow#24726", "tensorflow#29027", "tensorflow/addons#807"}, .detect = traced_again<Why::kArgument, give_tensor>},
     {.id = "C2",
      .title = "A new tf.function or callable is made in every round of the loop, and each brings a graph that stays",
-     .explanation = "A lambda, a bound method or tf.function(...) inside a loop is a new object each time, so "
-        "nothing that was traced can be used again.",
      .fix = "Make the function once, outside the loop, and pass objects that stay the same.",
      .threads = {"tensorflow#31175", "tensorflow#26311", "tensorflow#50379"}, .detect = traced_again<Why::kCallable, make_once>},
     {.id = "C3", .title = "Inputs keep coming in new shapes, and TensorFlow traces and keeps a graph for each",
-     .explanation = "A batch of another length or size is another signature. The graphs of old shapes are not freed "
-        "by del, gc or clear_session.",
      .fix = "Pad the inputs to a few lengths, or declare the dimension as unknown: None in the input_signature of "
         "the tf.function, None in the shape of keras.Input. A ragged last batch goes with drop_remainder=True.",
      .threads = {"tensorflow#124972", "tensorflow#38002"}, .detect = traced_again<Why::kShape, relax_shapes>},
     {.id = "C4", .title = "A whole training loop was traced into one graph",
-     .explanation = "A Python loop inside a tf.function is unrolled: every step becomes nodes of the graph.",
      .fix = "Decorate the step, not the loop; make optimizer and variables outside; loop with tf.range if the loop "
         "must be inside.",
      .threads = {"tensorflow#36988", "tensorflow#48732"}, .detect = loop_in_function},
     {.id = "C6", .title = "Each new model is compiled by XLA, and compiled programs are never thrown away",
-     .explanation = "TensorFlow has no limit on XLA executables; they live as long as the process.",
      .fix = "Use one model again, or give model.compile the argument `jit_compile=False`.",
      .threads = {"tensorflow#64170", "tensorflow#66434", "tensorflow#52645"}, .detect = xla_programs},
     {.id = "C11", .title = "An array was copied into a graph as a constant",
-     .explanation = "from_tensor_slices(array), and a closure over an array in a traced function, copy the array "
-        "into the graph, once for each trace.",
      .fix = "Pass the array as an argument or keep it in a tf.Variable; feed large arrays by a generator or by "
         "keras.utils.PyDataset.",
      .threads = {"tensorflow#38693", "jax#16278", "jax#11448"}, .detect = baked_constant}};

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from itertools import islice
 
-from . import calls, frames, link, roots, sizes, strays, threads
+from . import calls, frames, link, module_hooks, roots, sizes, strays, threads
 from .tracks import Track
 
 kMost = 8
@@ -325,6 +325,8 @@ def _describe(item, added, track, rounds, walk):
         place = adders.made_at(getattr(thing, "__wrapped__", None))
     row.update(place or {"file": None, "line": None, "function": None, "text": None})
     row["found_by"] = place.get("found_by") if place else None
+    if place and module_hooks.has(place["file"], place["line"]):
+        row["hook"] = True
     _tell_kinds(row, item, added, way, place)
     return row
 

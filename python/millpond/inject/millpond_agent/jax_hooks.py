@@ -3,7 +3,7 @@
 import sys
 
 from . import calls, counters, frames, link, periods, state
-from .wrapping import at_stop
+from .wrapping import at_stop, watch
 
 kCompiled = "/jax/core/compile/backend_compile_duration"
 _compiles = 0
@@ -14,6 +14,11 @@ def _jax(module):
     link.note({"note": "framework", "name": "jax", "version": getattr(module, "__version__", None)})
     counters.add(lambda: {"jax.compiles": _compiles})
     counters.add_dear(_live)
+    watch(module, "jit", _jitting)
+
+
+def _jitting(args, kwargs):
+    calls.count("jax_jit", 2)
 
 
 def _live(objects, types):

@@ -6,7 +6,7 @@ import functools
 import sys
 import types
 
-from . import chains, frames, hits, limits, link, readings
+from . import chains, frames, hits, limits, link, module_hooks, readings
 
 kAdders = frozenset(("append", "extend", "add", "insert", "appendleft", "extendleft", "update", "setdefault", "push", "put", "put_nowait", "write", "writelines", "register",
                      "frombytes", "store", "record", "__setitem__", "heappush"))
@@ -178,6 +178,8 @@ def _shares(seen, gained):
         row = rows.setdefault((line.file, line.line), {"file": line.file, "line": line.line, "function": line.function, "text": frames.text(line.file, line.line), "how": line.how,
                                                        "by": by, "seen": 0, "gained": None})
         row["seen"] += times
+        if module_hooks.has(line.file, line.line):
+            row["hook"] = True
         if gained is not None:
             row["gained"] = round(gained * row["seen"] / total, 1)
     return sorted(rows.values(), key=lambda row: -row["seen"])[:4]

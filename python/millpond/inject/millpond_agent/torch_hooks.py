@@ -3,10 +3,11 @@
 import functools
 import sys
 
-from . import calls, counters, frames, link, periods, state
+from . import calls, counters, frames, link, module_hooks, periods, state
 from .wrapping import at_stop, hide, replace, watch
 
 saved_hooks_used = False  # the program packs saved tensors itself: holders.py keeps away from them
+kRegister = ("register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", "register_full_backward_pre_hook", "register_backward_hook")
 
 
 def _torch(module):
@@ -96,8 +97,18 @@ def _graph(module):
         watch(module.saved_tensors_hooks, "__enter__", entered)
 
 
+def _module(module):
+    for name in kRegister:
+        watch(module.Module, name, _hooking)
+
+
+def _hooking(args, kwargs):
+    module_hooks.add(kwargs.get("hook") or (args[1] if len(args) > 1 else None))
+
+
 HOOKS = {
     "torch": _torch,
+    "torch.nn.modules.module": _module,
     "torch.optim.optimizer": _optimizer,
     "torch._tensor": _tensor,
     "torch.utils.data.dataloader": _dataloader,

@@ -133,14 +133,10 @@ std::optional<Match> native(const Case& c) {
 
 }  // namespace
 
-const Cause n1_native = {.id = "N1",
-                         .title = "Native code allocates and does not free",
-                         .explanation = "malloc or new without its free, or a native container that only grows.",
-                         .fix =
-                             "Free what is allocated here, or give it an owner (std::unique_ptr, std::vector) that "
-                             "goes out of scope; a sanitizer build "
-                             "(-fsanitize=address) lists what is unreachable at exit.",
-                         .threads = {},
-                         .detect = native};
+const std::vector<Cause> kNativeCode = {
+    {.id = "N1", .title = "Native code allocates and does not free",
+     .fix = "Free what is allocated here, or give it an owner (std::unique_ptr, std::vector) that goes out of scope; a "
+        "sanitizer build (-fsanitize=address) lists what is unreachable at exit.",
+     .threads = {}, .detect = native}};
 
 }  // namespace millpond::verdict

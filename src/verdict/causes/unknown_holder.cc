@@ -17,7 +17,8 @@ void tell_holder(const HeapWalk& walk, const Holder& h, Match& m) {
   m.weight = 0.5;
   if (!h.born.empty()) m.blame = m.born = h.born.front().place;
   if (!h.puts.empty()) {
-    m.in_container = h.repeats == 0 && is_container(h.type);
+    if (h.puts.front().hook) m.cause = "C38";
+    else if (h.repeats == 0 && is_container(h.type)) m.cause = "C14";
     m.blame = h.puts.front().place;
     m.evidence.push_back(format("{} puts it there{}", at(*m.blame), h.puts.front().by == "only" ? ": no other line could" : ", and was seen to while it gained"));
   }
@@ -39,7 +40,7 @@ std::optional<Match> unknown_holder(const Case& c) {
     m.share = std::clamp(most.rate / std::max(1.0, c.growth.slope.value), 0.3, 1.0);
     m.blame = most.blame;
     if (most.holder) tell_holder(*c.notes.walk, *most.holder, m);
-    else m.evidence.push_back(format("{} of what was allocated at {} stay {}", amount(most.rate), at(*m.blame), every(c)));
+    else if (m.blame) m.evidence.push_back(format("{} of what was allocated at {} stay {}", amount(most.rate), at(*m.blame), every(c)));
   } else if (grows) {
     const double under = c.growth_share(*grows).value_or(0);
     m.share = std::max(0.3, under);
@@ -57,13 +58,9 @@ Match holder_match(const HeapWalk& walk, const Holder& holder) {
   return m;
 }
 
-const Cause p1_unknown_holder = {
-    .id = "P1",
-    .title = "Memory allocated here is still in use and there is more of it every time; what holds it was not found",
-    .explanation = "The line that allocates is known; the reference that keeps it is not.",
-    .fix = "Look for what this line's results are stored in: an attribute, a global, a closure, a cache of a library.",
-    .threads = {},
-    .detect = unknown_holder,
-    .in = Cause::In::kBoth};
+const std::vector<Cause> kUnknownHolder = {
+    {.id = "P1", .title = "Memory allocated here is still in use and there is more of it every time; what holds it was not found",
+     .fix = "Look for what this line's results are stored in: an attribute, a global, a closure, a cache of a library.",
+     .threads = {}, .detect = unknown_holder, .in = Cause::In::kBoth}};
 
 }  // namespace millpond::verdict
