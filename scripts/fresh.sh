@@ -102,9 +102,10 @@ if [ -n "${FRESH_USER:-}" ]; then
 fi
 tree=$home/millpond
 mkdir -p "$root$tree"
-# What is gone from the working tree must not be built there; what was built and fetched stays.
+# What is gone from the working tree must not be built there; what was built and fetched stays. Files have the time of this copy then: one that was changed before the last build
+# there ended would look older than what was made of it.
 if [ -n "$again" ]; then for part in $(git ls-files | cut -d / -f 1 | sort -u); do [ "$part" = web ] || rm -rf "$root$tree/${part:?}"; done; fi
-git ls-files -z --cached --others --exclude-standard | tar --null --no-recursion --ignore-failed-read -T - -cf - 2>/dev/null | tar -C "$root$tree" -xf -
+git ls-files -z --cached --others --exclude-standard | tar --null --no-recursion --ignore-failed-read -T - -cf - 2>/dev/null | tar -C "$root$tree" -x${again:+m}f -
 if [ -n "${FRESH_USER:-}" ]; then chown -R 1000:1000 "$root$tree"; fi
 
 # minutes SECONDS: in words.
