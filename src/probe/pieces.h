@@ -16,7 +16,7 @@ class Pieces {
  public:
   static constexpr uint32_t kNothing = 0;
   struct Piece {
-    uint32_t region, block;  // numbers of the last ones that begin before the piece or at its begin; 0 where none does
+    uint32_t region, block;  // where a search begins: the last one that begins before the piece or at its begin and reaches into it, otherwise the first in it
     bool has_region, has_block;
   };
 

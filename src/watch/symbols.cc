@@ -112,8 +112,8 @@ struct Symbols::Dw {
     const auto [at, fresh] = symbols.try_emplace(module);
     const int count = fresh ? dwfl_module_getsymtab(module) : 0;
     for (int i = 1; i < count; ++i) {  // the first is empty
-      GElf_Sym symbol;
-      GElf_Addr address;
+      GElf_Sym symbol{};
+      GElf_Addr address = 0;
       GElf_Word section = SHN_UNDEF;
       const char* name = dwfl_module_getsym_info(module, i, &symbol, &address, &section, nullptr, nullptr);
       const int type = GELF_ST_TYPE(symbol.st_info);
