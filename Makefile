@@ -65,7 +65,7 @@ install: all ## into PREFIX (/usr/local)
 wheel: setup ## dist/millpond-*.whl, which runs where nothing is installed; scripts/wheel.sh --try tries it
 	@JOBS=$(JOBS) scripts/wheel.sh
 
-format: ## clang-format over src, include, tests, bench, examples
+format: peers ## clang-format over all C++
 	@scripts/format.sh
 
 clean: ## build folders only; .deps and .venv-peers stay

@@ -1,5 +1,5 @@
-// What this machine can do: the rate of LIBXSMM's matrix product on operands that stay in the cache of a core, on 1..n threads at
-// once, and the bandwidth of a copy. Prints JSON: {"gemm_gflops": {"1": .., "2": ..}, "copy_gbs": {...}}
+// What this machine can do: the rate of LIBXSMM's matrix product on operands that stay in the cache of a core, on 1..n
+// threads at once, and the bandwidth of a copy. Prints JSON: {"gemm_gflops": {"1": .., "2": ..}, "copy_gbs": {...}}
 #include <libxsmm.h>
 
 #include <algorithm>
@@ -33,7 +33,8 @@ double rate(int threads, double amount, Work work) {
       team.emplace_back([&, t] {
         auto run = work(t);
         run();  // warm
-        for (ready.fetch_add(1); ready.load() < threads;) {}
+        for (ready.fetch_add(1); ready.load() < threads;) {
+        }
         const auto began = Clock::now();
         run();
         took[static_cast<size_t>(t)] = seconds_since(began);
@@ -45,7 +46,9 @@ double rate(int threads, double amount, Work work) {
 }
 
 struct Block {
-  explicit Block(size_t floats) : data(static_cast<float*>(std::aligned_alloc(64, floats * sizeof(float)))) { std::fill_n(data, floats, 1e-3f); }
+  explicit Block(size_t floats) : data(static_cast<float*>(std::aligned_alloc(64, floats * sizeof(float)))) {
+    std::fill_n(data, floats, 1e-3f);
+  }
   ~Block() { std::free(data); }
   Block(const Block&) = delete;
   float* data;
@@ -64,12 +67,15 @@ int main() {
   std::string gemm, copy;
   for (int threads = 1; threads <= all; threads *= 2) {
     const double flops = rate(threads, 2.0 * kM * kN * kK * kCalls, [&](int) {
-      return [&, a = std::make_shared<Block>(size_t{kM} * kK), b = std::make_shared<Block>(size_t{kK} * kN), c = std::make_shared<Block>(size_t{kM} * kN)] {
+      return [&, a = std::make_shared<Block>(size_t{kM} * kK), b = std::make_shared<Block>(size_t{kK} * kN),
+              c = std::make_shared<Block>(size_t{kM} * kN)] {
         for (int i = 0; i < kCalls; ++i) kernel(b->data, a->data, c->data);
       };
     });
     const double bytes = rate(threads, 2.0 * kCopy, [&](int) {
-      return [&, from = std::make_shared<Block>(kCopy / 4), to = std::make_shared<Block>(kCopy / 4)] { std::memcpy(to->data, from->data, kCopy); };
+      return [&, from = std::make_shared<Block>(kCopy / 4), to = std::make_shared<Block>(kCopy / 4)] {
+        std::memcpy(to->data, from->data, kCopy);
+      };
     });
     const char* comma = threads == 1 ? "" : ", ";
     char text[64];

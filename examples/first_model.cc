@@ -15,8 +15,10 @@ int main() {
   model.compile({.optimizer = Adam(1e-2), .loss = "binary_crossentropy", .metrics = {"accuracy"}});
   model.summary();  // layers, parameters, and every byte that training will take
 
-  const History history = model.fit(train.x, train.y, {.batch_size = 50, .epochs = 20, .verbose = 2, .validation_split = 0.1});
+  const History history =
+      model.fit(train.x, train.y, {.batch_size = 50, .epochs = 20, .verbose = 2, .validation_split = 0.1});
   const Results results = model.evaluate(test.x, test.y, {.verbose = 0});
-  std::printf("loss %.3f -> %.3f; right on %.1f %% of new points\n", history["loss"].front(), history["loss"].back(), 100 * results["accuracy"]);
+  std::printf("loss %.3f -> %.3f; right on %.1f %% of new points\n", history["loss"].front(), history["loss"].back(),
+              100 * results["accuracy"]);
   return results["accuracy"] > 0.9 ? 0 : 1;
 }

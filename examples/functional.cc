@@ -15,7 +15,9 @@ int main() {
   const Input a({2}, DType::kFloat32, "a"), b({2}, DType::kFloat32, "b");
   const SymbolicTensor trunk = Dense(32, relu)(Concatenate()({a, b}));
   Model model({a, b}, {Dense(1, sigmoid, {.name = "a_inside"})(trunk), Dense(1, sigmoid, {.name = "b_inside"})(trunk)});
-  model.compile({.optimizer = Adam(1e-2), .loss = {"binary_crossentropy", "binary_crossentropy"}, .metrics = MetricList::each_output({{"accuracy"}, {"accuracy"}})});
+  model.compile({.optimizer = Adam(1e-2),
+                 .loss = {"binary_crossentropy", "binary_crossentropy"},
+                 .metrics = MetricList::each_output({{"accuracy"}, {"accuracy"}})});
   model.fit({p.x, q.x}, {p.y, q.y}, {.epochs = 15, .verbose = 2});
 
   const std::string file = (std::filesystem::temp_directory_path() / "functional.weights.h5").string();

@@ -1,5 +1,5 @@
-// A callback of one's own: stops when the loss is low enough and lowers the learning rate on the way. Beside it RunRecord, which
-// writes down what memory was planned and held (docs/runfile.md tells how to read it).
+// A callback of one's own: stops when the loss is low enough and lowers the learning rate on the way. Beside it
+// RunRecord, which writes down what memory was planned and held (docs/runfile.md tells how to read it).
 #include <millpond/millpond.h>
 
 #include <cstdio>
@@ -26,6 +26,10 @@ int main() {
 
   const MemoryPlan plan = model.plan({.batch = 64});
   std::printf("%s", plan.table(true).c_str());
-  const History h = model.fit(p.x, p.y, {.batch_size = 64, .epochs = 60, .verbose = 0, .callbacks = {Coach(), RunRecord("own_callback.pond", {.force = true})}});
+  const History h = model.fit(p.x, p.y,
+                              {.batch_size = 64,
+                               .epochs = 60,
+                               .verbose = 0,
+                               .callbacks = {Coach(), RunRecord("own_callback.pond", {.force = true})}});
   return h["loss"].back() < h["loss"].front() ? 0 : 1;
 }

@@ -46,7 +46,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const size_t end = std::min(said.find('\n'), said.size());
     const std::string line(said.substr(0, end));
     // What the collector would store of it is a note again.
-    if (const std::optional<watch::ReadNote> note = watch::read_note(line, {.source = t < 250, .arguments = false}); note && !note->text.empty())
+    if (const std::optional<watch::ReadNote> note = watch::read_note(line, {.source = t < 250, .arguments = false});
+        note && !note->text.empty())
       if (!watch::read_note(note->text, {})) std::abort();
     add(kNotes, {real(t), whole(1), text(line)});
     said.remove_prefix(std::min(said.size(), end + 1));

@@ -1,4 +1,5 @@
-// Any text as a Python source: the places of its functions lie within it, begin before they end, and are found in one pass.
+// Any text as a Python source: the places of its functions lie within it, begin before they end, and are found in one
+// pass.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

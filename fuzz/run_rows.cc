@@ -2,8 +2,9 @@
 // no text, ids that lead nowhere. A report in every form, or an Error; and in seconds, whatever the numbers say.
 //
 //   input  = flags, row...                    flags & 1: without types and constraints; flags & 2: a whole ordinary run
-//   comes first; flags & 4: a copy to share is made of it row    = table + 23 * repeats, cell...    every repeat reads cells of its own cell   = a byte that says
-//   what: below; from 128 on what an ordinary run has there, moved by the rest of the byte
+//   comes first; flags & 4: a copy to share is made of it row    = table + 23 * repeats, cell...    every repeat reads
+//   cells of its own cell   = a byte that says what: below; from 128 on what an ordinary run has there, moved by the
+//   rest of the byte
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -207,7 +208,8 @@ Cell ordinary(int table, int column, int64_t n, int64_t move) {
   if (type == 't') return fuzz::text(format("name {}", n));
   if (table == kMarks && column >= 7 && column <= 13) return fuzz::whole((200 + 8 * n + move) * kMiB);
   if (table == kOs && column >= 2) return fuzz::whole((200 + 8 * n + move) * kMiB);
-  if (table == kSites || table == kPrograms || table == kTree || table == kSeries || table == kProcessSeries || table == kGpuSeries || table == kSiteDetails || table == kSizes)
+  if (table == kSites || table == kPrograms || table == kTree || table == kSeries || table == kProcessSeries ||
+      table == kGpuSeries || table == kSiteDetails || table == kSizes)
     return fuzz::whole((1 + n + move) * kMiB);
   return fuzz::whole(n + move % 4);
 }

@@ -33,7 +33,13 @@ class Region {
     h.first_period_ms = 20, h.interval = 524288;
     std::memcpy(&bytes_[kTextAt], "train.pymainkeep", 16);
     const auto code = [](uint64_t object, uint64_t name_object, uint32_t line, Text name) {
-      return Code{.object = object, .file_object = 1, .name_object = name_object, .first_line = line, .file = {0, 8}, .name = name, .unused = 0};
+      return Code{.object = object,
+                  .file_object = 1,
+                  .name_object = name_object,
+                  .first_line = line,
+                  .file = {0, 8},
+                  .name = name,
+                  .unused = 0};
     };
     at<Code>(kCodesAt) = code(99, 2, 3, {8, 4});
     at<Code>(kCodesAt + sizeof(Code)) = code(98, 3, 9, {12, 4});

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# clang-format in place; --check only says which files would change.
+# clang-format in place, at the version that is pinned for all in requirements-peers.txt; --check only says which files would change.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-command -v clang-format >/dev/null || { echo "format: clang-format is not here; install the package clang-format." >&2; exit 1; }
-mapfile -d '' files < <(find src include tests bench examples python -type f \( -name '*.cc' -o -name '*.h' -o -name '*.cu' \) -print0 2>/dev/null)
-[ "${#files[@]}" -gt 0 ] || { echo "format: no sources"; exit 0; }
+format=${MILLPOND_PEERS:-.venv-peers}/bin/clang-format
+[ -x "$format" ] || { echo "format: no $format; 'make peers' brings it." >&2; exit 1; }
+mapfile -d '' files < <(find src include tests bench examples fuzz -type f \( -name '*.cc' -o -name '*.h' -o -name '*.cu' \) -print0)
 if [ "${1:-}" = --check ]; then
-  clang-format --dry-run --Werror "${files[@]}"
+  "$format" --dry-run --Werror "${files[@]}"
 else
-  clang-format -i "${files[@]}"
+  "$format" -i "${files[@]}"
 fi
 echo "format: ${#files[@]} files"

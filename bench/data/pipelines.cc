@@ -1,4 +1,5 @@
-// pipelines WORK FOLDER EPOCHS: one pipeline of bench/data.py, gone through EPOCHS times; the times of each and a sum over all values, as JSON.
+// pipelines WORK FOLDER EPOCHS: one pipeline of bench/data.py, gone through EPOCHS times; the times of each and a sum
+// over all values, as JSON.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -16,7 +17,10 @@ namespace {
 
 Dataset make(const std::string& work, const std::string& folder) {
   if (work == "arrays") {
-    return Dataset::from_arrays(io::read_npy(folder + "/x.npy", "data/x"), io::read_npy(folder + "/y.npy", "data/y")).shuffle({.seed = 1}).batch(128).prefetch(AUTOTUNE);
+    return Dataset::from_arrays(io::read_npy(folder + "/x.npy", "data/x"), io::read_npy(folder + "/y.npy", "data/y"))
+        .shuffle({.seed = 1})
+        .batch(128)
+        .prefetch(AUTOTUNE);
   }
   if (work == "csv") return Dataset::from_csv(folder + "/rows.csv", {.label = "label"}).batch(256).prefetch(AUTOTUNE);
   if (work == "images") {
@@ -58,5 +62,13 @@ int main(int argc, char** argv) {
     seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   const auto t = totals();
-  std::puts(nlohmann::json{{"elements", elements}, {"seconds", seconds}, {"sum_x", x}, {"sum_y", y}, {"rss_peak", t ? t->peak.value : 0}, {"pipeline_peak", it.peak().value}, {"explain", it.explain()}}.dump().c_str());
+  std::puts(nlohmann::json{{"elements", elements},
+                           {"seconds", seconds},
+                           {"sum_x", x},
+                           {"sum_y", y},
+                           {"rss_peak", t ? t->peak.value : 0},
+                           {"pipeline_peak", it.peak().value},
+                           {"explain", it.explain()}}
+                .dump()
+                .c_str());
 }

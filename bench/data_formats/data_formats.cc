@@ -242,13 +242,11 @@ void images() {
   report("jpeg_resize_flip_brightness", kImages, "images/s", [&] { return pass(0, true); });
   d.decode(std::as_bytes(std::span(files[0].data(), files[0].size())), pixels, {}, "image");
   const Image<const uint8_t> image{pixels.data(), kHeight, kWidth, 3};
-  report("resize_375x500_to_224", 1, "images/s", [&] {
-    return r.resize(image, Image<float>{out.data(), 224, 224, 3}), double(out[5000]);
-  });
+  report("resize_375x500_to_224", 1, "images/s",
+         [&] { return r.resize(image, Image<float>{out.data(), 224, 224, 3}), double(out[5000]); });
   std::vector<uint8_t> turned(pixels.size());
-  report("rotate_375x500", 1, "images/s", [&] {
-    return rotate<uint8_t>(image, {turned.data(), kHeight, kWidth, 3}, 0.3), double(turned[5000]);
-  });
+  report("rotate_375x500", 1, "images/s",
+         [&] { return rotate<uint8_t>(image, {turned.data(), kHeight, kWidth, 3}, 0.3), double(turned[5000]); });
 }
 
 void text() {

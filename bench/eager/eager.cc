@@ -56,13 +56,15 @@ bool measure(const char* what, const std::shared_ptr<const graph::Operator>& op,
     std::printf("%s: the result differs from the kernel's\n", what);
     return false;
   }
-  const int calls = int(std::max(20.0, std::min(20000.0, 2e6 / nanoseconds(20, [&] { backend::host::run_alone(*kernel, arguments); }))));
+  const int calls = int(
+      std::max(20.0, std::min(20000.0, 2e6 / nanoseconds(20, [&] { backend::host::run_alone(*kernel, arguments); }))));
   double alone = 1e30, whole = 1e30;
   for (int round = 0; round < 25; ++round) {
     alone = std::min(alone, nanoseconds(calls, [&] { backend::host::run_alone(*kernel, arguments); }));
     whole = std::min(whole, nanoseconds(calls, [&] { eager.run(op, types, at, team); }));
   }
-  std::printf("%-28s kernel %10.1f ns   by itself %10.1f ns   beyond its kernel %7.1f ns\n", what, alone, whole, whole - alone);
+  std::printf("%-28s kernel %10.1f ns   by itself %10.1f ns   beyond its kernel %7.1f ns\n", what, alone, whole,
+              whole - alone);
   return true;
 }
 
@@ -74,10 +76,12 @@ int main() {
   using ops::Function;
   bool right = true;
   right &= measure("add [8]", std::make_shared<ops::Binary>(Function::k_add), {f32({8}), f32({8})});
-  right &= measure("add [32, 100] + [100]", std::make_shared<ops::Binary>(Function::k_add), {f32({32, 100}), f32({100})});
+  right &=
+      measure("add [32, 100] + [100]", std::make_shared<ops::Binary>(Function::k_add), {f32({32, 100}), f32({100})});
   right &= measure("relu [32, 64]", std::make_shared<ops::Unary>(Function::k_relu), {f32({32, 64})});
   right &= measure("matmul [32, 100] [100, 64]", std::make_shared<ops::MatMul>(), {f32({32, 100}), f32({100, 64})});
-  right &= measure("sum [32, 64] over rows", std::make_shared<ops::Reduce>(ops::Reduce::Kind::kSum, std::vector<int>{0}, false), {f32({32, 64})});
+  right &= measure("sum [32, 64] over rows",
+                   std::make_shared<ops::Reduce>(ops::Reduce::Kind::kSum, std::vector<int>{0}, false), {f32({32, 64})});
   right &= measure("softmax [32, 10]", std::make_shared<ops::Softmax>(), {f32({32, 10})});
   return right ? 0 : 1;
 }

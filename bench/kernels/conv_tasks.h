@@ -465,7 +465,8 @@ inline Task max_pool_backward(const Spec& s, int threads) {
   for (int64_t k = 0; k < y.size(); ++k) {  // any place inside the image
     const int64_t i = k / (s.ow() * s.cin) % s.oh(), j = k / s.cin % s.ow();
     int64_t place = k * 7 % (s.win.height * s.win.width), row, col;
-    while (!inside(s, i, j, place / s.win.width, place % s.win.width, row, col)) place = (place + 1) % (s.win.height * s.win.width);
+    while (!inside(s, i, j, place / s.win.width, place % s.win.width, row, col))
+      place = (place + 1) % (s.win.height * s.win.width);
     chosen[k] = uint8_t(place);
   }
   t.check = [s](const Call& c, int64_t count) {
@@ -478,7 +479,8 @@ inline Task max_pool_backward(const Spec& s, int threads) {
         for (int64_t j = 0; j < s.ow(); ++j) {
           const int64_t at = ((n * s.oh() + i) * s.ow() + j) * s.cin + ch;
           int64_t r, v;
-          if (inside(s, i, j, winners[at] / s.win.width, winners[at] % s.win.width, r, v) && r == row && v == col) sum.add(c.ins[1]->f()[at], 1);
+          if (inside(s, i, j, winners[at] / s.win.width, winners[at] % s.win.width, r, v) && r == row && v == col)
+            sum.add(c.ins[1]->f()[at], 1);
         }
       return sum;
     });

@@ -1,5 +1,5 @@
-// For the micro-benchmarks and checks of kernels: operands with guard bytes, a run of any kernel by any number of threads, the
-// reference beside it, least time of many runs.
+// For the micro-benchmarks and checks of kernels: operands with guard bytes, a run of any kernel by any number of
+// threads, the reference beside it, least time of many runs.
 #pragma once
 #include <sched.h>
 #include <sys/mman.h>
@@ -26,11 +26,13 @@ namespace harness {
 
 using namespace millpond;
 using backend::Arguments;
-using backend::host::Kernel;
 using backend::Request;
+using backend::host::Kernel;
 using graph::TensorType;
 
-inline double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+inline double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 /// Processor time of this thread: what others do on a busy machine does not count (their use of the caches does).
 inline double now_alone() {
@@ -68,7 +70,9 @@ class Buffer {
 
 using Fill = std::function<double(int64_t)>;
 inline Fill uniform(uint64_t seed, double lo = -1, double hi = 1) {
-  return [=](int64_t i) { return lo + (hi - lo) * double(mix64(seed * 0x9e3779b97f4a7c15ull + uint64_t(i)) >> 11) * 0x1p-53; };
+  return [=](int64_t i) {
+    return lo + (hi - lo) * double(mix64(seed * 0x9e3779b97f4a7c15ull + uint64_t(i)) >> 11) * 0x1p-53;
+  };
 }
 inline Fill below(uint64_t seed, int64_t n) {
   return [=](int64_t i) { return double(mix64(seed * 77777 + uint64_t(i)) % uint64_t(n)); };
@@ -81,33 +85,57 @@ inline void fill(const TensorType& t, void* p, const Fill& f) {
   for (int64_t i = 0; i < t.shape.size(); ++i) {
     const double v = f(i);
     switch (t.dtype) {
-      case DType::kFloat32: static_cast<float*>(p)[i] = float(v); break;
-      case DType::kFloat64: static_cast<double*>(p)[i] = v; break;
-      case DType::kBFloat16: static_cast<bfloat16*>(p)[i] = to_bfloat16(v); break;
-      case DType::kFloat16: static_cast<float16*>(p)[i] = to_float16(v); break;
-      case DType::kInt32: static_cast<int32_t*>(p)[i] = int32_t(v); break;
-      case DType::kInt64: static_cast<int64_t*>(p)[i] = int64_t(v); break;
-      case DType::kUInt8: static_cast<uint8_t*>(p)[i] = uint8_t(v); break;
-      case DType::kBool: static_cast<uint8_t*>(p)[i] = v != 0; break;
+      case DType::kFloat32:
+        static_cast<float*>(p)[i] = float(v);
+        break;
+      case DType::kFloat64:
+        static_cast<double*>(p)[i] = v;
+        break;
+      case DType::kBFloat16:
+        static_cast<bfloat16*>(p)[i] = to_bfloat16(v);
+        break;
+      case DType::kFloat16:
+        static_cast<float16*>(p)[i] = to_float16(v);
+        break;
+      case DType::kInt32:
+        static_cast<int32_t*>(p)[i] = int32_t(v);
+        break;
+      case DType::kInt64:
+        static_cast<int64_t*>(p)[i] = int64_t(v);
+        break;
+      case DType::kUInt8:
+        static_cast<uint8_t*>(p)[i] = uint8_t(v);
+        break;
+      case DType::kBool:
+        static_cast<uint8_t*>(p)[i] = v != 0;
+        break;
     }
   }
 }
 inline double read(const TensorType& t, const void* p, int64_t i) {
   switch (t.dtype) {
-    case DType::kFloat32: return static_cast<const float*>(p)[i];
-    case DType::kFloat64: return static_cast<const double*>(p)[i];
-    case DType::kBFloat16: return to_float(static_cast<const bfloat16*>(p)[i]);
-    case DType::kFloat16: return to_float(static_cast<const float16*>(p)[i]);
-    case DType::kInt32: return static_cast<const int32_t*>(p)[i];
-    case DType::kInt64: return double(static_cast<const int64_t*>(p)[i]);
-    default: return static_cast<const uint8_t*>(p)[i];
+    case DType::kFloat32:
+      return static_cast<const float*>(p)[i];
+    case DType::kFloat64:
+      return static_cast<const double*>(p)[i];
+    case DType::kBFloat16:
+      return to_float(static_cast<const bfloat16*>(p)[i]);
+    case DType::kFloat16:
+      return to_float(static_cast<const float16*>(p)[i]);
+    case DType::kInt32:
+      return static_cast<const int32_t*>(p)[i];
+    case DType::kInt64:
+      return double(static_cast<const int64_t*>(p)[i]);
+    default:
+      return static_cast<const uint8_t*>(p)[i];
   }
 }
 
 /// One operator with its operands on one backend.
 class Call {
  public:
-  Call(const backend::Backend& backend, const graph::Operator& op, std::vector<TensorType> inputs, const std::vector<Fill>& fills, int threads, std::vector<graph::Overlap> over = {})
+  Call(const backend::Backend& backend, const graph::Operator& op, std::vector<TensorType> inputs,
+       const std::vector<Fill>& fills, int threads, std::vector<graph::Overlap> over = {})
       : types_(inputs) {
     outputs_ = op.infer(inputs);
     kernel_ = backend::host::ready(backend.make(op, Request{inputs, outputs_, threads}));
@@ -149,7 +177,8 @@ class Call {
   void run_backwards(int threads) {
     const auto phases = kernel_->phases();
     for (int p = 0; p < int(phases.size()); ++p)
-      for (int b = phases[size_t(p)] - 1; b >= 0; --b) kernel_->run(arguments_, p, b, phases[size_t(p)] == 1 ? 0 : (b * 7 + 1) % threads);
+      for (int b = phases[size_t(p)] - 1; b >= 0; --b)
+        kernel_->run(arguments_, p, b, phases[size_t(p)] == 1 ? 0 : (b * 7 + 1) % threads);
   }
   bool intact() const {
     for (auto& b : in_)
@@ -180,7 +209,8 @@ inline void pin(int member) {
   sched_setaffinity(0, sizeof set, &set);
 }
 
-/// Runs kernels one after the other by all members of a team, blocks claimed from counters: what backend::host::Executor does.
+/// Runs kernels one after the other by all members of a team, blocks claimed from counters: what
+/// backend::host::Executor does.
 class Stage {
  public:
   void add(Call& c) {
@@ -194,7 +224,8 @@ class Stage {
       return;
     }
     const size_t members = size_t(team.size());
-    if (claims_.size() != steps_.size() * members) claims_ = std::vector<Claim>(steps_.size() * members), done_ = std::vector<Done>(steps_.size());
+    if (claims_.size() != steps_.size() * members)
+      claims_ = std::vector<Claim>(steps_.size() * members), done_ = std::vector<Done>(steps_.size());
     for (size_t i = 0; i < steps_.size(); ++i) {
       done_[i].blocks.store(0, std::memory_order_relaxed);
       for (size_t m = 0; m < members; ++m) {
@@ -209,7 +240,10 @@ class Stage {
         int mine = 0;
         for (size_t k = 0; k < members; ++k) {  // own share first, then what others have left
           Claim& c = claims_[i * members + (size_t(m) + k) % members];
-          for (int b; c.next.load(std::memory_order_relaxed) < c.end && (b = c.next.fetch_add(1, std::memory_order_relaxed)) < c.end; ++mine) s.kernel->run(s.arguments, s.phase, b, m);
+          for (int b; c.next.load(std::memory_order_relaxed) < c.end &&
+                      (b = c.next.fetch_add(1, std::memory_order_relaxed)) < c.end;
+               ++mine)
+            s.kernel->run(s.arguments, s.phase, b, m);
         }
         if (mine) done_[i].blocks.fetch_add(mine, std::memory_order_acq_rel);
         while (done_[i].blocks.load(std::memory_order_acquire) < s.blocks) __builtin_ia32_pause();
@@ -262,8 +296,10 @@ struct Tolerance {
 };
 
 /// Compares with the reference, both orders of blocks, guards. Prints what is wrong; returns whether all is right.
-inline bool check(const char* what, const graph::Operator& op, const std::vector<TensorType>& inputs, const std::vector<Fill>& fills, Tolerance tol = {}, std::vector<graph::Overlap> over = {}) {
-  Call fast(backend::cpu_backend(), op, inputs, fills, 3, over), slow(backend::reference_backend(), op, inputs, fills, 1, {});
+inline bool check(const char* what, const graph::Operator& op, const std::vector<TensorType>& inputs,
+                  const std::vector<Fill>& fills, Tolerance tol = {}, std::vector<graph::Overlap> over = {}) {
+  Call fast(backend::cpu_backend(), op, inputs, fills, 3, over),
+      slow(backend::reference_backend(), op, inputs, fills, 1, {});
   if (fast.kernel().slow()) {
     std::printf("%-40s is slow\n", what);
     return true;
@@ -284,7 +320,8 @@ inline bool check(const char* what, const graph::Operator& op, const std::vector
       if (!(e <= worst)) worst = e, at = i;
     }
     if (!(worst <= 1)) {
-      std::printf("WRONG %s: output %zu element %ld: %.9g, reference %.9g (%.1f times the tolerance)\n", what, o, long(at), read(t, fast.out(int(o)), at), read(t, slow.out(int(o)), at), worst);
+      std::printf("WRONG %s: output %zu element %ld: %.9g, reference %.9g (%.1f times the tolerance)\n", what, o,
+                  long(at), read(t, fast.out(int(o)), at), read(t, slow.out(int(o)), at), worst);
       ok = false;
     }
     const std::byte* p = static_cast<std::byte*>(fast.out(int(o)));
@@ -294,7 +331,8 @@ inline bool check(const char* what, const graph::Operator& op, const std::vector
   fast.refill();
   fast.run_backwards(3);
   for (size_t o = 0; o < first.size(); ++o)
-    if (!first[o].empty() && std::memcmp(first[o].data(), fast.out(int(o)), first[o].size()) != 0) std::printf("WRONG %s: output %zu depends on the order of blocks\n", what, o), ok = false;
+    if (!first[o].empty() && std::memcmp(first[o].data(), fast.out(int(o)), first[o].size()) != 0)
+      std::printf("WRONG %s: output %zu depends on the order of blocks\n", what, o), ok = false;
   if (!fast.intact()) std::printf("WRONG %s: guard bytes (backwards)\n", what), ok = false;
   return ok;
 }

@@ -1,5 +1,5 @@
-// Largest error of each vector function, over every STRIDE-th float of all 2^32 (default 1: about a minute). Compile once for each
-// instruction set, with the flags of src/backend/cpu/sources.cmake and -DMP_ISA=avx2 or avx512.
+// Largest error of each vector function, over every STRIDE-th float of all 2^32 (default 1: about a minute). Compile
+// once for each instruction set, with the flags of src/backend/cpu/sources.cmake and -DMP_ISA=avx2 or avx512.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -13,7 +13,8 @@ namespace v = millpond::backend::cpu::MP_ISA;
 static double ulps(float got, double exact) {
   if (std::isnan(exact)) return std::isnan(got) ? 0 : 1e9;
   const float f = float(exact);
-  if (std::isinf(f) || std::isinf(got)) return f == got || (std::isinf(got) && std::fabs(exact) > 3.4028234e38) ? 0 : 1e9;
+  if (std::isinf(f) || std::isinf(got))
+    return f == got || (std::isinf(got) && std::fabs(exact) > 3.4028234e38) ? 0 : 1e9;
   int e;
   std::frexp(exact, &e);
   return std::fabs(got - exact) / std::ldexp(1.0, std::fmax(e - 24, -149));

@@ -10,7 +10,22 @@ namespace millpond {
 class ActivationFunction {
  public:
   enum class Kind : uint8_t {
-    kLinear, kRelu, kRelu6, kLeakyRelu, kElu, kSelu, kSigmoid, kHardSigmoid, kTanh, kSoftmax, kSoftplus, kSoftsign, kSilu, kGelu, kGeluTanh, kExponential
+    kLinear,
+    kRelu,
+    kRelu6,
+    kLeakyRelu,
+    kElu,
+    kSelu,
+    kSigmoid,
+    kHardSigmoid,
+    kTanh,
+    kSoftmax,
+    kSoftplus,
+    kSoftsign,
+    kSilu,
+    kGelu,
+    kGeluTanh,
+    kExponential
   };
   constexpr ActivationFunction() = default;
   constexpr ActivationFunction(Kind kind) : kind_(kind) {}
@@ -31,18 +46,18 @@ namespace activations {
 inline constexpr ActivationFunction linear{ActivationFunction::Kind::kLinear};
 inline constexpr ActivationFunction relu{ActivationFunction::Kind::kRelu};
 inline constexpr ActivationFunction relu6{ActivationFunction::Kind::kRelu6};
-inline constexpr ActivationFunction leaky_relu{ActivationFunction::Kind::kLeakyRelu};      // slope 0.2 below zero
+inline constexpr ActivationFunction leaky_relu{ActivationFunction::Kind::kLeakyRelu};  // slope 0.2 below zero
 inline constexpr ActivationFunction elu{ActivationFunction::Kind::kElu};
 inline constexpr ActivationFunction selu{ActivationFunction::Kind::kSelu};
 inline constexpr ActivationFunction sigmoid{ActivationFunction::Kind::kSigmoid};
 inline constexpr ActivationFunction hard_sigmoid{ActivationFunction::Kind::kHardSigmoid};  // relu6(x + 3) / 6
 inline constexpr ActivationFunction tanh{ActivationFunction::Kind::kTanh};
-inline constexpr ActivationFunction softmax{ActivationFunction::Kind::kSoftmax};           // along the last axis
+inline constexpr ActivationFunction softmax{ActivationFunction::Kind::kSoftmax};  // along the last axis
 inline constexpr ActivationFunction softplus{ActivationFunction::Kind::kSoftplus};
 inline constexpr ActivationFunction softsign{ActivationFunction::Kind::kSoftsign};
 inline constexpr ActivationFunction silu{ActivationFunction::Kind::kSilu};
-inline constexpr ActivationFunction gelu{ActivationFunction::Kind::kGelu};                 // exact, by erf
-inline constexpr ActivationFunction gelu_tanh{ActivationFunction::Kind::kGeluTanh};        // Keras: gelu(approximate=True)
+inline constexpr ActivationFunction gelu{ActivationFunction::Kind::kGelu};           // exact, by erf
+inline constexpr ActivationFunction gelu_tanh{ActivationFunction::Kind::kGeluTanh};  // Keras: gelu(approximate=True)
 inline constexpr ActivationFunction exponential{ActivationFunction::Kind::kExponential};
 }  // namespace activations
 

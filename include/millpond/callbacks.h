@@ -1,5 +1,5 @@
-// Callback: hooks into training with Keras's names. Override what you need; a hook that nobody overrides costs nothing, not
-// even a call for each batch.
+// Callback: hooks into training with Keras's names. Override what you need; a hook that nobody overrides costs nothing,
+// not even a call for each batch.
 //
 //   struct Stop : Callback {
 //     void on_epoch_end(int epoch, const Logs& logs) override { if (logs["loss"] < 0.1) model().stop_training(); }
@@ -47,15 +47,25 @@ class Callback {
 
   /// The model in training. Throws Error(kUsage) outside of a hook, where there is none.
   Model& model() const {
-    if (!model_) throw Error(Code::kUsage, "Callback::model(): there is a model only while fit, evaluate or predict calls a hook");
+    if (!model_)
+      throw Error(Code::kUsage, "Callback::model(): there is a model only while fit, evaluate or predict calls a hook");
     return *model_;
   }
   const Params& params() const { return params_; }
 
   // For the trainer: a batch hook that reached its default above says so, and is not called again.
-  enum Hook : uint8_t { kTrainBegin = 1, kTrainEnd = 2, kTestBegin = 4, kTestEnd = 8, kPredictBegin = 16, kPredictEnd = 32 };
+  enum Hook : uint8_t {
+    kTrainBegin = 1,
+    kTrainEnd = 2,
+    kTestBegin = 4,
+    kTestEnd = 8,
+    kPredictBegin = 16,
+    kPredictEnd = 32
+  };
   uint8_t unused_hooks() const { return unused_; }
-  Model* attach(Model* model, const Params& params) { return params_ = params, unused_ = 0, std::exchange(model_, model); }
+  Model* attach(Model* model, const Params& params) {
+    return params_ = params, unused_ = 0, std::exchange(model_, model);
+  }
 
  private:
   Model* model_ = nullptr;  // borrowed for the duration of a fit, evaluate or predict
@@ -69,8 +79,10 @@ class CallbackRef {
   template <class T>
     requires std::is_base_of_v<Callback, std::remove_cvref_t<T>>
   CallbackRef(T&& callback) {
-    if constexpr (std::is_lvalue_reference_v<T>) callback_ = std::shared_ptr<Callback>(std::shared_ptr<void>(), &callback);
-    else callback_ = std::make_shared<std::remove_cvref_t<T>>(std::move(callback));
+    if constexpr (std::is_lvalue_reference_v<T>)
+      callback_ = std::shared_ptr<Callback>(std::shared_ptr<void>(), &callback);
+    else
+      callback_ = std::make_shared<std::remove_cvref_t<T>>(std::move(callback));
   }
   template <class T>
     requires std::is_base_of_v<Callback, T>

@@ -17,13 +17,17 @@ inline constexpr std::array kAllDTypes{DType::kFloat32, DType::kFloat64, DType::
 constexpr Bytes size_of(DType t) {
   switch (t) {
     case DType::kFloat64:
-    case DType::kInt64: return Bytes{8};
+    case DType::kInt64:
+      return Bytes{8};
     case DType::kFloat32:
-    case DType::kInt32: return Bytes{4};
+    case DType::kInt32:
+      return Bytes{4};
     case DType::kBFloat16:
-    case DType::kFloat16: return Bytes{2};
+    case DType::kFloat16:
+      return Bytes{2};
     case DType::kUInt8:
-    case DType::kBool: return Bytes{1};
+    case DType::kBool:
+      return Bytes{1};
   }
   return Bytes{0};
 }

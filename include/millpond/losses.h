@@ -1,7 +1,7 @@
-// Losses: what training makes small, by Keras's name ("mse") or as an object. The loss of a batch is the mean over samples
-// (and over positions, where a sample has several).
-// Memory: a prediction that comes from its own activation (sigmoid for binary, softmax for the other crossentropies) is not
-// needed itself: the loss works on what went into it, which is also more exact.
+// Losses: what training makes small, by Keras's name ("mse") or as an object. The loss of a batch is the mean over
+// samples (and over positions, where a sample has several). Memory: a prediction that comes from its own activation
+// (sigmoid for binary, softmax for the other crossentropies) is not needed itself: the loss works on what went into it,
+// which is also more exact.
 #pragma once
 #include <initializer_list>
 #include <memory>
@@ -18,8 +18,8 @@ struct LossImpl;
 class Loss {
  public:
   Loss() = default;  // none: an output without a loss
-  /// "mse", "mean_squared_error", "mae", "binary_crossentropy", "sparse_categorical_crossentropy", ...; also "crossentropy",
-  /// which chooses by the shapes. Throws Error(kUsage) naming the known ones.
+  /// "mse", "mean_squared_error", "mae", "binary_crossentropy", "sparse_categorical_crossentropy", ...; also
+  /// "crossentropy", which chooses by the shapes. Throws Error(kUsage) naming the known ones.
   Loss(std::string_view name);
   Loss(const char* name) : Loss(std::string_view(name)) {}
   Loss(const std::string& name) : Loss(std::string_view(name)) {}
@@ -29,8 +29,9 @@ class Loss {
   const std::string& name() const;
   /// Keras's class name: "MeanSquaredError".
   std::string_view type() const;
-  /// The options as Keras's get_config() gives them, as JSON; and a loss of them. Throws Error(kUnsupported) naming a class or
-  /// option that is not here and the nearest one that is, Error(kFormat) or Error(kUsage) for a value that is not allowed.
+  /// The options as Keras's get_config() gives them, as JSON; and a loss of them. Throws Error(kUnsupported) naming a
+  /// class or option that is not here and the nearest one that is, Error(kFormat) or Error(kUsage) for a value that is
+  /// not allowed.
   std::string get_config() const;
   static Loss from_config(std::string_view type, std::string_view config);
   const std::shared_ptr<const nn::LossImpl>& impl() const { return impl_; }
@@ -69,8 +70,8 @@ struct SparseCategoricalCrossentropy : Loss {
 };
 
 }  // namespace losses
-using losses::BinaryCrossentropy, losses::CategoricalCrossentropy, losses::CrossentropyOptions, losses::MeanAbsoluteError,
-    losses::MeanSquaredError, losses::SparseCategoricalCrossentropy;
+using losses::BinaryCrossentropy, losses::CategoricalCrossentropy, losses::CrossentropyOptions,
+    losses::MeanAbsoluteError, losses::MeanSquaredError, losses::SparseCategoricalCrossentropy;
 
 /// One loss for each output of a model: "mse", MeanSquaredError(), {"mse", "binary_crossentropy"}.
 struct LossList : std::vector<Loss> {

@@ -1,8 +1,9 @@
 // MemoryPlan: every byte that training will take, by name, before the first batch.
 //
-// Weights, slots and metrics' counts are the model's own and stay. Everything else shares one arena, as large as the program that needs
-// most; the figures below for gradients, activations, workspace and staging are those of the moment that needs most (the
-// peak call), so that they add up to the lower bound. What the arena is larger than that is the gap.
+// Weights, slots and metrics' counts are the model's own and stay. Everything else shares one arena, as large as the
+// program that needs most; the figures below for gradients, activations, workspace and staging are those of the moment
+// that needs most (the peak call), so that they add up to the lower bound. What the arena is larger than that is the
+// gap.
 #pragma once
 #include <string>
 #include <string_view>
@@ -25,9 +26,9 @@ struct MemoryPlan {
   Bytes constants;                                   // of the programs: tables, masks
   Bytes padding;                                     // alignment, and the gap
   Bytes arena, lower_bound;
-  Bytes total;                                       // of all of the above but the arena, which is counted by its parts
-  double gap = 0;                                    // (arena - lower bound) / lower bound
-  double seconds = 0;                                // that planning took, all programs together
+  Bytes total;         // of all of the above but the arena, which is counted by its parts
+  double gap = 0;      // (arena - lower bound) / lower bound
+  double seconds = 0;  // that planning took, all programs together
 
   /// Where the arena's program needs most.
   int peak_call = 0, calls = 0;
@@ -51,12 +52,13 @@ struct MemoryPlan {
   };
   std::vector<Layer> layers;
 
-  /// "weights/dense/kernel", "activations/conv2d", "staging/x0", ... and their bytes: weights, slots and metrics, and the arena at its peak.
+  /// "weights/dense/kernel", "activations/conv2d", "staging/x0", ... and their bytes: weights, slots and metrics, and
+  /// the arena at its peak.
   std::vector<std::pair<std::string, Bytes>> accounts;
   /// Sum over all accounts with this name or under it: account("weights/dense"). 0 when there is none.
   Bytes account(std::string_view name) const;
 
-  Bytes memory_free;          // of the machine, when this plan was made
+  Bytes memory_free;           // of the machine, when this plan was made
   int64_t largest_batch = -1;  // that fits in it; -1: not asked for; 0: not even one sample fits
 
   /// A table for people; `by_layer` adds a row for each layer.

@@ -1,5 +1,6 @@
-// Metrics: what is told beside the loss. Sums and counts are made inside the step; a metric begins anew with each epoch.
-// Memory: one number for a mean (accuracy, errors); counts for AUC, Precision and Recall, accounts metrics/<name>/<count>.
+// Metrics: what is told beside the loss. Sums and counts are made inside the step; a metric begins anew with each
+// epoch. Memory: one number for a mean (accuracy, errors); counts for AUC, Precision and Recall, accounts
+// metrics/<name>/<count>.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -16,8 +17,8 @@ struct MetricImpl;
 
 class Metric {
  public:
-  /// "accuracy" (binary, categorical or sparse, by the shapes), "binary_accuracy", "auc", "mse", "mae", ...; shown under this very
-  /// name. Throws Error(kUsage) naming the known ones.
+  /// "accuracy" (binary, categorical or sparse, by the shapes), "binary_accuracy", "auc", "mse", "mae", ...; shown
+  /// under this very name. Throws Error(kUsage) naming the known ones.
   Metric(std::string_view name);
   Metric(const char* name) : Metric(std::string_view(name)) {}
   Metric(const std::string& name) : Metric(std::string_view(name)) {}
@@ -79,7 +80,8 @@ struct Recall : Metric {
 using metrics::Accuracy, metrics::BinaryAccuracy, metrics::CategoricalAccuracy, metrics::SparseCategoricalAccuracy;
 using metrics::AUC, metrics::Precision, metrics::Recall;
 
-/// Metrics of a model with one output, "accuracy" or {"accuracy", "mse"}; of several outputs, MetricList::each_output({{"accuracy"}, {"mse"}}).
+/// Metrics of a model with one output, "accuracy" or {"accuracy", "mse"}; of several outputs,
+/// MetricList::each_output({{"accuracy"}, {"mse"}}).
 struct MetricList {
   MetricList() = default;
   MetricList(std::initializer_list<Metric> metrics) : by_output{std::vector<Metric>(metrics)} {}

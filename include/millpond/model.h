@@ -1,21 +1,22 @@
 // Model: layers that train together. Keras's words: compile, fit, evaluate, predict.
 //
-//   Sequential model{Input({224, 224, 3}), Conv2D(32, {3, 3}, relu), MaxPooling2D({2, 2}), Flatten(), Dense(10, softmax)};
-//   model.compile({.optimizer = Adam(1e-3), .loss = SparseCategoricalCrossentropy(), .metrics = {Accuracy()}});
-//   model.summary();                                   // layers, parameters, and the memory plan
+//   Sequential model{Input({224, 224, 3}), Conv2D(32, {3, 3}, relu), MaxPooling2D({2, 2}), Flatten(), Dense(10,
+//   softmax)}; model.compile({.optimizer = Adam(1e-3), .loss = SparseCategoricalCrossentropy(), .metrics =
+//   {Accuracy()}}); model.summary();                                   // layers, parameters, and the memory plan
 //   History h = model.fit(x, y, {.batch_size = 32, .epochs = 10, .validation_split = 0.1});
 //
 // Memory: weights and slots, made when they are first needed; and one arena that all of the model's programs (train,
-// evaluate, predict, each with its batch size) share. A step allocates nothing. Everything goes back to the operating system
-// with the last copy of the model (a copy is a handle to the same model).
+// evaluate, predict, each with its batch size) share. A step allocates nothing. Everything goes back to the operating
+// system with the last copy of the model (a copy is a handle to the same model).
 //
-// Threads: different models may be built, trained and dropped by different threads at once, with the same results as one
-// after the other. They divide the processors among them: a step for which no processor is left runs in its own thread
-// alone, and fit says so in History::notes. One model may be used by several threads for predict, evaluate, get_weights and
-// save_weights at once; each has a workspace (an arena) of its own, of which there are at most as many as processors, and who
-// finds none waits. What changes a model (fit, train_on_batch, set_weights, load_weights, compile, add) has it for itself:
-// while another thread uses it, either of the two calls throws Error(kUsage). Callbacks of fit may use the model, but not
-// compile it. Models that share layers or an optimizer count as one model here, and nobody checks them.
+// Threads: different models may be built, trained and dropped by different threads at once, with the same results as
+// one after the other. They divide the processors among them: a step for which no processor is left runs in its own
+// thread alone, and fit says so in History::notes. One model may be used by several threads for predict, evaluate,
+// get_weights and save_weights at once; each has a workspace (an arena) of its own, of which there are at most as many
+// as processors, and who finds none waits. What changes a model (fit, train_on_batch, set_weights, load_weights,
+// compile, add) has it for itself: while another thread uses it, either of the two calls throws Error(kUsage).
+// Callbacks of fit may use the model, but not compile it. Models that share layers or an optimizer count as one model
+// here, and nobody checks them.
 #pragma once
 #include <concepts>
 #include <functional>
@@ -98,21 +99,22 @@ struct PredictOptions {
   std::vector<CallbackRef> callbacks = {};
   int threads = 0;
   bool check_inputs = true;
-  /// Instead of keeping the predictions: .npy files, one for each output, written as they come; and a function that is handed each batch (the tensors
-  /// are good during the call) with the number of its first row. With either, predict returns nothing.
+  /// Instead of keeping the predictions: .npy files, one for each output, written as they come; and a function that is
+  /// handed each batch (the tensors are good during the call) with the number of its first row. With either, predict
+  /// returns nothing.
   std::vector<std::string> output_files = {};
   std::function<void(int64_t first_row, std::span<const Tensor> outputs)> output = {};
 };
 
 struct PlanOptions {
   int64_t batch = 32;
-  std::string optimizer = "";      // instead of the compiled one; "none": plan predicting only
-  std::string loss = "";           // instead of the compiled one
+  std::string optimizer = "";  // instead of the compiled one; "none": plan predicting only
+  std::string loss = "";       // instead of the compiled one
   int threads = 0;
-  bool evaluate = true;            // also plan evaluate and predict
-  bool largest_batch = true;       // also find the largest batch that fits in the memory free now
-  bool passes = true;              // false: the graph as written, for comparison
-  std::string backend = "cpu";     // "null": no kernels, no workspace; plans what could never run here
+  bool evaluate = true;         // also plan evaluate and predict
+  bool largest_batch = true;    // also find the largest batch that fits in the memory free now
+  bool passes = true;           // false: the graph as written, for comparison
+  std::string backend = "cpu";  // "null": no kernels, no workspace; plans what could never run here
 };
 
 class Model {
@@ -120,7 +122,8 @@ class Model {
   /// A functional model. Refuses outputs that cannot be computed from the inputs.
   Model(std::vector<SymbolicTensor> inputs, std::vector<SymbolicTensor> outputs, std::string name = "");
   template <std::derived_from<SymbolicTensor> X, std::derived_from<SymbolicTensor> Y>
-  Model(const X& input, const Y& output, std::string name = "") : Model(std::vector<SymbolicTensor>{input}, std::vector<SymbolicTensor>{output}, std::move(name)) {}
+  Model(const X& input, const Y& output, std::string name = "")
+      : Model(std::vector<SymbolicTensor>{input}, std::vector<SymbolicTensor>{output}, std::move(name)) {}
   explicit Model(std::shared_ptr<train::ModelImpl> impl) : impl_(std::move(impl)) {}
 
   // A model is a layer too.
@@ -144,9 +147,10 @@ class Model {
   History fit(const Arrays& x, const Arrays& y, const FitOptions& options = {});
   Results evaluate(const Arrays& x, const Arrays& y, const EvaluateOptions& options = {}) const;
   Arrays predict(const Arrays& x, const PredictOptions& options = {}) const;
-  /// From a dataset of batches: elements (x..., y...), as many tensors as the model has inputs and outputs, each with the batch in front. Its own batches count;
-  /// batch_size, shuffle and validation_split are the arrays' and must be left alone. Without steps_per_epoch an epoch goes through the dataset once (shuffled
-  /// anew); with it the next epoch goes on where the last one stopped, and data that runs out ends the epoch with a note, as in Keras.
+  /// From a dataset of batches: elements (x..., y...), as many tensors as the model has inputs and outputs, each with
+  /// the batch in front. Its own batches count; batch_size, shuffle and validation_split are the arrays' and must be
+  /// left alone. Without steps_per_epoch an epoch goes through the dataset once (shuffled anew); with it the next epoch
+  /// goes on where the last one stopped, and data that runs out ends the epoch with a note, as in Keras.
   History fit(const Dataset& data, const FitOptions& options = {});
   Results evaluate(const Dataset& data, const EvaluateOptions& options = {}) const;
   /// Elements may hold y as well; it is not looked at.
@@ -165,19 +169,19 @@ class Model {
   void set_weights(const std::vector<Tensor>& weights);
   /// "dense/kernel", ... in the order of get_weights.
   std::vector<std::string> weight_names() const;
-  /// The live values, in the order of get_weights: a step changes them, and changing them changes the model. Throws Error(kUnsupported)
-  /// where the weights lie in a device's memory, which the host cannot see.
+  /// The live values, in the order of get_weights: a step changes them, and changing them changes the model. Throws
+  /// Error(kUnsupported) where the weights lie in a device's memory, which the host cannot see.
   std::vector<Tensor> weight_views();
   /// Keras's .weights.h5; loading refuses a file that does not fit, naming the weight, before it changes any.
   void save_weights(const std::string& path) const;
   void load_weights(const std::string& path);
 
-  /// What Keras's to_json() writes: keras.models.model_from_json and model_from_json open it. `indent` as in Python's json:
-  /// letters a level, or all on one line. Throws Error(kUsage) before the model is built.
+  /// What Keras's to_json() writes: keras.models.model_from_json and model_from_json open it. `indent` as in Python's
+  /// json: letters a level, or all on one line. Throws Error(kUsage) before the model is built.
   std::string to_json(int indent = -1) const;
 
-  /// What the model holds now, by account: "weights/dense/kernel", "slots/adam.m/dense/kernel", "constants", "arena". Not while
-  /// another thread trains it.
+  /// What the model holds now, by account: "weights/dense/kernel", "slots/adam.m/dense/kernel", "constants", "arena".
+  /// Not while another thread trains it.
   MemoryReport memory() const;
   /// The memory that training will take; touches none.
   [[nodiscard]] MemoryPlan plan(const PlanOptions& options = {}) const;

@@ -1,5 +1,6 @@
-// NumPy's .npy files as tensors: versions 1 to 3, little endian float16/32/64, int32/64, uint8 and bool, C order. A file that
-// is not what its header says is refused: Error(kFormat) with file, position, what was expected and what was found.
+// NumPy's .npy files as tensors: versions 1 to 3, little endian float16/32/64, int32/64, uint8 and bool, C order. A
+// file that is not what its header says is refused: Error(kFormat) with file, position, what was expected and what was
+// found.
 //
 //   Tensor x = read_npy("x.npy");
 //   write_npy("y.npy", model.predict(x));
@@ -12,10 +13,11 @@ namespace millpond {
 
 /// A copy of its own, charged to `account`.
 [[nodiscard]] Tensor read_npy(const std::string& file, std::string account = "data/tensor");
-/// The values where they lie in the file: a read-only mapping that lives as long as the tensor and its copies, and costs address
-/// space only. Writing to it ends the process, and so does reading after somebody has cut the file short.
+/// The values where they lie in the file: a read-only mapping that lives as long as the tensor and its copies, and
+/// costs address space only. Writing to it ends the process, and so does reading after somebody has cut the file short.
 [[nodiscard]] Tensor map_npy(const std::string& file);
-/// The whole file or none of it. Throws Error(kFile) where it cannot be written, Error(kDType) for bfloat16, which .npy lacks.
+/// The whole file or none of it. Throws Error(kFile) where it cannot be written, Error(kDType) for bfloat16, which .npy
+/// lacks.
 void write_npy(const std::string& file, const Tensor& tensor);
 
 }  // namespace millpond

@@ -1,8 +1,8 @@
-// Optimizers: how a gradient changes a weight, by Keras's name ("adam") or as an object. A handle: copies share the learning
-// rate, the count of steps and the slots.
-// Memory: the slots, accounts slots/<optimizer>.<slot>/<layer>/<weight>, as many values for each weight as stand beside the optimizer
-// below. The update is one pass over weight, gradient and slots inside the step. clipnorm and global_clipnorm keep whole gradients until
-// their norms are known; without them most gradients are never stored.
+// Optimizers: how a gradient changes a weight, by Keras's name ("adam") or as an object. A handle: copies share the
+// learning rate, the count of steps and the slots. Memory: the slots, accounts
+// slots/<optimizer>.<slot>/<layer>/<weight>, as many values for each weight as stand beside the optimizer below. The
+// update is one pass over weight, gradient and slots inside the step. clipnorm and global_clipnorm keep whole gradients
+// until their norms are known; without them most gradients are never stored.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -1,11 +1,11 @@
-// RunRecord: a callback that records a training run in a file: the programs with their plans when it begins, and at the end of every
-// epoch its phase, what each account holds and what the operating system says. The file is an SQLite database; docs/runfile.md tells
-// how to read it.
+// RunRecord: a callback that records a training run in a file: the programs with their plans when it begins, and at the
+// end of every epoch its phase, what each account holds and what the operating system says. The file is an SQLite
+// database; docs/runfile.md tells how to read it.
 //
 //   model.fit(x, y, {.epochs = 10, .callbacks = {RunRecord("run.pond")}});
 //
-// Several trainings in turn may share one record. Nothing is written between epochs, so a step costs nothing; the end of an epoch
-// takes some milliseconds. Memory: about 200 KiB, account runfile.
+// Several trainings in turn may share one record. Nothing is written between epochs, so a step costs nothing; the end
+// of an epoch takes some milliseconds. Memory: about 200 KiB, account runfile.
 #pragma once
 #include <memory>
 #include <string>

@@ -29,10 +29,10 @@ class Shape {
   const int64_t* begin() const { return dims_.data(); }
   const int64_t* end() const { return dims_.data() + rank_; }
 
-  Shape with(int axis, int64_t dim) const;   // the same with one dimension changed
-  Shape without(int axis) const;             // one dimension removed
-  Shape with_front(int64_t dim) const;       // a dimension put in front (the batch)
-  Shape slice(int from, int to) const;       // dimensions [from, to)
+  Shape with(int axis, int64_t dim) const;  // the same with one dimension changed
+  Shape without(int axis) const;            // one dimension removed
+  Shape with_front(int64_t dim) const;      // a dimension put in front (the batch)
+  Shape slice(int from, int to) const;      // dimensions [from, to)
 
   bool operator==(const Shape& o) const;
 

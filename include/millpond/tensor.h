@@ -28,14 +28,38 @@ struct float16 {
 /// Deleted for types that no tensor holds.
 template <class T>
 constexpr DType dtype_of() = delete;
-template <> constexpr DType dtype_of<float>() { return DType::kFloat32; }
-template <> constexpr DType dtype_of<double>() { return DType::kFloat64; }
-template <> constexpr DType dtype_of<bfloat16>() { return DType::kBFloat16; }
-template <> constexpr DType dtype_of<float16>() { return DType::kFloat16; }
-template <> constexpr DType dtype_of<int32_t>() { return DType::kInt32; }
-template <> constexpr DType dtype_of<int64_t>() { return DType::kInt64; }
-template <> constexpr DType dtype_of<uint8_t>() { return DType::kUInt8; }
-template <> constexpr DType dtype_of<bool>() { return DType::kBool; }
+template <>
+constexpr DType dtype_of<float>() {
+  return DType::kFloat32;
+}
+template <>
+constexpr DType dtype_of<double>() {
+  return DType::kFloat64;
+}
+template <>
+constexpr DType dtype_of<bfloat16>() {
+  return DType::kBFloat16;
+}
+template <>
+constexpr DType dtype_of<float16>() {
+  return DType::kFloat16;
+}
+template <>
+constexpr DType dtype_of<int32_t>() {
+  return DType::kInt32;
+}
+template <>
+constexpr DType dtype_of<int64_t>() {
+  return DType::kInt64;
+}
+template <>
+constexpr DType dtype_of<uint8_t>() {
+  return DType::kUInt8;
+}
+template <>
+constexpr DType dtype_of<bool>() {
+  return DType::kBool;
+}
 
 class [[nodiscard]] Tensor {
  public:
@@ -46,12 +70,13 @@ class [[nodiscard]] Tensor {
   static Tensor view(void* data, DType dtype, Shape shape);
   /// Borrows `data` and keeps `owner` alive.
   static Tensor view(void* data, DType dtype, Shape shape, std::shared_ptr<void> owner);
-  /// A copy of these values: Tensor::of(std::vector{1.f, 2.f}, {2}), Tensor::of({1.f, 2.f}, {2}). Throws Error(kShape) when there
-  /// are more or fewer than the shape has.
+  /// A copy of these values: Tensor::of(std::vector{1.f, 2.f}, {2}), Tensor::of({1.f, 2.f}, {2}). Throws Error(kShape)
+  /// when there are more or fewer than the shape has.
   template <class T>
   static Tensor of(std::span<const T> values, Shape shape) {
     Tensor t(dtype_of<T>(), shape);
-    if (int64_t(values.size()) != shape.size()) throw Error(Code::kShape, "the number of values does not fit the shape " + to_string(shape));
+    if (int64_t(values.size()) != shape.size())
+      throw Error(Code::kShape, "the number of values does not fit the shape " + to_string(shape));
     std::copy(values.begin(), values.end(), t.values<T>().begin());
     return t;
   }
@@ -72,7 +97,8 @@ class [[nodiscard]] Tensor {
   std::byte* data() { return static_cast<std::byte*>(data_); }
   const std::byte* data() const { return static_cast<const std::byte*>(data_); }
 
-  /// The elements in row-major order; none of a tensor without memory, Tensor(). Throws Error(kDType) when T is not the tensor's type.
+  /// The elements in row-major order; none of a tensor without memory, Tensor(). Throws Error(kDType) when T is not the
+  /// tensor's type.
   template <class T>
   std::span<T> values() {
     return check(dtype_of<T>()), std::span<T>(static_cast<T*>(data_), data_ ? size_t(size()) : 0);

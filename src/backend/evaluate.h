@@ -10,6 +10,7 @@
 
 namespace millpond::backend {
 
-std::vector<Tensor> evaluate(const graph::Operator& op, std::span<const Tensor> inputs, std::span<const graph::TensorType> outputs);
+std::vector<Tensor> evaluate(const graph::Operator& op, std::span<const Tensor> inputs,
+                             std::span<const graph::TensorType> outputs);
 
 }  // namespace millpond::backend

@@ -30,12 +30,17 @@ namespace millpond::backend {
 struct Arguments {
   void* const* in = nullptr;
   void* const* out = nullptr;
-  std::byte* scratch = nullptr;  // Kernel::workspace() bytes, 64-byte aligned, contents undefined at the start of a call
+  std::byte* scratch =
+      nullptr;  // Kernel::workspace() bytes, 64-byte aligned, contents undefined at the start of a call
 
   template <class T>
-  const T* input(int i) const { return static_cast<const T*>(in[i]); }
+  const T* input(int i) const {
+    return static_cast<const T*>(in[i]);
+  }
   template <class T>
-  T* output(int i) const { return static_cast<T*>(out[i]); }
+  T* output(int i) const {
+    return static_cast<T*>(out[i]);
+  }
 };
 
 /// What an executor is made of. Kernels are borrowed from the program; all addresses are the backend's.

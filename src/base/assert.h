@@ -6,8 +6,7 @@ namespace millpond {
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line) noexcept;
 }
 
-#define MP_ASSERT(condition) \
-  ((condition) ? void(0) : ::millpond::assertion_failed(#condition, __FILE__, __LINE__))
+#define MP_ASSERT(condition) ((condition) ? void(0) : ::millpond::assertion_failed(#condition, __FILE__, __LINE__))
 #ifdef MILLPOND_CHECKS
 #define MP_CHECK(condition) MP_ASSERT(condition)
 #else

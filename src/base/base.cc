@@ -28,18 +28,28 @@ Bytes parse_bytes(const std::string& text) {
   std::string unit(end);
   unit.erase(std::remove(unit.begin(), unit.end(), ' '), unit.end());
   double scale = 0;
-  static constexpr std::pair<const char*, double> kUnits[] = {
-      {"", 1},           {"B", 1},    {"kB", 1e3},  {"KB", 1e3},  {"MB", 1e6},          {"GB", 1e9},
-      {"TB", 1e12},      {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824.}, {"TiB", 1099511627776.}};
+  static constexpr std::pair<const char*, double> kUnits[] = {{"", 1},
+                                                              {"B", 1},
+                                                              {"kB", 1e3},
+                                                              {"KB", 1e3},
+                                                              {"MB", 1e6},
+                                                              {"GB", 1e9},
+                                                              {"TB", 1e12},
+                                                              {"KiB", 1024},
+                                                              {"MiB", 1048576},
+                                                              {"GiB", 1073741824.},
+                                                              {"TiB", 1099511627776.}};
   for (const auto& [name, s] : kUnits)
     if (unit == name) scale = s;
   if (end == begin || scale == 0 || !(v >= 0) || v * scale > 9e18)
-    throw Error(Code::kUsage, format("\"{}\" is not an amount of memory", text)).hint("write 64MiB, 1.5GiB, 2GB or a number of bytes");
+    throw Error(Code::kUsage, format("\"{}\" is not an amount of memory", text))
+        .hint("write 64MiB, 1.5GiB, 2GB or a number of bytes");
   return Bytes{int64_t(std::llround(v * scale))};
 }
 
 std::string_view to_string(DType t) {
-  static constexpr const char* kNames[] = {"float32", "float64", "bfloat16", "float16", "int32", "int64", "uint8", "bool"};
+  static constexpr const char* kNames[] = {"float32", "float64", "bfloat16", "float16",
+                                           "int32",   "int64",   "uint8",    "bool"};
   return kNames[int(t)];
 }
 
@@ -60,12 +70,14 @@ Shape::Shape(std::span<const int64_t> dims) {
   }
 }
 void Shape::no_dimension(int i) const {
-  throw Error(Code::kShape, format("the shape {} has no dimension {}", to_string(*this), i)).hint(format("it has {}", rank_));
+  throw Error(Code::kShape, format("the shape {} has no dimension {}", to_string(*this), i))
+      .hint(format("it has {}", rank_));
 }
 int64_t Shape::size() const {
   int64_t n = 1;
   for (int64_t d : dims()) {
-    if (__builtin_mul_overflow(n, d, &n)) throw Error(Code::kShape, format("the shape {} has more than 2^63 elements", to_string(*this)));
+    if (__builtin_mul_overflow(n, d, &n))
+      throw Error(Code::kShape, format("the shape {} has more than 2^63 elements", to_string(*this)));
   }
   return n;
 }
@@ -85,14 +97,16 @@ Shape Shape::without(int axis) const {
   return s;
 }
 Shape Shape::with_front(int64_t dim) const {
-  if (rank_ == kMaxRank) throw Error(Code::kShape, format("the shape {} has no room for a batch dimension", to_string(*this)));
+  if (rank_ == kMaxRank)
+    throw Error(Code::kShape, format("the shape {} has no room for a batch dimension", to_string(*this)));
   Shape s;
   s.dims_[s.rank_++] = dim;
   for (int64_t d : dims()) s.dims_[s.rank_++] = d;
   return s;
 }
 Shape Shape::slice(int from, int to) const {
-  if (from < 0 || to < from || to > rank_) throw Error(Code::kShape, format("the shape {} has no dimensions [{}, {})", to_string(*this), from, to));
+  if (from < 0 || to < from || to > rank_)
+    throw Error(Code::kShape, format("the shape {} has no dimensions [{}, {})", to_string(*this), from, to));
   return Shape(dims().subspan(size_t(from), size_t(to - from)));
 }
 bool Shape::operator==(const Shape& o) const { return std::ranges::equal(dims(), o.dims()); }
@@ -109,20 +123,24 @@ Shape broadcast(const Shape& a, const Shape& b) {
   for (int i = 1; i <= rank; ++i) {
     const int64_t p = i <= a.rank() ? a[-i] : 1, q = i <= b.rank() ? b[-i] : 1;
     if (p != q && p != 1 && q != 1)
-      throw Error(Code::kShape, format("shapes {} and {} do not broadcast: {} against {} in dimension {} from the end", to_string(a), to_string(b), p, q, i));
+      throw Error(Code::kShape, format("shapes {} and {} do not broadcast: {} against {} in dimension {} from the end",
+                                       to_string(a), to_string(b), p, q, i));
     dims[rank - i] = p == 1 ? q : p;
   }
   return Shape(std::span<const int64_t>(dims.data(), rank));
 }
 
 std::string_view to_string(Code code) {
-  static constexpr const char* kNames[] = {"usage", "shape", "dtype", "value", "memory", "file", "format", "unsupported", "interrupted"};
+  static constexpr const char* kNames[] = {"usage", "shape",  "dtype",       "value",      "memory",
+                                           "file",  "format", "unsupported", "interrupted"};
   return kNames[int(code)];
 }
 
 Error Error::hint(std::string text) && { return hint_ = std::move(text), render(), std::move(*this); }
 Error Error::hint(std::string text) & { return hint_ = std::move(text), render(), *this; }
-Error Error::with(std::string key, std::string value) && { return add(std::move(key), std::move(value)), std::move(*this); }
+Error Error::with(std::string key, std::string value) && {
+  return add(std::move(key), std::move(value)), std::move(*this);
+}
 void Error::add(std::string key, std::string value) {
   details_.emplace_back(std::move(key), std::move(value));
   render();
@@ -136,9 +154,12 @@ namespace {
 std::string quoted(std::string_view s) {
   std::string out = "\"";
   for (unsigned char c : s) {
-    if (c == '"' || c == '\\') out += '\\', out += char(c);
-    else if (c < 0x20) out += format("\\u{:04x}", c);
-    else out += char(c);
+    if (c == '"' || c == '\\')
+      out += '\\', out += char(c);
+    else if (c < 0x20)
+      out += format("\\u{:04x}", c);
+    else
+      out += char(c);
   }
   return out + "\"";
 }
@@ -147,7 +168,8 @@ std::string quoted(std::string_view s) {
 std::string Error::json() const {
   std::string details;
   for (const auto& [k, v] : details_) details += format("{}{}: {}", details.empty() ? "" : ", ", quoted(k), quoted(v));
-  return format("{{\"code\": {}, \"text\": {}, \"hint\": {}, \"details\": {{{}}}}}", quoted(to_string(code_)), quoted(text_), quoted(hint_), details);
+  return format("{{\"code\": {}, \"text\": {}, \"hint\": {}, \"details\": {{{}}}}}", quoted(to_string(code_)),
+                quoted(text_), quoted(hint_), details);
 }
 
 void assertion_failed(const char* condition, const char* file, int line) noexcept {

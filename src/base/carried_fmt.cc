@@ -11,6 +11,7 @@ template char decimal_point_impl<char>(locale_ref);
 template dragonbox::decimal_fp<float> dragonbox::to_decimal<float>(float) noexcept;
 template dragonbox::decimal_fp<double> dragonbox::to_decimal<double>(double) noexcept;
 template void buffer<char>::append<char>(const char*, const char*);
-template void vformat_to<char>(buffer<char>&, basic_string_view<char>, basic_format_args<buffer_context<char>>, locale_ref);
+template void vformat_to<char>(buffer<char>&, basic_string_view<char>, basic_format_args<buffer_context<char>>,
+                               locale_ref);
 }  // namespace detail
 FMT_END_NAMESPACE

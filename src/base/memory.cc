@@ -10,7 +10,8 @@ namespace millpond {
 Bytes MemoryReport::account(std::string_view name) const {
   Bytes sum;
   for (const auto& [account, bytes] : accounts)
-    if (account == name || (account.size() > name.size() && account.starts_with(name) && account[name.size()] == '/')) sum += bytes;
+    if (account == name || (account.size() > name.size() && account.starts_with(name) && account[name.size()] == '/'))
+      sum += bytes;
   return sum;
 }
 

@@ -1,5 +1,5 @@
-// For a program that carries the compiler's libraries with it (MILLPOND_STATIC). Debian 12's call two functions that glibc has since 2.35 and 2.36; with our own in
-// their place the program starts with 2.34 too.
+// For a program that carries the compiler's libraries with it (MILLPOND_STATIC). Debian 12's call two functions that
+// glibc has since 2.35 and 2.36; with our own in their place the program starts with 2.34 too.
 #include "base/older_glibc.h"
 
 #include <dlfcn.h>
@@ -49,7 +49,9 @@ int find_object_in_list(void* pc, LoadedObject* result) noexcept {
 }  // namespace millpond
 
 // The unwinder asks where the tables of a piece of code are. The loader's own answer is quicker, where it has one.
-extern "C" __attribute__((visibility("hidden"), used)) int millpond_find_object(void* pc, millpond::LoadedObject* result) noexcept asm("_dl_find_object");
+extern "C" __attribute__((visibility("hidden"), used)) int millpond_find_object(void* pc,
+                                                                                millpond::LoadedObject* result) noexcept
+    asm("_dl_find_object");
 extern "C" int millpond_find_object(void* pc, millpond::LoadedObject* result) noexcept {
   using Find = int (*)(void*, millpond::LoadedObject*);
   static const Find of_loader = reinterpret_cast<Find>(dlsym(RTLD_NEXT, "_dl_find_object"));

@@ -14,7 +14,8 @@ struct LoadedObject {
   unsigned long long unused[7];
 };
 
-/// What the loader's _dl_find_object tells but for the link map, found by looking through all loaded files; 0, or -1 when the address is in none of them.
+/// What the loader's _dl_find_object tells but for the link map, found by looking through all loaded files; 0, or -1
+/// when the address is in none of them.
 int find_object_in_list(void* pc, LoadedObject* result) noexcept;
 
 }  // namespace millpond

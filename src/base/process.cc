@@ -156,7 +156,8 @@ std::string_view to_string(MappingKind kind) {
 }
 
 std::optional<Bytes> resident(Pid pid) {
-  // The progress line asks once an epoch, and an epoch allocates nothing: so nothing is read through strings or streams here.
+  // The progress line asks once an epoch, and an epoch allocates nothing: so nothing is read through strings or streams
+  // here.
   char path[32] = "/proc/self/statm", text[256];
   if (pid.value) std::snprintf(path, sizeof path, "/proc/%lld/statm", static_cast<long long>(pid.value));
   const int fd = open(path, O_RDONLY | O_CLOEXEC);

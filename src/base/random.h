@@ -1,5 +1,5 @@
-// Random bits by counter: bits = hash(key, index). No state, so any lane, thread or re-run of a tile gets the same bits,
-// and a mask never has to be stored. Kernels vectorise exactly this formula.
+// Random bits by counter: bits = hash(key, index). No state, so any lane, thread or re-run of a tile gets the same
+// bits, and a mask never has to be stored. Kernels vectorise exactly this formula.
 #pragma once
 #include <cstdint>
 
@@ -33,8 +33,8 @@ class Random {
   explicit Random(uint64_t seed) : key_(mix64(seed)) {}
   uint64_t next() { return mix64(key_ + 0x632be59bd9b4e019ull * ++count_); }
   double uniform() { return double(next() >> 11) * 0x1p-53; }  // [0, 1)
-  double normal();                                            // mean 0, deviation 1 (Box-Muller)
-  uint64_t below(uint64_t n) { return uint64_t((unsigned __int128)(next()) * n >> 64); }
+  double normal();                                             // mean 0, deviation 1 (Box-Muller)
+  uint64_t below(uint64_t n) { return uint64_t((unsigned __int128)(next())*n >> 64); }
 
  private:
   uint64_t key_, count_ = 0;

@@ -30,7 +30,8 @@ int quota_processors() {
   long long quota = 0, period = 0;
   int n = INT_MAX;
   if (FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "r")) {
-    if (std::fscanf(f, "%lld %lld", &quota, &period) == 2 && period > 0 && quota > 0) n = int((quota + period - 1) / period);
+    if (std::fscanf(f, "%lld %lld", &quota, &period) == 2 && period > 0 && quota > 0)
+      n = int((quota + period - 1) / period);
     std::fclose(f);
   }
   return std::max(1, n);
@@ -45,8 +46,10 @@ int usable_threads() {
 }
 
 void Spin::wait() {
-  if (++count_ < kSpins) _mm_pause();
-  else sched_yield();
+  if (++count_ < kSpins)
+    _mm_pause();
+  else
+    sched_yield();
 }
 
 [[gnu::noinline]] void touch_stack() {
@@ -61,7 +64,8 @@ Team::Team(int size) : size_(std::max(1, size)) {
   } catch (const std::system_error& e) {
     const size_t got = threads_.size();
     dismiss();
-    throw Error(Code::kMemory, format("a team of {} threads: the system gave {} and refused the next: {}", size_, got + 1, e.code().message()))
+    throw Error(Code::kMemory, format("a team of {} threads: the system gave {} and refused the next: {}", size_,
+                                      got + 1, e.code().message()))
         .hint("use fewer threads");
   }
   helpers_ = size_ - 1;
@@ -93,7 +97,8 @@ thread_local TeamLease* innermost_lease = nullptr;
 
 }  // namespace
 
-TeamLease::TeamLease(int size, bool helpers) : size_(std::max(1, size)), wanted_(helpers && size > 1), outer_(innermost_lease) {
+TeamLease::TeamLease(int size, bool helpers)
+    : size_(std::max(1, size)), wanted_(helpers && size > 1), outer_(innermost_lease) {
   own_.emplace(size_, Team::WithoutHelpers());
   team_ = &*own_;
   processors_ = outer_ ? 0 : 1;  // the thread itself, once

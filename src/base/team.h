@@ -1,13 +1,13 @@
 // Team: the threads that run a program together. Threads are made with the team, spin for about 50 us when out of work,
 // then park in the operating system.
 //
-// Who owns what: a team belongs to one thread at a time, the one whose run (fit, evaluate, predict) has leased it; only that
-// thread calls run(). TeamLease hands teams out and takes them back, and any thread may make one at any time. A lease never
-// waits: when other runs have the processors, its team has no helpers and the caller does all the work. A step gives the
-// same bits with and without them, because a team's size, not who comes, decides how work is cut.
+// Who owns what: a team belongs to one thread at a time, the one whose run (fit, evaluate, predict) has leased it; only
+// that thread calls run(). TeamLease hands teams out and takes them back, and any thread may make one at any time. A
+// lease never waits: when other runs have the processors, its team has no helpers and the caller does all the work. A
+// step gives the same bits with and without them, because a team's size, not who comes, decides how work is cut.
 //
-// Memory: 64 KiB of stack for each thread, taken at once: on a busy machine a thread may get its first work late, and pages that
-// become resident only then would look like growth.
+// Memory: 64 KiB of stack for each thread, taken at once: on a busy machine a thread may get its first work late, and
+// pages that become resident only then would look like growth.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -71,9 +71,9 @@ class Team {
   std::atomic<bool> stop_{false};
 };
 
-/// The team of one run, for as long as the lease lives. Leases of one thread nest (a callback of fit that predicts); an inner
-/// one of the same size works with the outer one's team. Idle teams are kept for the next lease, as many as have together no
-/// more helpers than the process has processors.
+/// The team of one run, for as long as the lease lives. Leases of one thread nest (a callback of fit that predicts); an
+/// inner one of the same size works with the outer one's team. Idle teams are kept for the next lease, as many as have
+/// together no more helpers than the process has processors.
 class TeamLease {
  public:
   /// `helpers` false: the run has nothing to share and leaves the processors to others.
@@ -93,11 +93,11 @@ class TeamLease {
 
   int size_;
   bool wanted_;
-  int processors_ = 1;      // that this lease counts for among those in use
-  TeamLease* outer_;        // of the same thread
+  int processors_ = 1;       // that this lease counts for among those in use
+  TeamLease* outer_;         // of the same thread
   std::optional<Team> own_;  // without helpers
   std::unique_ptr<Team> leased_;
-  Team* team_ = nullptr;    // own_, leased_, or an outer lease's
+  Team* team_ = nullptr;  // own_, leased_, or an outer lease's
 };
 
 /// Waits a moment inside a spin loop; gives the core away when it has spun for long.

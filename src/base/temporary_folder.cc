@@ -18,7 +18,8 @@ TemporaryFolder::TemporaryFolder(const char* who, In in) {
     path_ = place + "/millpond-XXXXXX";
     if (mkdtemp(path_.data())) return;
   }
-  throw Error(Code::kFile, format("{}: the folder for temporary files ({}) cannot be written", who, places.back())).hint("set TMPDIR to a folder that can");
+  throw Error(Code::kFile, format("{}: the folder for temporary files ({}) cannot be written", who, places.back()))
+      .hint("set TMPDIR to a folder that can");
 }
 
 TemporaryFolder::~TemporaryFolder() {

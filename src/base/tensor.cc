@@ -19,11 +19,11 @@ constexpr Bytes kSmall{64 << 10};  // below this a mapping of its own would wast
 // Aligned for vectors; a line of cache at least, so that an empty tensor has an address too.
 struct SmallBlock {
   SmallBlock(Bytes size, std::string account)
-      : data(::operator new (size_t(std::max<int64_t>(size.value, 1)), std::align_val_t{64})),
+      : data(::operator new(size_t(std::max<int64_t>(size.value, 1)), std::align_val_t{64})),
         holding(std::move(account), size, data) {
     std::memset(data, 0, size_t(size.value));
   }
-  ~SmallBlock() { ::operator delete (data, std::align_val_t{64}); }
+  ~SmallBlock() { ::operator delete(data, std::align_val_t{64}); }
   SmallBlock(const SmallBlock&) = delete;
   SmallBlock& operator=(const SmallBlock&) = delete;
   void* data;

@@ -1,7 +1,8 @@
-// millpond bisect -- PROGRAM ...: runs a program again and again, each time with one thing changed from outside, and says which change takes its growth
-// away. Its files stay as they are: the agent (millpond_agent/variants.py) changes what it calls, or the environment does, and each run has a copy of the working
-// folder to itself (folder_copy.h), so that one overwrites nothing of the user's and finds nothing of another run's.
-// 0: something was found, or nothing grows; 1: no variant takes the growth away, or nothing could be told; 130: stopped by Ctrl-C.
+// millpond bisect -- PROGRAM ...: runs a program again and again, each time with one thing changed from outside, and
+// says which change takes its growth away. Its files stay as they are: the agent (millpond_agent/variants.py) changes
+// what it calls, or the environment does, and each run has a copy of the working folder to itself (folder_copy.h), so
+// that one overwrites nothing of the user's and finds nothing of another run's. 0: something was found, or nothing
+// grows; 1: no variant takes the growth away, or nothing could be told; 130: stopped by Ctrl-C.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -42,19 +43,54 @@ struct Variant {
 std::vector<Variant> all_variants() {
   const char* flags = std::getenv("XLA_FLAGS");
   return {
-      {"callbacks", "without the program's own callbacks", "one of the program's own callbacks", "Take them out of fit one by one, or `millpond watch` it: it names the line.", {}},
+      {"callbacks",
+       "without the program's own callbacks",
+       "one of the program's own callbacks",
+       "Take them out of fit one by one, or `millpond watch` it: it names the line.",
+       {}},
       {"validation", "without validation", "validation", "Look at what is kept of its data and results.", {}},
-      {"pipeline", "without shuffle, cache, prefetch", "a buffer of the input pipeline (shuffle, cache or prefetch)",
-       "Make the buffer smaller, or cache to a file.", {}},
-      {"one_batch", "with one batch over and over", "the input", "Look at what the data set keeps, and at shapes that change from batch to batch.", {}},
-      {"gc", "with gc.collect after every round", "cyclic garbage, which Python collects late,", "Break the cycle, or call gc.collect() once an epoch.", {}},
-      {"eager", "with run_eagerly turned round", "the compiled step (tracing, compilation)", "Look for shapes or Python values that change from call to call.", {}},
-      {"arenas", "with one arena of malloc", "the allocator, which keeps what the program freed,",
-       "Set MALLOC_ARENA_MAX=1 or MALLOC_TRIM_THRESHOLD_=131072.", {{"MALLOC_ARENA_MAX", "1"}, {"MALLOC_TRIM_THRESHOLD_", "131072"}}},
-      {"threads", "with one thread", "memory that belongs to threads", "Use fewer threads, or MALLOC_ARENA_MAX.",
-       {{"OMP_NUM_THREADS", "1"}, {"MKL_NUM_THREADS", "1"}, {"OPENBLAS_NUM_THREADS", "1"}, {"NUMEXPR_NUM_THREADS", "1"}, {"TF_NUM_INTRAOP_THREADS", "1"},
-        {"TF_NUM_INTEROP_THREADS", "1"}, {"XLA_FLAGS", format("{}{}--xla_cpu_multi_thread_eigen=false", flags ? flags : "", flags && *flags ? " " : "")}}},
-      {"cpu", "without a GPU", "the runtime of the GPU", "Look at pinned memory and at what is copied to the host.", {{"CUDA_VISIBLE_DEVICES", ""}, {"JAX_PLATFORMS", "cpu"}}},
+      {"pipeline",
+       "without shuffle, cache, prefetch",
+       "a buffer of the input pipeline (shuffle, cache or prefetch)",
+       "Make the buffer smaller, or cache to a file.",
+       {}},
+      {"one_batch",
+       "with one batch over and over",
+       "the input",
+       "Look at what the data set keeps, and at shapes that change from batch to batch.",
+       {}},
+      {"gc",
+       "with gc.collect after every round",
+       "cyclic garbage, which Python collects late,",
+       "Break the cycle, or call gc.collect() once an epoch.",
+       {}},
+      {"eager",
+       "with run_eagerly turned round",
+       "the compiled step (tracing, compilation)",
+       "Look for shapes or Python values that change from call to call.",
+       {}},
+      {"arenas",
+       "with one arena of malloc",
+       "the allocator, which keeps what the program freed,",
+       "Set MALLOC_ARENA_MAX=1 or MALLOC_TRIM_THRESHOLD_=131072.",
+       {{"MALLOC_ARENA_MAX", "1"}, {"MALLOC_TRIM_THRESHOLD_", "131072"}}},
+      {"threads",
+       "with one thread",
+       "memory that belongs to threads",
+       "Use fewer threads, or MALLOC_ARENA_MAX.",
+       {{"OMP_NUM_THREADS", "1"},
+        {"MKL_NUM_THREADS", "1"},
+        {"OPENBLAS_NUM_THREADS", "1"},
+        {"NUMEXPR_NUM_THREADS", "1"},
+        {"TF_NUM_INTRAOP_THREADS", "1"},
+        {"TF_NUM_INTEROP_THREADS", "1"},
+        {"XLA_FLAGS",
+         format("{}{}--xla_cpu_multi_thread_eigen=false", flags ? flags : "", flags && *flags ? " " : "")}}},
+      {"cpu",
+       "without a GPU",
+       "the runtime of the GPU",
+       "Look at pinned memory and at what is copied to the host.",
+       {{"CUDA_VISIBLE_DEVICES", ""}, {"JAX_PLATFORMS", "cpu"}}},
   };
 }
 
@@ -71,8 +107,10 @@ class Muted {
   Muted(const std::string& log, bool verbose) {
     std::fflush(stdout);
     if (verbose) return;
-    const int to = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600), from = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (to < 0 || from < 0) throw Error(Code::kFile, format("bisect: {} cannot be written", log)).hint("give a folder with -o");
+    const int to = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600),
+              from = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (to < 0 || from < 0)
+      throw Error(Code::kFile, format("bisect: {} cannot be written", log)).hint("give a folder with -o");
     for (int i = 0; i < 3; ++i) {
       saved_[i] = fcntl(i, F_DUPFD_CLOEXEC, 3);
       dup2(i == 0 ? from : to, i);
@@ -121,7 +159,9 @@ class Workplace {
     const std::string outer = format("{}/{}", temporary_->path(), ++runs_);
     there_ = outer + "/" + fs::path(from_).filename().string();  // a program may ask for the name
     std::error_code error;
-    if (!fs::create_directories(there_, error)) throw Error(Code::kFile, format("bisect: {} cannot be made", there_)).hint("set TMPDIR to a folder that can be written");
+    if (!fs::create_directories(there_, error))
+      throw Error(Code::kFile, format("bisect: {} cannot be made", there_))
+          .hint("set TMPDIR to a folder that can be written");
     copy_folder(from_, there_, most_);
     for (std::string& word : command) word = in_copy(word, from_, there_);
     stand(there_);
@@ -137,7 +177,8 @@ class Workplace {
 
  private:
   static void stand(const std::string& path) {
-    if (chdir(path.c_str()) != 0) throw Error(Code::kFile, format("bisect: {} cannot be entered", path)).hint("check the folder");
+    if (chdir(path.c_str()) != 0)
+      throw Error(Code::kFile, format("bisect: {} cannot be entered", path)).hint("check the folder");
     setenv("PWD", path.c_str(), 1);
   }
 
@@ -169,8 +210,8 @@ struct Ran {
   std::string incomplete;  // why its run file ends before it did; empty: it does not
 };
 
-Ran run_once(const BisectArguments& a, Workplace& place, const std::vector<std::string>& command, const Folder& folder, const std::string& name,
-             std::vector<std::pair<std::string, std::string>> environment, double seconds) {
+Ran run_once(const BisectArguments& a, Workplace& place, const std::vector<std::string>& command, const Folder& folder,
+             const std::string& name, std::vector<std::pair<std::string, std::string>> environment, double seconds) {
   struct Leave {
     Workplace& place;
     ~Leave() { place.leave(); }
@@ -186,7 +227,8 @@ Ran run_once(const BisectArguments& a, Workplace& place, const std::vector<std::
     const Muted muted(folder.path + "/" + name + ".log", a.verbose);
     News news(muted.terminal());
     w.tell = [&](const watch::Progress& p) {
-      news.tell(p.program, format("millpond bisect: {}: {:.0f} s of {:.0f}, {} {}", name, p.seconds, seconds, p.rss, report::shown(p.mark, 40)));
+      news.tell(p.program, format("millpond bisect: {}: {:.0f} s of {:.0f}, {} {}", name, p.seconds, seconds, p.rss,
+                                  report::shown(p.mark, 40)));
     };
     result = watch::watch(w);
   }
@@ -198,23 +240,32 @@ void note_result(const Ran& ran, report::VariantRun& v) {
   v.growth = report::growth_seen(ran.judged.evidence);
   v.kind = ran.judged.verdict.kind;
   v.seconds = ran.judged.evidence.seconds;
-  if (!ran.incomplete.empty()) v.no_answer = format("its run file could not be written any further: {}", ran.incomplete);
+  if (!ran.incomplete.empty())
+    v.no_answer = format("its run file could not be written any further: {}", ran.incomplete);
   if (v.growth.enough || !v.no_answer.empty()) return;
-  if (!ran.cut && ran.ending.exit_code != 0) v.no_answer = format("the program ended with {} after {:.0f} s", ran.ending.exit_code, v.seconds);
-  else v.no_answer = format("only {} rounds in {:.0f} s", v.growth.periods, v.seconds);
+  if (!ran.cut && ran.ending.exit_code != 0)
+    v.no_answer = format("the program ended with {} after {:.0f} s", ran.ending.exit_code, v.seconds);
+  else
+    v.no_answer = format("only {} rounds in {:.0f} s", v.growth.periods, v.seconds);
 }
 
 /// Why a variant cannot change anything in this program; empty: it can.
 std::string pointless(const std::string& name, const verdict::Notes& notes) {
   const bool keras = notes.has("keras"), torch = notes.has("torch"), tensorflow = notes.has("tensorflow");
   const bool seen = notes.variants.contains(name);
-  if (name == "callbacks") return seen ? "" : keras ? "fit is given no callbacks of the program's own" : "no Keras in this program";
+  if (name == "callbacks")
+    return seen ? "" : keras ? "fit is given no callbacks of the program's own" : "no Keras in this program";
   if (name == "validation") return seen ? "" : keras ? "fit is given no validation data" : "no Keras in this program";
-  if (name == "one_batch") return seen ? "" : keras || torch ? "neither fit nor a DataLoader was seen" : "neither Keras nor PyTorch in this program";
-  if (name == "pipeline") return seen ? "" : tensorflow ? "no shuffle, cache or prefetch of tf.data" : "no tf.data in this program";
+  if (name == "one_batch")
+    return seen             ? ""
+           : keras || torch ? "neither fit nor a DataLoader was seen"
+                            : "neither Keras nor PyTorch in this program";
+  if (name == "pipeline")
+    return seen ? "" : tensorflow ? "no shuffle, cache or prefetch of tf.data" : "no tf.data in this program";
   if (name == "eager") return seen ? "" : keras ? "no model was compiled" : "no Keras in this program";
   if (name == "gc") return seen ? "" : "no Python with our agent in it";
-  if (name == "cpu") return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/nvidia0", F_OK) == 0 ? "" : "no GPU here";
+  if (name == "cpu")
+    return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/nvidia0", F_OK) == 0 ? "" : "no GPU here";
   return "";
 }
 
@@ -245,7 +296,8 @@ std::vector<Variant> chosen_variants(const std::string& only) {
     const size_t end = std::min(only.find(',', at), only.size());
     const std::string name = only.substr(at, end - at);
     const auto found = std::find_if(all.begin(), all.end(), [&](const Variant& v) { return name == v.name; });
-    if (found == all.end()) throw Error(Code::kUsage, format("--only: \"{}\" is no variant", name)).hint("there are: " + names);
+    if (found == all.end())
+      throw Error(Code::kUsage, format("--only: \"{}\" is no variant", name)).hint("there are: " + names);
     chosen.push_back(*found);
     at = end + 1;
   }
@@ -264,23 +316,29 @@ int run_bisect(const BisectArguments& a, const std::vector<std::string>& command
   if (a.in_place) {
     say("every run is in this folder (--in-place): what the program writes there, it writes again with each run");
   } else {
-    const FolderCopy copy = measure_folder(fs::current_path().string(), parse_bytes(a.copy_limit));  // one that is too large is told before anything runs
+    const FolderCopy copy = measure_folder(
+        fs::current_path().string(), parse_bytes(a.copy_limit));  // one that is too large is told before anything runs
     std::string linked;
     for (const std::string& name : copy.linked) linked += (linked.empty() ? "" : ", ") + name;
-    say(format("every run is in a fresh copy of this folder ({} in {} {}); what the program writes by absolute paths{} is not protected", copy.size, copy.files,
-               copy.files == 1 ? "file" : "files", linked.empty() ? "" : ", or into " + linked + ","));
+    say(format(
+        "every run is in a fresh copy of this folder ({} in {} {}); what the program writes by absolute paths{} is not "
+        "protected",
+        copy.size, copy.files, copy.files == 1 ? "file" : "files", linked.empty() ? "" : ", or into " + linked + ","));
   }
   say(format("the program as it is, at most {:.0f} s", a.seconds > 0 ? a.seconds : kLongest));
-  const Ran base = run_once(a, place, command, folder, "base", {{"MILLPOND_VARIANT", "look"}}, a.seconds > 0 ? a.seconds : kLongest);
+  const Ran base =
+      run_once(a, place, command, folder, "base", {{"MILLPOND_VARIANT", "look"}}, a.seconds > 0 ? a.seconds : kLongest);
   note_result(base, b.base);
   bool stopped = interrupted(base);
   if (!b.base.growth.enough && !base.cut && base.ending.exit_code != 0 && !stopped)
     throw Error(Code::kUnsupported, format("bisect: {}", b.base.no_answer))
-        .hint("run it alone first").with("its last words", last_lines(folder.path + "/base.log"));
+        .hint("run it alone first")
+        .with("its last words", last_lines(folder.path + "/base.log"));
   if (!base.judged.verdict.findings.empty() && base.judged.verdict.kind == verdict::Kind::kLeak)
     if (const std::optional<verdict::Place>& blame = base.judged.verdict.findings.front().blame)
       // By its name: the program may have run in a copy of its folder.
-      b.line = format("{}:{}{}", fs::path(blame->file).filename().string(), blame->line, blame->function.empty() || blame->function == "<module>" ? "" : " in " + blame->function);
+      b.line = format("{}:{}{}", fs::path(blame->file).filename().string(), blame->line,
+                      blame->function.empty() || blame->function == "<module>" ? "" : " in " + blame->function);
   const verdict::Notes seen = verdict::read_notes(base.judged.evidence);
   const double seconds = a.seconds > 0 ? a.seconds : seconds_for(base.judged.evidence);
   if (report::grows(b.base) && !stopped) {
@@ -294,7 +352,8 @@ int run_bisect(const BisectArguments& a, const std::vector<std::string>& command
       environment.emplace_back("MILLPOND_VARIANT", v.name);
       const Ran ran = run_once(a, place, command, folder, v.name, std::move(environment), seconds);
       note_result(ran, result);
-      if (v.environment.empty() && !verdict::read_notes(ran.judged.evidence).variants.contains(v.name) && result.no_answer.empty())
+      if (v.environment.empty() && !verdict::read_notes(ran.judged.evidence).variants.contains(v.name) &&
+          result.no_answer.empty())
         result.no_answer = "the change found nothing to change";
       stopped = stopped || interrupted(ran);
     }
@@ -306,7 +365,8 @@ int run_bisect(const BisectArguments& a, const std::vector<std::string>& command
   if (!a.json.on_stdout()) {
     std::fputs("\n", stdout);
     std::fputs(report::bisect_text(b, text_style(STDOUT_FILENO)).c_str(), stdout);
-    if (!folder.temporary) std::fprintf(stdout, "Run files and output of the program are in %s.\n", folder.path.c_str());
+    if (!folder.temporary)
+      std::fprintf(stdout, "Run files and output of the program are in %s.\n", folder.path.c_str());
   }
   a.json.write(object);
   if (stopped) return kInterruptedByUser;
@@ -318,10 +378,15 @@ int run_bisect(const BisectArguments& a, const std::vector<std::string>& command
 void add_bisect(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("bisect", "Run a program in variants and say which one stops its growth");
   auto a = std::make_shared<BisectArguments>();
-  sub->add_option("--seconds", a->seconds, "The most that one run may take; without it what the first run needs for six rounds, at most 60")->check(CLI::Range(1.0, 86400.0));
-  sub->add_option("--only", a->only, "Some variants alone: callbacks,validation,pipeline,one_batch,gc,eager,arenas,threads,cpu");
+  sub->add_option("--seconds", a->seconds,
+                  "The most that one run may take; without it what the first run needs for six rounds, at most 60")
+      ->check(CLI::Range(1.0, 86400.0));
+  sub->add_option("--only", a->only,
+                  "Some variants alone: callbacks,validation,pipeline,one_batch,gc,eager,arenas,threads,cpu");
   sub->add_option("-o,--out", a->out, "Keep the run files and the program's output in this folder");
-  sub->add_flag("--in-place", a->in_place, "Run in this folder itself, not in copies of it; the program writes over its files again with each run");
+  sub->add_flag(
+      "--in-place", a->in_place,
+      "Run in this folder itself, not in copies of it; the program writes over its files again with each run");
   sub->add_option("--copy-limit", a->copy_limit, "The largest folder that is copied (2GiB)");
   sub->add_flag("--verbose", a->verbose, "Show what the program prints");
   sub->add_option("--json", a->json.where, "All runs as one JSON object to FILE, or - for standard output");

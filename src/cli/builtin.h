@@ -25,7 +25,8 @@ std::span<const Builtin> builtins();
 const Builtin* find_builtin(std::string_view name);
 
 Model resnet50();
-/// 124 million values: 12 blocks of width 768, vocabulary 50,257, sequences of 256, the embedding used again for the output.
+/// 124 million values: 12 blocks of width 768, vocabulary 50,257, sequences of 256, the embedding used again for the
+/// output.
 Model gpt2();
 
 }  // namespace millpond::cli

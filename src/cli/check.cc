@@ -1,5 +1,6 @@
 // millpond check -- PROGRAM ...: watch with an exit code, for continuous integration.
-// 0: no leak and every limit kept; 1: a leak, or a limit exceeded; 2: the command line is wrong; 3: the program itself failed; 4: it could not be told.
+// 0: no leak and every limit kept; 1: a leak, or a limit exceeded; 2: the command line is wrong; 3: the program itself
+// failed; 4: it could not be told.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -37,7 +38,8 @@ GrowthLimit parse_growth(const std::string& text) {
   if (g.unit == "step") g.unit = "batch";
   for (int u = 0; u <= int(verdict::Unit::kRequest); ++u)
     if (to_string(verdict::Unit(u)) == g.unit) return g;
-  throw Error(Code::kUsage, format("--max-growth: \"{}\" is no unit", g.unit)).hint("batch, epoch, model, call, shape, compile, line, fit, second, run, round, task or request");
+  throw Error(Code::kUsage, format("--max-growth: \"{}\" is no unit", g.unit))
+      .hint("batch, epoch, model, call, shape, compile, line, fit, second, run, round, task or request");
 }
 
 /// One suppression a line: "CAUSE", "FILE", "FILE:LINE" or "function NAME"; "#" begins a comment.
@@ -60,7 +62,8 @@ class Suppressions {
       const std::string& file = f.blame->file;
       const auto ends = [&](const std::string& name) { return file == name || file.ends_with("/" + name); };
       if (rule == "function " + f.blame->function || ends(rule)) return true;
-      if (const size_t colon = rule.rfind(':'); colon != rule.npos && ends(rule.substr(0, colon)) && rule.substr(colon + 1) == std::to_string(f.blame->line))
+      if (const size_t colon = rule.rfind(':');
+          colon != rule.npos && ends(rule.substr(0, colon)) && rule.substr(colon + 1) == std::to_string(f.blame->line))
         return true;
     }
     return false;
@@ -88,25 +91,41 @@ std::string xml(const std::string& text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? '?' : c;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '&':
+        out += "&amp;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? '?' : c;
     }
   }
   return out;
 }
 
-void write_junit(const std::string& path, const Judged& j, const std::vector<Broken>& broken, const std::string& failure) {
+void write_junit(const std::string& path, const Judged& j, const std::vector<Broken>& broken,
+                 const std::string& failure) {
   std::ofstream file(path);
   const bool error = !failure.empty();  // it is no failure of the memory: nothing was tested to its end
-  file << format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"millpond check\" tests=\"{}\" failures=\"{}\" errors=\"{}\" time=\"{:.3f}\">\n",
-                 std::max<size_t>(1, broken.size() + error), broken.size(), int(error), j.evidence.seconds);
-  if (error) file << format("  <testcase name=\"program\" classname=\"{}\">\n    <error message=\"{}\"/>\n  </testcase>\n", xml(j.evidence.command), xml(failure));
-  else if (broken.empty()) file << format("  <testcase name=\"memory\" classname=\"{}\"/>\n", xml(j.evidence.command));
+  file << format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"millpond check\" tests=\"{}\" failures=\"{}\" "
+      "errors=\"{}\" time=\"{:.3f}\">\n",
+      std::max<size_t>(1, broken.size() + error), broken.size(), int(error), j.evidence.seconds);
+  if (error)
+    file << format("  <testcase name=\"program\" classname=\"{}\">\n    <error message=\"{}\"/>\n  </testcase>\n",
+                   xml(j.evidence.command), xml(failure));
+  else if (broken.empty())
+    file << format("  <testcase name=\"memory\" classname=\"{}\"/>\n", xml(j.evidence.command));
   for (const Broken& b : broken)
-    file << format("  <testcase name=\"{}\" classname=\"{}\">\n    <failure message=\"{}\"/>\n  </testcase>\n", xml(b.name), xml(j.evidence.command), xml(b.text));
+    file << format("  <testcase name=\"{}\" classname=\"{}\">\n    <failure message=\"{}\"/>\n  </testcase>\n",
+                   xml(b.name), xml(j.evidence.command), xml(b.text));
   file << "</testsuite>\n";
   if (!file.flush()) throw Error(Code::kFile, format("--junit: {} cannot be written", path)).hint("check the path");
 }
@@ -116,8 +135,9 @@ bool is_file(const std::string& path) {
   return fs::is_regular_file(path, error);
 }
 
-/// What has no line of its own is shown at the program: code scanning refuses results without a place. The script, otherwise the tests or the module that are named,
-/// otherwise the program itself as it was called; of "-c" there is no file, and the folder in which the check was started stands for it.
+/// What has no line of its own is shown at the program: code scanning refuses results without a place. The script,
+/// otherwise the tests or the module that are named, otherwise the program itself as it was called; of "-c" there is no
+/// file, and the folder in which the check was started stands for it.
 std::string place_of(const std::vector<std::string>& command) {
   for (const std::string& word : command)
     if (word.ends_with(".py") && is_file(word)) return from_here(word);
@@ -130,11 +150,14 @@ std::string place_of(const std::vector<std::string>& command) {
     for (const std::string& file : {module + ".py", module + "/__main__.py"})
       if (is_file(file)) return file;
   }
-  if (const std::string own = from_here(fs::absolute(command[0]).lexically_normal().string()); !own.starts_with('/') && is_file(own)) return own;
+  if (const std::string own = from_here(fs::absolute(command[0]).lexically_normal().string());
+      !own.starts_with('/') && is_file(own))
+    return own;
   return ".";
 }
 
-void write_sarif(const std::string& path, const Judged& j, const std::vector<Broken>& broken, const std::vector<std::string>& command, int code) {
+void write_sarif(const std::string& path, const Judged& j, const std::vector<Broken>& broken,
+                 const std::vector<std::string>& command, int code) {
   std::vector<report::SarifResult> results;
   const std::string program = place_of(command);
   for (const Broken& b : broken) {
@@ -142,7 +165,9 @@ void write_sarif(const std::string& path, const Judged& j, const std::vector<Bro
     if (const verdict::Finding* f = b.finding) {
       if (!f->cause.empty()) r.rule = f->cause;
       r.help = f->fix;
-      if (f->blame && is_file(f->blame->file)) r.file = from_here(f->blame->file), r.line = f->blame->line, r.function = f->blame->function, r.snippet = f->blame->snippet;
+      if (f->blame && is_file(f->blame->file))
+        r.file = from_here(f->blame->file), r.line = f->blame->line, r.function = f->blame->function,
+        r.snippet = f->blame->snippet;
     }
     results.push_back(std::move(r));
   }
@@ -153,12 +178,18 @@ void write_sarif(const std::string& path, const Judged& j, const std::vector<Bro
 std::string annotation(const std::string& text, bool property) {
   std::string out;
   for (const char c : text) {
-    if (c == '%') out += "%25";
-    else if (c == '\r') out += "%0D";
-    else if (c == '\n') out += "%0A";
-    else if (property && c == ':') out += "%3A";
-    else if (property && c == ',') out += "%2C";
-    else out += c;
+    if (c == '%')
+      out += "%25";
+    else if (c == '\r')
+      out += "%0D";
+    else if (c == '\n')
+      out += "%0A";
+    else if (property && c == ':')
+      out += "%3A";
+    else if (property && c == ',')
+      out += "%2C";
+    else
+      out += c;
   }
   return out;
 }
@@ -173,11 +204,14 @@ std::vector<Broken> broken_limits(const CheckArguments& a, const Judged& j, cons
     if (limited) {
       const bool same = most.unit.empty() || most.unit == to_string(f.unit);
       if (f.kind == verdict::Kind::kLeak && same && f.bytes_per_unit > most.bytes)
-        list.push_back({"growth", format("memory grows by {} per {}; at most {} is allowed: {}", Bytes{int64_t(f.bytes_per_unit)}, to_string(f.unit),
-                                         a.max_growth, f.title), &f});
+        list.push_back({"growth",
+                        format("memory grows by {} per {}; at most {} is allowed: {}", Bytes{int64_t(f.bytes_per_unit)},
+                               to_string(f.unit), a.max_growth, f.title),
+                        &f});
       if (same || f.kind != verdict::Kind::kLeak) continue;
     }
-    if (f.kind == verdict::Kind::kLeak && f.sets_verdict) list.push_back({"leak", f.title.empty() ? j.verdict.sentence : f.title, &f});
+    if (f.kind == verdict::Kind::kLeak && f.sets_verdict)
+      list.push_back({"leak", f.title.empty() ? j.verdict.sentence : f.title, &f});
   }
   const report::Peak peak = report::whole_peak(j.evidence);
   if (!a.max_peak.empty())
@@ -189,7 +223,10 @@ std::vector<Broken> broken_limits(const CheckArguments& a, const Judged& j, cons
     const report::Peak now = whole ? peak : report::Peak{j.evidence.peak_rss};
     const Bytes then{before[whole ? "peak" : "peak_rss"].get<int64_t>()};
     if (double(now.bytes.value) > double(then.value) * (1 + a.tolerance / 100))
-      list.push_back({"baseline", format("{} is {}; the baseline has {} and {:g} % more are allowed", now.name(), now.bytes, then, a.tolerance), nullptr});
+      list.push_back({"baseline",
+                      format("{} is {}; the baseline has {} and {:g} % more are allowed", now.name(), now.bytes, then,
+                             a.tolerance),
+                      nullptr});
   }
   return list;
 }
@@ -204,7 +241,8 @@ int run_check(const CheckArguments& a, const std::vector<std::string>& command) 
     before = Json::parse(file, nullptr, false);
     const auto wrong = [&](const char* key) { return before.contains(key) && !before[key].is_number(); };
     if (!before.is_object() || wrong("peak_rss") || wrong("peak"))
-      throw Error(Code::kFile, format("--baseline: {} is not what --write-baseline writes", a.baseline)).hint("write it again with --write-baseline");
+      throw Error(Code::kFile, format("--baseline: {} is not what --write-baseline writes", a.baseline))
+          .hint("write it again with --write-baseline");
   }
   const watch::Result result = watch_program(a.watch, command);
   const Judged j = judge_result(result);
@@ -213,12 +251,15 @@ int run_check(const CheckArguments& a, const std::vector<std::string>& command) 
   std::vector<Broken> broken = broken_limits(a, j, before);
   const bool unsure = j.verdict.kind == verdict::Kind::kUnsure && !a.allow_unsure;
   const int code = !broken.empty() ? kFailed : failed ? kProgramFailed : unsure ? kUnsure : kOk;
-  if (code == kUnsure) broken.push_back({"unsure", format("it cannot be told whether memory leaks: {}", j.verdict.sentence), nullptr});
+  if (code == kUnsure)
+    broken.push_back({"unsure", format("it cannot be told whether memory leaks: {}", j.verdict.sentence), nullptr});
 
   Json object = report::doctor_json(j.evidence, j.verdict, j.meta);
   Json limits = Json::array();
   for (const Broken& b : broken) limits.push_back({{"name", b.name}, {"text", b.text}});
-  object["check"] = {{"exit_code", code}, {"limits", {{"max_growth", a.max_growth}, {"max_peak", a.max_peak}, {"baseline", a.baseline}}}, {"broken", limits}};
+  object["check"] = {{"exit_code", code},
+                     {"limits", {{"max_growth", a.max_growth}, {"max_peak", a.max_peak}, {"baseline", a.baseline}}},
+                     {"broken", limits}};
   object["file"] = result.path;
   report::TextStyle style = text_style(STDERR_FILENO, a.watch.verbose);
   const size_t told = a.watch.verbose ? broken.size() : std::min(broken.size(), kMostTold);
@@ -226,14 +267,20 @@ int run_check(const CheckArguments& a, const std::vector<std::string>& command) 
   if (!a.watch.json.on_stdout()) std::fputs(report::doctor_text(j.evidence, j.verdict, j.meta, style).c_str(), stderr);
   for (const Broken& b : broken) {
     if (!a.watch.json.on_stdout() && size_t(&b - broken.data()) < told)
-      std::fputs(report::clipped(report::wrapped(report::shown_lines("millpond check: " + b.text), style.width, 2, 0), a.watch.verbose ? 0 : 2, style.width).c_str(), stderr);
+      std::fputs(report::clipped(report::wrapped(report::shown_lines("millpond check: " + b.text), style.width, 2, 0),
+                                 a.watch.verbose ? 0 : 2, style.width)
+                     .c_str(),
+                 stderr);
     if (!a.github) continue;
     std::string where;
-    if (b.finding && b.finding->blame) where = format(" file={},line={}", annotation(from_here(b.finding->blame->file), true), b.finding->blame->line);
-    std::fprintf(stderr, "::%s%s::%s\n", code == kUnsure ? "warning" : "error", where.c_str(), annotation(b.text, false).c_str());
+    if (b.finding && b.finding->blame)
+      where = format(" file={},line={}", annotation(from_here(b.finding->blame->file), true), b.finding->blame->line);
+    std::fprintf(stderr, "::%s%s::%s\n", code == kUnsure ? "warning" : "error", where.c_str(),
+                 annotation(b.text, false).c_str());
   }
   if (!a.watch.json.on_stdout()) {
-    if (told < broken.size()) std::fprintf(stderr, "millpond check: and %zu more (-v tells all)\n", broken.size() - told);
+    if (told < broken.size())
+      std::fprintf(stderr, "millpond check: and %zu more (-v tells all)\n", broken.size() - told);
     std::fputs(file_line(result.path, style, false).c_str(), stderr);
     std::fprintf(stderr, "millpond check: %s\n",
                  code == kOk       ? "passed"
@@ -244,7 +291,11 @@ int run_check(const CheckArguments& a, const std::vector<std::string>& command) 
   a.watch.json.write(object);
   if (!a.junit.empty()) write_junit(a.junit, j, broken, failed ? ended : "");
   if (!a.sarif.empty()) write_sarif(a.sarif, j, broken, command, code);
-  if (a.write_baseline) JsonTarget{a.baseline}.write({{"peak", report::whole_peak(j.evidence).bytes.value}, {"peak_rss", j.evidence.peak_rss.value}, {"verdict", object["verdict"]}, {"command", j.evidence.command}});
+  if (a.write_baseline)
+    JsonTarget{a.baseline}.write({{"peak", report::whole_peak(j.evidence).bytes.value},
+                                  {"peak_rss", j.evidence.peak_rss.value},
+                                  {"verdict", object["verdict"]},
+                                  {"command", j.evidence.command}});
   return code;
 }
 
@@ -254,13 +305,18 @@ void add_check(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("check", "Watch a program and end with 1 if it leaks or breaks a limit, for CI");
   auto a = std::make_shared<CheckArguments>();
   add_watch_options(*sub, a->watch);
-  sub->add_option("--max-growth", a->max_growth, "Growth that is allowed: 1MB/epoch, 10kB/batch; without it no leak at all is");
-  sub->add_option("--max-peak", a->max_peak, "The most resident memory that is allowed, of all processes together: 2GiB");
-  sub->add_option("--suppress", a->suppressions, "A file with what is known: a cause (C14), a file, file:line, or `function NAME` on each line");
-  CLI::Option* baseline = sub->add_option("--baseline", a->baseline, "Compare the peak with an earlier run's, kept in this file");
+  sub->add_option("--max-growth", a->max_growth,
+                  "Growth that is allowed: 1MB/epoch, 10kB/batch; without it no leak at all is");
+  sub->add_option("--max-peak", a->max_peak,
+                  "The most resident memory that is allowed, of all processes together: 2GiB");
+  sub->add_option("--suppress", a->suppressions,
+                  "A file with what is known: a cause (C14), a file, file:line, or `function NAME` on each line");
+  CLI::Option* baseline =
+      sub->add_option("--baseline", a->baseline, "Compare the peak with an earlier run's, kept in this file");
   sub->add_flag("--write-baseline", a->write_baseline, "Write that file from this run")->needs(baseline);
   sub->add_option("--tolerance", a->tolerance, "Per cent above the baseline that are allowed (10)");
-  sub->add_flag("--allow-unsure", a->allow_unsure, "Pass also where it cannot be told whether memory leaks; without it the exit code is 4 then");
+  sub->add_flag("--allow-unsure", a->allow_unsure,
+                "Pass also where it cannot be told whether memory leaks; without it the exit code is 4 then");
   sub->add_option("--junit", a->junit, "Write the result as JUnit XML");
   sub->add_option("--sarif", a->sarif, "Write the result as SARIF 2.1.0, for code scanning");
   sub->add_flag("--github", a->github, "Print annotations for GitHub");
@@ -275,9 +331,8 @@ Examples:
 
 Exit codes: 0 no leak and every limit kept, 1 a leak or a limit exceeded, 2 wrong usage, 3 the program itself failed, 4 it cannot be told (--allow-unsure makes
 this 0).)");
-  sub->callback([sub, a, &chosen] {
-    chosen.run = [sub, a, &chosen] { return run_check(*a, program_of(*sub, chosen, false)); };
-  });
+  sub->callback(
+      [sub, a, &chosen] { chosen.run = [sub, a, &chosen] { return run_check(*a, program_of(*sub, chosen, false)); }; });
 }
 
 }  // namespace millpond::cli

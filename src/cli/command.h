@@ -1,4 +1,5 @@
-// A command of the program: it adds its options to the parser and leaves behind what to do if it is the one that was asked for.
+// A command of the program: it adds its options to the parser and leaves behind what to do if it is the one that was
+// asked for.
 #pragma once
 #include <functional>
 #include <string>
@@ -11,9 +12,9 @@ class App;
 namespace millpond::cli {
 
 struct Invocation {
-  std::function<int()> run;  // of the command that was named; returns the exit code
-  bool done_with_parser = false;  // while it runs it does not look at the parser, whose memory may go before
-  char** argv = nullptr;     // the program's own, for the command that starts itself again
+  std::function<int()> run;          // of the command that was named; returns the exit code
+  bool done_with_parser = false;     // while it runs it does not look at the parser, whose memory may go before
+  char** argv = nullptr;             // the program's own, for the command that starts itself again
   std::vector<std::string> program;  // what came after "--": the words of a program to run, none of them ours
 };
 

@@ -28,7 +28,8 @@ class Config final : public train::SettingsSource {
   void number(const char* key, double& value) override {
     const json* v = find(key);
     if (!v || v->is_null()) return;
-    if (v->is_object()) throw refusal(key, format("is a {}", v->value("class_name", "schedule")), "--learning-rate gives a fixed one");
+    if (v->is_object())
+      throw refusal(key, format("is a {}", v->value("class_name", "schedule")), "--learning-rate gives a fixed one");
     if (!v->is_number()) throw Error(Code::kFormat, format("{}: {} is {}, not a number", optimizer_, key, v->dump()));
     value = v->get<double>();
   }
@@ -41,12 +42,14 @@ class Config final : public train::SettingsSource {
   /// Settings that change nothing while they are null or false; their companions are of no account then.
   void expect_unused(std::initializer_list<const char*> keys) {
     for (const char* key : keys)
-      if (const json* v = find(key); v && !v->is_null() && *v != false) throw refusal(key, format("is {}", v->dump()), "--optimizer chooses another");
+      if (const json* v = find(key); v && !v->is_null() && *v != false)
+        throw refusal(key, format("is {}", v->dump()), "--optimizer chooses another");
   }
   void ignore(const char* key) { find(key); }
   void expect_no_more() const {
     for (const auto& [key, value] : config_.items())
-      if (!seen_.contains(key)) throw refusal(key.c_str(), format("is {}", value.dump()), "--optimizer chooses another");
+      if (!seen_.contains(key))
+        throw refusal(key.c_str(), format("is {}", value.dump()), "--optimizer chooses another");
   }
 
  private:
@@ -56,7 +59,9 @@ class Config final : public train::SettingsSource {
     return at == config_.end() ? nullptr : &*at;
   }
   Error refusal(const char* key, const std::string& what, const char* hint) const {
-    return Error(Code::kUnsupported, format("the file's optimizer {} is not here with this setting: {} {}", optimizer_, key, what)).hint(hint);
+    return Error(Code::kUnsupported,
+                 format("the file's optimizer {} is not here with this setting: {} {}", optimizer_, key, what))
+        .hint(hint);
   }
   std::string optimizer_;
   const json& config_;
@@ -65,7 +70,8 @@ class Config final : public train::SettingsSource {
 
 Optimizer optimizer_from(const json& entry) {
   if (entry.is_string()) return Optimizer(entry.get<std::string>());
-  if (!entry.is_object() || !entry.contains("class_name") || !entry["class_name"].is_string()) throw Error(Code::kFormat, "the file's optimizer has no class_name");
+  if (!entry.is_object() || !entry.contains("class_name") || !entry["class_name"].is_string())
+    throw Error(Code::kFormat, "the file's optimizer has no class_name");
   const std::string type = entry["class_name"], wanted = lower(type);
   const json none = json::object();
   const auto at = entry.find("config");
@@ -80,7 +86,8 @@ Optimizer optimizer_from(const json& entry) {
   }
   std::string known;
   for (const std::string& name : Optimizer::known()) known += (known.empty() ? "" : ", ") + name;
-  throw Error(Code::kUnsupported, format("the file's optimizer {} is not here", type)).hint("--optimizer chooses another: " + known);
+  throw Error(Code::kUnsupported, format("the file's optimizer {} is not here", type))
+      .hint("--optimizer chooses another: " + known);
 }
 
 }  // namespace
@@ -92,7 +99,8 @@ CompileConfig compile_config(const std::string& text, bool with_optimizer) {
   if (at == whole.end() || !at->is_object()) return {};
   CompileConfig c;
   if (const auto loss = at->find("loss"); loss != at->end() && loss->is_string()) c.loss = *loss;
-  if (const auto optimizer = at->find("optimizer"); with_optimizer && optimizer != at->end() && !optimizer->is_null()) c.optimizer = optimizer_from(*optimizer);
+  if (const auto optimizer = at->find("optimizer"); with_optimizer && optimizer != at->end() && !optimizer->is_null())
+    c.optimizer = optimizer_from(*optimizer);
   return c;
 }
 

@@ -12,8 +12,9 @@ struct CompileConfig {
   std::string loss;                    // by name; empty: none is named
 };
 
-/// Throws Error(kUnsupported) naming the optimizer's setting that is not here (use_ema, amsgrad, a schedule of the rate, ...):
-/// to leave it out would train something else and plan other slots. `with_optimizer` false: it is not looked at.
+/// Throws Error(kUnsupported) naming the optimizer's setting that is not here (use_ema, amsgrad, a schedule of the
+/// rate, ...): to leave it out would train something else and plan other slots. `with_optimizer` false: it is not
+/// looked at.
 CompileConfig compile_config(const std::string& json, bool with_optimizer);
 
 }  // namespace millpond::cli

@@ -60,7 +60,8 @@ _millpond() {{
   esac
 }}
 complete -o filenames -F _millpond millpond
-)", w.commands, cases, w.optimizers, w.losses, w.models);
+)",
+                w.commands, cases, w.optimizers, w.losses, w.models);
 }
 
 std::string zsh(const Words& w) {
@@ -87,7 +88,8 @@ _millpond() {{
   else _files; fi
 }}
 _millpond "$@"
-)", w.commands, cases, w.optimizers, w.losses, w.models);
+)",
+                w.commands, cases, w.optimizers, w.losses, w.models);
 }
 
 std::string fish(const Words& w) {
@@ -117,7 +119,9 @@ void add_completion(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("completion", "Print the completion script of a shell");
   auto shell = std::make_shared<std::string>();
   sub->add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  sub->footer("\nExamples:\n  source <(millpond completion bash)\n  millpond completion fish > ~/.config/fish/completions/millpond.fish");
+  sub->footer(
+      "\nExamples:\n  source <(millpond completion bash)\n  millpond completion fish > "
+      "~/.config/fish/completions/millpond.fish");
   sub->callback([&app, &chosen, shell] {
     chosen.run = [&app, shell] {
       const Words w = words_of(app);

@@ -10,8 +10,8 @@
 #include <cstdlib>
 
 #include "base/format.h"
-#include "cli/nearest.h"
 #include "cli/live.h"
+#include "cli/nearest.h"
 #include "cli/news.h"
 #include "cli/pages.h"
 #include "cli/self.h"
@@ -24,25 +24,33 @@ namespace millpond::cli {
 void add_watch_options(CLI::App& sub, WatchOptions& o) {
   sub.add_option("-o,--out", o.out, "The run file; without it run.pond, run-2.pond, ... whatever is free");
   sub.add_flag("--force", o.force, "Replace the run file if it exists");
-  sub.add_option("--limit", o.limit, "Memory that must not be exceeded, for the forecast (8GiB); without it the cgroup's or the machine's");
-  sub.add_flag("--no-probes", o.no_probes, "Never call gc.collect and malloc_trim in the program; retention and leaks are harder to tell apart then");
+  sub.add_option("--limit", o.limit,
+                 "Memory that must not be exceeded, for the forecast (8GiB); without it the cgroup's or the machine's");
+  sub.add_flag(
+      "--no-probes", o.no_probes,
+      "Never call gc.collect and malloc_trim in the program; retention and leaks are harder to tell apart then");
   sub.add_flag("--native", o.native, "Native frames below the Python ones too");
   sub.add_flag("--no-follow-fork", o.no_follow, "Leave forked children alone");
   sub.add_flag("--no-source", o.no_source, "Store no line of the program's source in the run file");
-  sub.add_flag("--no-arguments", o.no_arguments, "Store no arguments of the program and its children, their names alone");
+  sub.add_flag("--no-arguments", o.no_arguments,
+               "Store no arguments of the program and its children, their names alone");
   sub.add_flag("--quiet", o.quiet, "No news while it runs, neither as a line nor in the window's title");
-  sub.add_flag("-v,--verbose", o.verbose, "Also the evidence, rates, smaller findings, advice, what was measured and how");
+  sub.add_flag("-v,--verbose", o.verbose,
+               "Also the evidence, rates, smaller findings, advice, what was measured and how");
   sub.add_option("--for", o.seconds, "Stop watching after so many seconds and leave the program running");
-  sub.add_option("--json", o.json.where, "Write all that was found as one JSON object to FILE, or - for standard output");
+  sub.add_option("--json", o.json.where,
+                 "Write all that was found as one JSON object to FILE, or - for standard output");
 }
 
 std::vector<std::string> program_of(const CLI::App& sub, const Invocation& chosen, bool allowed) {
   std::vector<std::string> command = sub.remaining();
-  // What the parser did not know and left for the program to run: a word that begins with a dash is an option of ours that was mistyped.
+  // What the parser did not know and left for the program to run: a word that begins with a dash is an option of ours
+  // that was mistyped.
   if (!command.empty() && command[0].size() > 1 && command[0][0] == '-') throw unknown_option(sub, command[0]);
   command.insert(command.end(), chosen.program.begin(), chosen.program.end());
   if (command.empty() && !allowed)
-    throw Error(Code::kUsage, format("{}: no program is named", sub.get_name())).hint(format("millpond {} -- python train.py", sub.get_name()));
+    throw Error(Code::kUsage, format("{}: no program is named", sub.get_name()))
+        .hint(format("millpond {} -- python train.py", sub.get_name()));
   return command;
 }
 
@@ -62,7 +70,8 @@ watch::Start start_of(const std::vector<std::string>& command) {
   start.probe_library = installed("libmillpond_probe.so");
   start.agent_folder = installed("inject");
   for (const std::string& needed : {start.probe_library, start.agent_folder})
-    if (access(needed.c_str(), R_OK) != 0) throw Error(Code::kFile, format("{} is missing", needed)).hint("build or install Millpond again");
+    if (access(needed.c_str(), R_OK) != 0)
+      throw Error(Code::kFile, format("{} is missing", needed)).hint("build or install Millpond again");
   return start;
 }
 
@@ -111,7 +120,8 @@ watch::Result watch_program(const WatchOptions& o, const std::vector<std::string
   watch::Options w = options_of(o, command);
   std::optional<watch::WayIn> way;
   if (o.pid) {
-    way.emplace(Pid{o.pid}, watch::Visit{w.start.probe_library, w.start.agent_folder, w.start.probes, w.start.native, w.start.follow});
+    way.emplace(Pid{o.pid}, watch::Visit{w.start.probe_library, w.start.agent_folder, w.start.probes, w.start.native,
+                                         w.start.follow});
     w.enter = [&](const std::string& folder) { return way->enter(folder); };
     w.leave = [&] { return way->leave(); };
   }
@@ -120,7 +130,8 @@ watch::Result watch_program(const WatchOptions& o, const std::vector<std::string
     std::string text = format("millpond: {}  {}", verdict::duration(std::floor(p.seconds)), p.rss);
     if (!p.mark.empty()) text += "  " + p.mark;
     if (p.bytes_per_period && std::fabs(*p.bytes_per_period) > 10000)
-      text += format("  {}{} each", *p.bytes_per_period > 0 ? "+" : "-", Bytes{int64_t(std::fabs(*p.bytes_per_period))});
+      text +=
+          format("  {}{} each", *p.bytes_per_period > 0 ? "+" : "-", Bytes{int64_t(std::fabs(*p.bytes_per_period))});
     news.tell(p.program, text);
   };
   std::optional<Live> page;
@@ -133,7 +144,8 @@ watch::Result watch_program(const WatchOptions& o, const std::vector<std::string
 std::string file_line(const std::string& path, const report::TextStyle& style, bool live) {
   // Told as it can be typed where that fits; a long name is told once, and the command without it.
   const auto line = [&](const std::string& name, const std::string& again) {
-    return format("  {:<9} {} (`millpond report {}{}`{}{})", "file", name, style.verbose ? "" : "-v ", again, style.verbose ? "" : " says more", live ? ", -o page.html keeps the page" : "");
+    return format("  {:<9} {} (`millpond report {}{}`{}{})", "file", name, style.verbose ? "" : "-v ", again,
+                  style.verbose ? "" : " says more", live ? ", -o page.html keeps the page" : "");
   };
   const std::string name = report::short_path(path, 40);
   for (const std::string& again : {name, std::string("FILE")})
@@ -143,12 +155,14 @@ std::string file_line(const std::string& path, const report::TextStyle& style, b
 
 Judged judge_result(const watch::Result& result) {
   if (result.incomplete.empty()) return judge_file(result.path);
-  std::fprintf(stderr, "\nmillpond: %s could not be written any further, and ends before the program did: %s\n", result.path.c_str(), result.incomplete.c_str());
+  std::fprintf(stderr, "\nmillpond: %s could not be written any further, and ends before the program did: %s\n",
+               result.path.c_str(), result.incomplete.c_str());
   Judged j;
   try {
     j = judge_file(result.path);
     if (j.verdict.kind == verdict::Kind::kFlat || j.verdict.kind == verdict::Kind::kReserve)
-      j.verdict.kind = verdict::Kind::kUnsure, j.verdict.sentence += " That was seen until the run file ended; of what came after nothing is known.";
+      j.verdict.kind = verdict::Kind::kUnsure,
+      j.verdict.sentence += " That was seen until the run file ended; of what came after nothing is known.";
   } catch (const Error& e) {
     j.verdict.kind = verdict::Kind::kUnsure;
     j.verdict.sentence = format("Nothing can be told: what there is of the run file cannot be read ({}).", e.text());

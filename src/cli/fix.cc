@@ -1,5 +1,5 @@
-// millpond fix RUN [FILE]: the fix of a run as a change of the program's source. Only FILE, which the user names, is ever read or written; what the run file
-// names is shown and nothing more.
+// millpond fix RUN [FILE]: the fix of a run as a change of the program's source. Only FILE, which the user names, is
+// ever read or written; what the run file names is shown and nothing more.
 #include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
@@ -30,21 +30,25 @@ struct FixArguments {
 
 std::string read_source(const std::string& path) {
   std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) throw Error(Code::kFile, format("fix: {} is no plain file", path)).hint("name the source file that the fix is for");
-  if (std::filesystem::file_size(path, error) > kMostSource || error) throw Error(Code::kFile, format("fix: {} cannot be read, or has more than 8 MiB", path));
+  if (!std::filesystem::is_regular_file(path, error))
+    throw Error(Code::kFile, format("fix: {} is no plain file", path)).hint("name the source file that the fix is for");
+  if (std::filesystem::file_size(path, error) > kMostSource || error)
+    throw Error(Code::kFile, format("fix: {} cannot be read, or has more than 8 MiB", path));
   std::ifstream file(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad() || !file.is_open()) throw Error(Code::kFile, format("fix: {} cannot be read", path)).hint("check its permissions");
+  if (file.bad() || !file.is_open())
+    throw Error(Code::kFile, format("fix: {} cannot be read", path)).hint("check its permissions");
   return text;
 }
 
 /// Under the same name, with the same permissions; through a link into the file that it names.
 void write_source(const std::string& path, const std::string& text) {
   const std::string target = std::filesystem::canonical(path).string();
-  struct stat before {};
+  struct stat before{};
   const bool known = stat(target.c_str(), &before) == 0;
   write_to(target, text);
-  if (known && chmod(target.c_str(), before.st_mode & 07777) != 0) throw Error(Code::kFile, format("fix: {} was changed, but its permissions could not be kept", path));
+  if (known && chmod(target.c_str(), before.st_mode & 07777) != 0)
+    throw Error(Code::kFile, format("fix: {} was changed, but its permissions could not be kept", path));
 }
 
 int run_fix(const FixArguments& a) {
@@ -58,19 +62,25 @@ int run_fix(const FixArguments& a) {
   }
   const std::string words = report::wrapped(report::shown_lines(fixed->fix), 100, 0, 0);
   if (!fixed->fix_change) {
-    if (!a.file.empty()) throw Error(Code::kUnsupported, format("fix: this fix cannot be made by a machine: {}", report::shown_lines(fixed->fix)));
+    if (!a.file.empty())
+      throw Error(Code::kUnsupported,
+                  format("fix: this fix cannot be made by a machine: {}", report::shown_lines(fixed->fix)));
     std::printf("%s\n", words.c_str());
     return kFailed;
   }
   const verdict::Change& change = *fixed->fix_change;
   if (!change.variable.empty()) {
-    if (!a.file.empty()) throw Error(Code::kUsage, format("fix: this fix is a setting, not a change of a file: run the program with {}={}", report::shown(change.variable), report::shown(change.value)));
-    std::printf("%s\n\n  %s=%s %s\n", words.c_str(), report::shown(change.variable).c_str(), report::shown(change.value).c_str(), report::shown(contents.title()).c_str());
+    if (!a.file.empty())
+      throw Error(Code::kUsage, format("fix: this fix is a setting, not a change of a file: run the program with {}={}",
+                                       report::shown(change.variable), report::shown(change.value)));
+    std::printf("%s\n\n  %s=%s %s\n", words.c_str(), report::shown(change.variable).c_str(),
+                report::shown(change.value).c_str(), report::shown(contents.title()).c_str());
     return kOk;
   }
   const std::string name = report::shown(verdict::file_name(change.file));
   if (a.file.empty()) {
-    std::printf("%s\n\nIt is a change of %s: `millpond fix %s %s` shows it, and with --apply it is made.\n", words.c_str(), name.c_str(), report::shown(a.run).c_str(), name.c_str());
+    std::printf("%s\n\nIt is a change of %s: `millpond fix %s %s` shows it, and with --apply it is made.\n",
+                words.c_str(), name.c_str(), report::shown(a.run).c_str(), name.c_str());
     return kOk;
   }
   const std::string text = read_source(a.file);
@@ -102,7 +112,8 @@ Examples:
 A file that is not what it was when the program ran is left alone.
 Exit codes: 0 there is a change, or nothing to fix; 1 only words can be given, or the file has changed; 2 wrong usage.)");
   sub->callback([a, &chosen] {
-    if (a->apply && a->file.empty()) throw CLI::ValidationError("--apply", "needs the file to change: millpond fix RUN FILE --apply");
+    if (a->apply && a->file.empty())
+      throw CLI::ValidationError("--apply", "needs the file to change: millpond fix RUN FILE --apply");
     chosen.run = [a] { return run_fix(*a); };
   });
 }

@@ -21,12 +21,14 @@ namespace fs = std::filesystem;
 
 /// What tools keep beside a program and no program writes for its work.
 bool is_left(const fs::path& name) {
-  static const std::string kNames[] = {".git", ".hg", ".svn", ".venv", "venv", ".venv-peers", "node_modules", ".tox", ".nox"};
+  static const std::string kNames[] = {".git",        ".hg",          ".svn", ".venv", "venv",
+                                       ".venv-peers", "node_modules", ".tox", ".nox"};
   return std::ranges::find(kNames, name.string()) != std::end(kNames);
 }
 
 Error cannot(const fs::path& path, const char* what, int why) {
-  return Error(Code::kFile, format("bisect: {} cannot be {}: {}", path.string(), what, std::strerror(why))).hint("--in-place runs in the folder itself");
+  return Error(Code::kFile, format("bisect: {} cannot be {}: {}", path.string(), what, std::strerror(why)))
+      .hint("--in-place runs in the folder itself");
 }
 
 constexpr int64_t kMostFiles = 200'000;
@@ -40,9 +42,10 @@ Found look(const fs::path& from, Bytes most) {
   Found found;
   std::error_code error;
   bool too_much = false;
-  for (fs::recursive_directory_iterator at(from, fs::directory_options::skip_permission_denied, error), end; !error && at != end; at.increment(error)) {
+  for (fs::recursive_directory_iterator at(from, fs::directory_options::skip_permission_denied, error), end;
+       !error && at != end; at.increment(error)) {
     const fs::path relative = at->path().lexically_relative(from);
-    struct stat facts {};
+    struct stat facts{};
     if (lstat(at->path().c_str(), &facts) != 0) continue;  // gone meanwhile
     if (S_ISDIR(facts.st_mode) && is_left(at->path().filename())) {
       found.left.push_back(relative);
@@ -57,14 +60,21 @@ Found look(const fs::path& from, Bytes most) {
       found.sum.size += Bytes{facts.st_size};
       too_much = too_much || found.sum.size > most;
       if (found.sum.files > kMostFiles)
-        throw Error(Code::kUnsupported, format("bisect: this folder has more than {} files ({} of them hold {}), too many to copy for the runs", kMostFiles, kMostFiles, found.sum.size))
+        throw Error(
+            Code::kUnsupported,
+            format("bisect: this folder has more than {} files ({} of them hold {}), too many to copy for the runs",
+                   kMostFiles, kMostFiles, found.sum.size))
             .hint("--in-place runs in the folder itself, where the program writes over its files again with each run");
     }
   }
   if (error) throw cannot(from, "read", error.value());
   if (too_much)
-    throw Error(Code::kUnsupported, format("bisect: this folder has {} in {} files, and at most {} are copied for the runs", found.sum.size, found.sum.files, most))
-        .hint("--in-place runs in the folder itself, where the program writes over its files again with each run; --copy-limit 20GiB copies more");
+    throw Error(Code::kUnsupported,
+                format("bisect: this folder has {} in {} files, and at most {} are copied for the runs", found.sum.size,
+                       found.sum.files, most))
+        .hint(
+            "--in-place runs in the folder itself, where the program writes over its files again with each run; "
+            "--copy-limit 20GiB copies more");
   return found;
 }
 
@@ -76,7 +86,7 @@ void copy_one(const fs::path& from, const fs::path& to) {
     }
   };
   const Fd in{open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  struct stat facts {};
+  struct stat facts{};
   if (in.value < 0 || fstat(in.value, &facts) != 0) {
     if (errno == ENOENT) return;
     throw cannot(from, "read", errno);
@@ -88,7 +98,8 @@ void copy_one(const fs::path& from, const fs::path& to) {
       const ssize_t n = copy_file_range(in.value, nullptr, out.value, nullptr, 1 << 24, 0);
       if (n == 0) break;
       if (n > 0) continue;
-      if (errno != EXDEV && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) throw cannot(to, "written", errno);
+      if (errno != EXDEV && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
+        throw cannot(to, "written", errno);
       std::vector<char> buffer(1 << 20);
       ssize_t got = 0;
       while ((got = read(in.value, buffer.data(), buffer.size())) > 0)
@@ -107,13 +118,15 @@ FolderCopy copy_folder(const std::string& from, const std::string& to, Bytes mos
   Found found = look(from, most);
   std::error_code error;
   for (const fs::path& folder : found.folders)
-    if (fs::create_directory(fs::path(to) / folder, error); error) throw cannot(fs::path(to) / folder, "made", error.value());
+    if (fs::create_directory(fs::path(to) / folder, error); error)
+      throw cannot(fs::path(to) / folder, "made", error.value());
   for (const fs::path& file : found.files) copy_one(fs::path(from) / file, fs::path(to) / file);
   for (const fs::path& link : found.links) {
     const fs::path target = fs::read_symlink(fs::path(from) / link, error);
     if (error) continue;
     // A link within the folder leads to the copy; one that leads out of it leads where it led.
-    const fs::path full = (fs::path(from) / link.parent_path() / target).lexically_normal(), inside = full.lexically_relative(from);
+    const fs::path full = (fs::path(from) / link.parent_path() / target).lexically_normal(),
+                   inside = full.lexically_relative(from);
     const bool out = inside.empty() || *inside.begin() == "..";
     fs::create_symlink(out ? full : target.is_absolute() ? fs::path(to) / inside : target, fs::path(to) / link, error);
   }

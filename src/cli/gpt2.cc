@@ -1,5 +1,5 @@
-// GPT-2 of 124 million values: token and position embeddings, 12 blocks (normalise, attend, add; normalise, two dense layers,
-// add), and the token embedding used again, transposed, for the output.
+// GPT-2 of 124 million values: token and position embeddings, 12 blocks (normalise, attend, add; normalise, two dense
+// layers, add), and the token embedding used again, transposed, for the output.
 #include "cli/builtin.h"
 #include "millpond/millpond.h"
 #include "nn/layer.h"
@@ -52,7 +52,8 @@ Model gpt2() {
     x = Add(at + "add2")({x, y});
   }
   x = LayerNormalization({.epsilon = 1e-5, .name = "norm"})(x);
-  x = Layer(nn::make_layer<TokenLogitsImpl>("TokenLogits", "logits", std::static_pointer_cast<TokenAndPositionImpl>(embedding)))(x);
+  x = Layer(nn::make_layer<TokenLogitsImpl>("TokenLogits", "logits",
+                                            std::static_pointer_cast<TokenAndPositionImpl>(embedding)))(x);
   x = Softmax(-1, "predictions")(x);
   return Model({tokens}, {x}, "gpt2");
 }

@@ -1,9 +1,10 @@
-// millpond info: what can be seen on this machine, what is missing for more, and what to do about it. Changes nothing; every Python on PATH is asked for its version.
+// millpond info: what can be seen on this machine, what is missing for more, and what to do about it. Changes nothing;
+// every Python on PATH is asked for its version.
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
@@ -66,9 +67,9 @@ std::optional<Bytes> limit_of(int resource) {
 }
 
 struct Container {
-  std::string kind;    // "docker", "podman", "kubernetes", ...; empty: none was recognised
-  int cgroup = 0;      // version; 0: none is mounted
-  std::string hint;    // what it was recognised by
+  std::string kind;  // "docker", "podman", "kubernetes", ...; empty: none was recognised
+  int cgroup = 0;    // version; 0: none is mounted
+  std::string hint;  // what it was recognised by
 };
 Container container() {
   Container c;
@@ -85,15 +86,19 @@ Container container() {
   if (first.find("containerd") != first.npos) is("containerd", "/proc/1/cgroup");
   if (first.find("lxc") != first.npos) is("lxc", "/proc/1/cgroup");
   if (named && *named) is(report::shown(named, 40).c_str(), "the variable container is set");
-  if (mounts.find(" / / rw") != mounts.npos && mounts.find(" - overlay ") != mounts.npos && mounts.find(" - overlay ") < mounts.find('\n')) is("a container", "its root is an overlay");
-  if (access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0) c.cgroup = 2;
-  else if (access("/sys/fs/cgroup/memory", F_OK) == 0) c.cgroup = 1;
+  if (mounts.find(" / / rw") != mounts.npos && mounts.find(" - overlay ") != mounts.npos &&
+      mounts.find(" - overlay ") < mounts.find('\n'))
+    is("a container", "its root is an overlay");
+  if (access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0)
+    c.cgroup = 2;
+  else if (access("/sys/fs/cgroup/memory", F_OK) == 0)
+    c.cgroup = 1;
   return c;
 }
 
 struct Python {
   std::string path, version, implementation, why_not;  // why_not: empty when its lines are seen
-  bool newer = false;                                   // than what is known here
+  bool newer = false;                                  // than what is known here
   bool looks_inside() const { return why_not.empty(); }
 };
 
@@ -117,7 +122,8 @@ std::optional<std::string> answer_of(const std::vector<std::string>& words) {
   const auto until = std::chrono::steady_clock::now() + kLongestAnswer;
   bool late = false;
   while (failed == 0) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
     pollfd source{ends[0], POLLIN, 0};
     if (left <= 0 || poll(&source, 1, int(left)) == 0) {
       late = true;
@@ -154,10 +160,13 @@ std::vector<Python> pythons() {
       const std::string path = (fs::path(folder) / name).string(), real = fs::canonical(path, error).string();
       // A shim that chooses among several by its own name is asked under every name.
       const bool shim = real.find("/shims/") != real.npos;
-      if (error || access(path.c_str(), X_OK) != 0 || found.size() >= kMostPythons || !asked.insert(shim ? path : real).second) continue;
-      const std::optional<std::string> said = answer_of({path, "-I", "-S", "-c",
-                                                         "import sys; v = sys.version_info; print(sys.implementation.name, v[0], v[1], v[2], "
-                                                         "int('t' in getattr(sys, 'abiflags', '')), sys.executable)"});
+      if (error || access(path.c_str(), X_OK) != 0 || found.size() >= kMostPythons ||
+          !asked.insert(shim ? path : real).second)
+        continue;
+      const std::optional<std::string> said =
+          answer_of({path, "-I", "-S", "-c",
+                     "import sys; v = sys.version_info; print(sys.implementation.name, v[0], v[1], v[2], "
+                     "int('t' in getattr(sys, 'abiflags', '')), sys.executable)"});
       if (!said) continue;
       std::istringstream words(*said);
       Python p;
@@ -167,10 +176,13 @@ std::vector<Python> pythons() {
       const std::string same = fs::canonical(p.path, error).string();  // python, python3 and python3.11 are often one
       if (!words || !known.insert(error ? p.path : same).second) continue;
       p.version = format("{}.{}.{}{}", major, minor, micro, free_threaded ? "t" : "");
-      if (p.implementation != "cpython") p.why_not = "not CPython";
+      if (p.implementation != "cpython")
+        p.why_not = "not CPython";
       else if (major == 3 && minor > kLastPython)
-        p.newer = true, p.why_not = format("newer than 3.{}: its lines too if they pass a check while it runs", kLastPython);
-      else if (major != 3 || minor < kFirstPython) p.why_not = format("not 3.{} or newer", kFirstPython);
+        p.newer = true,
+        p.why_not = format("newer than 3.{}: its lines too if they pass a check while it runs", kLastPython);
+      else if (major != 3 || minor < kFirstPython)
+        p.why_not = format("not 3.{} or newer", kFirstPython);
       else
         try {
           p.why_not = watch::find_program(p.path).blind.empty() ? "" : "nothing can be loaded into it";
@@ -207,12 +219,19 @@ void system_facts(Facts& f) {
   CPU_ZERO(&cores);
   const int usable = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 0;
   f.object["version"] = MILLPOND_VERSION;
-  f.object["system"] = {{"kernel", std::string(system.sysname) + " " + system.release}, {"machine", system.machine}, {"cores", usable}};
-  f.rows.emplace_back("system", format("{} {} on {}, {} usable", system.sysname, system.release, system.machine, usable == 1 ? "one core" : format("{} cores", usable)));
-  if (std::string(system.sysname) != "Linux" || std::string(system.machine) != "x86_64") f.missing.push_back("Linux on x86-64 is what is supported");
+  f.object["system"] = {
+      {"kernel", std::string(system.sysname) + " " + system.release}, {"machine", system.machine}, {"cores", usable}};
+  f.rows.emplace_back("system", format("{} {} on {}, {} usable", system.sysname, system.release, system.machine,
+                                       usable == 1 ? "one core" : format("{} cores", usable)));
+  if (std::string(system.sysname) != "Linux" || std::string(system.machine) != "x86_64")
+    f.missing.push_back("Linux on x86-64 is what is supported");
   const Container c = container();
-  f.object["container"] = {{"kind", c.kind.empty() ? Json() : Json(c.kind)}, {"hint", c.hint.empty() ? Json() : Json(c.hint)}, {"cgroup_version", c.cgroup ? Json(c.cgroup) : Json()}};
-  f.rows.emplace_back("container", format("{}; cgroup {}", c.kind.empty() ? "none was recognised" : format("{} ({})", c.kind, c.hint), c.cgroup ? format("version {}", c.cgroup) : "not mounted"));
+  f.object["container"] = {{"kind", c.kind.empty() ? Json() : Json(c.kind)},
+                           {"hint", c.hint.empty() ? Json() : Json(c.hint)},
+                           {"cgroup_version", c.cgroup ? Json(c.cgroup) : Json()}};
+  f.rows.emplace_back(
+      "container", format("{}; cgroup {}", c.kind.empty() ? "none was recognised" : format("{} ({})", c.kind, c.hint),
+                          c.cgroup ? format("version {}", c.cgroup) : "not mounted"));
 }
 
 void memory_facts(Facts& f) {
@@ -221,14 +240,26 @@ void memory_facts(Facts& f) {
   const FreeMemory free = memory_free_now();
   const std::optional<Bytes> space = limit_of(RLIMIT_AS), data = limit_of(RLIMIT_DATA);
   const std::optional<Bytes> files = limit_of(RLIMIT_NOFILE);
-  f.object["memory"] = {{"total", kib("MemTotal").value}, {"available", kib("MemAvailable").value}, {"swap_free", kib("SwapFree").value}, {"can_be_taken", free.bytes.value},
-                        {"limited_by", free.limited_by}, {"cgroup_free", or_null(free.cgroup)}, {"limit_address_space", or_null(space)}, {"limit_data", or_null(data)},
+  f.object["memory"] = {{"total", kib("MemTotal").value},
+                        {"available", kib("MemAvailable").value},
+                        {"swap_free", kib("SwapFree").value},
+                        {"can_be_taken", free.bytes.value},
+                        {"limited_by", free.limited_by},
+                        {"cgroup_free", or_null(free.cgroup)},
+                        {"limit_address_space", or_null(space)},
+                        {"limit_data", or_null(data)},
                         {"limit_open_files", files ? Json(files->value) : Json()}};
-  f.rows.emplace_back("memory", format("{}, of which {} are available; swap free {}", kib("MemTotal"), kib("MemAvailable"), kib("SwapFree")));
-  f.rows.emplace_back("", format("a program here can take {} (limited by {})", free.bytes, free.limited_by == "machine" ? "the machine" : free.limited_by));
-  f.rows.emplace_back("limits", format("address space {}, data {}, open files {}", or_none(space), or_none(data), files ? std::to_string(files->value) : "unlimited"));
+  f.rows.emplace_back("memory", format("{}, of which {} are available; swap free {}", kib("MemTotal"),
+                                       kib("MemAvailable"), kib("SwapFree")));
+  f.rows.emplace_back("", format("a program here can take {} (limited by {})", free.bytes,
+                                 free.limited_by == "machine" ? "the machine" : free.limited_by));
+  f.rows.emplace_back("limits", format("address space {}, data {}, open files {}", or_none(space), or_none(data),
+                                       files ? std::to_string(files->value) : "unlimited"));
   constexpr int64_t kFewFiles = 256;
-  if (files && files->value < kFewFiles) f.missing.push_back(format("only {} files may be open at once: `ulimit -n 1024` before watching programs with many children", files->value));
+  if (files && files->value < kFewFiles)
+    f.missing.push_back(
+        format("only {} files may be open at once: `ulimit -n 1024` before watching programs with many children",
+               files->value));
 }
 
 void access_facts(Facts& f) {
@@ -237,23 +268,39 @@ void access_facts(Facts& f) {
   const bool capable = field(status, "CapEff", 16).value_or(0) & kSysPtrace;
   const uint64_t seccomp = field(status, "Seccomp").value_or(0);
   const bool may = capable ? scope != "3" : scope.empty() || scope == "0";
-  const char* meaning = scope.empty() ? "no Yama" : scope == "0" ? "own processes" : scope == "1" ? "own children only" : scope == "2" ? "administrators only" : "nobody";
-  f.object["ptrace"] = {{"yama_scope", scope.empty() ? Json() : Json(std::atoi(scope.c_str()))}, {"cap_sys_ptrace", capable}, {"seccomp", seccomp != 0}, {"can_attach", may}};
-  f.rows.emplace_back("ptrace", format("{}: ptrace_scope {}, {} CAP_SYS_PTRACE, {}", may ? "allowed" : "not allowed", scope.empty() ? "absent (no Yama)" : format("{} ({})", scope, meaning),
-                                       capable ? "with" : "without", seccomp ? "under seccomp, which may forbid it" : "no seccomp"));
+  const char* meaning = scope.empty()  ? "no Yama"
+                        : scope == "0" ? "own processes"
+                        : scope == "1" ? "own children only"
+                        : scope == "2" ? "administrators only"
+                                       : "nobody";
+  f.object["ptrace"] = {{"yama_scope", scope.empty() ? Json() : Json(std::atoi(scope.c_str()))},
+                        {"cap_sys_ptrace", capable},
+                        {"seccomp", seccomp != 0},
+                        {"can_attach", may}};
+  f.rows.emplace_back(
+      "ptrace", format("{}: ptrace_scope {}, {} CAP_SYS_PTRACE, {}", may ? "allowed" : "not allowed",
+                       scope.empty() ? "absent (no Yama)" : format("{} ({})", scope, meaning),
+                       capable ? "with" : "without", seccomp ? "under seccomp, which may forbid it" : "no seccomp"));
   if (!may)
-    f.missing.push_back("`watch --pid` cannot look inside a process that runs already: `sysctl kernel.yama.ptrace_scope=0`, or in a container `--cap-add=SYS_PTRACE`. Programs that "
-                        "`watch` starts itself do not need it");
-  struct statvfs room {};
+    f.missing.push_back(
+        "`watch --pid` cannot look inside a process that runs already: `sysctl kernel.yama.ptrace_scope=0`, or in a "
+        "container `--cap-add=SYS_PTRACE`. Programs that "
+        "`watch` starts itself do not need it");
+  struct statvfs room{};
   constexpr int64_t kEnough = int64_t{64} << 20;
   if (statvfs("/dev/shm", &room) == 0) {
-    const Bytes size{int64_t(room.f_blocks) * int64_t(room.f_frsize)}, left{int64_t(room.f_bavail) * int64_t(room.f_frsize)};
+    const Bytes size{int64_t(room.f_blocks) * int64_t(room.f_frsize)},
+        left{int64_t(room.f_bavail) * int64_t(room.f_frsize)};
     const bool writable = access("/dev/shm", W_OK) == 0;
     f.object["shm"] = {{"size", size.value}, {"free", left.value}, {"writable", writable}};
     f.rows.emplace_back("/dev/shm", format("{}, {} free{}", size, left, writable ? "" : ", not writable"));
-    if (!writable) f.missing.push_back("/dev/shm cannot be written, so nothing is seen inside a program: mount it with mode 1777");
+    if (!writable)
+      f.missing.push_back("/dev/shm cannot be written, so nothing is seen inside a program: mount it with mode 1777");
     else if (left.value < kEnough)
-      f.missing.push_back(format("/dev/shm has {} left; a program with many processes is seen better with more: in a container `--shm-size=256m`", left));
+      f.missing.push_back(
+          format("/dev/shm has {} left; a program with many processes is seen better with more: in a container "
+                 "`--shm-size=256m`",
+                 left));
   } else {
     f.object["shm"] = nullptr;
     f.rows.emplace_back("/dev/shm", "not there");
@@ -262,7 +309,9 @@ void access_facts(Facts& f) {
   const std::string gdb = on_path("gdb");
   f.object["gdb"] = gdb.empty() ? Json() : Json(gdb);
   f.rows.emplace_back("gdb", gdb.empty() ? "not found" : gdb);
-  if (gdb.empty()) f.missing.push_back("without gdb `watch --pid` sees a Python before 3.14 from outside only: install gdb to look inside");
+  if (gdb.empty())
+    f.missing.push_back(
+        "without gdb `watch --pid` sees a Python before 3.14 from outside only: install gdb to look inside");
 }
 
 void python_facts(Facts& f) {
@@ -270,14 +319,22 @@ void python_facts(Facts& f) {
   bool any = false;
   std::string label = "python";
   for (const Python& p : pythons()) {
-    list.push_back({{"path", p.path}, {"version", p.version}, {"implementation", p.implementation}, {"looks_inside", p.looks_inside()}, {"why_not", p.looks_inside() ? Json() : Json(p.why_not)}});
+    list.push_back({{"path", p.path},
+                    {"version", p.version},
+                    {"implementation", p.implementation},
+                    {"looks_inside", p.looks_inside()},
+                    {"why_not", p.looks_inside() ? Json() : Json(p.why_not)}});
     f.rows.emplace_back(label, format("{} {}: {}", report::short_path(p.path, 48), p.version,
-                                      p.looks_inside() ? "lines, epochs and holders are seen" : format("resident memory and native code{} ({})", p.newer ? "" : " only", p.why_not)));
+                                      p.looks_inside() ? "lines, epochs and holders are seen"
+                                                       : format("resident memory and native code{} ({})",
+                                                                p.newer ? "" : " only", p.why_not)));
     label.clear();
     any = any || p.looks_inside();
   }
   f.object["pythons"] = std::move(list);
-  if (!any) f.missing.push_back(format("no Python on PATH whose lines can be seen: CPython 3.{} to 3.{}", kFirstPython, kLastPython));
+  if (!any)
+    f.missing.push_back(
+        format("no Python on PATH whose lines can be seen: CPython 3.{} to 3.{}", kFirstPython, kLastPython));
 }
 
 void gpu_facts(Facts& f) {
@@ -285,14 +342,20 @@ void gpu_facts(Facts& f) {
   if (const std::unique_ptr<watch::Gpus> gpus = watch::Gpus::open()) {
     gpus->look({Pid{getpid()}});
     for (const watch::Gpu& gpu : gpus->devices()) {
-      list.push_back({{"name", gpu.name}, {"total", gpu.total.value}, {"used", gpu.answered ? Json(gpu.used.value) : Json()}});
-      f.rows.emplace_back(list.size() == 1 ? "gpu" : "", format("{}, {}{}", report::shown(gpu.name, 60), gpu.total, gpu.answered ? format(", {} used", gpu.used) : ""));
+      list.push_back(
+          {{"name", gpu.name}, {"total", gpu.total.value}, {"used", gpu.answered ? Json(gpu.used.value) : Json()}});
+      f.rows.emplace_back(list.size() == 1 ? "gpu" : "", format("{}, {}{}", report::shown(gpu.name, 60), gpu.total,
+                                                                gpu.answered ? format(", {} used", gpu.used) : ""));
     }
   }
   if (list.empty()) {
     const bool device = access("/dev/nvidiactl", F_OK) == 0 || access("/dev/nvidia0", F_OK) == 0;
-    f.rows.emplace_back("gpu", device ? "a device is there, but the driver's library (NVML) does not answer" : "none that NVIDIA's driver tells of");
-    if (device) f.missing.push_back("the GPU cannot be asked: libnvidia-ml.so.1 of the driver must be found, in a container through the NVIDIA container toolkit");
+    f.rows.emplace_back("gpu", device ? "a device is there, but the driver's library (NVML) does not answer"
+                                      : "none that NVIDIA's driver tells of");
+    if (device)
+      f.missing.push_back(
+          "the GPU cannot be asked: libnvidia-ml.so.1 of the driver must be found, in a container through the NVIDIA "
+          "container toolkit");
   }
   f.object["gpus"] = std::move(list);
 }
@@ -320,7 +383,8 @@ int run_info(const JsonTarget& json) {
   if (!json.on_stdout()) {
     const int width = text_style(STDOUT_FILENO).width;
     std::string text = format("millpond {}\n", MILLPOND_VERSION);
-    for (const auto& [label, words] : f.rows) text += format("  {:<9} ", label) + report::wrapped(report::shown_lines(words), width, 12, 12);
+    for (const auto& [label, words] : f.rows)
+      text += format("  {:<9} ", label) + report::wrapped(report::shown_lines(words), width, 12, 12);
     text += f.missing.empty() ? "\nNothing is missing.\n" : "\nMissing:\n";
     for (const std::string& m : f.missing) text += "  " + report::wrapped(report::shown_lines(m) + ".", width, 4, 2);
     std::fputs(text.c_str(), stdout);
@@ -341,9 +405,7 @@ Examples:
   millpond info --json -
 
 Container, limits, ptrace, /dev/shm, every Python on PATH, GPUs, gdb; what is missing, and what to do about it. Nothing is changed.)");
-  sub->callback([json, &chosen] {
-    chosen.run = [json] { return run_info(*json); };
-  });
+  sub->callback([json, &chosen] { chosen.run = [json] { return run_info(*json); }; });
 }
 
 }  // namespace millpond::cli

@@ -1,4 +1,5 @@
-// millpond report FILE [OTHER]: what a run file says, again: for people, as JSON, or in the forms of other tools; with two files, what changed.
+// millpond report FILE [OTHER]: what a run file says, again: for people, as JSON, or in the forms of other tools; with
+// two files, what changed.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -38,14 +39,17 @@ struct InspectArguments {
   }
 
   bool exports() const { return !collapsed.empty() || !speedscope.empty() || !pprof.empty(); }
-  bool stdout_taken() const { return pages.on_stdout() || json.on_stdout() || collapsed == "-" || speedscope == "-" || pprof == "-"; }
+  bool stdout_taken() const {
+    return pages.on_stdout() || json.on_stdout() || collapsed == "-" || speedscope == "-" || pprof == "-";
+  }
 };
 
 void export_stacks(const InspectArguments& a, const verdict::Evidence& e) {
   const report::Weighed live = report::live_stacks(e, report::find_moment(e, a.at)), grown = report::grown_stacks(e);
   const report::Weighed& chosen = a.growth ? grown : live;
   if (chosen.stacks.empty())
-    throw Error(Code::kUsage, "report: nothing grew between the snapshots of this run, so there is nothing to export").hint("leave --growth out");
+    throw Error(Code::kUsage, "report: nothing grew between the snapshots of this run, so there is nothing to export")
+        .hint("leave --growth out");
   if (!a.collapsed.empty()) write_to(a.collapsed, report::collapsed(chosen));
   if (!a.speedscope.empty()) {
     std::vector<report::Weighed> profiles{chosen};
@@ -77,7 +81,8 @@ int run_one(const InspectArguments& a) {
     part(report::lines_text(e, source, style, 2 * a.rows));
     object["lines"] = report::lines_json(e, source, 2 * a.rows);
   }
-  if (text.empty() && !a.exports()) text = report::terminal_text(run, style) + (a.verbose ? "" : file_line(a.files[0], style));
+  if (text.empty() && !a.exports())
+    text = report::terminal_text(run, style) + (a.verbose ? "" : file_line(a.files[0], style));
   if (!a.stdout_taken()) std::fputs(text.c_str(), stdout);
   if (a.exports()) export_stacks(a, e);
   a.json.write(object);
@@ -86,7 +91,8 @@ int run_one(const InspectArguments& a) {
 
 int run_two(const InspectArguments& a) {
   if (a.table || a.tree || a.lines || a.exports())
-    throw Error(Code::kUsage, "report: two run files are compared; table, tree, lines and exports are of one").hint("name one file");
+    throw Error(Code::kUsage, "report: two run files are compared; table, tree, lines and exports are of one")
+        .hint("name one file");
   const Judged before = judge_file(a.files[0]), after = judge_file(a.files[1]);
   const report::Run x{a.files[0], &before.evidence, &before.verdict, report::stored_source(before.sources)};
   const report::Run y{a.files[1], &after.evidence, &after.verdict, report::stored_source(after.sources)};
@@ -101,7 +107,9 @@ void share(const InspectArguments& a) {
   runfile::Private p = runfile::private_here();
   p.project = verdict::read_notes(verdict::read_evidence(file)).folder;
   runfile::share(file, a.share, std::move(p));
-  if (!a.stdout_taken()) std::printf("shared: %s (%s), without paths, user and host names\n", a.share.c_str(), to_string(Bytes{int64_t(std::filesystem::file_size(a.share))}).c_str());
+  if (!a.stdout_taken())
+    std::printf("shared: %s (%s), without paths, user and host names\n", a.share.c_str(),
+                to_string(Bytes{int64_t(std::filesystem::file_size(a.share))}).c_str());
 }
 
 int run_inspect(const InspectArguments& asked) {
@@ -111,8 +119,10 @@ int run_inspect(const InspectArguments& asked) {
     if (!a.pages.any() && !a.json.wanted() && !a.table && !a.tree && !a.lines && !a.exports()) return kOk;
     a.files = {a.share};  // whatever else is written is for the same readers
   }
-  const int on_stdout = int(a.json.on_stdout()) + (a.collapsed == "-") + (a.speedscope == "-") + (a.pprof == "-") + a.pages.on_stdout();
-  if (on_stdout > 1) throw Error(Code::kUsage, "report: standard output can carry one thing only").hint("give files to all but one");
+  const int on_stdout =
+      int(a.json.on_stdout()) + (a.collapsed == "-") + (a.speedscope == "-") + (a.pprof == "-") + a.pages.on_stdout();
+  if (on_stdout > 1)
+    throw Error(Code::kUsage, "report: standard output can carry one thing only").hint("give files to all but one");
   if (a.pages.any()) {
     std::vector<report::RunContents> runs;
     for (const std::string& file : a.files) runs.push_back(open_run(file));
@@ -129,19 +139,26 @@ void add_report(CLI::App& app, Invocation& chosen) {
   auto a = std::make_shared<InspectArguments>();
   sub->add_option("FILE", a->files, "A run file of `watch`; two of them are compared")->required()->expected(1, 2);
   add_page_options(*sub, a->pages);
-  sub->add_option("--share", a->share, "A copy of the run file to give to others: without paths, user and host names")->option_text("OUT.pond");
+  sub->add_option("--share", a->share, "A copy of the run file to give to others: without paths, user and host names")
+      ->option_text("OUT.pond");
   sub->add_flag("--table", a->table, "The lines that hold the memory");
   sub->add_flag("--tree", a->tree, "The calls that hold it, from the outermost inwards");
   sub->add_flag("--lines", a->lines, "The source, line by line: allocated, freed, still held, held more each period");
   sub->add_option("--at", a->at, "When, for table, tree and exports: peak, end, epoch:7, 12.5s");
-  sub->add_option("--rows", a->rows, "Rows to show (20; twice as many of trees and lines)")->check(CLI::Range(1, 100000));
-  sub->add_option("--limit", a->rows)->check(CLI::Range(1, 100000))->group("");  // its name of before; everywhere else a limit is one of memory
-  sub->add_flag("-v,--verbose", a->verbose, "Also the evidence, rates, smaller findings, accounts and lines over time, what was measured and how");
+  sub->add_option("--rows", a->rows, "Rows to show (20; twice as many of trees and lines)")
+      ->check(CLI::Range(1, 100000));
+  sub->add_option("--limit", a->rows)
+      ->check(CLI::Range(1, 100000))
+      ->group("");  // its name of before; everywhere else a limit is one of memory
+  sub->add_flag("-v,--verbose", a->verbose,
+                "Also the evidence, rates, smaller findings, accounts and lines over time, what was measured and how");
   sub->add_option("--collapsed", a->collapsed, "Stacks for flamegraph.pl to FILE, or - for standard output");
   sub->add_option("--speedscope", a->speedscope, "A profile for speedscope.app to FILE, or -");
   sub->add_option("--pprof", a->pprof, "A profile for pprof to FILE, or -");
-  sub->add_flag("--growth", a->growth, "Export what was gained from the end of warm-up to the last period, not what was alive");
-  sub->add_option("--color", a->color, "auto (on a terminal, unless NO_COLOR is set), always, never")->check(CLI::IsMember({"auto", "always", "never"}));
+  sub->add_flag("--growth", a->growth,
+                "Export what was gained from the end of warm-up to the last period, not what was alive");
+  sub->add_option("--color", a->color, "auto (on a terminal, unless NO_COLOR is set), always, never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
   sub->add_option("--json", a->json.where, "One JSON object to FILE, or - for standard output");
   sub->footer(R"(
 Examples:
@@ -157,9 +174,7 @@ Examples:
   millpond report before.pond after.pond              what changed
   millpond report run.pond --share public.pond        a copy for others, without paths, user and host names
   millpond report run.pond --json -)");
-  sub->callback([a, &chosen] {
-    chosen.run = [a] { return run_inspect(*a); };
-  });
+  sub->callback([a, &chosen] { chosen.run = [a] { return run_inspect(*a); }; });
 }
 
 }  // namespace millpond::cli

@@ -26,7 +26,8 @@ namespace millpond::cli {
 Live::Live(const std::string& file) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    throw Error(Code::kFile, format("--live: no line to the server can be made: {}", std::strerror(errno))).hint("run without --live");
+    throw Error(Code::kFile, format("--live: no line to the server can be made: {}", std::strerror(errno)))
+        .hint("run without --live");
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO);
@@ -43,7 +44,8 @@ Live::Live(const std::string& file) {
   if (code != 0) {
     close(line_);
     line_ = child_ = -1;
-    throw Error(Code::kFile, format("--live: the server cannot be started: {}", std::strerror(code))).hint("run without --live");
+    throw Error(Code::kFile, format("--live: the server cannot be started: {}", std::strerror(code)))
+        .hint("run without --live");
   }
 }
 
@@ -61,7 +63,8 @@ void Live::finish() {
 }
 
 namespace {
-/// From now on a process of its own: the command that started it is not waited for, nor held up by streams of its own that we would keep open.
+/// From now on a process of its own: the command that started it is not waited for, nor held up by streams of its own
+/// that we would keep open.
 void go_alone() {
   setsid();
   [[maybe_unused]] const int moved = chdir("/");
@@ -73,7 +76,8 @@ void go_alone() {
 }  // namespace
 
 void add_live(CLI::App& app, Invocation& chosen) {
-  CLI::App* sub = app.add_subcommand("live", "Serve the page of a run file that is being written, until standard input ends");
+  CLI::App* sub =
+      app.add_subcommand("live", "Serve the page of a run file that is being written, until standard input ends");
   sub->group("");  // part of --live, not a command of its own
   auto file = std::make_shared<std::string>();
   sub->add_option("FILE", *file, "The run file")->required();
@@ -88,7 +92,8 @@ void add_live(CLI::App& app, Invocation& chosen) {
         if (n == 0 || (n < 0 && errno != EINTR)) break;
       }
       if (page.end()) {
-        std::fprintf(stderr, "millpond: the page stays at %s until it is closed, for an hour at most\n", page.address().c_str());
+        std::fprintf(stderr, "millpond: the page stays at %s until it is closed, for an hour at most\n",
+                     page.address().c_str());
         go_alone();
         page.stay();
       } else {

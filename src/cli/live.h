@@ -1,5 +1,5 @@
-// --live: the page of a run that goes on, for `watch` and `train`. A process of its own serves it: the training's memory stays what was planned, and
-// whatever a browser does cannot hold up the run.
+// --live: the page of a run that goes on, for `watch` and `train`. A process of its own serves it: the training's
+// memory stays what was planned, and whatever a browser does cannot hold up the run.
 #pragma once
 #include <sys/types.h>
 
@@ -14,7 +14,8 @@ class Live {
   ~Live() { finish(); }
   Live(const Live&) = delete;
   Live& operator=(const Live&) = delete;
-  /// The file is whole: pages get the end of it. The server goes, or stays for a page that is open until that is closed, for an hour at most; nobody waits for it.
+  /// The file is whole: pages get the end of it. The server goes, or stays for a page that is open until that is
+  /// closed, for an hour at most; nobody waits for it.
   void finish();
 
  private:

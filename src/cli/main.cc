@@ -1,4 +1,5 @@
-// millpond: parse, call, print, exit code. 0 all went well, 1 it did not, 2 the command line is wrong, 130 stopped by Ctrl-C.
+// millpond: parse, call, print, exit code. 0 all went well, 1 it did not, 2 the command line is wrong, 130 stopped by
+// Ctrl-C.
 #include "cli/command.h"
 #include "cli/self.h"
 

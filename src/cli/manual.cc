@@ -1,4 +1,5 @@
-// millpond manual: the man page, made of what the parser knows, so that it says what --help says. Run by the build, hidden from people.
+// millpond manual: the man page, made of what the parser knows, so that it says what --help says. Run by the build,
+// hidden from people.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -10,14 +11,18 @@
 namespace millpond::cli {
 namespace {
 
-// Text that roff must not read as its own: a backslash, a hyphen that is to be copied, a dot or an apostrophe that begins a line.
+// Text that roff must not read as its own: a backslash, a hyphen that is to be copied, a dot or an apostrophe that
+// begins a line.
 std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if ((c == '.' || c == '\'') && (out.empty() || out.back() == '\n')) out += "\\&";
-    if (c == '\\') out += "\\e";
-    else if (c == '-') out += "\\-";
-    else out += c;
+    if (c == '\\')
+      out += "\\e";
+    else if (c == '-')
+      out += "\\-";
+    else
+      out += c;
   }
   return out;
 }
@@ -50,11 +55,14 @@ std::string options_of(const CLI::App& app) {
 std::string manual(const CLI::App& app) {
   std::string description = app.get_description();
   if (description.ends_with('.')) description.pop_back();
-  std::string text = format(".TH MILLPOND 1 \"\" \"millpond {}\" \"User Commands\"\n.SH NAME\nmillpond \\- {}\n", MILLPOND_VERSION, escaped(description));
-  text += ".SH SYNOPSIS\n.B millpond\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n.SH OPTIONS\n" + options_of(app) + ".SH COMMANDS\n";
+  std::string text = format(".TH MILLPOND 1 \"\" \"millpond {}\" \"User Commands\"\n.SH NAME\nmillpond \\- {}\n",
+                            MILLPOND_VERSION, escaped(description));
+  text += ".SH SYNOPSIS\n.B millpond\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n.SH OPTIONS\n" + options_of(app) +
+          ".SH COMMANDS\n";
   for (const CLI::App* sub : app.get_subcommands({})) {
     if (sub->get_group().empty()) continue;  // not for people
-    text += format(".SS millpond {}\n{}.\n{}{}", sub->get_name(), escaped(sub->get_description()), options_of(*sub), as_written(sub->get_footer()));
+    text += format(".SS millpond {}\n{}.\n{}{}", sub->get_name(), escaped(sub->get_description()), options_of(*sub),
+                   as_written(sub->get_footer()));
   }
   std::string footer = app.get_footer();
   if (const size_t head = footer.find("Examples:\n"); head != footer.npos) footer.erase(0, head + 10);

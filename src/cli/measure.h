@@ -1,5 +1,6 @@
-// What is measured while a model trains: time and resident memory at the end of each epoch, allocations between. It asks for all
-// of its own memory before training begins, and reads through buffers on the stack, so that it measures itself as nothing.
+// What is measured while a model trains: time and resident memory at the end of each epoch, allocations between. It
+// asks for all of its own memory before training begins, and reads through buffers on the stack, so that it measures
+// itself as nothing.
 #pragma once
 #include <optional>
 #include <vector>
@@ -23,8 +24,8 @@ class Measure : public Callback {
   double first_epoch_s = 0;           // from the start of the process to the end of the first epoch
 
   struct Allocations {
-    double calls_per_step = 0;    // that take memory
-    double balanced_per_step = 0; // of blocks taken and given back again
+    double calls_per_step = 0;     // that take memory
+    double balanced_per_step = 0;  // of blocks taken and given back again
   };
   /// Between the end of the first epoch and the end of the last; absent when nothing was counted or there was only one.
   std::optional<Allocations> allocations() const;

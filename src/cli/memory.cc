@@ -27,7 +27,9 @@ Bytes touched(const Model& model) {
   Bytes sum;
   for (size_t i = 0; i < places.size();) {
     // Variables placed together lie one after the other, each filled up to a line of cache.
-    const auto end_of = [](const Place& r) { return r.begin + (r.account == "constants" ? r.size : round_up(r.size, kAlignment)).value; };
+    const auto end_of = [](const Place& r) {
+      return r.begin + (r.account == "constants" ? r.size : round_up(r.size, kAlignment)).value;
+    };
     const std::byte* const begin = places[i].begin;
     const std::byte* end = end_of(places[i]);
     for (++i; i < places.size() && places[i].begin <= end; ++i) end = std::max(end, end_of(places[i]));
@@ -40,10 +42,15 @@ std::map<std::string, Bytes> accounts(const MemoryPlan& plan, const ledger::Expl
   std::map<std::string, Bytes> all;
   for (const auto& [name, bytes] : plan.accounts) all[name] += bytes;
   for (const ledger::ExplainedLine& line : explanation.lines) {
-    if (line.name == "arena" || line.name == "constants" || line.name.starts_with("weights/") || line.name.starts_with("slots/")) continue;  // the plan's, above
-    if (line.name.starts_with("data/") || line.name.starts_with("pipeline/")) all[line.name] += line.counted;
-    else if (line.name.starts_with("file ")) all["process/files/" + line.name.substr(line.name.rfind('/') + 1)] += line.counted;
-    else all["process/" + line.name] += line.counted;
+    if (line.name == "arena" || line.name == "constants" || line.name.starts_with("weights/") ||
+        line.name.starts_with("slots/"))
+      continue;  // the plan's, above
+    if (line.name.starts_with("data/") || line.name.starts_with("pipeline/"))
+      all[line.name] += line.counted;
+    else if (line.name.starts_with("file "))
+      all["process/files/" + line.name.substr(line.name.rfind('/') + 1)] += line.counted;
+    else
+      all["process/" + line.name] += line.counted;
   }
   return all;
 }

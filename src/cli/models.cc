@@ -28,10 +28,13 @@ std::string known() {
 std::string read_text(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0 && errno == ENOENT)
-    throw Error(Code::kUsage, format("'{}' is neither a built-in model nor a file", path)).hint("built in are " + known() + "; a file is what Keras's model.to_json() gives");
+    throw Error(Code::kUsage, format("'{}' is neither a built-in model nor a file", path))
+        .hint("built in are " + known() + "; a file is what Keras's model.to_json() gives");
   struct stat info{};
   if (fd < 0 || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > kLongestJson) {
-    const std::string why = fd < 0 ? std::strerror(errno) : !S_ISREG(info.st_mode) ? "not a plain file" : "too large to be a model's configuration";
+    const std::string why = fd < 0                   ? std::strerror(errno)
+                            : !S_ISREG(info.st_mode) ? "not a plain file"
+                                                     : "too large to be a model's configuration";
     if (fd >= 0) close(fd);
     throw Error(Code::kFile, format("{}: {}", path, why));
   }
@@ -45,8 +48,8 @@ std::string read_text(const std::string& path) {
 
 bool classes(const std::string& loss) { return loss == "sparse_categorical_crossentropy"; }
 
-// Integers stay below the rows of the table they are looked up in; without one they are 0 or 1. Asks for no weight's values:
-// that would take memory for all of them.
+// Integers stay below the rows of the table they are looked up in; without one they are 0 or 1. Asks for no weight's
+// values: that would take memory for all of them.
 int64_t index_limit(const Model& model) {
   for (const Layer& layer : model.layers())
     if (layer.type() == "Embedding" || layer.type() == "TokenAndPosition")
@@ -82,7 +85,8 @@ std::string optimizer_help() {
 OpenedModel open_model(const ModelChoice& choice, bool plan_only) {
   if (const Builtin* b = find_builtin(choice.model)) {
     OpenedModel opened{b->make(), b, choice.loss.empty() ? std::string(b->loss) : choice.loss, ""};
-    opened.model.compile(choice.optimizer.empty() ? b->make_optimizer() : Optimizer(choice.optimizer), Loss(opened.loss), {"accuracy"});
+    opened.model.compile(choice.optimizer.empty() ? b->make_optimizer() : Optimizer(choice.optimizer),
+                         Loss(opened.loss), {"accuracy"});
     if (choice.learning_rate) opened.model.optimizer().set_learning_rate(*choice.learning_rate);
     return opened;
   }
@@ -92,15 +96,19 @@ OpenedModel open_model(const ModelChoice& choice, bool plan_only) {
   if (opened.loss.empty()) opened.loss = c.loss;
   if (opened.loss.empty()) {
     if (!plan_only)
-      throw Error(Code::kUsage, format("{} says nothing about a loss", choice.model)).hint("give one, for example --loss sparse_categorical_crossentropy");
+      throw Error(Code::kUsage, format("{} says nothing about a loss", choice.model))
+          .hint("give one, for example --loss sparse_categorical_crossentropy");
     opened.loss = "mse";
     opened.note = "the file names no loss; planned with mse (--loss gives another)";
   }
-  Optimizer optimizer = !choice.optimizer.empty() ? Optimizer(choice.optimizer) : c.optimizer.value_or(Optimizer("adam"));
+  Optimizer optimizer =
+      !choice.optimizer.empty() ? Optimizer(choice.optimizer) : c.optimizer.value_or(Optimizer("adam"));
   if (choice.learning_rate) optimizer.set_learning_rate(*choice.learning_rate);
   const size_t outputs = opened.model.outputs().size();
-  if (outputs == 1) opened.model.compile(optimizer, Loss(opened.loss), {"accuracy"});
-  else opened.model.compile(optimizer, LossList(std::vector<Loss>(outputs, Loss(opened.loss))));
+  if (outputs == 1)
+    opened.model.compile(optimizer, Loss(opened.loss), {"accuracy"});
+  else
+    opened.model.compile(optimizer, LossList(std::vector<Loss>(outputs, Loss(opened.loss))));
   return opened;
 }
 
@@ -109,9 +117,12 @@ ModelData synthetic(const OpenedModel& opened, int64_t samples, uint64_t seed) {
   ModelData data{.x = {}, .y = {}, .account = "data/synthetic"};
   for (const SymbolicTensor& input : opened.model.inputs()) {
     const bool floating = is_floating(input.dtype());
-    Tensor& t = data.x.emplace_back(floating ? DType::kFloat32 : DType::kInt32, input.shape().with_front(samples), data.account);
-    if (floating) fill_uniform(t, random);
-    else fill_below(t, random, index_limit(opened.model));
+    Tensor& t = data.x.emplace_back(floating ? DType::kFloat32 : DType::kInt32, input.shape().with_front(samples),
+                                    data.account);
+    if (floating)
+      fill_uniform(t, random);
+    else
+      fill_below(t, random, index_limit(opened.model));
   }
   for (const SymbolicTensor& output : opened.model.outputs()) {
     const Shape shape = output.shape();
@@ -124,7 +135,8 @@ ModelData synthetic(const OpenedModel& opened, int64_t samples, uint64_t seed) {
         fill_below(t, random, 2);
       } else if (opened.loss == "categorical_crossentropy") {
         const int64_t width = shape.back();
-        for (int64_t row = 0; row < t.size() / width; ++row) t.values<float>()[size_t(row * width + int64_t(random.below(uint64_t(width))))] = 1;
+        for (int64_t row = 0; row < t.size() / width; ++row)
+          t.values<float>()[size_t(row * width + int64_t(random.below(uint64_t(width))))] = 1;
       } else {
         fill_uniform(t, random);
       }
@@ -139,13 +151,15 @@ size_t check_files(const OpenedModel& opened, const std::vector<std::string>& fi
   const size_t inputs = opened.model.inputs().size(), outputs = labels ? opened.model.outputs().size() : 0;
   if (files.size() != inputs + outputs) {
     const std::string want = labels ? format("{} for x and {} for y", inputs, outputs) : format("{} for x", inputs);
-    throw Error(Code::kUsage, format("--data has {} files, but this model takes {}", files.size(), want)).hint("name the .npy files in that order");
+    throw Error(Code::kUsage, format("--data has {} files, but this model takes {}", files.size(), want))
+        .hint("name the .npy files in that order");
   }
   return inputs;
 }
 }  // namespace
 
-ModelData stream_data(const OpenedModel& opened, const std::vector<std::string>& files, const StreamChoice& choice, bool labels) {
+ModelData stream_data(const OpenedModel& opened, const std::vector<std::string>& files, const StreamChoice& choice,
+                      bool labels) {
   check_files(opened, files, labels);
   Dataset rows = Dataset::from_npy(files);
   ModelData data{.x = {}, .y = {}, .account = "data/files", .dataset = {}, .rows = rows.cardinality()};

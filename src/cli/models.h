@@ -10,11 +10,11 @@
 namespace millpond::cli {
 
 struct ModelChoice {
-  std::string model;      // a built-in's name or the path of a JSON file
-  std::string optimizer;  // empty: the built-in's, the file's, or adam
-  std::string loss;       // empty: the built-in's or the file's
+  std::string model;                         // a built-in's name or the path of a JSON file
+  std::string optimizer;                     // empty: the built-in's, the file's, or adam
+  std::string loss;                          // empty: the built-in's or the file's
   std::optional<double> learning_rate = {};  // instead of the optimizer's own
-  bool trains = true;     // false: the optimizer is of no account, and one that is not here is no hindrance
+  bool trains = true;  // false: the optimizer is of no account, and one that is not here is no hindrance
 };
 
 /// What --optimizer says of itself, with all that are known.
@@ -24,11 +24,11 @@ struct OpenedModel {
   Model model;
   const Builtin* builtin;  // null: from a file
   std::string loss;
-  std::string note;        // something the user should be told; empty: nothing
+  std::string note;  // something the user should be told; empty: nothing
 };
 
-/// Makes and compiles it. Throws Error(kUsage) for a name that is neither, with what is known. Without any loss: an error, or
-/// with `plan_only` the mean squared error and a note that says so.
+/// Makes and compiles it. Throws Error(kUsage) for a name that is neither, with what is known. Without any loss: an
+/// error, or with `plan_only` the mean squared error and a note that says so.
 OpenedModel open_model(const ModelChoice& choice, bool plan_only = false);
 
 struct ModelData {
@@ -41,7 +41,8 @@ struct ModelData {
 
 /// Uniform [0, 1) or uniform labels, all from `seed`; charged to data/synthetic.
 ModelData synthetic(const OpenedModel& opened, int64_t samples, uint64_t seed);
-/// .npy files, mapped: as many for x as the model has inputs, then as many for y as it has outputs (none when `labels` is false).
+/// .npy files, mapped: as many for x as the model has inputs, then as many for y as it has outputs (none when `labels`
+/// is false).
 ModelData read_data(const OpenedModel& opened, const std::vector<std::string>& files, bool labels = true);
 
 /// The same files as a dataset of batches within a byte budget ("64MiB"): rows are read into the batch, none is mapped.
@@ -50,6 +51,7 @@ struct StreamChoice {
   int64_t batch = 32;
   bool shuffle = false;
 };
-ModelData stream_data(const OpenedModel& opened, const std::vector<std::string>& files, const StreamChoice& choice, bool labels = true);
+ModelData stream_data(const OpenedModel& opened, const std::vector<std::string>& files, const StreamChoice& choice,
+                      bool labels = true);
 
 }  // namespace millpond::cli

@@ -40,9 +40,13 @@ Error unknown_command(const CLI::App& app, const std::vector<std::string>& words
   for (const CLI::App* sub : app.get_subcommands({}))
     if (!sub->get_group().empty()) known.push_back(sub->get_name()), all += (all.empty() ? "" : ", ") + sub->get_name();
   Error error(Code::kUsage, format("there is no command {}", report::shown(words[0], 60)));
-  if (const std::optional<std::string> meant = nearest(words[0], known)) return error.hint(format("did you mean {}?", *meant));
-  if (words[0].ends_with(".py")) return error.hint(format("did you mean `millpond watch -- python {}`?", report::shown(words[0], 60)));
-  if (is_program(words[0])) return error.hint(format("did you mean `millpond watch -- {}{}`?", report::shown(words[0], 60), words.size() > 1 ? " ..." : ""));
+  if (const std::optional<std::string> meant = nearest(words[0], known))
+    return error.hint(format("did you mean {}?", *meant));
+  if (words[0].ends_with(".py"))
+    return error.hint(format("did you mean `millpond watch -- python {}`?", report::shown(words[0], 60)));
+  if (is_program(words[0]))
+    return error.hint(
+        format("did you mean `millpond watch -- {}{}`?", report::shown(words[0], 60), words.size() > 1 ? " ..." : ""));
   return error.hint(format("there are: {}", all));
 }
 

@@ -25,7 +25,8 @@ void put(int fd, const std::string& bytes) {
   [[maybe_unused]] const ssize_t written = write(fd, bytes.data(), bytes.size());
 }
 
-/// A background job that writes to its terminal may be stopped for it, and the window belongs to whoever is in front. A terminal that is not ours stops nobody.
+/// A background job that writes to its terminal may be stopped for it, and the window belongs to whoever is in front. A
+/// terminal that is not ours stops nobody.
 bool in_front(int terminal) {
   const pid_t front = tcgetpgrp(terminal);
   return front < 0 || front == getpgrp();
@@ -34,10 +35,10 @@ bool in_front(int terminal) {
 }  // namespace
 
 bool uses_terminal(Pid process, int terminal) {
-  struct stat ours {};
+  struct stat ours{};
   if (fstat(terminal, &ours) != 0) return true;
   for (int fd = 0; fd < 3; ++fd) {
-    struct stat theirs {};
+    struct stat theirs{};
     if (stat(format("/proc/{}/fd/{}", process.value, fd).c_str(), &theirs) != 0) {
       if (errno == ENOENT) continue;  // closed, or the process is gone
       return true;                    // what we may not look at may be the same
@@ -49,7 +50,9 @@ bool uses_terminal(Pid process, int terminal) {
 }
 
 bool has_titles(const std::string& term) {
-  constexpr std::array<std::string_view, 15> kKnown = {"xterm", "rxvt", "tmux", "screen", "alacritty", "kitty", "foot", "konsole", "gnome", "vte", "st-", "wezterm", "iterm", "ghostty", "mlterm"};
+  constexpr std::array<std::string_view, 15> kKnown = {"xterm", "rxvt",    "tmux",    "screen",  "alacritty",
+                                                       "kitty", "foot",    "konsole", "gnome",   "vte",
+                                                       "st-",   "wezterm", "iterm",   "ghostty", "mlterm"};
   return std::ranges::any_of(kKnown, [&](std::string_view known) { return term.starts_with(known); });
 }
 
@@ -63,9 +66,12 @@ News::~News() {
 
 void News::tell(Pid program, const std::string& text) {
   if (line_ < 0) return;
-  // The program itself is asked first: it has our own streams nearly always, and then its children need not be looked for.
+  // The program itself is asked first: it has our own streams nearly always, and then its children need not be looked
+  // for.
   const auto theirs = [&](Pid process) { return uses_terminal(process, line_); };
-  if (isatty(line_) && in_front(line_) && !theirs(program) && std::ranges::none_of(watch::process_tree(program), theirs)) return write_line(text);
+  if (isatty(line_) && in_front(line_) && !theirs(program) &&
+      std::ranges::none_of(watch::process_tree(program), theirs))
+    return write_line(text);
   if (line_shown_) put(line_, "\r\033[K"), line_shown_ = false;
   write_title(text);
 }

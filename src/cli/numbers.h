@@ -13,7 +13,9 @@ inline CLI::Validator at_least(int64_t least) {
   return CLI::Validator(
       [least](std::string& text) {
         int64_t value = 0;
-        return CLI::detail::lexical_cast(text, value) && value >= least ? std::string() : format("{} is not a whole number of at least {}", text, least);
+        return CLI::detail::lexical_cast(text, value) && value >= least
+                   ? std::string()
+                   : format("{} is not a whole number of at least {}", text, least);
       },
       least > 0 ? "POSITIVE" : "NONNEGATIVE");
 }

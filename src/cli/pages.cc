@@ -20,21 +20,28 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string page_of(const std::vector<report::RunContents>& runs) {
-  const auto source = [](const report::RunContents& run) { return report::stored_source(run.sources, report::Indent::kKept); };
+  const auto source = [](const report::RunContents& run) {
+    return report::stored_source(run.sources, report::Indent::kKept);
+  };
   if (runs.size() == 1) {
     const report::RunContents& run = runs[0];
-    return report::page_html(report::page_document(run, source(run)), report::doctor_text(run.evidence, run.verdict, run.meta, {.verbose = true}));
+    return report::page_html(report::page_document(run, source(run)),
+                             report::doctor_text(run.evidence, run.verdict, run.meta, {.verbose = true}));
   }
-  const report::Run a{runs[0].name, &runs[0].evidence, &runs[0].verdict, source(runs[0])}, b{runs[1].name, &runs[1].evidence, &runs[1].verdict, source(runs[1])};
-  return report::page_html(report::page_document(runs[0], source(runs[0]), runs[1], source(runs[1])), report::compare_text(a, b, {}, 20));
+  const report::Run a{runs[0].name, &runs[0].evidence, &runs[0].verdict, source(runs[0])},
+      b{runs[1].name, &runs[1].evidence, &runs[1].verdict, source(runs[1])};
+  return report::page_html(report::page_document(runs[0], source(runs[0]), runs[1], source(runs[1])),
+                           report::compare_text(a, b, {}, 20));
 }
 
 }  // namespace
 
 void add_page_options(CLI::App& sub, PageTargets& t) {
-  sub.add_option("-o,--out", t.page, "The page, one HTML file that needs nothing else, to FILE, or -")->option_text("FILE.html");
+  sub.add_option("-o,--out", t.page, "The page, one HTML file that needs nothing else, to FILE, or -")
+      ->option_text("FILE.html");
   sub.add_option("--csv", t.csv, "Every account at every moment as a table to FILE, or -");
-  sub.add_option("--tensorboard", t.tensorboard, "An event file for TensorBoard into a folder: scalars, verdict, plan")->option_text("DIR");
+  sub.add_option("--tensorboard", t.tensorboard, "An event file for TensorBoard into a folder: scalars, verdict, plan")
+      ->option_text("DIR");
   sub.add_option("--perfetto", t.perfetto, "A trace for ui.perfetto.dev to FILE, or -");
 }
 
@@ -50,7 +57,11 @@ void write_pages(const PageTargets& t, const std::vector<report::RunContents>& r
   };
   if (!t.page.empty()) {
     told(t.page, page_of(runs), "page");
-    if (!report::page_is_built()) std::fputs("millpond: this program was built without Node, so the page has the text only; `make setup build` brings the charts\n", stderr);
+    if (!report::page_is_built())
+      std::fputs(
+          "millpond: this program was built without Node, so the page has the text only; `make setup build` brings the "
+          "charts\n",
+          stderr);
   }
   if (runs.size() > 1 && (!t.csv.empty() || !t.tensorboard.empty() || !t.perfetto.empty()))
     throw Error(Code::kUsage, "report: --csv, --tensorboard and --perfetto are of one run file").hint("name one file");
@@ -59,7 +70,9 @@ void write_pages(const PageTargets& t, const std::vector<report::RunContents>& r
   if (!t.tensorboard.empty()) {
     std::error_code error;
     fs::create_directories(t.tensorboard, error);
-    if (error) throw Error(Code::kFile, format("report: the folder {} cannot be made: {}", t.tensorboard, error.message())).hint("name a folder that can be written");
+    if (error)
+      throw Error(Code::kFile, format("report: the folder {} cannot be made: {}", t.tensorboard, error.message()))
+          .hint("name a folder that can be written");
     // TensorBoard knows its files by this name.
     const std::string name = format("events.out.tfevents.{:.0f}.millpond", report::started(runs[0]));
     told((fs::path(t.tensorboard) / name).string(), report::tensorboard_events(runs[0]), "events");

@@ -21,7 +21,8 @@ void add_page_options(CLI::App& sub, PageTargets& targets);
 /// A run file, read and judged.
 report::RunContents open_run(const std::string& path);
 
-/// Writes what is wanted of one run, or the page that compares two, and says where each went on standard output unless that carries one of them.
+/// Writes what is wanted of one run, or the page that compares two, and says where each went on standard output unless
+/// that carries one of them.
 void write_pages(const PageTargets& targets, const std::vector<report::RunContents>& runs);
 
 }  // namespace millpond::cli

@@ -25,8 +25,13 @@ Json to_json(const MemoryPlan& p) {
   Json layers = Json::array(), programs = Json::array(), accounts = Json::object();
   for (const MemoryPlan::Layer& l : p.layers) layers.push_back(cli::to_json(l));
   for (const MemoryPlan::Program& q : p.programs)
-    programs.push_back({{"name", q.name}, {"batch", q.batch}, {"arena_bytes", q.arena.value}, {"lower_bound_bytes", q.lower_bound.value},
-                        {"calls", q.calls}, {"slow_kernels", q.slow_kernels}, {"plan_seconds", q.seconds}});
+    programs.push_back({{"name", q.name},
+                        {"batch", q.batch},
+                        {"arena_bytes", q.arena.value},
+                        {"lower_bound_bytes", q.lower_bound.value},
+                        {"calls", q.calls},
+                        {"slow_kernels", q.slow_kernels},
+                        {"plan_seconds", q.seconds}});
   for (const auto& [name, bytes] : p.accounts) accounts[name] = bytes.value;
   return {{"model", p.model},
           {"optimizer", p.optimizer},
@@ -72,8 +77,9 @@ int run_plan(const PlanArguments& a) {
     std::printf("%s", plan.table(a.by_layer).c_str());
     if (!opened.note.empty()) std::printf("note: %s\n", opened.note.c_str());
     if (without)
-      std::printf("\nThe same graph with passes off:\n\n%s\nThe passes take %s off, %.1f %%.\n", without->table(a.by_layer).c_str(),
-                  to_string(without->total - plan.total).c_str(), 100 * double((without->total - plan.total).value) / double(without->total.value));
+      std::printf("\nThe same graph with passes off:\n\n%s\nThe passes take %s off, %.1f %%.\n",
+                  without->table(a.by_layer).c_str(), to_string(without->total - plan.total).c_str(),
+                  100 * double((without->total - plan.total).value) / double(without->total.value));
   }
   if (a.json.wanted()) {
     Json object = to_json(plan);
@@ -89,15 +95,18 @@ int run_plan(const PlanArguments& a) {
 void add_plan(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("plan", "Tell the memory of training before it begins");
   auto a = std::make_shared<PlanArguments>();
-  sub->add_option("MODEL", a->choice.model, "A built-in, or a file with the JSON of Keras's model.to_json()")->required();
-  sub->add_option("--batch", a->batch, "Samples in a step (default: the built-in's own, otherwise 32)")->check(at_least(1));
+  sub->add_option("MODEL", a->choice.model, "A built-in, or a file with the JSON of Keras's model.to_json()")
+      ->required();
+  sub->add_option("--batch", a->batch, "Samples in a step (default: the built-in's own, otherwise 32)")
+      ->check(at_least(1));
   sub->add_option("--optimizer", a->choice.optimizer, optimizer_help());
   sub->add_option("--loss", a->choice.loss, "Loss by Keras's name (default: the built-in's or the file's)");
   sub->add_option("--threads", a->threads, "Threads of a step (default: all this process may use)")->check(at_least(0));
   sub->add_flag("--by-layer", a->by_layer, "A line for each layer");
   sub->add_flag("--print-passes", a->print_passes, "The operators of the step after each pass");
   sub->add_flag("--no-passes", a->no_passes, "The plan of the graph as written beside it");
-  sub->add_option("--json", a->json.where, "Write a JSON object to a file, or with - to standard output")->option_text("FILE|-");
+  sub->add_option("--json", a->json.where, "Write a JSON object to a file, or with - to standard output")
+      ->option_text("FILE|-");
   sub->footer(R"(
 Examples:
   millpond plan cnn_224 --batch 32

@@ -77,7 +77,8 @@ int run(int argc, char** argv) {
   add_manual(app, chosen);
   try {
     const auto is_named = [&](const CLI::App* sub) { return sub->get_name() == argv[1]; };
-    if (argc > 1 && argv[1][0] != '-' && std::ranges::none_of(app.get_subcommands({}), is_named)) throw unknown_command(app, {argv + 1, argv + argc});
+    if (argc > 1 && argv[1][0] != '-' && std::ranges::none_of(app.get_subcommands({}), is_named))
+      throw unknown_command(app, {argv + 1, argv + argc});
     try {
       app.parse(argc, argv);
     } catch (const CLI::Success& e) {  // --help, --version
@@ -92,7 +93,9 @@ int run(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return report(Error(Code::kMemory, "the system has no memory left for this"), json);
   } catch (const std::exception& e) {
-    return report(Error(Code::kUnsupported, format("this should not happen: {}", e.what())).hint("please report it with the command line"), json);
+    return report(Error(Code::kUnsupported, format("this should not happen: {}", e.what()))
+                      .hint("please report it with the command line"),
+                  json);
   }
 }
 

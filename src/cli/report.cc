@@ -12,7 +12,8 @@ namespace millpond::cli {
 
 void JsonTarget::write(const Json& object) const {
   if (!wanted()) return;
-  // Text of strangers (a path, a layer's name) may not be UTF-8: it is shown with marks in place of what cannot be read.
+  // Text of strangers (a path, a layer's name) may not be UTF-8: it is shown with marks in place of what cannot be
+  // read.
   write_to(where, object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
@@ -41,7 +42,11 @@ int report(const Error& error, const JsonTarget& target) {
     Json details = Json::object();
     for (const auto& [key, value] : error.details()) details[key] = value;
     try {
-      target.write({{"error", {{"code", to_string(error.code())}, {"text", error.text()}, {"hint", error.hint()}, {"details", details}}}});
+      target.write({{"error",
+                     {{"code", to_string(error.code())},
+                      {"text", error.text()},
+                      {"hint", error.hint()},
+                      {"details", details}}}});
     } catch (const Error& second) {
       std::fprintf(stderr, "millpond: %s\n", second.what());
     }

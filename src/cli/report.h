@@ -26,8 +26,8 @@ void write_to(const std::string& where, std::string_view bytes);
 /// The value of --json in a command line that may not be well formed.
 JsonTarget json_target(int argc, char** argv);
 
-/// "millpond: ..." on stderr, the object {"error": ...} where --json wants it. Returns the exit code: 2 for a mistake in the
-/// command line, otherwise 1.
+/// "millpond: ..." on stderr, the object {"error": ...} where --json wants it. Returns the exit code: 2 for a mistake
+/// in the command line, otherwise 1.
 int report(const Error& error, const JsonTarget& target);
 
 Json to_json(const MemoryPlan::Layer& layer);

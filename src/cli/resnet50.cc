@@ -1,17 +1,21 @@
-// ResNet-50 as in Keras's applications: a stem, four groups of 3, 4, 6 and 3 bottleneck blocks, a mean and a dense layer.
+// ResNet-50 as in Keras's applications: a stem, four groups of 3, 4, 6 and 3 bottleneck blocks, a mean and a dense
+// layer.
 #include "cli/builtin.h"
 #include "millpond/millpond.h"
 
 namespace millpond::cli {
 namespace {
 
-SymbolicTensor conv_bn(const SymbolicTensor& x, int64_t filters, int size, int stride, bool activate, const std::string& name) {
-  SymbolicTensor y = Conv2D(filters, size, {.strides = stride, .padding = size == 1 ? "valid" : "same", .name = name + "_conv"})(x);
+SymbolicTensor conv_bn(const SymbolicTensor& x, int64_t filters, int size, int stride, bool activate,
+                       const std::string& name) {
+  SymbolicTensor y =
+      Conv2D(filters, size, {.strides = stride, .padding = size == 1 ? "valid" : "same", .name = name + "_conv"})(x);
   y = BatchNormalization({.epsilon = 1.001e-5, .name = name + "_bn"})(y);
   return activate ? Activation(relu, name + "_relu")(y) : y;
 }
 
-// 1x1 to `filters`, 3x3, 1x1 to four times as many; added to x, which a 1x1 convolution fits to it in the first block of a group.
+// 1x1 to `filters`, 3x3, 1x1 to four times as many; added to x, which a 1x1 convolution fits to it in the first block
+// of a group.
 SymbolicTensor block(const SymbolicTensor& x, int64_t filters, int stride, bool fit, const std::string& name) {
   const SymbolicTensor shortcut = fit ? conv_bn(x, 4 * filters, 1, stride, false, name + "_0") : x;
   SymbolicTensor y = conv_bn(x, filters, 1, stride, true, name + "_1");
@@ -34,7 +38,8 @@ Model resnet50() {
   const int blocks[] = {3, 4, 6, 3};
   for (int group = 0; group < 4; ++group)
     for (int b = 0; b < blocks[group]; ++b)
-      x = block(x, filters[group], b == 0 && group > 0 ? 2 : 1, b == 0, "conv" + std::to_string(group + 2) + "_block" + std::to_string(b + 1));
+      x = block(x, filters[group], b == 0 && group > 0 ? 2 : 1, b == 0,
+                "conv" + std::to_string(group + 2) + "_block" + std::to_string(b + 1));
   x = GlobalAveragePooling2D({.name = "avg_pool"})(x);
   x = Dense(1000, softmax, {.name = "predictions"})(x);
   return Model({image}, {x}, "resnet50");

@@ -67,7 +67,8 @@ double seconds_since_start() { return now(CLOCK_BOOTTIME) - start; }
 
 Bytes resident_now() {
   char text[4096];
-  if (const int64_t kib = kib_after(read_small("/proc/self/smaps_rollup", text), "\nRss:"); kib >= 0) return Bytes{kib << 10};
+  if (const int64_t kib = kib_after(read_small("/proc/self/smaps_rollup", text), "\nRss:"); kib >= 0)
+    return Bytes{kib << 10};
   return Bytes{std::max<int64_t>(0, kib_after(read_small("/proc/self/status", text), "\nVmRSS:")) << 10};
 }
 
@@ -79,8 +80,8 @@ Bytes resident_peak() {
 namespace {
 
 void settle_code() {
-  // Our own code is all used in the first epoch; the C library's branches (a float that is almost zero, a thread that has to wait)
-  // are not.
+  // Our own code is all used in the first epoch; the C library's branches (a float that is almost zero, a thread that
+  // has to wait) are not.
   static char text[1 << 15];
   read_small("/proc/self/maps", text);
   for (char* line = text; line && *line;) {
@@ -92,7 +93,8 @@ void settle_code() {
     const char* const path = std::strchr(line, '/');
     if (path && std::sscanf(line, "%llx-%llx %4s", &from, &to, permissions) == 3) {
       const bool math = std::strstr(path, "/libm.so"), c = std::strstr(path, "/libc.so");
-      if ((math && permissions[1] == '-') || (c && permissions[2] == 'x')) madvise(reinterpret_cast<void*>(from), size_t(to - from), kPopulateRead);
+      if ((math && permissions[1] == '-') || (c && permissions[2] == 'x'))
+        madvise(reinterpret_cast<void*>(from), size_t(to - from), kPopulateRead);
     }
     line = end + 1;
   }
@@ -130,11 +132,13 @@ std::string installed(const std::string& name) {
 void restart_counting(char** argv) {
   if (count_page()) {
     if (const char* again = getenv(kAgain); again && *again) {
-      close(std::atoi(again));  // through which it was loaded
+      close(std::atoi(again));                          // through which it was loaded
       if (const char* loaded = getenv("LD_PRELOAD")) {  // whose first name means nothing to our children
         const char* rest = std::strchr(loaded, ':');
-        if (const std::string others = rest ? rest + 1 : ""; !others.empty()) setenv("LD_PRELOAD", others.c_str(), 1);
-        else unsetenv("LD_PRELOAD");
+        if (const std::string others = rest ? rest + 1 : ""; !others.empty())
+          setenv("LD_PRELOAD", others.c_str(), 1);
+        else
+          unsetenv("LD_PRELOAD");
       }
     }
     unsetenv(kAgain);
@@ -142,10 +146,13 @@ void restart_counting(char** argv) {
   }
   const std::string exe = own_path(), library = installed("libmillpond_count.so");
   if (access(library.c_str(), R_OK) != 0)
-    throw Error(Code::kFile, format("--count-allocations: the counting library is not at {}", library)).hint("build or install Millpond again");
+    throw Error(Code::kFile, format("--count-allocations: the counting library is not at {}", library))
+        .hint("build or install Millpond again");
   if (getenv(kAgain))
-    throw Error(Code::kUnsupported, "--count-allocations: the counting library does not load into this program").with("library", library);
-  // The loader takes a space or a colon in LD_PRELOAD for the end of a name: such a path is opened here, and the descriptor has a name without them.
+    throw Error(Code::kUnsupported, "--count-allocations: the counting library does not load into this program")
+        .with("library", library);
+  // The loader takes a space or a colon in LD_PRELOAD for the end of a name: such a path is opened here, and the
+  // descriptor has a name without them.
   std::string loaded = library, descriptor;
   if (library.find_first_of(" :") != library.npos) {
     descriptor = std::to_string(open(library.c_str(), O_RDONLY));  // to be open after exec

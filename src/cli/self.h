@@ -1,5 +1,5 @@
-// This process, seen by itself: when it began, what is resident, and how often it asked for memory. Nothing here allocates,
-// so that looking at the end of an epoch changes neither number.
+// This process, seen by itself: when it began, what is resident, and how often it asked for memory. Nothing here
+// allocates, so that looking at the end of an epoch changes neither number.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -20,8 +20,9 @@ Bytes resident_now();
 /// The most that ever was resident, by the kernel's counter (VmHWM).
 Bytes resident_peak();
 
-/// Makes resident beforehand what would otherwise become so at some later step and look like growth: the code of the C and
-/// mathematics libraries (about 2 MiB; a branch may be first taken in step 6,000), and 64 KiB of each thread's stack.
+/// Makes resident beforehand what would otherwise become so at some later step and look like growth: the code of the C
+/// and mathematics libraries (about 2 MiB; a branch may be first taken in step 6,000), and 64 KiB of each thread's
+/// stack.
 void settle(int threads);
 
 struct Counted {
@@ -31,12 +32,13 @@ struct Counted {
 /// Absent unless the counting library is loaded.
 std::optional<Counted> counted_now();
 
-/// Of what comes with the program: libmillpond_probe.so, libmillpond_count.so, inject (the agent). All lie in one folder, where the probe is: the program's own
-/// in a Python package, ../lib/millpond as seen from the program in a build folder and in an installation.
+/// Of what comes with the program: libmillpond_probe.so, libmillpond_count.so, inject (the agent). All lie in one
+/// folder, where the probe is: the program's own in a Python package, ../lib/millpond as seen from the program in a
+/// build folder and in an installation.
 std::string installed(const std::string& name);
 
-/// Starts this program again, with the same arguments and the counting library in front. Returns at once when it is already
-/// loaded; throws Error(kFile) when it is not to be found.
+/// Starts this program again, with the same arguments and the counting library in front. Returns at once when it is
+/// already loaded; throws Error(kFile) when it is not to be found.
 void restart_counting(char** argv);
 
 }  // namespace millpond::cli

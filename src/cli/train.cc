@@ -1,6 +1,6 @@
 // millpond train MODEL: fit, with the memory told before and measured after.
-#include <CLI/CLI.hpp>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -79,10 +79,15 @@ Json to_json(const Outcome& o, const OpenedModel& opened, const TrainArguments& 
   const auto allocations = o.measure.allocations();
   for (const auto& [name, bytes] : o.history.data.accounts) named[name] = bytes;
   Json last = Json::object();
-  for (const auto& [name, values] : o.history.history) last[name] = values.empty() ? Json(nullptr) : number(values.back());
+  for (const auto& [name, values] : o.history.history)
+    last[name] = values.empty() ? Json(nullptr) : number(values.back());
   Json data = nullptr;
   if (o.history.data.budget)
-    data = {{"budget", o.history.data.budget}, {"peak", o.history.data.peak}, {"waited_share", o.history.data.share}, {"waited_s", o.history.data.seconds_waited}, {"slowest", o.history.data.slowest}};
+    data = {{"budget", o.history.data.budget},
+            {"peak", o.history.data.peak},
+            {"waited_share", o.history.data.share},
+            {"waited_s", o.history.data.seconds_waited},
+            {"slowest", o.history.data.slowest}};
   return {{"model", opened.model.name()},
           {"optimizer", o.plan.optimizer},
           {"loss", opened.loss},
@@ -113,21 +118,22 @@ Json to_json(const Outcome& o, const OpenedModel& opened, const TrainArguments& 
 
 void print_closing(const Outcome& o) {
   const Bytes rose = o.rss_peak - o.measure.rss_start;
-  std::printf("planned %s, touched %s, resident rose by %s; %s\n", to_string(o.plan.total).c_str(), to_string(o.touched).c_str(),
-              to_string(rose).c_str(), to_string(o.explanation).c_str());
+  std::printf("planned %s, touched %s, resident rose by %s; %s\n", to_string(o.plan.total).c_str(),
+              to_string(o.touched).c_str(), to_string(rose).c_str(), to_string(o.explanation).c_str());
   if (const DataReport& d = o.history.data; d.budget)
-    std::printf("data: budget %s, held at most %s; training waited %.1f %% of the time, the slowest stage is %s\n", to_string(Bytes{d.budget}).c_str(), to_string(Bytes{d.peak}).c_str(), 100 * d.share,
-                d.slowest.c_str());
+    std::printf("data: budget %s, held at most %s; training waited %.1f %% of the time, the slowest stage is %s\n",
+                to_string(Bytes{d.budget}).c_str(), to_string(Bytes{d.peak}).c_str(), 100 * d.share, d.slowest.c_str());
   if (const auto allocations = o.measure.allocations())
     std::printf("%g allocations a step after the first epoch\n", allocations->calls_per_step);
 }
 
-// kill ends the training as Ctrl-C does, so that --save has something to write, and then the program as it would have at once.
+// kill ends the training as Ctrl-C does, so that --save has something to write, and then the program as it would have
+// at once.
 volatile std::sig_atomic_t terminated = 0;
 class Termination {
  public:
   Termination() {
-    struct sigaction ours {};
+    struct sigaction ours{};
     ours.sa_handler = [](int) {
       terminated = 1;
       train::Interrupt::ask();
@@ -141,13 +147,14 @@ class Termination {
   Termination& operator=(const Termination&) = delete;
 
  private:
-  struct sigaction before_ {};
+  struct sigaction before_{};
 };
 
 int run_train(const TrainArguments& a, char** argv) {
   if (a.count) restart_counting(argv);
   if (a.data.empty() && !a.synthetic)
-    throw Error(Code::kUsage, "there is nothing to train on").hint("give --data X.npy Y.npy, or --synthetic for made-up data");
+    throw Error(Code::kUsage, "there is nothing to train on")
+        .hint("give --data X.npy Y.npy, or --synthetic for made-up data");
   if (!a.save.empty()) {
     const io::AtomicFile possible(a.save);  // which throws now what it would throw after hours of training
   }
@@ -158,9 +165,10 @@ int run_train(const TrainArguments& a, char** argv) {
   const Builtin* b = opened.builtin;
   const int64_t batch = a.batch ? a.batch : b ? b->batch : 32;
   const int epochs = a.epochs ? a.epochs : b && a.synthetic ? b->epochs : 1;
-  const ModelData data = a.synthetic                ? synthetic(opened, b ? b->samples : kStepsOfSynthetic * batch, a.seed)
-                         : !a.data_budget.empty() ? stream_data(opened, a.data, {.budget = a.data_budget, .batch = batch, .shuffle = true})
-                                                  : read_data(opened, a.data);
+  const ModelData data = a.synthetic ? synthetic(opened, b ? b->samples : kStepsOfSynthetic * batch, a.seed)
+                         : !a.data_budget.empty()
+                             ? stream_data(opened, a.data, {.budget = a.data_budget, .batch = batch, .shuffle = true})
+                             : read_data(opened, a.data);
 
   if (!a.weights.empty()) opened.model.load_weights(a.weights);
   ValidationData validation;
@@ -170,7 +178,8 @@ int run_train(const TrainArguments& a, char** argv) {
   }
 
   const bool quiet = a.json.on_stdout();
-  const MemoryPlan plan = opened.model.plan({.batch = std::min(batch, data.samples()), .threads = a.threads, .evaluate = false, .largest_batch = !quiet});
+  const MemoryPlan plan = opened.model.plan(
+      {.batch = std::min(batch, data.samples()), .threads = a.threads, .evaluate = false, .largest_batch = !quiet});
   if (!quiet) {
     std::printf("%s\n", plan.table().c_str());
   }
@@ -182,17 +191,22 @@ int run_train(const TrainArguments& a, char** argv) {
   if (!run_file.empty()) callbacks.emplace_back(record.emplace(run_file));
   std::optional<Live> live;
   if (a.live) live.emplace(run_file);
-  const ledger::Explanation before = ledger::explain(charged(opened.model, data), ledger::observe(charged(opened.model, data)));
+  const ledger::Explanation before =
+      ledger::explain(charged(opened.model, data), ledger::observe(charged(opened.model, data)));
   if (!quiet) {  // the last line before memory is taken: whoever watches from outside takes it for the start
-    std::printf("%lld samples, batch %lld, %d epoch%s; training begins at %s resident\n", static_cast<long long>(data.samples()), static_cast<long long>(batch), epochs,
-                epochs == 1 ? "" : "s", to_string(resident_now()).c_str());
+    std::printf("%lld samples, batch %lld, %d epoch%s; training begins at %s resident\n",
+                static_cast<long long>(data.samples()), static_cast<long long>(batch), epochs, epochs == 1 ? "" : "s",
+                to_string(resident_now()).c_str());
     std::fflush(stdout);
-    if (const char* wait = std::getenv("MILLPOND_WAIT_MS")) usleep(useconds_t(std::clamp(std::atoi(wait), 0, 10000)) * 1000);  // for that look
+    if (const char* wait = std::getenv("MILLPOND_WAIT_MS"))
+      usleep(useconds_t(std::clamp(std::atoi(wait), 0, 10000)) * 1000);  // for that look
   }
   measure.rss_start = resident_now();
   const FitOptions fit{.batch_size = batch,
                        .epochs = epochs,
-                       .verbose = quiet ? 0 : isatty(STDOUT_FILENO) ? 1 : 2,
+                       .verbose = quiet                   ? 0
+                                  : isatty(STDOUT_FILENO) ? 1
+                                                          : 2,
                        .callbacks = callbacks,
                        .validation_data = validation,
                        .steps_per_epoch = a.steps_per_epoch,
@@ -202,8 +216,13 @@ int run_train(const TrainArguments& a, char** argv) {
   History history = data.dataset ? opened.model.fit(*data.dataset, fit) : opened.model.fit(data.x, data.y, fit);
   if (live) live->finish();
   const ledger::Snapshot now = charged(opened.model, data);
-  Outcome o{.plan = plan, .history = std::move(history), .measure = measure, .touched = touched(opened.model),
-            .rss_peak = std::max({resident_peak(), measure.rss_start, resident_now()}), .explanation = ledger::explain(now, ledger::observe(now)), .growth = {}};
+  Outcome o{.plan = plan,
+            .history = std::move(history),
+            .measure = measure,
+            .touched = touched(opened.model),
+            .rss_peak = std::max({resident_peak(), measure.rss_start, resident_now()}),
+            .explanation = ledger::explain(now, ledger::observe(now)),
+            .growth = {}};
   o.growth = ledger::growth(before, o.explanation);
   if (!a.save.empty()) opened.model.save_weights(a.save);
   termination.reset();
@@ -226,26 +245,49 @@ int run_train(const TrainArguments& a, char** argv) {
 void add_train(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("train", "Train a model, its memory told before and measured after");
   auto a = std::make_shared<TrainArguments>();
-  sub->add_option("MODEL", a->choice.model, "A built-in, or a file with the JSON of Keras's model.to_json()")->required();
-  auto* data = sub->add_option("--data", a->data, "x.npy and y.npy (for several inputs or outputs: all of x, then all of y)")->expected(2, 64);
-  auto* budget = sub->add_option("--data-budget", a->data_budget, "Read rows of the .npy files when they are wanted, with at most so much memory for it, for example 64MiB")->needs(data)->option_text("BYTES");
-  sub->add_flag("--explain-data", a->explain_data, "Tell what each stage of the data pipeline did and held")->needs(budget);
+  sub->add_option("MODEL", a->choice.model, "A built-in, or a file with the JSON of Keras's model.to_json()")
+      ->required();
+  auto* data =
+      sub->add_option("--data", a->data, "x.npy and y.npy (for several inputs or outputs: all of x, then all of y)")
+          ->expected(2, 64);
+  auto* budget =
+      sub->add_option(
+             "--data-budget", a->data_budget,
+             "Read rows of the .npy files when they are wanted, with at most so much memory for it, for example 64MiB")
+          ->needs(data)
+          ->option_text("BYTES");
+  sub->add_flag("--explain-data", a->explain_data, "Tell what each stage of the data pipeline did and held")
+      ->needs(budget);
   sub->add_flag("--synthetic", a->synthetic, "Made-up data: uniform values and labels, from --seed")->excludes(data);
-  sub->add_option("--epochs", a->epochs, "How often to go over the data (default 1; with --synthetic the built-in's own)")->check(at_least(1));
-  sub->add_option("--steps-per-epoch", a->steps_per_epoch, "End an epoch after so many steps; the next goes on from there")->check(at_least(1));
-  sub->add_option("--batch", a->batch, "Samples in a step (default: the built-in's own, otherwise 32)")->check(at_least(1));
-  sub->add_option("--validation", a->validation, "x.npy and y.npy, as --data: loss and metrics on them after each epoch, as val_loss, ...")->expected(2, 64);
-  sub->add_option("--weights", a->weights, "Begin with these weights, a .weights.h5 file, Keras's or ours")->option_text("F.weights.h5");
-  sub->add_option("--learning-rate", a->choice.learning_rate, "Of the optimizer (default: the built-in's or the file's, otherwise Keras's)");
+  sub->add_option("--epochs", a->epochs,
+                  "How often to go over the data (default 1; with --synthetic the built-in's own)")
+      ->check(at_least(1));
+  sub->add_option("--steps-per-epoch", a->steps_per_epoch,
+                  "End an epoch after so many steps; the next goes on from there")
+      ->check(at_least(1));
+  sub->add_option("--batch", a->batch, "Samples in a step (default: the built-in's own, otherwise 32)")
+      ->check(at_least(1));
+  sub->add_option("--validation", a->validation,
+                  "x.npy and y.npy, as --data: loss and metrics on them after each epoch, as val_loss, ...")
+      ->expected(2, 64);
+  sub->add_option("--weights", a->weights, "Begin with these weights, a .weights.h5 file, Keras's or ours")
+      ->option_text("F.weights.h5");
+  sub->add_option("--learning-rate", a->choice.learning_rate,
+                  "Of the optimizer (default: the built-in's or the file's, otherwise Keras's)");
   sub->add_option("--optimizer", a->choice.optimizer, optimizer_help());
   sub->add_option("--loss", a->choice.loss, "Loss by Keras's name (default: the built-in's or the file's)");
   sub->add_option("--threads", a->threads, "Threads of a step (default: all this process may use)")->check(at_least(0));
   sub->add_option("--seed", a->seed, "Of first weights, dropout, shuffling and synthetic data")->capture_default_str();
-  sub->add_option("--save", a->save, "Write the weights afterwards, as Keras's .weights.h5")->option_text("F.weights.h5");
-  sub->add_option("--run", a->run, "Record the run in a SQLite file: accounts, phases, series, plan")->option_text("R.pond");
-  sub->add_flag("--live", a->live, "Serve the page while training goes on, at an address of this machine that is told on standard error");
-  sub->add_flag("--count-allocations", a->count, "Start again under the counting library and tell the allocations of a step");
-  sub->add_option("--json", a->json.where, "Write a JSON object to a file, or with - to standard output")->option_text("FILE|-");
+  sub->add_option("--save", a->save, "Write the weights afterwards, as Keras's .weights.h5")
+      ->option_text("F.weights.h5");
+  sub->add_option("--run", a->run, "Record the run in a SQLite file: accounts, phases, series, plan")
+      ->option_text("R.pond");
+  sub->add_flag("--live", a->live,
+                "Serve the page while training goes on, at an address of this machine that is told on standard error");
+  sub->add_flag("--count-allocations", a->count,
+                "Start again under the counting library and tell the allocations of a step");
+  sub->add_option("--json", a->json.where, "Write a JSON object to a file, or with - to standard output")
+      ->option_text("FILE|-");
   sub->footer(R"(
 Examples:
   millpond train cnn_224 --synthetic --epochs 3 --steps-per-epoch 6

@@ -1,4 +1,5 @@
-// millpond watch -- PROGRAM ...: runs a program and says why its memory grows. Ends as the program did, with its exit code or by its signal.
+// millpond watch -- PROGRAM ...: runs a program and says why its memory grows. Ends as the program did, with its exit
+// code or by its signal.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -18,8 +19,9 @@ namespace {
 
 constexpr int kLines = 40;
 
-// As the program ended, so that whoever waits for us sees what they would have seen of it: not an exit with 137, but an end by signal 9. Returns the exit code where that is not to
-// be: the first process of a container is not ended by its own signals.
+// As the program ended, so that whoever waits for us sees what they would have seen of it: not an exit with 137, but an
+// end by signal 9. Returns the exit code where that is not to be: the first process of a container is not ended by its
+// own signals.
 int end_as(const watch::Ending& ending) {
   if (!ending.signal) return ending.exit_code;
   std::fflush(nullptr);
@@ -42,8 +44,10 @@ int run_watch(const WatchOptions& o, bool lines, const std::vector<std::string>&
   // With --json - the object alone is on standard output; the program's own output came before it.
   if (!o.json.on_stdout()) {
     std::fputs("\n", stderr);
-    std::fputs(report::doctor_text(j.evidence, j.verdict, j.meta, text_style(STDERR_FILENO, o.verbose)).c_str(), stderr);
-    if (lines) std::fprintf(stderr, "\n%s\n", report::lines_text(j.evidence, source, text_style(STDERR_FILENO), kLines).c_str());
+    std::fputs(report::doctor_text(j.evidence, j.verdict, j.meta, text_style(STDERR_FILENO, o.verbose)).c_str(),
+               stderr);
+    if (lines)
+      std::fprintf(stderr, "\n%s\n", report::lines_text(j.evidence, source, text_style(STDERR_FILENO), kLines).c_str());
     std::fputs(file_line(result.path, text_style(STDERR_FILENO, o.verbose), o.live).c_str(), stderr);
   }
   o.json.write(object);
@@ -56,11 +60,16 @@ void add_watch(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("watch", "Run a program and say why its memory grows");
   auto o = std::make_shared<WatchOptions>();
   add_watch_options(*sub, *o);
-  sub->add_option("--pid", o->pid, "A process that runs already: the probe comes into it, and leaves it when the watching ends; from outside only where that cannot be");
-  sub->add_flag("--inside", o->inside, "For a process that watches itself, over a socket that is standard input")->group("");
+  sub->add_option("--pid", o->pid,
+                  "A process that runs already: the probe comes into it, and leaves it when the watching ends; from "
+                  "outside only where that cannot be");
+  sub->add_flag("--inside", o->inside, "For a process that watches itself, over a socket that is standard input")
+      ->group("");
   auto lines = std::make_shared<bool>(false);
-  sub->add_flag("--live", o->live, "Serve the page while the program runs, at an address of this machine that is told on standard error");
-  sub->add_flag("--lines", *lines, "Also the source, line by line: allocated, freed, still held, held more each period");
+  sub->add_flag("--live", o->live,
+                "Serve the page while the program runs, at an address of this machine that is told on standard error");
+  sub->add_flag("--lines", *lines,
+                "Also the source, line by line: allocated, freed, still held, held more each period");
   sub->prefix_command();
   sub->footer(R"(
 Examples:
@@ -75,7 +84,9 @@ Examples:
 With --pid the program runs on unharmed when the time of --for is over, or after Ctrl-C. The probe comes in by sys.remote_exec (Python 3.14 and newer) or by gdb.
 The program is not changed and its output passes through untouched. The exit code is the program's own.)");
   sub->callback([sub, o, lines, &chosen] {
-    chosen.run = [sub, o, lines, &chosen] { return o->inside && o->pid ? watch_from_inside(*o) : run_watch(*o, *lines, program_of(*sub, chosen, o->pid != 0)); };
+    chosen.run = [sub, o, lines, &chosen] {
+      return o->inside && o->pid ? watch_from_inside(*o) : run_watch(*o, *lines, program_of(*sub, chosen, o->pid != 0));
+    };
   });
 }
 

@@ -20,12 +20,15 @@ void take_batch(Element& e, RowSink& sink, const ElementSpec& spec, int64_t n, P
 }
 
 void check_count(const Element& e) {
-  if (e.size() > kMostTensors) throw Error(Code::kUnsupported, format("an element of {} tensors; at most {} are supported", e.size(), kMostTensors));
+  if (e.size() > kMostTensors)
+    throw Error(Code::kUnsupported,
+                format("an element of {} tensors; at most {} are supported", e.size(), kMostTensors));
 }
 
 class BatchIterator final : public Unary {
  public:
-  BatchIterator(Run& run, Stage& stage, std::unique_ptr<Iterator> input, const ElementSpec& spec, int64_t size, bool drop)
+  BatchIterator(Run& run, Stage& stage, std::unique_ptr<Iterator> input, const ElementSpec& spec, int64_t size,
+                bool drop)
       : Unary(run, stage, std::move(input)), fixed_(spec.fixed()), spec_(spec), size_(size), drop_(drop) {}
   int64_t upcoming() const override {
     const int64_t left = fixed_ ? input_->remaining() : -1;
@@ -109,9 +112,12 @@ class BatchIterator final : public Unary {
 void fill_with(Tensor& t, double value) {
   with_type(t.dtype(), [&]<class T>(T) {
     T v;
-    if constexpr (std::is_same_v<T, bfloat16>) v = to_bfloat16(value);
-    else if constexpr (std::is_same_v<T, float16>) v = to_float16(value);
-    else v = T(value);
+    if constexpr (std::is_same_v<T, bfloat16>)
+      v = to_bfloat16(value);
+    else if constexpr (std::is_same_v<T, float16>)
+      v = to_float16(value);
+    else
+      v = T(value);
     std::ranges::fill(t.values<T>(), v);
   });
 }
@@ -127,7 +133,8 @@ void place(const std::byte* from, const Shape& small, std::byte* to, const Shape
 
 class PaddedIterator final : public Unary {
  public:
-  PaddedIterator(Run& run, Stage& stage, std::unique_ptr<Iterator> input, int64_t size, const BatchOptions& o) : Unary(run, stage, std::move(input)), size_(size), o_(o) {}
+  PaddedIterator(Run& run, Stage& stage, std::unique_ptr<Iterator> input, int64_t size, const BatchOptions& o)
+      : Unary(run, stage, std::move(input)), size_(size), o_(o) {}
 
  protected:
   bool get(Element& e) override {
@@ -142,12 +149,15 @@ class PaddedIterator final : public Unary {
     if (n == 0 || (int64_t(n) < size_ && o_.drop_remainder)) return done(false);
     check_count(rows_[0]);
     if (!o_.padded_shapes.empty() && o_.padded_shapes.size() != rows_[0].size())
-      throw Error(Code::kShape, format("{} padded_shapes are given for elements of {} tensors", o_.padded_shapes.size(), rows_[0].size()));
+      throw Error(Code::kShape, format("{} padded_shapes are given for elements of {} tensors", o_.padded_shapes.size(),
+                                       rows_[0].size()));
     for (size_t t = 0; t < rows_[0].size(); ++t) {
       Shape most = rows_[0][t].shape();
       for (size_t r = 0; r < n; ++r) {
-        if (rows_[r].size() != rows_[0].size() || rows_[r][t].dtype() != rows_[0][t].dtype() || rows_[r][t].shape().rank() != most.rank())
-          throw Error(Code::kShape, format("an element is {}, which cannot be padded to go with {}", to_string(spec_of(rows_[r])), to_string(spec_of(rows_[0]))));
+        if (rows_[r].size() != rows_[0].size() || rows_[r][t].dtype() != rows_[0][t].dtype() ||
+            rows_[r][t].shape().rank() != most.rank())
+          throw Error(Code::kShape, format("an element is {}, which cannot be padded to go with {}",
+                                           to_string(spec_of(rows_[r])), to_string(spec_of(rows_[0]))));
         for (int d = 0; d < most.rank(); ++d) most = most.with(d, std::max(most[d], rows_[r][t].shape()[d]));
       }
       if (!o_.padded_shapes.empty()) most = wanted(most, o_.padded_shapes[t], t);
@@ -157,7 +167,8 @@ class PaddedIterator final : public Unary {
       for (size_t r = 0; r < n && whole; ++r) whole = rows_[r][t].shape() == most;
       if (!whole) fill_with(out, o_.padding_value);
       for (size_t r = 0; r < n; ++r)
-        if (rows_[r][t].size()) place(rows_[r][t].data(), rows_[r][t].shape(), out.data() + int64_t(r) * row, most, item);
+        if (rows_[r][t].size())
+          place(rows_[r][t].data(), rows_[r][t].shape(), out.data() + int64_t(r) * row, most, item);
       e.push_back(std::move(out));
     }
     return done(true);
@@ -165,10 +176,14 @@ class PaddedIterator final : public Unary {
 
  private:
   static Shape wanted(Shape most, const std::vector<int64_t>& shape, size_t tensor) {
-    if (int(shape.size()) != most.rank()) throw Error(Code::kShape, format("padded_shapes of tensor {} has {} dimensions, but the elements have {}", tensor, shape.size(), most.rank()));
+    if (int(shape.size()) != most.rank())
+      throw Error(Code::kShape, format("padded_shapes of tensor {} has {} dimensions, but the elements have {}", tensor,
+                                       shape.size(), most.rank()));
     for (int d = 0; d < most.rank(); ++d) {
       const int64_t want = shape[size_t(d)];
-      if (want >= 0 && want < most[d]) throw Error(Code::kShape, format("an element has {} in dimension {}, more than the {} of padded_shapes", most[d], d, want));
+      if (want >= 0 && want < most[d])
+        throw Error(Code::kShape,
+                    format("an element has {} in dimension {}, more than the {} of padded_shapes", most[d], d, want));
       if (want >= 0) most = most.with(d, want);
     }
     return most;
@@ -183,20 +198,26 @@ class BatchNode final : public Node {
   BatchNode(NodePtr input, int64_t size, BatchOptions o) : Node({std::move(input)}), size_(size), o_(std::move(o)) {
     if (size < 1) throw Error(Code::kUsage, format("batch: {} elements in a batch", size)).hint("give at least 1");
     row_ = inputs_[0]->spec();
-    if (row_.size() > kMostTensors) throw Error(Code::kUnsupported, format("batch: elements of {} tensors; at most {} are supported", row_.size(), kMostTensors));
+    if (row_.size() > kMostTensors)
+      throw Error(Code::kUnsupported,
+                  format("batch: elements of {} tensors; at most {} are supported", row_.size(), kMostTensors));
     ElementSpec row = row_;
     if (o_.padded && row.known)
       for (size_t t = 0; t < row.size(); ++t)
         for (size_t d = 0; d < row[t].shape.size(); ++d)
-          if (t < o_.padded_shapes.size() && d < o_.padded_shapes[t].size() && o_.padded_shapes[t][d] >= 0) row[t].shape[d] = o_.padded_shapes[t][d];
+          if (t < o_.padded_shapes.size() && d < o_.padded_shapes[t].size() && o_.padded_shapes[t][d] >= 0)
+            row[t].shape[d] = o_.padded_shapes[t][d];
     const int64_t n = inputs_[0]->cardinality();
     spec_ = batched(row, o_.drop_remainder || n == INFINITE || (n >= 0 && n % size == 0) ? size : -1);
   }
   std::string name() const override { return "batch"; }
-  std::string text() const override { return format("batch({}{}{})", size_, o_.drop_remainder ? ", drop_remainder" : "", o_.padded ? ", padded" : ""); }
+  std::string text() const override {
+    return format("batch({}{}{})", size_, o_.drop_remainder ? ", drop_remainder" : "", o_.padded ? ", padded" : "");
+  }
   const ElementSpec& spec() const override { return spec_; }
   int64_t cardinality() const override {
-    return times(input().cardinality(), [&](int64_t c) { return o_.drop_remainder ? c / size_ : (c + size_ - 1) / size_; });
+    return times(input().cardinality(),
+                 [&](int64_t c) { return o_.drop_remainder ? c / size_ : (c + size_ - 1) / size_; });
   }
   Bytes most() const override {
     ElementSpec all = spec_;
@@ -233,15 +254,19 @@ class UnbatchIterator final : public Unary {
       at_ = 0;
       rows_ = 0;
       for (size_t i = 0; i < batch_.size(); ++i) {
-        if (batch_[i].shape().rank() == 0) throw Error(Code::kShape, format("tensor {} is a single number and has no rows", i));
-        if (i && batch_[i].shape()[0] != rows_) throw Error(Code::kShape, format("tensor 0 has {} rows, but tensor {} has {}", rows_, i, batch_[i].shape()[0]));
+        if (batch_[i].shape().rank() == 0)
+          throw Error(Code::kShape, format("tensor {} is a single number and has no rows", i));
+        if (i && batch_[i].shape()[0] != rows_)
+          throw Error(Code::kShape,
+                      format("tensor 0 has {} rows, but tensor {} has {}", rows_, i, batch_[i].shape()[0]));
         rows_ = batch_[i].shape()[0];
       }
     }
     e.clear();
     for (const Tensor& t : batch_) {
       const Shape row = t.shape().without(0);
-      e.push_back(Tensor::view(const_cast<std::byte*>(t.data()) + at_ * (size_of(t.dtype()) * row.size()).value, t.dtype(), row, t.owner()));
+      e.push_back(Tensor::view(const_cast<std::byte*>(t.data()) + at_ * (size_of(t.dtype()) * row.size()).value,
+                               t.dtype(), row, t.owner()));
     }
     ++at_;
     return true;
@@ -268,7 +293,9 @@ class UnbatchNode final : public Node {
     if (n == 0 || n == INFINITE) return n;
     return n == UNKNOWN || rows_ < 0 || !spec_.known ? UNKNOWN : n * rows_;
   }
-  std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope& scope) const override { return std::make_unique<UnbatchIterator>(run, stage, input().start(run, scope)); }
+  std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope& scope) const override {
+    return std::make_unique<UnbatchIterator>(run, stage, input().start(run, scope));
+  }
 
  private:
   ElementSpec spec_;
@@ -278,7 +305,8 @@ class UnbatchNode final : public Node {
 // Holds the elements of the window that the next one shares with it.
 class WindowIterator final : public Unary {
  public:
-  WindowIterator(Run& run, Stage& stage, std::unique_ptr<Iterator> input, int64_t size, int64_t shift, int64_t stride, bool drop)
+  WindowIterator(Run& run, Stage& stage, std::unique_ptr<Iterator> input, int64_t size, int64_t shift, int64_t stride,
+                 bool drop)
       : Unary(run, stage, std::move(input)), size_(size), shift_(shift), stride_(stride), drop_(drop) {}
 
  protected:
@@ -329,7 +357,8 @@ class WindowNode final : public Node {
  public:
   WindowNode(NodePtr input, int64_t size, WindowOptions o) : Node({std::move(input)}), size_(size), o_(o) {
     if (size < 1 || o.shift < 0 || o.stride < 1 || size > (int64_t{1} << 31) / o.stride)
-      throw Error(Code::kUsage, format("window: size {}, shift {}, stride {}", size, o.shift, o.stride)).hint("all must be at least 1, the shift 0 for the size");
+      throw Error(Code::kUsage, format("window: size {}, shift {}, stride {}", size, o.shift, o.stride))
+          .hint("all must be at least 1, the shift 0 for the size");
     if (o_.shift == 0) o_.shift = size;
     spec_ = batched(inputs_[0]->spec(), o.drop_remainder ? size : -1);
   }
@@ -346,7 +375,8 @@ class WindowNode final : public Node {
   Bytes most() const override { return cost_of(batched(input().spec(), size_)); }
   Need need() const override { return {.working = most() + input().most() * ((size_ - 1) * o_.stride + 1)}; }
   std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope& scope) const override {
-    return std::make_unique<WindowIterator>(run, stage, input().start(run, scope), size_, o_.shift, o_.stride, o_.drop_remainder);
+    return std::make_unique<WindowIterator>(run, stage, input().start(run, scope), size_, o_.shift, o_.stride,
+                                            o_.drop_remainder);
   }
 
  private:
@@ -357,8 +387,12 @@ class WindowNode final : public Node {
 
 }  // namespace
 
-NodePtr batch_node(NodePtr input, int64_t size, BatchOptions o) { return std::make_shared<BatchNode>(std::move(input), size, std::move(o)); }
+NodePtr batch_node(NodePtr input, int64_t size, BatchOptions o) {
+  return std::make_shared<BatchNode>(std::move(input), size, std::move(o));
+}
 NodePtr unbatch_node(NodePtr input) { return std::make_shared<UnbatchNode>(std::move(input)); }
-NodePtr window_node(NodePtr input, int64_t size, WindowOptions o) { return std::make_shared<WindowNode>(std::move(input), size, o); }
+NodePtr window_node(NodePtr input, int64_t size, WindowOptions o) {
+  return std::make_shared<WindowNode>(std::move(input), size, o);
+}
 
 }  // namespace millpond::data

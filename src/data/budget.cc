@@ -14,7 +14,8 @@ std::vector<Bytes> divide(Bytes budget, std::span<const Claim> claims, bool sure
     if (c.holds) least += c.least;
   }
   if (working + least > budget) {
-    Error e(Code::kMemory, format("the data pipeline needs at least {}, but its budget is {} ({} short)", working + least, budget, working + least - budget));
+    Error e(Code::kMemory, format("the data pipeline needs at least {}, but its budget is {} ({} short)",
+                                  working + least, budget, working + least - budget));
     for (const Claim& c : claims)
       if (const Bytes all = c.working + (c.holds ? c.least : Bytes{}); all.value > 0) e.add(c.stage, format("{}", all));
     throw std::move(e).hint("give it a larger budget, or make batches smaller");
@@ -28,8 +29,10 @@ std::vector<Bytes> divide(Bytes budget, std::span<const Claim> claims, bool sure
   int64_t others = 0;
   for (const Claim& c : claims) {
     if (!c.holds) continue;
-    if (c.ask.value > 0) asked += std::max(c.ask, c.least);
-    else floor_of_others += c.least, ++others;
+    if (c.ask.value > 0)
+      asked += std::max(c.ask, c.least);
+    else
+      floor_of_others += c.least, ++others;
   }
   const Bytes for_asking = std::min(asked, room - floor_of_others);
   Bytes given;
@@ -37,14 +40,20 @@ std::vector<Bytes> divide(Bytes budget, std::span<const Claim> claims, bool sure
     const Claim& c = claims[i];
     if (!c.holds || c.ask.value == 0) continue;
     const Bytes wanted = std::max(c.ask, c.least);
-    ceilings[i] = asked <= for_asking ? wanted : std::max(c.least, Bytes{int64_t(double(wanted.value) * double(for_asking.value) / double(asked.value))});
+    ceilings[i] =
+        asked <= for_asking
+            ? wanted
+            : std::max(c.least, Bytes{int64_t(double(wanted.value) * double(for_asking.value) / double(asked.value))});
     given += ceilings[i];
   }
-  // Cutting in proportion may have left some at their floor and the sum too large: take the difference from the largest.
+  // Cutting in proportion may have left some at their floor and the sum too large: take the difference from the
+  // largest.
   while (given > room - floor_of_others) {
     size_t most = claims.size();
     for (size_t i = 0; i < claims.size(); ++i)
-      if (claims[i].holds && claims[i].ask.value > 0 && ceilings[i] > claims[i].least && (most == claims.size() || ceilings[i] > ceilings[most])) most = i;
+      if (claims[i].holds && claims[i].ask.value > 0 && ceilings[i] > claims[i].least &&
+          (most == claims.size() || ceilings[i] > ceilings[most]))
+        most = i;
     if (most == claims.size()) break;
     const Bytes cut = std::min(given - (room - floor_of_others), ceilings[most] - claims[most].least);
     ceilings[most] -= cut;

@@ -1,5 +1,6 @@
-// cache: elements of the first round are kept, in memory up to its bytes and behind that in a file without a name; later rounds read them from there.
-// The file holds what this process wrote and nobody else can open it, so it is read back without suspicion; a short read is an error.
+// cache: elements of the first round are kept, in memory up to its bytes and behind that in a file without a name;
+// later rounds read them from there. The file holds what this process wrote and nobody else can open it, so it is read
+// back without suspicion; a short read is an error.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -53,7 +54,8 @@ class SpillFile {
 
  private:
   [[noreturn]] void fail(const char* what) const {
-    throw Error(Code::kFile, format("the cache's file in {} cannot be {}: {}", folder_, what, std::strerror(errno))).hint("cache({.folder = ...}) puts it elsewhere");
+    throw Error(Code::kFile, format("the cache's file in {} cannot be {}: {}", folder_, what, std::strerror(errno)))
+        .hint("cache({.folder = ...}) puts it elsewhere");
   }
   void make() {
     fd_ = open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -68,8 +70,8 @@ class SpillFile {
   int64_t size_ = 0;
 };
 
-// Elements that all look alike, value behind value in a few large blocks: a row of 88 bytes costs 96, where an element by itself
-// would cost a header, a class of sizes and the bookkeeping of its tensors besides.
+// Elements that all look alike, value behind value in a few large blocks: a row of 88 bytes costs 96, where an element
+// by itself would cost a header, a class of sizes and the bookkeeping of its tensors besides.
 class PackedRows {
  public:
   static constexpr int64_t kBlock = 256 << 10;
@@ -119,7 +121,9 @@ class PackedRows {
     return std::max<int64_t>(sum, 16);
   }
   // Of a small bound no block takes more than an eighth.
-  static int64_t rows_in_block(int64_t row, Bytes most) { return std::max<int64_t>(1, std::min(kBlock, most.value / 8) / row); }
+  static int64_t rows_in_block(int64_t row, Bytes most) {
+    return std::max<int64_t>(1, std::min(kBlock, most.value / 8) / row);
+  }
 
   Pool& pool_;
   Stage& stage_;
@@ -157,9 +161,12 @@ class CacheIterator final : public Unary {
       return true;
     }
     if (at_ >= count()) return false;
-    if (at_ < packed_.size()) packed_.get(at_, e);
-    else if (at_ < in_memory()) e = kept_[size_t(at_ - packed_.size())];
-    else load(e);
+    if (at_ < packed_.size())
+      packed_.get(at_, e);
+    else if (at_ < in_memory())
+      e = kept_[size_t(at_ - packed_.size())];
+    else
+      load(e);
     ++at_;
     return true;
   }
@@ -229,7 +236,8 @@ class CacheIterator final : public Unary {
   }
   void tell() {
     stage_.decide(spilled_ == 0 ? format("{} elements, all in memory", in_memory())
-                                : format("{} elements in memory, {} ({}) in a file, because {} is the bound", in_memory(), spilled_, Bytes{file_.size()}, memory_));
+                                : format("{} elements in memory, {} ({}) in a file, because {} is the bound",
+                                         in_memory(), spilled_, Bytes{file_.size()}, memory_));
   }
 
   Bytes memory_, held_;
@@ -246,7 +254,9 @@ class CacheNode final : public Node {
     if (o_.memory.value < 0) throw Error(Code::kUsage, format("cache: {} bytes of memory", o_.memory.value));
   }
   std::string name() const override { return "cache"; }
-  std::string text() const override { return o_.file_only ? "cache(file)" : o_.memory.value ? format("cache({}, then a file)", o_.memory) : "cache()"; }
+  std::string text() const override {
+    return o_.file_only ? "cache(file)" : o_.memory.value ? format("cache({}, then a file)", o_.memory) : "cache()";
+  }
   const ElementSpec& spec() const override { return input().spec(); }
   int64_t cardinality() const override { return input().cardinality(); }
   Need need() const override {
@@ -262,7 +272,8 @@ class CacheNode final : public Node {
     return {.working = one, .holds = true, .least = {}, .ask = ask};
   }
   std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope& scope) const override {
-    return std::make_unique<CacheIterator>(run, stage, input().start(run, scope), o_.file_only ? Bytes{} : ceiling(scope), o_);
+    return std::make_unique<CacheIterator>(run, stage, input().start(run, scope),
+                                           o_.file_only ? Bytes{} : ceiling(scope), o_);
   }
 
  private:
@@ -271,6 +282,8 @@ class CacheNode final : public Node {
 
 }  // namespace
 
-NodePtr cache_node(NodePtr input, CacheOptions o) { return std::make_shared<CacheNode>(std::move(input), std::move(o)); }
+NodePtr cache_node(NodePtr input, CacheOptions o) {
+  return std::make_shared<CacheNode>(std::move(input), std::move(o));
+}
 
 }  // namespace millpond::data

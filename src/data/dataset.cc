@@ -16,22 +16,40 @@ ElementSpec Dataset::unknown_spec() {
 
 Dataset Dataset::from_arrays(std::vector<Tensor> arrays) { return Dataset(arrays_node(std::move(arrays))); }
 Dataset Dataset::from_npy(const std::vector<std::string>& files) { return Dataset(npy_node(files)); }
-Dataset Dataset::from_npz(const std::string& file, const std::vector<std::string>& members) { return Dataset(npz_node(file, members)); }
-Dataset Dataset::from_csv(const std::string& file, const CsvDatasetOptions& options) { return Dataset(csv_node(file, options)); }
-Dataset Dataset::from_tfrecord(const std::vector<std::string>& files, const RecordDatasetOptions& options) { return Dataset(tfrecord_node(files, options)); }
-Dataset Dataset::from_image_folder(const std::string& folder, const ImageDatasetOptions& options) { return Dataset(images_node(folder, options)); }
-Dataset Dataset::from_text(const std::vector<std::string>& files, const TextDatasetOptions& options) { return Dataset(text_node(files, options)); }
+Dataset Dataset::from_npz(const std::string& file, const std::vector<std::string>& members) {
+  return Dataset(npz_node(file, members));
+}
+Dataset Dataset::from_csv(const std::string& file, const CsvDatasetOptions& options) {
+  return Dataset(csv_node(file, options));
+}
+Dataset Dataset::from_tfrecord(const std::vector<std::string>& files, const RecordDatasetOptions& options) {
+  return Dataset(tfrecord_node(files, options));
+}
+Dataset Dataset::from_image_folder(const std::string& folder, const ImageDatasetOptions& options) {
+  return Dataset(images_node(folder, options));
+}
+Dataset Dataset::from_text(const std::vector<std::string>& files, const TextDatasetOptions& options) {
+  return Dataset(text_node(files, options));
+}
 Dataset Dataset::augment(const AugmentOptions& options) const { return Dataset(augment_node(node_, options)); }
 Dataset Dataset::range(int64_t first, int64_t end, int64_t step) { return Dataset(range_node(first, end, step)); }
 Dataset Dataset::from_generator(std::function<Generator()> make, ElementSpec spec, int64_t cardinality) {
   return Dataset(generator_node(std::move(make), std::move(spec), cardinality));
 }
 
-Dataset Dataset::map(MapFunction function, MapOptions options) const { return Dataset(map_node(node_, std::move(function), std::move(options))); }
+Dataset Dataset::map(MapFunction function, MapOptions options) const {
+  return Dataset(map_node(node_, std::move(function), std::move(options)));
+}
 Dataset Dataset::filter(FilterFunction keep) const { return Dataset(filter_node(node_, std::move(keep))); }
-Dataset Dataset::flat_map(FlatMapFunction function) const { return Dataset(interleave_node(node_, std::move(function), {})); }
-Dataset Dataset::interleave(FlatMapFunction function, InterleaveOptions options) const { return Dataset(interleave_node(node_, std::move(function), options)); }
-Dataset Dataset::batch(int64_t size, BatchOptions options) const { return Dataset(batch_node(node_, size, std::move(options))); }
+Dataset Dataset::flat_map(FlatMapFunction function) const {
+  return Dataset(interleave_node(node_, std::move(function), {}));
+}
+Dataset Dataset::interleave(FlatMapFunction function, InterleaveOptions options) const {
+  return Dataset(interleave_node(node_, std::move(function), options));
+}
+Dataset Dataset::batch(int64_t size, BatchOptions options) const {
+  return Dataset(batch_node(node_, size, std::move(options)));
+}
 Dataset Dataset::unbatch() const { return Dataset(unbatch_node(node_)); }
 Dataset Dataset::shuffle(ShuffleOptions options) const { return Dataset(shuffle_node(node_, std::move(options))); }
 Dataset Dataset::cache(CacheOptions options) const { return Dataset(cache_node(node_, std::move(options))); }
@@ -46,8 +64,12 @@ Dataset Dataset::zip(const std::vector<Dataset>& datasets) {
 }
 Dataset Dataset::concatenate(const Dataset& next) const { return Dataset(concatenate_node(node_, next.node_)); }
 Dataset Dataset::enumerate(int64_t start) const { return Dataset(enumerate_node(node_, start)); }
-Dataset Dataset::window(int64_t size, WindowOptions options) const { return Dataset(window_node(node_, size, options)); }
-Dataset Dataset::prefetch(int64_t elements, PrefetchOptions options) const { return Dataset(prefetch_node(node_, elements, options)); }
+Dataset Dataset::window(int64_t size, WindowOptions options) const {
+  return Dataset(window_node(node_, size, options));
+}
+Dataset Dataset::prefetch(int64_t elements, PrefetchOptions options) const {
+  return Dataset(prefetch_node(node_, elements, options));
+}
 Dataset Dataset::with_options(const DatasetOptions& options) const { return Dataset(options_node(node_, options)); }
 
 ElementSpec Dataset::element_spec() const { return node_->spec(); }

@@ -1,5 +1,5 @@
-// Sources that read a file in order: CSV, TFRecord, lines of text, deflated members of .npz. The formats are data/formats'; here they become elements, and their
-// readers' own buffers are charged to the stage.
+// Sources that read a file in order: CSV, TFRecord, lines of text, deflated members of .npz. The formats are
+// data/formats'; here they become elements, and their readers' own buffers are charged to the stage.
 #include <cstring>
 
 #include "data/formats/csv.h"
@@ -43,11 +43,16 @@ void tell_skipped(Stage& stage, const Skipped& s, int64_t& told) {
 
 DType dtype_of_column(CsvType t) {
   switch (t) {
-    case CsvType::kBool: return DType::kBool;
-    case CsvType::kInt64: return DType::kInt64;
-    case CsvType::kFloat64: return DType::kFloat64;
-    case CsvType::kText: return DType::kUInt8;
-    default: return DType::kFloat32;
+    case CsvType::kBool:
+      return DType::kBool;
+    case CsvType::kInt64:
+      return DType::kInt64;
+    case CsvType::kFloat64:
+      return DType::kFloat64;
+    case CsvType::kText:
+      return DType::kUInt8;
+    default:
+      return DType::kFloat32;
   }
 }
 
@@ -57,12 +62,14 @@ CsvType parse_type(const std::string& name) {
   if (name == "int64") return CsvType::kInt64;
   if (name == "bool") return CsvType::kBool;
   if (name == "text") return CsvType::kText;
-  throw Error(Code::kUsage, format("from_csv: \"{}\" is no type of a column", name)).hint("known: float32, float64, int64, bool, text");
+  throw Error(Code::kUsage, format("from_csv: \"{}\" is no type of a column", name))
+      .hint("known: float32, float64, int64, bool, text");
 }
 
 class CsvIterator final : public Iterator {
  public:
-  CsvIterator(Run& run, Stage& stage, const SharedSource& source, const CsvOptions& o, bool pack) : Iterator(run, stage), reader_(source, o), pack_(pack), charge_(pool(), stage) {
+  CsvIterator(Run& run, Stage& stage, const SharedSource& source, const CsvOptions& o, bool pack)
+      : Iterator(run, stage), reader_(source, o), pack_(pack), charge_(pool(), stage) {
     start_ = reader_.position();
     for (const CsvColumn& c : reader_.columns()) text_ |= c.type == CsvType::kText;
     slots_.resize(reader_.columns().size());
@@ -149,20 +156,33 @@ class CsvNode final : public Node {
       const int64_t features = int64_t(columns.size()) - (reader.label() >= 0);
       for (const CsvColumn& c : columns)
         if (c.type == CsvType::kText || (c.type != CsvType::kFloat32 && &c != &columns.back()))
-          throw Error(Code::kUsage, format("from_csv: column \"{}\" of {} is {}, and cannot become one of the float32 values of x", c.name, file, to_string(c.type))).hint("leave it out of columns, or give pack = false");
+          throw Error(Code::kUsage,
+                      format("from_csv: column \"{}\" of {} is {}, and cannot become one of the float32 values of x",
+                             c.name, file, to_string(c.type)))
+              .hint("leave it out of columns, or give pack = false");
       spec_.push_back({DType::kFloat32, {features}});
       if (reader.label() >= 0) spec_.push_back({dtype_of_column(columns.back().type), {}});
     } else {
-      for (const CsvColumn& c : columns) spec_.push_back({dtype_of_column(c.type), c.type == CsvType::kText ? std::vector<int64_t>{-1} : std::vector<int64_t>{}});
+      for (const CsvColumn& c : columns)
+        spec_.push_back(
+            {dtype_of_column(c.type), c.type == CsvType::kText ? std::vector<int64_t>{-1} : std::vector<int64_t>{}});
     }
-    if (spec_.size() > kMostTensors) throw Error(Code::kUnsupported, format("from_csv: {} has {} columns; as tensors of their own at most {} are supported", file, columns.size(), kMostTensors)).hint("choose columns, or pack = true");
+    if (spec_.size() > kMostTensors)
+      throw Error(Code::kUnsupported,
+                  format("from_csv: {} has {} columns; as tensors of their own at most {} are supported", file,
+                         columns.size(), kMostTensors))
+          .hint("choose columns, or pack = true");
   }
   std::string name() const override { return "csv"; }
-  std::string text() const override { return format("csv({} columns)", pack_ ? spec_[0].shape[0] + int64_t(spec_.size()) - 1 : int64_t(spec_.size())); }
+  std::string text() const override {
+    return format("csv({} columns)", pack_ ? spec_[0].shape[0] + int64_t(spec_.size()) - 1 : int64_t(spec_.size()));
+  }
   const ElementSpec& spec() const override { return spec_; }
   int64_t cardinality() const override { return UNKNOWN; }
   Need need() const override { return {.working = cost_of(spec_) + memory_}; }
-  std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope&) const override { return std::make_unique<CsvIterator>(run, stage, source_, o_, pack_); }
+  std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope&) const override {
+    return std::make_unique<CsvIterator>(run, stage, source_, o_, pack_);
+  }
 
  private:
   SharedSource source_;
@@ -189,7 +209,8 @@ class RecordIterator final : public Iterator {
     for (std::span<const std::byte> record;;) {
       if (!reader_) {
         if (file_ >= files_.size()) return false;
-        reader_.emplace(open_file(files_[file_]), RecordOptions{.compression = parse_compression(o_.compression), .on_bad = on_bad(o_.skip_bad_records)});
+        reader_.emplace(open_file(files_[file_]), RecordOptions{.compression = parse_compression(o_.compression),
+                                                                .on_bad = on_bad(o_.skip_bad_records)});
         number_ = told_ = 0;
       }
       const bool there = reader_->next(record);
@@ -221,17 +242,23 @@ class RecordIterator final : public Iterator {
 
  private:
   [[noreturn]] void wrong(const FeatureSpec& f, int64_t n, const std::string& what) {
-    throw Error(Code::kFormat, format("{}, record {}: feature \"{}\" {}", files_[file_], n, f.name, what)).with("file", files_[file_]).with("record", std::to_string(n));
+    throw Error(Code::kFormat, format("{}, record {}: feature \"{}\" {}", files_[file_], n, f.name, what))
+        .with("file", files_[file_])
+        .with("record", std::to_string(n));
   }
   Shape shape_of(const FeatureSpec& f, int64_t count, int64_t n) {
     int64_t known = 1, open = -1;
     std::vector<int64_t> dims = f.shape;
     for (size_t d = 0; d < dims.size(); ++d)
-      if (dims[d] < 0) open = int64_t(d);
-      else known *= dims[d];
+      if (dims[d] < 0)
+        open = int64_t(d);
+      else
+        known *= dims[d];
     if (open >= 0 && known > 0) dims[size_t(open)] = count / known;
     const Shape shape{std::span<const int64_t>(dims)};
-    if ((open >= 0 && known == 0) || shape.size() != count) wrong(f, n, format("has {} values, which do not make the shape {}", count, to_string(ElementSpec{{f.dtype, f.shape}})));
+    if ((open >= 0 && known == 0) || shape.size() != count)
+      wrong(f, n,
+            format("has {} values, which do not make the shape {}", count, to_string(ElementSpec{{f.dtype, f.shape}})));
     return shape;
   }
   void add(Element& e, const FeatureSpec& f, int64_t n) {
@@ -244,11 +271,20 @@ class RecordIterator final : public Iterator {
         for (size_t i = 0; i < values.size(); ++i) to[i] = T(values[i]);
       };
       switch (f.dtype) {
-        case DType::kFloat32: put(float{}); break;
-        case DType::kFloat64: put(double{}); break;
-        case DType::kInt32: put(int32_t{}); break;
-        case DType::kInt64: put(int64_t{}); break;
-        default: wrong(f, n, format("holds numbers, which become float32, float64, int32 or int64, not {}", f.dtype));
+        case DType::kFloat32:
+          put(float{});
+          break;
+        case DType::kFloat64:
+          put(double{});
+          break;
+        case DType::kInt32:
+          put(int32_t{});
+          break;
+        case DType::kInt64:
+          put(int64_t{});
+          break;
+        default:
+          wrong(f, n, format("holds numbers, which become float32, float64, int32 or int64, not {}", f.dtype));
       }
       e.push_back(std::move(t));
     };
@@ -281,22 +317,29 @@ class RecordNode final : public Node {
  public:
   RecordNode(const std::vector<std::string>& files, const RecordDatasetOptions& o) : files_(files), o_(o) {
     if (files.empty()) throw Error(Code::kUsage, "from_tfrecord: no file is given");
-    if (o.features.size() > kMostTensors) throw Error(Code::kUnsupported, format("from_tfrecord: {} features; at most {} are supported", o.features.size(), kMostTensors));
+    if (o.features.size() > kMostTensors)
+      throw Error(Code::kUnsupported,
+                  format("from_tfrecord: {} features; at most {} are supported", o.features.size(), kMostTensors));
     parse_compression(o.compression);
     for (const std::string& f : files) open_file(f);  // now rather than in the middle of training
     for (const FeatureSpec& f : o.features) {
-      if (std::ranges::count_if(f.shape, [](int64_t d) { return d < 0; }) > 1) throw Error(Code::kUsage, format("from_tfrecord: more than one -1 in the shape of \"{}\"", f.name));
+      if (std::ranges::count_if(f.shape, [](int64_t d) { return d < 0; }) > 1)
+        throw Error(Code::kUsage, format("from_tfrecord: more than one -1 in the shape of \"{}\"", f.name));
       spec_.push_back({f.dtype, f.dtype == DType::kUInt8 && f.shape.empty() ? std::vector<int64_t>{-1} : f.shape});
     }
     if (o.features.empty()) spec_.push_back({DType::kUInt8, {-1}});
   }
   std::string name() const override { return "tfrecord"; }
-  std::string text() const override { return format("tfrecord({} file{})", files_.size(), files_.size() == 1 ? "" : "s"); }
+  std::string text() const override {
+    return format("tfrecord({} file{})", files_.size(), files_.size() == 1 ? "" : "s");
+  }
   const ElementSpec& spec() const override { return spec_; }
   int64_t cardinality() const override { return UNKNOWN; }
   bool sure() const override { return false; }
   Need need() const override { return {.working = cost_of(spec_) + Bytes{512 << 10}}; }
-  std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope&) const override { return std::make_unique<RecordIterator>(run, stage, files_, o_); }
+  std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope&) const override {
+    return std::make_unique<RecordIterator>(run, stage, files_, o_);
+  }
 
  private:
   std::vector<std::string> files_;
@@ -308,7 +351,8 @@ class RecordNode final : public Node {
 
 class TextIterator final : public Iterator {
  public:
-  TextIterator(Run& run, Stage& stage, const std::vector<std::string>& files, Compression c) : Iterator(run, stage), files_(files), compression_(c), charge_(pool(), stage) {}
+  TextIterator(Run& run, Stage& stage, const std::vector<std::string>& files, Compression c)
+      : Iterator(run, stage), files_(files), compression_(c), charge_(pool(), stage) {}
 
  protected:
   void begin(uint64_t) override {
@@ -343,7 +387,8 @@ class TextIterator final : public Iterator {
 
 class TextNode final : public Node {
  public:
-  TextNode(const std::vector<std::string>& files, const TextDatasetOptions& o) : files_(files), compression_(parse_compression(o.compression)) {
+  TextNode(const std::vector<std::string>& files, const TextDatasetOptions& o)
+      : files_(files), compression_(parse_compression(o.compression)) {
     if (files.empty()) throw Error(Code::kUsage, "from_text: no file is given");
     for (const std::string& f : files) open_file(f);
     spec_.push_back({DType::kUInt8, {-1}});
@@ -352,7 +397,9 @@ class TextNode final : public Node {
   const ElementSpec& spec() const override { return spec_; }
   int64_t cardinality() const override { return UNKNOWN; }
   Need need() const override { return {.working = Bytes{(1 << 20) + (64 << 10)}}; }
-  std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope&) const override { return std::make_unique<TextIterator>(run, stage, files_, compression_); }
+  std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope&) const override {
+    return std::make_unique<TextIterator>(run, stage, files_, compression_);
+  }
 
  private:
   std::vector<std::string> files_;
@@ -364,7 +411,8 @@ class TextNode final : public Node {
 
 class NpzIterator final : public Iterator {
  public:
-  NpzIterator(Run& run, Stage& stage, const NpzFile& file, const std::vector<std::string>& members) : Iterator(run, stage), charge_(pool(), stage) {
+  NpzIterator(Run& run, Stage& stage, const NpzFile& file, const std::vector<std::string>& members)
+      : Iterator(run, stage), charge_(pool(), stage) {
     Bytes memory;
     for (const std::string& m : members) {
       streams_.push_back(std::make_unique<NpzStream>(file, m));
@@ -388,12 +436,14 @@ class NpzIterator final : public Iterator {
   }
   int64_t get_rows(RowSink& sink, int64_t n) override {
     int64_t got = n;
-    for (size_t i = 0; i < streams_.size(); ++i) got = std::min(got, streams_[i]->read(got, {sink.to[i], size_t(got * sink.bytes[i])}));
+    for (size_t i = 0; i < streams_.size(); ++i)
+      got = std::min(got, streams_[i]->read(got, {sink.to[i], size_t(got * sink.bytes[i])}));
     sink.advance(got);
     return got;
   }
   int64_t pass(int64_t n) override {
-    const int64_t at = streams_[0]->position(), to = std::min(streams_[0]->member().rows(), n > INT64_MAX - at ? INT64_MAX : at + n);
+    const int64_t at = streams_[0]->position(),
+                  to = std::min(streams_[0]->member().rows(), n > INT64_MAX - at ? INT64_MAX : at + n);
     for (const auto& s : streams_) s->seek(to);
     return to - at;
   }
@@ -406,7 +456,8 @@ class NpzIterator final : public Iterator {
 
 class NpzNode final : public Node {
  public:
-  NpzNode(std::shared_ptr<NpzFile> file, std::vector<std::string> members) : file_(std::move(file)), members_(std::move(members)) {
+  NpzNode(std::shared_ptr<NpzFile> file, std::vector<std::string> members)
+      : file_(std::move(file)), members_(std::move(members)) {
     for (const std::string& name : members_) {
       const NpzMember& m = file_->member(name);
       const Shape row = m.shape.without(0);
@@ -418,7 +469,9 @@ class NpzNode final : public Node {
   const ElementSpec& spec() const override { return spec_; }
   int64_t cardinality() const override { return file_->member(members_[0]).rows(); }
   Need need() const override { return {.working = cost_of(spec_) + Bytes{256 << 10} * int64_t(members_.size())}; }
-  std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope&) const override { return std::make_unique<NpzIterator>(run, stage, *file_, members_); }
+  std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope&) const override {
+    return std::make_unique<NpzIterator>(run, stage, *file_, members_);
+  }
 
  private:
   std::shared_ptr<NpzFile> file_;
@@ -429,22 +482,31 @@ class NpzNode final : public Node {
 }  // namespace
 
 NodePtr csv_node(const std::string& file, const CsvDatasetOptions& o) { return std::make_shared<CsvNode>(file, o); }
-NodePtr tfrecord_node(const std::vector<std::string>& files, const RecordDatasetOptions& o) { return std::make_shared<RecordNode>(files, o); }
-NodePtr text_node(const std::vector<std::string>& files, const TextDatasetOptions& o) { return std::make_shared<TextNode>(files, o); }
+NodePtr tfrecord_node(const std::vector<std::string>& files, const RecordDatasetOptions& o) {
+  return std::make_shared<RecordNode>(files, o);
+}
+NodePtr text_node(const std::vector<std::string>& files, const TextDatasetOptions& o) {
+  return std::make_shared<TextNode>(files, o);
+}
 
 NodePtr npz_node(const std::string& name, const std::vector<std::string>& members) {
-  if (members.empty() || members.size() > kMostTensors) throw Error(Code::kUsage, format("from_npz: {} members are named", members.size()));
+  if (members.empty() || members.size() > kMostTensors)
+    throw Error(Code::kUsage, format("from_npz: {} members are named", members.size()));
   auto file = std::make_shared<NpzFile>(name);
   bool stored = true;
   for (const std::string& m : members) {
     const NpzMember& member = file->member(m);
-    if (member.shape.rank() == 0) throw Error(Code::kShape, format("{}: {} is a single number; the first dimension counts the elements", name, m));
-    if (member.rows() != file->member(members[0]).rows()) throw Error(Code::kShape, format("{}: {} has {} rows, but {} has {}", name, members[0], file->member(members[0]).rows(), m, member.rows()));
+    if (member.shape.rank() == 0)
+      throw Error(Code::kShape, format("{}: {} is a single number; the first dimension counts the elements", name, m));
+    if (member.rows() != file->member(members[0]).rows())
+      throw Error(Code::kShape, format("{}: {} has {} rows, but {} has {}", name, members[0],
+                                       file->member(members[0]).rows(), m, member.rows()));
     stored = stored && member.stored;
   }
   if (!stored) return std::make_shared<NpzNode>(std::move(file), members);
   std::vector<RowFile> rows;
-  for (const std::string& m : members) rows.push_back({file->source(), file->member(m).data_at, file->member(m).dtype, file->member(m).shape});
+  for (const std::string& m : members)
+    rows.push_back({file->source(), file->member(m).data_at, file->member(m).dtype, file->member(m).shape});
   return files_node(std::move(rows), "npz");
 }
 

@@ -1,5 +1,5 @@
-// Stages whose elements have numbers. Shuffle, take, skip, shard, zip and concatenate of such stages only work on the numbers: they hold nothing, and a batch
-// after them gathers its rows straight into its buffer.
+// Stages whose elements have numbers. Shuffle, take, skip, shard, zip and concatenate of such stages only work on the
+// numbers: they hold nothing, and a batch after them gathers its rows straight into its buffer.
 #pragma once
 #include <cstring>
 
@@ -21,7 +21,8 @@ class IndexedNode : public Node, public Indexed {
 /// Goes through numbered elements in order.
 class RowIterator final : public Iterator {
  public:
-  RowIterator(Run& run, Stage& stage, const Indexed& indexed, const ElementSpec& spec) : Iterator(run, stage), indexed_(indexed), spec_(spec) {
+  RowIterator(Run& run, Stage& stage, const Indexed& indexed, const ElementSpec& spec)
+      : Iterator(run, stage), indexed_(indexed), spec_(spec) {
     for (const TensorSpec& t : spec) shapes_.push_back(to_shape(t));
   }
   bool numbered() const override { return true; }
@@ -53,7 +54,9 @@ class RowIterator final : public Iterator {
   int64_t at_ = 0;
 };
 
-inline std::unique_ptr<Iterator> IndexedNode::make(Run& run, Stage& stage, const Scope&) const { return std::make_unique<RowIterator>(run, stage, *this, spec()); }
+inline std::unique_ptr<Iterator> IndexedNode::make(Run& run, Stage& stage, const Scope&) const {
+  return std::make_unique<RowIterator>(run, stage, *this, spec());
+}
 
 /// An array in a file: rows of `shape` without its first dimension, from byte `begin` on.
 struct RowFile {

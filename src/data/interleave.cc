@@ -1,5 +1,6 @@
-// flat_map and interleave: an element becomes a dataset, and the elements of these follow each other, or come by turns. The inner pipelines live in the budget
-// of the outer one: interleave's ceiling is divided among those that are open at once.
+// flat_map and interleave: an element becomes a dataset, and the elements of these follow each other, or come by turns.
+// The inner pipelines live in the budget of the outer one: interleave's ceiling is divided among those that are open at
+// once.
 #include <set>
 
 #include "data/queue.h"
@@ -10,8 +11,13 @@ namespace {
 
 class InterleaveIterator final : public Unary {
  public:
-  InterleaveIterator(Run& run, Stage& stage, std::unique_ptr<Iterator> input, const FlatMapFunction& f, const InterleaveOptions& o, Bytes ceiling)
-      : Unary(run, stage, std::move(input)), f_(f), o_(o), each_(Bytes{ceiling.value / o.cycle_length}), open_(size_t(o.cycle_length)) {}
+  InterleaveIterator(Run& run, Stage& stage, std::unique_ptr<Iterator> input, const FlatMapFunction& f,
+                     const InterleaveOptions& o, Bytes ceiling)
+      : Unary(run, stage, std::move(input)),
+        f_(f),
+        o_(o),
+        each_(Bytes{ceiling.value / o.cycle_length}),
+        open_(size_t(o.cycle_length)) {}
   void cancel() override {
     Unary::cancel();
     const std::lock_guard lock(lock_);
@@ -81,7 +87,10 @@ class InterleaveIterator final : public Unary {
     const Node& node = *made.dataset->node();
     made.ceilings = std::make_unique<std::map<const Node*, Bytes>>(ceilings_of(node, each_, false));
     made.iterator = node.start(run_, {made.ceilings.get(), true, 0});
-    if (o_.parallel) made.iterator = std::make_unique<Queue>(run_, run_.inner_stage("inner/ahead", "read ahead"), std::move(made.iterator), QueueOptions{.threads = 1, .depth = 16 * o_.block_length, .ceiling = each_});
+    if (o_.parallel)
+      made.iterator =
+          std::make_unique<Queue>(run_, run_.inner_stage("inner/ahead", "read ahead"), std::move(made.iterator),
+                                  QueueOptions{.threads = 1, .depth = 16 * o_.block_length, .ceiling = each_});
     made.iterator->rewind(random_key(key_, uint64_t(++made_)));
     made.iterator->warm();
     const std::lock_guard lock(lock_);
@@ -109,12 +118,18 @@ class InterleaveIterator final : public Unary {
 
 class InterleaveNode final : public Node {
  public:
-  InterleaveNode(NodePtr input, FlatMapFunction f, std::optional<InterleaveOptions> o) : Node({std::move(input)}), f_(std::move(f)), flat_(!o), o_(o.value_or(InterleaveOptions{.cycle_length = 1})) {
+  InterleaveNode(NodePtr input, FlatMapFunction f, std::optional<InterleaveOptions> o)
+      : Node({std::move(input)}), f_(std::move(f)), flat_(!o), o_(o.value_or(InterleaveOptions{.cycle_length = 1})) {
     if (!f_) throw Error(Code::kUsage, format("{}: no function is given", name()));
-    if (o_.cycle_length < 1 || o_.cycle_length > 1024 || o_.block_length < 1) throw Error(Code::kUsage, format("interleave: cycle_length {}, block_length {}", o_.cycle_length, o_.block_length));
+    if (o_.cycle_length < 1 || o_.cycle_length > 1024 || o_.block_length < 1)
+      throw Error(Code::kUsage,
+                  format("interleave: cycle_length {}, block_length {}", o_.cycle_length, o_.block_length));
   }
   std::string name() const override { return flat_ ? "flat_map" : "interleave"; }
-  std::string text() const override { return flat_ ? "flat_map()" : format("interleave({} by {}{})", o_.cycle_length, o_.block_length, o_.parallel ? ", parallel" : ""); }
+  std::string text() const override {
+    return flat_ ? "flat_map()"
+                 : format("interleave({} by {}{})", o_.cycle_length, o_.block_length, o_.parallel ? ", parallel" : "");
+  }
   const ElementSpec& spec() const override { return spec_; }
   int64_t cardinality() const override { return input().cardinality() == 0 ? 0 : UNKNOWN; }
   Need need() const override { return {.working = {}, .holds = true, .least = {}, .ask = o_.bytes}; }
@@ -131,6 +146,8 @@ class InterleaveNode final : public Node {
 
 }  // namespace
 
-NodePtr interleave_node(NodePtr input, FlatMapFunction f, std::optional<InterleaveOptions> o) { return std::make_shared<InterleaveNode>(std::move(input), std::move(f), o); }
+NodePtr interleave_node(NodePtr input, FlatMapFunction f, std::optional<InterleaveOptions> o) {
+  return std::make_shared<InterleaveNode>(std::move(input), std::move(f), o);
+}
 
 }  // namespace millpond::data

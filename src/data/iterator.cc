@@ -14,7 +14,9 @@ Bytes Element::bytes() const {
 }
 
 bool ElementSpec::fixed() const {
-  return known && std::ranges::all_of(*this, [](const TensorSpec& t) { return std::ranges::none_of(t.shape, [](int64_t d) { return d < 0; }); });
+  return known && std::ranges::all_of(*this, [](const TensorSpec& t) {
+           return std::ranges::none_of(t.shape, [](int64_t d) { return d < 0; });
+         });
 }
 Bytes ElementSpec::bytes() const {
   Bytes sum;
@@ -26,7 +28,9 @@ std::string to_string(const ElementSpec& spec) {
   std::string text = "(";
   for (size_t i = 0; i < spec.size(); ++i) {
     text += format("{}{} [", i ? ", " : "", spec[i].dtype);
-    for (size_t d = 0; d < spec[i].shape.size(); ++d) text += format("{}{}", d ? ", " : "", spec[i].shape[d] < 0 ? std::string("any") : std::to_string(spec[i].shape[d]));
+    for (size_t d = 0; d < spec[i].shape.size(); ++d)
+      text +=
+          format("{}{}", d ? ", " : "", spec[i].shape[d] < 0 ? std::string("any") : std::to_string(spec[i].shape[d]));
     text += "]";
   }
   return text + ")";
@@ -36,8 +40,8 @@ Tensor Buffers::tensor(DType dtype, const Shape& shape) { return pool_.tensor(dt
 
 namespace data {
 namespace {
-constexpr int64_t kSample = 16;      // of so many calls one is timed and stands for all of them,
-constexpr int64_t kSlow = 2000;      // unless a call takes longer than so many nanoseconds: then each is
+constexpr int64_t kSample = 16;  // of so many calls one is timed and stands for all of them,
+constexpr int64_t kSlow = 2000;  // unless a call takes longer than so many nanoseconds: then each is
 }  // namespace
 
 void rethrow_with_place(const Stage& stage, int64_t index) {
@@ -102,13 +106,17 @@ int64_t Iterator::rows(RowSink& sink, int64_t n) {
 
 void RowSink::append(const Element& e) {
   const auto wrong = [&] {
-    throw Error(Code::kShape, format("an element is {}, but those before it were {}", to_string(spec_of(e)), to_string(*spec))).hint("elements of different shapes need batch(n, {.padded = true})");
+    throw Error(Code::kShape,
+                format("an element is {}, but those before it were {}", to_string(spec_of(e)), to_string(*spec)))
+        .hint("elements of different shapes need batch(n, {.padded = true})");
   };
   if (e.size() != spec->size()) wrong();
   for (size_t i = 0; i < e.size(); ++i) {
     const TensorSpec& s = (*spec)[i];
     const Tensor& t = e[i];
-    if (t.dtype() != s.dtype || size_t(t.shape().rank()) != s.shape.size() || !std::equal(t.shape().begin(), t.shape().end(), s.shape.begin())) wrong();
+    if (t.dtype() != s.dtype || size_t(t.shape().rank()) != s.shape.size() ||
+        !std::equal(t.shape().begin(), t.shape().end(), s.shape.begin()))
+      wrong();
     if (bytes[i]) std::memcpy(to[i], t.data(), size_t(bytes[i]));
     to[i] += bytes[i];
   }

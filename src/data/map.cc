@@ -10,8 +10,8 @@ namespace {
 
 constexpr uint64_t kMapSalt = 0x6d61705f73656564;
 
-// A user's function may write where it reads. What it reads may be the user's own array, or a buffer that another stage keeps
-// (a cache): the function gets a copy of such a tensor, in a buffer of the pipeline.
+// A user's function may write where it reads. What it reads may be the user's own array, or a buffer that another stage
+// keeps (a cache): the function gets a copy of such a tensor, in a buffer of the pipeline.
 void make_own(Element& e, Pool& pool, Stage& stage) {
   for (Tensor& t : e) {
     if (t.bytes().value == 0 || !t.data() || t.owner().use_count() == 1) continue;
@@ -23,7 +23,8 @@ void make_own(Element& e, Pool& pool, Stage& stage) {
 
 class MapIterator final : public Unary {
  public:
-  MapIterator(Run& run, Stage& stage, std::unique_ptr<Iterator> input, const MapFunction& f, bool writes, bool ignore_errors, uint64_t salt)
+  MapIterator(Run& run, Stage& stage, std::unique_ptr<Iterator> input, const MapFunction& f, bool writes,
+              bool ignore_errors, uint64_t salt)
       : Unary(run, stage, std::move(input)), f_(f), writes_(writes), ignore_(ignore_errors), salt_(salt) {}
 
  protected:
@@ -65,14 +66,18 @@ class MapIterator final : public Unary {
 
 class MapNode final : public Node {
  public:
-  MapNode(NodePtr input, MapFunction f, MapOptions o, MapExtra extra) : Node({std::move(input)}), f_(std::move(f)), o_(std::move(o)), extra_(extra) {
-    if (o_.parallel == 0 || o_.parallel < AUTOTUNE) throw Error(Code::kUsage, format("map: {} threads", o_.parallel)).hint("give at least 1, or AUTOTUNE");
+  MapNode(NodePtr input, MapFunction f, MapOptions o, MapExtra extra)
+      : Node({std::move(input)}), f_(std::move(f)), o_(std::move(o)), extra_(extra) {
+    if (o_.parallel == 0 || o_.parallel < AUTOTUNE)
+      throw Error(Code::kUsage, format("map: {} threads", o_.parallel)).hint("give at least 1, or AUTOTUNE");
     if (o_.parallel > 256) throw Error(Code::kUsage, format("map: {} threads; at most 256", o_.parallel));
     spec_ = o_.spec ? *o_.spec : Dataset::unknown_spec();
   }
   std::string name() const override { return o_.name; }
   std::string text() const override {
-    const std::string how = o_.parallel == 1 ? "" : o_.parallel < 0 ? "parallel AUTOTUNE" : format("parallel {}", o_.parallel);
+    const std::string how = o_.parallel == 1  ? ""
+                            : o_.parallel < 0 ? "parallel AUTOTUNE"
+                                              : format("parallel {}", o_.parallel);
     return format("{}({}{})", o_.name, how, o_.ordered ? "" : ", unordered");
   }
   const ElementSpec& spec() const override { return spec_; }
@@ -83,7 +88,9 @@ class MapNode final : public Node {
   bool ordered() const override { return o_.ordered || o_.parallel == 1; }
   bool sure() const override { return false; }
   std::optional<uint64_t> seed() const override { return extra_.seed; }
-  NodePtr over(NodePtr other) const override { return extra_.any_order ? std::make_shared<MapNode>(std::move(other), f_, o_, extra_) : nullptr; }
+  NodePtr over(NodePtr other) const override {
+    return extra_.any_order ? std::make_shared<MapNode>(std::move(other), f_, o_, extra_) : nullptr;
+  }
   Need need() const override {
     const Bytes one = cost_of(spec_);
     if (o_.parallel == 1) return {.working = writes() ? one + input().most() : one};
@@ -91,12 +98,21 @@ class MapNode final : public Node {
   }
   std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope& scope) const override {
     const uint64_t salt = kMapSalt ^ mix64(run.seed_of(*this));
-    if (o_.parallel == 1) return std::make_unique<MapIterator>(run, stage, input().start(run, scope), f_, writes(), o_.ignore_errors, salt);
-    // A parallel map over a parallel map: one queue whose workers do both, instead of two that hand elements over. Elements and their seeds stay the same.
+    if (o_.parallel == 1)
+      return std::make_unique<MapIterator>(run, stage, input().start(run, scope), f_, writes(), o_.ignore_errors, salt);
+    // A parallel map over a parallel map: one queue whose workers do both, instead of two that hand elements over.
+    // Elements and their seeds stay the same.
     const MapNode* inner = o_.ordered && !o_.ignore_errors ? dynamic_cast<const MapNode*>(&input()) : nullptr;
-    if (inner && (inner->o_.parallel == 1 || !inner->o_.ordered || inner->o_.ignore_errors || scope.inner)) inner = nullptr;
-    QueueOptions q{.threads = o_.parallel < 0 || (inner && inner->o_.parallel < 0) ? AUTOTUNE : std::max(o_.parallel, inner ? inner->o_.parallel : 0), .depth = AUTOTUNE, .most = 256,
-                   .ceiling = ceiling(scope), .ordered = o_.ordered, .ignore_errors = o_.ignore_errors};
+    if (inner && (inner->o_.parallel == 1 || !inner->o_.ordered || inner->o_.ignore_errors || scope.inner))
+      inner = nullptr;
+    QueueOptions q{.threads = o_.parallel < 0 || (inner && inner->o_.parallel < 0)
+                                  ? AUTOTUNE
+                                  : std::max(o_.parallel, inner ? inner->o_.parallel : 0),
+                   .depth = AUTOTUNE,
+                   .most = 256,
+                   .ceiling = ceiling(scope),
+                   .ordered = o_.ordered,
+                   .ignore_errors = o_.ignore_errors};
     if (q.threads > 0) q.depth = 4 * q.threads;
     std::unique_ptr<Iterator> from;
     if (inner) {
@@ -165,14 +181,22 @@ class PassIterator final : public Unary {
 
 class PrefetchNode final : public Node {
  public:
-  PrefetchNode(NodePtr input, int64_t elements, PrefetchOptions o) : Node({std::move(input)}), elements_(elements), o_(o) {
-    if (elements < AUTOTUNE || elements > (1 << 20)) throw Error(Code::kUsage, format("prefetch: {} elements", elements)).hint("give 1 or more, or AUTOTUNE; 0 with bytes");
-    if (elements == 0 && o.bytes.value <= 0) throw Error(Code::kUsage, "prefetch: neither a number of elements nor bytes");
+  PrefetchNode(NodePtr input, int64_t elements, PrefetchOptions o)
+      : Node({std::move(input)}), elements_(elements), o_(o) {
+    if (elements < AUTOTUNE || elements > (1 << 20))
+      throw Error(Code::kUsage, format("prefetch: {} elements", elements))
+          .hint("give 1 or more, or AUTOTUNE; 0 with bytes");
+    if (elements == 0 && o.bytes.value <= 0)
+      throw Error(Code::kUsage, "prefetch: neither a number of elements nor bytes");
     if (o.bytes.value < 0) throw Error(Code::kUsage, format("prefetch: {} bytes", o.bytes.value));
   }
   std::string name() const override { return "prefetch"; }
   std::string text() const override {
-    return format("prefetch({}{})", elements_ < 0 ? "AUTOTUNE" : elements_ == 0 ? "" : std::to_string(elements_), o_.bytes.value ? format("{}{}", elements_ == 0 ? "" : ", ", o_.bytes) : "");
+    return format("prefetch({}{})",
+                  elements_ < 0    ? "AUTOTUNE"
+                  : elements_ == 0 ? ""
+                                   : std::to_string(elements_),
+                  o_.bytes.value ? format("{}{}", elements_ == 0 ? "" : ", ", o_.bytes) : "");
   }
   const ElementSpec& spec() const override { return input().spec(); }
   int64_t cardinality() const override { return input().cardinality(); }
@@ -193,8 +217,8 @@ class PrefetchNode final : public Node {
   }
 
  private:
-  // To hand a batch over between threads takes 15 us and more (18 us for a step became 33); to gather as many bytes as these,
-  // from arrays in memory, takes less.
+  // To hand a batch over between threads takes 15 us and more (18 us for a step became 33); to gather as many bytes as
+  // these, from arrays in memory, takes less.
   static constexpr int64_t kGatheredAtOnce = 64 << 10;
   bool gathered_at_once(const Run& run) const {
     const Bytes batch = most();
@@ -215,7 +239,11 @@ class PrefetchNode final : public Node {
 
 }  // namespace
 
-NodePtr map_node(NodePtr input, MapFunction f, MapOptions o, MapExtra extra) { return std::make_shared<MapNode>(std::move(input), std::move(f), std::move(o), extra); }
-NodePtr prefetch_node(NodePtr input, int64_t elements, PrefetchOptions o) { return std::make_shared<PrefetchNode>(std::move(input), elements, o); }
+NodePtr map_node(NodePtr input, MapFunction f, MapOptions o, MapExtra extra) {
+  return std::make_shared<MapNode>(std::move(input), std::move(f), std::move(o), extra);
+}
+NodePtr prefetch_node(NodePtr input, int64_t elements, PrefetchOptions o) {
+  return std::make_shared<PrefetchNode>(std::move(input), elements, o);
+}
 
 }  // namespace millpond::data

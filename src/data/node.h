@@ -39,9 +39,9 @@ class Run {
  public:
   Run(std::shared_ptr<Pool> its_pool, int most_threads) : pool(std::move(its_pool)), threads(most_threads) {}
   std::shared_ptr<Pool> pool;
-  int threads;                                  // for a stage that tunes itself, at most
+  int threads;  // for a stage that tunes itself, at most
   std::atomic<bool> stopping{false};
-  std::map<const Node*, uint64_t> seeds;        // instead of the nodes' own: of a position that was restored
+  std::map<const Node*, uint64_t> seeds;  // instead of the nodes' own: of a position that was restored
   uint64_t seed_of(const Node& node) const;
   /// The inner pipelines of flat_map have no stages of their own in the table: one for each kind is used again.
   Stage& inner_stage(const std::string& name, const std::string& text);
@@ -80,7 +80,8 @@ class Node {
   /// Is all that it will take known before? Not where a function may take what it likes.
   virtual bool sure() const { return most().value > 0; }
   virtual Need need() const { return {}; }
-  /// The same stage over another input, where it does not matter in which order elements come to it; null where it does.
+  /// The same stage over another input, where it does not matter in which order elements come to it; null where it
+  /// does.
   virtual NodePtr over(NodePtr) const { return nullptr; }
   virtual std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope& scope) const = 0;
   /// Not null: its elements can be had in any order.
@@ -205,7 +206,9 @@ class Iterator {
 /// One input, asked by one thread.
 class Unary : public Iterator {
  public:
-  Unary(Run& run, Stage& stage, std::unique_ptr<Iterator> input) : Iterator(run, stage), input_(std::move(input)) { stage.ask(input_->stage()); }
+  Unary(Run& run, Stage& stage, std::unique_ptr<Iterator> input) : Iterator(run, stage), input_(std::move(input)) {
+    stage.ask(input_->stage());
+  }
   void cancel() override { input_->cancel(); }
   void warm() override { input_->warm(); }
 
@@ -215,7 +218,7 @@ class Unary : public Iterator {
 };
 
 inline int64_t times(int64_t cardinality, auto&& f) { return cardinality < 0 ? cardinality : int64_t(f(cardinality)); }
-Shape to_shape(const TensorSpec& spec);  // of a fixed one
+Shape to_shape(const TensorSpec& spec);    // of a fixed one
 int64_t bytes_of(const TensorSpec& spec);  // of a fixed one
 ElementSpec spec_of(const Element& e);
 /// What one element costs when it is kept in pooled buffers, one for each tensor. 0: not known.
@@ -233,12 +236,13 @@ NodePtr tfrecord_node(const std::vector<std::string>& files, const RecordDataset
 NodePtr text_node(const std::vector<std::string>& files, const TextDatasetOptions& o);
 NodePtr images_node(const std::string& folder, const ImageDatasetOptions& o);
 NodePtr augment_node(NodePtr input, const AugmentOptions& o);
-NodePtr generator_node(std::function<Generator()> make, ElementSpec spec, int64_t cardinality, std::string name = "generator");
+NodePtr generator_node(std::function<Generator()> make, ElementSpec spec, int64_t cardinality,
+                       std::string name = "generator");
 /// What only our own maps have.
 struct MapExtra {
   std::optional<uint64_t> seed = {};  // goes into Buffers::seed, and is saved
   bool any_order = false;             // a shuffle behind it may as well come before it, where it is free
-  bool reads_only = false;            // the function puts new tensors into the element and writes nothing where it reads
+  bool reads_only = false;  // the function puts new tensors into the element and writes nothing where it reads
 };
 NodePtr map_node(NodePtr input, MapFunction f, MapOptions o, MapExtra extra = {});
 NodePtr filter_node(NodePtr input, FilterFunction f);

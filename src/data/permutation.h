@@ -1,5 +1,6 @@
-// Permutation: the numbers 0 to n - 1 in an order that a key decides, each computed when it is wanted. No index array: 80 bytes for any n.
-// A Feistel network over the bits of n; a result that is not below n is put in again (cycle walking, fewer than two rounds on average).
+// Permutation: the numbers 0 to n - 1 in an order that a key decides, each computed when it is wanted. No index array:
+// 80 bytes for any n. A Feistel network over the bits of n; a result that is not below n is put in again (cycle
+// walking, fewer than two rounds on average).
 #pragma once
 #include <bit>
 #include <cstdint>

@@ -15,7 +15,8 @@
 namespace millpond::data {
 namespace {
 
-constexpr int64_t kLarge = 128 << 10;  // from here on a block is a mapping of its own, which goes back to the system whole
+constexpr int64_t kLarge =
+    128 << 10;  // from here on a block is a mapping of its own, which goes back to the system whole
 constexpr int64_t kHeader = 128;
 
 // Classes: multiples of 64 up to 512, then eight steps for each doubling.
@@ -43,8 +44,8 @@ std::set<Pool*> all_pools;
 }  // namespace
 
 struct alignas(64) Pool::Block {
-  std::shared_ptr<Pool> pool;  // while it is in use
-  Block* next = nullptr;       // in its class, while it waits
+  std::shared_ptr<Pool> pool;                 // while it is in use
+  Block* next = nullptr;                      // in its class, while it waits
   Block *before = nullptr, *after = nullptr;  // among the large ones
   std::atomic<Stage*> stage{nullptr};
   int64_t whole = 0;
@@ -74,7 +75,9 @@ struct Pool::Allocator {
     pool->give(block);
   }
   template <class U>
-  bool operator==(const Allocator<U>& o) const { return block == o.block; }
+  bool operator==(const Allocator<U>& o) const {
+    return block == o.block;
+  }
 };
 
 Pool::Block* block_of(const std::shared_ptr<void>& owner) {
@@ -122,7 +125,8 @@ Pool::Block* Pool::create(int index, Bytes whole) {
   if (whole.value >= kLarge) {
     memory = mmap(nullptr, size_t(whole.value), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
-    madvise(memory, size_t(whole.value), MADV_NOHUGEPAGE);  // a huge page could reach beyond what is written, and be resident for nothing
+    madvise(memory, size_t(whole.value),
+            MADV_NOHUGEPAGE);  // a huge page could reach beyond what is written, and be resident for nothing
   } else {
     memory = ::operator new(size_t(whole.value), std::align_val_t{64});
   }
@@ -134,8 +138,10 @@ Pool::Block* Pool::create(int index, Bytes whole) {
 void Pool::destroy(Block* b) {
   const int64_t whole = b->whole;
   b->~Block();
-  if (whole >= kLarge) munmap(b, size_t(whole));
-  else ::operator delete(static_cast<void*>(b), std::align_val_t{64});
+  if (whole >= kLarge)
+    munmap(b, size_t(whole));
+  else
+    ::operator delete(static_cast<void*>(b), std::align_val_t{64});
 }
 
 // Lets waiting blocks go, largest class first, until `wanted` more fit.
@@ -155,11 +161,15 @@ bool Pool::trim(Bytes wanted) {
 }
 
 void Pool::refuse(Bytes size, const Stage& stage) {
-  Error e(Code::kMemory, format("the data pipeline's budget of {} is too small: {} asks for {} more, but {} is in use", limit_, stage.name, size, Bytes{in_use_.load()}));
+  Error e(Code::kMemory, format("the data pipeline's budget of {} is too small: {} asks for {} more, but {} is in use",
+                                limit_, stage.name, size, Bytes{in_use_.load()}));
   for (const Stage& s : stages_)
-    if (s.held().value > 0) e.add(s.name, format("holds {}{}", s.held(), s.bound.value ? format(" of at most {}", s.bound) : ""));
-  throw std::move(e).hint(format("give it more, for example with_options({{.budget = {}_MiB}}), make batches smaller, or let go of elements that were taken out of it",
-                                 std::max<int64_t>(1, (in_use_.load() + 2 * size.value) >> 20) + 1));
+    if (s.held().value > 0)
+      e.add(s.name, format("holds {}{}", s.held(), s.bound.value ? format(" of at most {}", s.bound) : ""));
+  throw std::move(e).hint(
+      format("give it more, for example with_options({{.budget = {}_MiB}}), make batches smaller, or let go of "
+             "elements that were taken out of it",
+             std::max<int64_t>(1, (in_use_.load() + 2 * size.value) >> 20) + 1));
 }
 
 std::shared_ptr<std::byte> Pool::take(Bytes size, Stage& stage) {
@@ -228,7 +238,8 @@ void Pool::give(Block* b) {
 
 Tensor Pool::tensor(DType dtype, const Shape& shape, Stage& stage) {
   int64_t size = 0;
-  if (__builtin_mul_overflow(shape.size(), size_of(dtype).value, &size)) throw Error(Code::kShape, format("a tensor of shape {} and type {} has more than 2^63 bytes", shape, dtype));
+  if (__builtin_mul_overflow(shape.size(), size_of(dtype).value, &size))
+    throw Error(Code::kShape, format("a tensor of shape {} and type {} has more than 2^63 bytes", shape, dtype));
   std::shared_ptr<std::byte> memory = take(Bytes{size}, stage);
   std::byte* const at = memory.get();
   return Tensor::view(at, dtype, shape, std::move(memory));

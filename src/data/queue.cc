@@ -18,7 +18,8 @@ Bytes cost_of_element(const Element& e) {
 struct Queue::Worker final : Waiter {
   Worker(Queue& q, int n) : queue(q), number(n) {}
   bool stopping() const override { return queue.paused_ || queue.cancelled_; }
-  // Somebody waits for just this element, and nobody waits for that one without need. A queue that pauses wants its workers to finish.
+  // Somebody waits for just this element, and nobody waits for that one without need. A queue that pauses wants its
+  // workers to finish.
   bool urgent() const override {
     if (queue.paused_) return true;
     if (!queue.consumer_waits_ || (queue.o_.ordered && ticket.load() != queue.head_seen_.load())) return false;
@@ -34,7 +35,11 @@ struct Queue::Worker final : Waiter {
 };
 
 Queue::Queue(Run& run, Stage& stage, std::unique_ptr<Iterator> input, QueueOptions o)
-    : Iterator(run, stage), input_(std::move(input)), o_(std::move(o)), tune_threads_(o_.threads < 0), tune_depth_(o_.depth < 0) {
+    : Iterator(run, stage),
+      input_(std::move(input)),
+      o_(std::move(o)),
+      tune_threads_(o_.threads < 0),
+      tune_depth_(o_.depth < 0) {
   stage.ask(input_->stage());
   splits_ = input_->splits();
   if (splits_ && !o_.work && o_.depth < 0) tune_threads_ = true;
@@ -290,7 +295,9 @@ void Queue::tune() {
       depth_ = std::max(depth_, std::min<int64_t>(4 * active_, int64_t(ring_.size())));
       if (int(workers_.size()) < active_) add_worker();
       tell("one more thread, the consumer waited", share);
-    } else if (tune_depth_ && full_ > 0 && share < 0.5 && depth_ * 2 <= int64_t(ring_.size())) {  // one who waits most of the time waits for the work, not for room
+    } else if (tune_depth_ && full_ > 0 && share < 0.5 &&
+               depth_ * 2 <=
+                   int64_t(ring_.size())) {  // one who waits most of the time waits for the work, not for room
       depth_ *= 2;
       tell("deeper, it was full and then empty", share);
     } else {

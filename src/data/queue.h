@@ -1,12 +1,13 @@
-// Queue: the one place where a pipeline has threads. Workers pull elements from the input, one at a time and in order, work on them side by side,
-// and put them where the consumer finds them, in order (or, if told so, as they are ready).
+// Queue: the one place where a pipeline has threads. Workers pull elements from the input, one at a time and in order,
+// work on them side by side, and put them where the consumer finds them, in order (or, if told so, as they are ready).
 //
 //   input ──pull (one worker at a time)──▶ work (all of them) ──▶ | ready | ready | in work | ... |──▶ next()
 //                                                                   head                    tail
 //
-// Admission is by bytes: a worker pulls only while what is ready and what is in work (each counted as the largest element so far) stays under the ceiling; with
-// nothing outstanding it always may, so one element is always on its way. Errors lie in the queue in the place of their element.
-// prefetch is a queue with one worker that only pulls; a parallel map one whose work is the function. Batches of numbered rows are pulled as numbers, and read side by side.
+// Admission is by bytes: a worker pulls only while what is ready and what is in work (each counted as the largest
+// element so far) stays under the ceiling; with nothing outstanding it always may, so one element is always on its way.
+// Errors lie in the queue in the place of their element. prefetch is a queue with one worker that only pulls; a
+// parallel map one whose work is the function. Batches of numbered rows are pulled as numbers, and read side by side.
 #pragma once
 #include <condition_variable>
 #include <exception>
@@ -18,10 +19,10 @@
 namespace millpond::data {
 
 struct QueueOptions {
-  int64_t threads = 1;   // or AUTOTUNE
-  int64_t depth = 2;     // elements outstanding, or AUTOTUNE
-  int64_t most = 256;    // of them ever
-  Bytes ceiling = {};    // 0: only the budget counts
+  int64_t threads = 1;  // or AUTOTUNE
+  int64_t depth = 2;    // elements outstanding, or AUTOTUNE
+  int64_t most = 256;   // of them ever
+  Bytes ceiling = {};   // 0: only the budget counts
   bool ordered = true;
   bool ignore_errors = false;
   std::function<void(Element&, int64_t index, uint64_t key)> work = {};
@@ -69,8 +70,9 @@ class Queue final : public Iterator {
   std::mutex lock_;
   std::condition_variable ready_, room_, idle_;
   std::vector<Slot> ring_;
-  int64_t head_ = 0, tail_ = 0, done_ = 0, end_ = -1;  // next to give; next to pull; finished; how many there are, once known
-  int64_t base_ = 0;                                   // elements passed over before the first pull
+  int64_t head_ = 0, tail_ = 0, done_ = 0,
+          end_ = -1;  // next to give; next to pull; finished; how many there are, once known
+  int64_t base_ = 0;  // elements passed over before the first pull
   int64_t in_work_ = 0, depth_ = 2;
   int busy_ = 0, idle_workers_ = 0, active_ = 1;
   Bytes bytes_, largest_;

@@ -155,34 +155,52 @@ std::string Running::save() const {
   nlohmann::json seeds = nlohmann::json::array();
   each_node(*root_, [&](const Node& n) {
     if (!n.ordered())
-      throw Error(Code::kUsage, format("the place of this dataset cannot be saved: {} gives elements in the order in which they are ready", n.name())).hint("make it with ordered = true");
+      throw Error(
+          Code::kUsage,
+          format("the place of this dataset cannot be saved: {} gives elements in the order in which they are ready",
+                 n.name()))
+          .hint("make it with ordered = true");
     if (n.seed()) seeds.push_back(run_->seed_of(n));
   });
-  return nlohmann::json{{"millpond_dataset", 1}, {"epoch", epoch_}, {"elements", elements_}, {"seeds", seeds}, {"chain", chain_of(*root_)}}.dump();
+  return nlohmann::json{{"millpond_dataset", 1},
+                        {"epoch", epoch_},
+                        {"elements", elements_},
+                        {"seeds", seeds},
+                        {"chain", chain_of(*root_)}}
+      .dump();
 }
 
 void Running::restore(std::string_view position) {
   const auto json = nlohmann::json::parse(position, nullptr, false);
   const auto integer = [&](const char* key) -> int64_t {
     const auto at = json.find(key);
-    if (at == json.end() || !at->is_number_integer() || (at->is_number_unsigned() ? at->get<uint64_t>() > uint64_t(INT64_MAX) : at->get<int64_t>() < 0))
-      throw Error(Code::kFormat, format("this is no saved place of a dataset: \"{}\" is missing or no whole number", key));
+    if (at == json.end() || !at->is_number_integer() ||
+        (at->is_number_unsigned() ? at->get<uint64_t>() > uint64_t(INT64_MAX) : at->get<int64_t>() < 0))
+      throw Error(Code::kFormat,
+                  format("this is no saved place of a dataset: \"{}\" is missing or no whole number", key));
     return at->get<int64_t>();
   };
-  if (!json.is_object() || integer("millpond_dataset") != 1) throw Error(Code::kFormat, "this is no saved place of a dataset");
+  if (!json.is_object() || integer("millpond_dataset") != 1)
+    throw Error(Code::kFormat, "this is no saved place of a dataset");
   const int64_t epoch = integer("epoch"), elements = integer("elements");
   const auto chain = json.find("chain"), seeds = json.find("seeds");
-  if (chain == json.end() || !chain->is_string() || seeds == json.end() || !seeds->is_array()) throw Error(Code::kFormat, "this is no saved place of a dataset: \"chain\" or \"seeds\" is missing");
+  if (chain == json.end() || !chain->is_string() || seeds == json.end() || !seeds->is_array())
+    throw Error(Code::kFormat, "this is no saved place of a dataset: \"chain\" or \"seeds\" is missing");
   if (chain->get<std::string>() != chain_of(*root_))
-    throw Error(Code::kUsage, "the saved place belongs to a dataset that was made in another way").with("saved", chain->get<std::string>()).with("this one", chain_of(*root_));
+    throw Error(Code::kUsage, "the saved place belongs to a dataset that was made in another way")
+        .with("saved", chain->get<std::string>())
+        .with("this one", chain_of(*root_));
   std::vector<const Node*> seeded;
   each_node(*root_, [&](const Node& n) {
     if (n.seed()) seeded.push_back(&n);
   });
-  if (seeded.size() != seeds->size()) throw Error(Code::kFormat, format("the saved place has {} seeds, but {} stages have one", seeds->size(), seeded.size()));
+  if (seeded.size() != seeds->size())
+    throw Error(Code::kFormat,
+                format("the saved place has {} seeds, but {} stages have one", seeds->size(), seeded.size()));
   std::map<const Node*, uint64_t> values;
   for (size_t i = 0; i < seeded.size(); ++i) {
-    if (!(*seeds)[i].is_number_integer()) throw Error(Code::kFormat, "the saved place has a seed that is no whole number");
+    if (!(*seeds)[i].is_number_integer())
+      throw Error(Code::kFormat, "the saved place has a seed that is no whole number");
     values[seeded[i]] = (*seeds)[i].get<uint64_t>();
   }
   // Stages take their seeds when they start.
@@ -195,7 +213,10 @@ void Running::restore(std::string_view position) {
   top_ = root_->start(*run_, {&ceilings_, false, 0});
   rewind(epoch);
   elements_ = top_->skip(elements);
-  if (elements_ != elements) throw Error(Code::kValue, format("the saved place is after {} elements, but this dataset has only {}", elements, elements_)).hint("the data has changed since it was saved");
+  if (elements_ != elements)
+    throw Error(Code::kValue,
+                format("the saved place is after {} elements, but this dataset has only {}", elements, elements_))
+        .hint("the data has changed since it was saved");
 }
 
 std::string Running::waited_on() const {
@@ -209,21 +230,26 @@ std::string Running::waited_on() const {
 std::string Running::explain() const {
   const Pool& pool = *run_->pool;
   const double seconds = double(now_ns() - began_ns_) * 1e-9;
-  std::string out = format("budget {}{}; held {}, at most {}; waited {} of {:.3g} s", pool.limit(), own_budget_ ? "" : " (a tenth of the free memory)", pool.held(), pool.peak(), duration(double(waited_ns_)), seconds);
+  std::string out = format("budget {}{}; held {}, at most {}; waited {} of {:.3g} s", pool.limit(),
+                           own_budget_ ? "" : " (a tenth of the free memory)", pool.held(), pool.peak(),
+                           duration(double(waited_ns_)), seconds);
   if (const std::string on = waited_on(); !on.empty()) out += format(", slowest is {}", on);
   out += '\n';
   size_t wide = 5;
   const std::vector<const Stage*> stages = pool.stages();
   for (const Stage* s : stages) wide = std::max(wide, s->text.size());
-  out += format("  {:<{}}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {}\n", "stage", wide, "elements", "rate", "own time", "waited", "held", "bound", "decided");
+  out += format("  {:<{}}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {}\n", "stage", wide, "elements", "rate",
+                "own time", "waited", "held", "bound", "decided");
   for (size_t i = stages.size(); i-- > 0;) {
     const Stage& s = *stages[i];
     const auto n = double(s.out.load());
     const double own = self_ns(s);
     std::string note = s.decided();
     if (const int64_t left = s.left_out.load()) note += format("{}{} left out", note.empty() ? "" : "; ", left);
-    out += format("  {:<{}}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {}\n", s.text, wide, s.out.load(), n > 0 && own > 0 ? rate(n * 1e9 / own) : "", own > 0 ? duration(own) : "",
-                  s.waits.load() ? duration(double(s.waited_ns.load())) : "", s.held(), s.bound.value ? to_string(s.bound) : "", note);
+    out += format("  {:<{}}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {}\n", s.text, wide, s.out.load(),
+                  n > 0 && own > 0 ? rate(n * 1e9 / own) : "", own > 0 ? duration(own) : "",
+                  s.waits.load() ? duration(double(s.waited_ns.load())) : "", s.held(),
+                  s.bound.value ? to_string(s.bound) : "", note);
   }
   return out;
 }

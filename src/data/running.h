@@ -4,7 +4,8 @@
 
 namespace millpond::data {
 
-/// How many bytes each stage below `root` may hold. `consumer`: the one who asks has an element in hand, and the next one is on its way.
+/// How many bytes each stage below `root` may hold. `consumer`: the one who asks has an element in hand, and the next
+/// one is on its way.
 std::map<const Node*, Bytes> ceilings_of(const Node& root, Bytes budget, bool consumer);
 
 class Running {
@@ -22,7 +23,8 @@ class Running {
   std::string explain() const;
   std::string waited_on() const;
 
-  /// How many rows the next batch will have (0: there is none), where it can be filled into the caller's buffers; otherwise -1.
+  /// How many rows the next batch will have (0: there is none), where it can be filled into the caller's buffers;
+  /// otherwise -1.
   int64_t upcoming() const { return over_ ? 0 : top_->upcoming(); }
   void fill(std::span<std::byte* const> to, int64_t rows);
 

@@ -10,7 +10,13 @@ namespace {
 class SliceNode final : public IndexedNode {
  public:
   SliceNode(NodePtr input, int64_t first, int64_t step, int64_t size, std::string name, std::string text)
-      : IndexedNode({std::move(input)}), of_(*inputs_[0]->indexed()), first_(first), step_(step), size_(size), name_(std::move(name)), text_(std::move(text)) {}
+      : IndexedNode({std::move(input)}),
+        of_(*inputs_[0]->indexed()),
+        first_(first),
+        step_(step),
+        size_(size),
+        name_(std::move(name)),
+        text_(std::move(text)) {}
   std::string name() const override { return name_; }
   std::string text() const override { return text_; }
   const ElementSpec& spec() const override { return input().spec(); }
@@ -19,7 +25,9 @@ class SliceNode final : public IndexedNode {
     for (int64_t& i : index) i = first_ + i * step_;
     of_.gather(run, key, index, to);
   }
-  bool view(const Run& run, uint64_t key, int64_t row, Element& e) const override { return of_.view(run, key, first_ + row * step_, e); }
+  bool view(const Run& run, uint64_t key, int64_t row, Element& e) const override {
+    return of_.view(run, key, first_ + row * step_, e);
+  }
 
  private:
   const Indexed& of_;
@@ -61,7 +69,10 @@ class IndexedZipNode final : public IndexedNode {
 class IndexedConcatenateNode final : public IndexedNode {
  public:
   IndexedConcatenateNode(NodePtr a, NodePtr b)
-      : IndexedNode({std::move(a), std::move(b)}), a_(*inputs_[0]->indexed()), b_(*inputs_[1]->indexed()), split_(a_.size()) {
+      : IndexedNode({std::move(a), std::move(b)}),
+        a_(*inputs_[0]->indexed()),
+        b_(*inputs_[1]->indexed()),
+        split_(a_.size()) {
     for (const TensorSpec& t : spec()) row_.push_back(bytes_of(t));
   }
   std::string name() const override { return "concatenate"; }
@@ -81,7 +92,9 @@ class IndexedConcatenateNode final : public IndexedNode {
       i += n;
     }
   }
-  bool view(const Run& run, uint64_t key, int64_t row, Element& e) const override { return row < split_ ? a_.view(run, key, row, e) : b_.view(run, key, row - split_, e); }
+  bool view(const Run& run, uint64_t key, int64_t row, Element& e) const override {
+    return row < split_ ? a_.view(run, key, row, e) : b_.view(run, key, row - split_, e);
+  }
 
  private:
   const Indexed &a_, &b_;
@@ -135,8 +148,15 @@ class SliceIterator final : public Unary {
 
 class StreamSliceNode final : public Node {
  public:
-  StreamSliceNode(NodePtr input, int64_t first, int64_t step, int64_t count, int64_t cardinality, std::string name, std::string text)
-      : Node({std::move(input)}), first_(first), step_(step), count_(count), cardinality_(cardinality), name_(std::move(name)), text_(std::move(text)) {}
+  StreamSliceNode(NodePtr input, int64_t first, int64_t step, int64_t count, int64_t cardinality, std::string name,
+                  std::string text)
+      : Node({std::move(input)}),
+        first_(first),
+        step_(step),
+        count_(count),
+        cardinality_(cardinality),
+        name_(std::move(name)),
+        text_(std::move(text)) {}
   std::string name() const override { return name_; }
   std::string text() const override { return text_; }
   const ElementSpec& spec() const override { return input().spec(); }
@@ -152,7 +172,8 @@ class StreamSliceNode final : public Node {
 
 class ZipIterator final : public Iterator {
  public:
-  ZipIterator(Run& run, Stage& stage, std::vector<std::unique_ptr<Iterator>> inputs) : Iterator(run, stage), inputs_(std::move(inputs)) {
+  ZipIterator(Run& run, Stage& stage, std::vector<std::unique_ptr<Iterator>> inputs)
+      : Iterator(run, stage), inputs_(std::move(inputs)) {
     for (const auto& i : inputs_) stage.ask(i->stage());
   }
   void cancel() override {
@@ -227,7 +248,8 @@ class ZipNode final : public Node {
 
 class ConcatenateIterator final : public Iterator {
  public:
-  ConcatenateIterator(Run& run, Stage& stage, std::unique_ptr<Iterator> a, std::unique_ptr<Iterator> b) : Iterator(run, stage), parts_{std::move(a), std::move(b)} {
+  ConcatenateIterator(Run& run, Stage& stage, std::unique_ptr<Iterator> a, std::unique_ptr<Iterator> b)
+      : Iterator(run, stage), parts_{std::move(a), std::move(b)} {
     for (const auto& p : parts_) stage.ask(p->stage());
   }
   void cancel() override {
@@ -293,7 +315,8 @@ class ConcatenateNode final : public Node {
 
 class RepeatIterator final : public Unary {
  public:
-  RepeatIterator(Run& run, Stage& stage, std::unique_ptr<Iterator> input, int64_t count) : Unary(run, stage, std::move(input)), count_(count) {}
+  RepeatIterator(Run& run, Stage& stage, std::unique_ptr<Iterator> input, int64_t count)
+      : Unary(run, stage, std::move(input)), count_(count) {}
 
  protected:
   void begin(uint64_t key) override {
@@ -357,7 +380,9 @@ class RepeatNode final : public Node {
     int64_t all = 0;
     return n == UNKNOWN || __builtin_mul_overflow(n, count_, &all) ? UNKNOWN : all;
   }
-  std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope& scope) const override { return std::make_unique<RepeatIterator>(run, stage, input().start(run, scope), count_); }
+  std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope& scope) const override {
+    return std::make_unique<RepeatIterator>(run, stage, input().start(run, scope), count_);
+  }
 
  private:
   int64_t count_;
@@ -365,7 +390,8 @@ class RepeatNode final : public Node {
 
 class EnumerateIterator final : public Unary {
  public:
-  EnumerateIterator(Run& run, Stage& stage, std::unique_ptr<Iterator> input, int64_t start) : Unary(run, stage, std::move(input)), start_(start) {}
+  EnumerateIterator(Run& run, Stage& stage, std::unique_ptr<Iterator> input, int64_t start)
+      : Unary(run, stage, std::move(input)), start_(start) {}
 
  protected:
   void begin(uint64_t key) override {
@@ -397,7 +423,9 @@ class EnumerateNode final : public Node {
   std::string name() const override { return "enumerate"; }
   const ElementSpec& spec() const override { return spec_; }
   int64_t cardinality() const override { return input().cardinality(); }
-  std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope& scope) const override { return std::make_unique<EnumerateIterator>(run, stage, input().start(run, scope), start_); }
+  std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope& scope) const override {
+    return std::make_unique<EnumerateIterator>(run, stage, input().start(run, scope), start_);
+  }
 
  private:
   int64_t start_;
@@ -406,7 +434,8 @@ class EnumerateNode final : public Node {
 
 class FilterIterator final : public Unary {
  public:
-  FilterIterator(Run& run, Stage& stage, std::unique_ptr<Iterator> input, const FilterFunction& keep) : Unary(run, stage, std::move(input)), keep_(keep) {}
+  FilterIterator(Run& run, Stage& stage, std::unique_ptr<Iterator> input, const FilterFunction& keep)
+      : Unary(run, stage, std::move(input)), keep_(keep) {}
 
  protected:
   bool get(Element& e) override {
@@ -429,7 +458,9 @@ class FilterNode final : public Node {
   std::string name() const override { return "filter"; }
   const ElementSpec& spec() const override { return input().spec(); }
   int64_t cardinality() const override { return input().cardinality() == 0 ? 0 : UNKNOWN; }
-  std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope& scope) const override { return std::make_unique<FilterIterator>(run, stage, input().start(run, scope), keep_); }
+  std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope& scope) const override {
+    return std::make_unique<FilterIterator>(run, stage, input().start(run, scope), keep_);
+  }
 
  private:
   FilterFunction keep_;
@@ -447,7 +478,9 @@ class OptionsNode final : public Node {
   int64_t cardinality() const override { return input().cardinality(); }
   const Indexed* indexed() const override { return input().indexed(); }
   const DatasetOptions* options() const override { return &o_; }
-  std::unique_ptr<Iterator> make(Run&, Stage&, const Scope&) const override { return nullptr; }  // never asked: Node::start passes it over
+  std::unique_ptr<Iterator> make(Run&, Stage&, const Scope&) const override {
+    return nullptr;
+  }  // never asked: Node::start passes it over
 
  private:
   DatasetOptions o_;
@@ -463,45 +496,66 @@ int64_t not_negative(int64_t n, const char* what) {
 NodePtr take_node(NodePtr input, int64_t count) {
   not_negative(count, "take");
   const std::string text = format("take({})", count);
-  if (const Indexed* i = input->indexed()) return std::make_shared<SliceNode>(input, 0, 1, std::min(count, i->size()), "take", text);
+  if (const Indexed* i = input->indexed())
+    return std::make_shared<SliceNode>(input, 0, 1, std::min(count, i->size()), "take", text);
   const int64_t n = input->cardinality();
-  return std::make_shared<StreamSliceNode>(input, 0, 1, count, n == INFINITE ? count : times(n, [&](int64_t c) { return std::min(c, count); }), "take", text);
+  return std::make_shared<StreamSliceNode>(
+      input, 0, 1, count, n == INFINITE ? count : times(n, [&](int64_t c) { return std::min(c, count); }), "take",
+      text);
 }
 NodePtr skip_node(NodePtr input, int64_t count) {
   not_negative(count, "skip");
   const std::string text = format("skip({})", count);
-  if (const Indexed* i = input->indexed()) return std::make_shared<SliceNode>(input, std::min(count, i->size()), 1, std::max<int64_t>(0, i->size() - count), "skip", text);
+  if (const Indexed* i = input->indexed())
+    return std::make_shared<SliceNode>(input, std::min(count, i->size()), 1, std::max<int64_t>(0, i->size() - count),
+                                       "skip", text);
   const int64_t n = input->cardinality();
-  return std::make_shared<StreamSliceNode>(input, count, 1, INT64_MAX, times(n, [&](int64_t c) { return std::max<int64_t>(0, c - count); }), "skip", text);
+  return std::make_shared<StreamSliceNode>(
+      input, count, 1, INT64_MAX, times(n, [&](int64_t c) { return std::max<int64_t>(0, c - count); }), "skip", text);
 }
 NodePtr shard_node(NodePtr input, int64_t of, int64_t index) {
-  if (of < 1 || index < 0 || index >= of) throw Error(Code::kUsage, format("shard: part {} of {}", index, of)).hint("parts are numbered from 0 to one less than their number");
+  if (of < 1 || index < 0 || index >= of)
+    throw Error(Code::kUsage, format("shard: part {} of {}", index, of))
+        .hint("parts are numbered from 0 to one less than their number");
   const std::string text = format("shard({}, {})", of, index);
   const auto part = [&](int64_t c) { return c > index ? (c - index + of - 1) / of : 0; };
-  if (const Indexed* i = input->indexed()) return std::make_shared<SliceNode>(input, index, of, part(i->size()), "shard", text);
-  return std::make_shared<StreamSliceNode>(input, index, of, INT64_MAX, times(input->cardinality(), part), "shard", text);
+  if (const Indexed* i = input->indexed())
+    return std::make_shared<SliceNode>(input, index, of, part(i->size()), "shard", text);
+  return std::make_shared<StreamSliceNode>(input, index, of, INT64_MAX, times(input->cardinality(), part), "shard",
+                                           text);
 }
 NodePtr zip_node(std::vector<NodePtr> inputs) {
   if (inputs.empty()) throw Error(Code::kUsage, "zip: no dataset is given");
   size_t tensors = 0;
   for (const NodePtr& n : inputs) tensors += n->spec().size();
-  if (tensors > kMostTensors) throw Error(Code::kUnsupported, format("zip: {} tensors in an element; at most {} are supported", tensors, kMostTensors));
-  if (std::ranges::all_of(inputs, [](const NodePtr& n) { return n->indexed() != nullptr; })) return std::make_shared<IndexedZipNode>(std::move(inputs));
+  if (tensors > kMostTensors)
+    throw Error(Code::kUnsupported,
+                format("zip: {} tensors in an element; at most {} are supported", tensors, kMostTensors));
+  if (std::ranges::all_of(inputs, [](const NodePtr& n) { return n->indexed() != nullptr; }))
+    return std::make_shared<IndexedZipNode>(std::move(inputs));
   return std::make_shared<ZipNode>(std::move(inputs));
 }
 NodePtr concatenate_node(NodePtr first, NodePtr second) {
   const ElementSpec &a = first->spec(), &b = second->spec();
   if (a.known && b.known) {
     bool same = a.size() == b.size();
-    for (size_t i = 0; same && i < a.size(); ++i) same = a[i].dtype == b[i].dtype && a[i].shape.size() == b[i].shape.size();
-    if (!same) throw Error(Code::kShape, format("concatenate: elements of {} and of {} do not go together", to_string(a), to_string(b)));
+    for (size_t i = 0; same && i < a.size(); ++i)
+      same = a[i].dtype == b[i].dtype && a[i].shape.size() == b[i].shape.size();
+    if (!same)
+      throw Error(Code::kShape,
+                  format("concatenate: elements of {} and of {} do not go together", to_string(a), to_string(b)));
   }
-  if (first->indexed() && second->indexed() && a == b) return std::make_shared<IndexedConcatenateNode>(std::move(first), std::move(second));
+  if (first->indexed() && second->indexed() && a == b)
+    return std::make_shared<IndexedConcatenateNode>(std::move(first), std::move(second));
   return std::make_shared<ConcatenateNode>(std::move(first), std::move(second));
 }
 NodePtr repeat_node(NodePtr input, int64_t count) { return std::make_shared<RepeatNode>(std::move(input), count); }
-NodePtr enumerate_node(NodePtr input, int64_t start) { return std::make_shared<EnumerateNode>(std::move(input), start); }
-NodePtr filter_node(NodePtr input, FilterFunction f) { return std::make_shared<FilterNode>(std::move(input), std::move(f)); }
+NodePtr enumerate_node(NodePtr input, int64_t start) {
+  return std::make_shared<EnumerateNode>(std::move(input), start);
+}
+NodePtr filter_node(NodePtr input, FilterFunction f) {
+  return std::make_shared<FilterNode>(std::move(input), std::move(f));
+}
 NodePtr options_node(NodePtr input, DatasetOptions o) { return std::make_shared<OptionsNode>(std::move(input), o); }
 
 }  // namespace millpond::data

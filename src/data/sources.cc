@@ -1,4 +1,5 @@
-// Sources in memory, in .npy files and made by functions; and what can be done to numbered elements without touching them.
+// Sources in memory, in .npy files and made by functions; and what can be done to numbered elements without touching
+// them.
 #include "base/random.h"
 #include "data/formats/source.h"
 #include "data/indexed.h"
@@ -12,12 +13,17 @@ class ArraysNode final : public IndexedNode {
  public:
   explicit ArraysNode(std::vector<Tensor> arrays) : arrays_(std::move(arrays)) {
     if (arrays_.empty()) throw Error(Code::kUsage, "from_arrays: no array is given");
-    if (arrays_.size() > kMostTensors) throw Error(Code::kUnsupported, format("from_arrays: {} arrays; at most {} are supported", arrays_.size(), kMostTensors));
+    if (arrays_.size() > kMostTensors)
+      throw Error(Code::kUnsupported,
+                  format("from_arrays: {} arrays; at most {} are supported", arrays_.size(), kMostTensors));
     for (size_t i = 0; i < arrays_.size(); ++i) {
       const Tensor& t = arrays_[i];
-      if (t.shape().rank() == 0) throw Error(Code::kShape, format("from_arrays: array {} is a single number; the first dimension counts the elements", i));
+      if (t.shape().rank() == 0)
+        throw Error(Code::kShape,
+                    format("from_arrays: array {} is a single number; the first dimension counts the elements", i));
       if (t.shape()[0] != arrays_[0].shape()[0])
-        throw Error(Code::kShape, format("from_arrays: array 0 has {} rows, but array {} has {}", arrays_[0].shape()[0], i, t.shape()[0]));
+        throw Error(Code::kShape, format("from_arrays: array 0 has {} rows, but array {} has {}", arrays_[0].shape()[0],
+                                         i, t.shape()[0]));
       const Shape row = t.shape().without(0);
       spec_.push_back({t.dtype(), std::vector<int64_t>(row.begin(), row.end())});
       row_.push_back((size_of(t.dtype()) * row.size()).value);
@@ -47,7 +53,8 @@ class ArraysNode final : public IndexedNode {
   }
   bool view(const Run&, uint64_t, int64_t row, Element& e) const override {
     for (size_t a = 0; a < arrays_.size(); ++a)
-      e.push_back(Tensor::view(const_cast<std::byte*>(arrays_[a].data()) + row * row_[a], arrays_[a].dtype(), shapes_[a], arrays_[a].owner()));
+      e.push_back(Tensor::view(const_cast<std::byte*>(arrays_[a].data()) + row * row_[a], arrays_[a].dtype(),
+                               shapes_[a], arrays_[a].owner()));
     return true;
   }
 
@@ -63,11 +70,16 @@ class FilesNode final : public IndexedNode {
  public:
   FilesNode(std::vector<RowFile> files, std::string name) : files_(std::move(files)), name_(std::move(name)) {
     if (files_.empty()) throw Error(Code::kUsage, format("from_{}: nothing is given to read", name_));
-    if (files_.size() > kMostTensors) throw Error(Code::kUnsupported, format("from_{}: {} arrays; at most {} are supported", name_, files_.size(), kMostTensors));
+    if (files_.size() > kMostTensors)
+      throw Error(Code::kUnsupported,
+                  format("from_{}: {} arrays; at most {} are supported", name_, files_.size(), kMostTensors));
     for (const RowFile& f : files_) {
-      if (f.shape.rank() == 0) throw Error(Code::kShape, format("{}: a single number; the first dimension counts the elements", f.source->name()));
+      if (f.shape.rank() == 0)
+        throw Error(Code::kShape,
+                    format("{}: a single number; the first dimension counts the elements", f.source->name()));
       if (f.shape[0] != files_[0].shape[0])
-        throw Error(Code::kShape, format("{} has {} rows, but {} has {}", files_[0].source->name(), files_[0].shape[0], f.source->name(), f.shape[0]));
+        throw Error(Code::kShape, format("{} has {} rows, but {} has {}", files_[0].source->name(), files_[0].shape[0],
+                                         f.source->name(), f.shape[0]));
       const Shape row = f.shape.without(0);
       spec_.push_back({f.dtype, std::vector<int64_t>(row.begin(), row.end())});
       row_.push_back((size_of(f.dtype) * row.size()).value);
@@ -132,7 +144,8 @@ class RangeNode final : public IndexedNode {
 
 class GeneratorIterator final : public Iterator {
  public:
-  GeneratorIterator(Run& run, Stage& stage, const std::function<Generator()>& make) : Iterator(run, stage), make_(make) {}
+  GeneratorIterator(Run& run, Stage& stage, const std::function<Generator()>& make)
+      : Iterator(run, stage), make_(make) {}
 
  protected:
   void begin(uint64_t key) override {
@@ -173,7 +186,9 @@ class GeneratorNode final : public Node {
   const ElementSpec& spec() const override { return spec_; }
   int64_t cardinality() const override { return cardinality_; }
   Need need() const override { return {.working = cost_of(spec_)}; }
-  std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope&) const override { return std::make_unique<GeneratorIterator>(run, stage, make_); }
+  std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope&) const override {
+    return std::make_unique<GeneratorIterator>(run, stage, make_);
+  }
 
  private:
   std::function<Generator()> make_;
@@ -219,7 +234,9 @@ int64_t RowIterator::get_rows(RowSink& sink, int64_t n) {
 }
 
 NodePtr arrays_node(std::vector<Tensor> arrays) { return std::make_shared<ArraysNode>(std::move(arrays)); }
-NodePtr files_node(std::vector<RowFile> files, std::string name) { return std::make_shared<FilesNode>(std::move(files), std::move(name)); }
+NodePtr files_node(std::vector<RowFile> files, std::string name) {
+  return std::make_shared<FilesNode>(std::move(files), std::move(name));
+}
 NodePtr npy_node(const std::vector<std::string>& files) {
   constexpr int64_t kHeaderRoom = 64 << 10;
   std::vector<RowFile> all;

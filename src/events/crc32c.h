@@ -1,4 +1,5 @@
-// CRC-32C (Castagnoli), as event files want it: a table of 1 KiB, one byte at a time; files of ours are some hundred kB.
+// CRC-32C (Castagnoli), as event files want it: a table of 1 KiB, one byte at a time; files of ours are some hundred
+// kB.
 #pragma once
 #include <cstdint>
 #include <string_view>

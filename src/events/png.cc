@@ -29,13 +29,15 @@ std::string chunk(std::string_view kind, std::string_view data) {
 
 }  // namespace
 
-Picture::Picture(int width, int height, Colour ground) : width_(width), height_(height), pixels_(size_t(width) * size_t(height), ground) {
+Picture::Picture(int width, int height, Colour ground)
+    : width_(width), height_(height), pixels_(size_t(width) * size_t(height), ground) {
   MP_ASSERT(width > 0 && height > 0 && width <= 8192 && height <= 8192);
 }
 
 void Picture::fill(int x, int y, int to_x, int to_y, Colour colour) {
   for (int row = std::max(0, y); row < std::min(height_, to_y); ++row)
-    for (int column = std::max(0, x); column < std::min(width_, to_x); ++column) pixels_[size_t(row) * size_t(width_) + size_t(column)] = colour;
+    for (int column = std::max(0, x); column < std::min(width_, to_x); ++column)
+      pixels_[size_t(row) * size_t(width_) + size_t(column)] = colour;
 }
 
 void Picture::text(int x, int y, std::string_view words, Colour colour, int scale) {
@@ -43,7 +45,8 @@ void Picture::text(int x, int y, std::string_view words, Colour colour, int scal
     const auto glyph = std::ranges::find(kGlyphs, letter, &Glyph::letter);
     for (int row = 0; glyph != std::end(kGlyphs) && row < 7; ++row)
       for (int column = 0; column < 5; ++column)
-        if (glyph->rows[row] >> (4 - column) & 1) fill(x + column * scale, y + row * scale, x + (column + 1) * scale, y + (row + 1) * scale, colour);
+        if (glyph->rows[row] >> (4 - column) & 1)
+          fill(x + column * scale, y + row * scale, x + (column + 1) * scale, y + (row + 1) * scale, colour);
     x += 6 * scale;
   }
 }
@@ -60,7 +63,8 @@ std::string Picture::png() const {
   }
   uLongf size = compressBound(uLong(rows.size()));
   std::string packed(size, '\0');
-  const int code = compress2(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(rows.data()), uLong(rows.size()), 6);
+  const int code = compress2(reinterpret_cast<Bytef*>(packed.data()), &size,
+                             reinterpret_cast<const Bytef*>(rows.data()), uLong(rows.size()), 6);
   MP_ASSERT(code == Z_OK);  // the room is as large as zlib asks for
   packed.resize(size);
   std::string head = big_endian(uint32_t(width_)) + big_endian(uint32_t(height_));

@@ -16,7 +16,8 @@ std::string little_endian(uint64_t v, int bytes) {
 }
 
 std::string event(int64_t step, double wall, const Message& value) {
-  return framed(Message().real(kWall, wall).number(kStep, uint64_t(step)).message(kSummary, Message().message(1, value)).data());
+  return framed(
+      Message().real(kWall, wall).number(kStep, uint64_t(step)).message(kSummary, Message().message(1, value)).data());
 }
 
 }  // namespace
@@ -26,7 +27,9 @@ std::string framed(std::string_view data) {
   return length + little_endian(masked_crc32c(length), 4) + std::string(data) + little_endian(masked_crc32c(data), 4);
 }
 
-EventFile::EventFile(double wall) { data_ = framed(Message().real(kWall, wall).bytes(kVersion, "brain.Event:2").data()); }
+EventFile::EventFile(double wall) {
+  data_ = framed(Message().real(kWall, wall).bytes(kVersion, "brain.Event:2").data());
+}
 
 void EventFile::scalar(std::string_view tag, int64_t step, double wall, double value) {
   data_ += event(step, wall, Message().bytes(kTag, tag).real32(kSimple, float(value)));

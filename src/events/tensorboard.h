@@ -1,4 +1,5 @@
-// EventFile: the bytes of a file that TensorBoard reads: records with checksums, each an Event. Grows in memory; take() when done.
+// EventFile: the bytes of a file that TensorBoard reads: records with checksums, each an Event. Grows in memory; take()
+// when done.
 #pragma once
 #include <cstdint>
 #include <string>

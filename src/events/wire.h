@@ -1,4 +1,5 @@
-// Message: a protocol buffer written by hand, field by field: the few messages that other tools want of us need no compiler for them.
+// Message: a protocol buffer written by hand, field by field: the few messages that other tools want of us need no
+// compiler for them.
 #pragma once
 #include <cstdint>
 #include <cstring>

@@ -69,6 +69,8 @@ std::vector<Value> Operator::backward(Builder&, const Node& node, std::span<cons
   throw Error(Code::kUnsupported, format("{} has no gradient", node.op->name())).with("layer", node.layer);
 }
 
-double Operator::flops(std::span<const TensorType>, std::span<const TensorType> outputs) const { return double(outputs[0].shape.size()); }
+double Operator::flops(std::span<const TensorType>, std::span<const TensorType> outputs) const {
+  return double(outputs[0].shape.size());
+}
 
 }  // namespace millpond::graph

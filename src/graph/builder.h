@@ -16,7 +16,9 @@ class Builder {
   Value scalar(DType dtype, double value);
 
   /// The only output, or the first.
-  Value add(std::shared_ptr<const Operator> op, std::vector<Value> inputs) { return add_all(std::move(op), std::move(inputs))[0]; }
+  Value add(std::shared_ptr<const Operator> op, std::vector<Value> inputs) {
+    return add_all(std::move(op), std::move(inputs))[0];
+  }
   std::vector<Value> add_all(std::shared_ptr<const Operator> op, std::vector<Value> inputs);
 
   /// While it lives, new nodes belong to this layer and phase.
@@ -29,7 +31,8 @@ class Builder {
     Scope(const Scope&) = delete;
 
    private:
-    Scope(Builder& b, std::string layer, Phase phase, int rank) : b_(b), layer_(std::move(b.layer_)), phase_(b.phase_), rank_(b.rank_) {
+    Scope(Builder& b, std::string layer, Phase phase, int rank)
+        : b_(b), layer_(std::move(b.layer_)), phase_(b.phase_), rank_(b.rank_) {
       b.layer_ = std::move(layer), b.phase_ = phase, b.rank_ = rank;
     }
     Builder& b_;

@@ -88,11 +88,15 @@ void Graph::sort() {
   for (size_t i = 0; i < nodes_.size(); ++i) place[nodes_[i].get()] = int(i);
   std::vector<std::vector<int>> after(nodes_.size());
   std::vector<int> waits(nodes_.size(), 0);
-  const auto edge = [&](const Node* a, const Node* b) { after[place.at(a)].push_back(place.at(b)), ++waits[place.at(b)]; };
+  const auto edge = [&](const Node* a, const Node* b) {
+    after[place.at(a)].push_back(place.at(b)), ++waits[place.at(b)];
+  };
   for (const auto& n : nodes_)
     for (Value v : n->inputs) edge(v.node, n.get());
   for (const auto& [reader, overwriter] : overwrite_edges(nodes_)) edge(reader, overwriter);
-  const auto later = [&](int i, int j) { return std::pair(nodes_[i]->rank, nodes_[i]->id) > std::pair(nodes_[j]->rank, nodes_[j]->id); };
+  const auto later = [&](int i, int j) {
+    return std::pair(nodes_[i]->rank, nodes_[i]->id) > std::pair(nodes_[j]->rank, nodes_[j]->id);
+  };
   std::priority_queue<int, std::vector<int>, decltype(later)> ready(later);
   for (size_t i = 0; i < nodes_.size(); ++i)
     if (!waits[i]) ready.push(int(i));
@@ -160,7 +164,8 @@ std::vector<std::pair<Node*, Node*>> overwrite_edges(const std::vector<std::uniq
 
 Uses::Uses(const Graph& graph) {
   for (const auto& n : graph.nodes())
-    for (size_t i = 0; i < n->inputs.size(); ++i) uses_[{n->inputs[i].node, n->inputs[i].output}].push_back({n.get(), int(i)});
+    for (size_t i = 0; i < n->inputs.size(); ++i)
+      uses_[{n->inputs[i].node, n->inputs[i].output}].push_back({n.get(), int(i)});
   for (const Output& o : graph.outputs) uses_[{o.value.node, o.value.output}].push_back({nullptr, 0});
   for (const Update& u : graph.updates) uses_[{u.value.node, u.value.output}].push_back({nullptr, 0});
 }
@@ -186,11 +191,15 @@ std::string to_string(const Node& node) {
     inputs += v.output ? format("%{}.{}", v.node->id, v.output) : format("%{}", v.node->id);
   }
   switch (node.role) {
-    case Role::kInput: return format("%{} input {} {}", node.id, node.name, types);
-    case Role::kVariable: return format("%{} variable {} {}", node.id, node.name, types);
+    case Role::kInput:
+      return format("%{} input {} {}", node.id, node.name, types);
+    case Role::kVariable:
+      return format("%{} variable {} {}", node.id, node.name, types);
     case Role::kConstant:
-      return node.constant.size() == 1 ? format("%{} constant {} = {}", node.id, types, node.constant.at(0)) : format("%{} constant {} {}", node.id, node.name, types);
-    case Role::kOperator: break;
+      return node.constant.size() == 1 ? format("%{} constant {} = {}", node.id, types, node.constant.at(0))
+                                       : format("%{} constant {} {}", node.id, node.name, types);
+    case Role::kOperator:
+      break;
   }
   const std::string attributes = node.op->attributes();
   return format("%{} {}/{} {} = {}{}({})", node.id, to_string(node.phase), node.layer, types, node.op->name(),
@@ -200,7 +209,9 @@ std::string to_string(const Node& node) {
 std::string to_string(const Graph& graph) {
   std::string s;
   for (const auto& n : graph.nodes()) s += to_string(*n) + "\n";
-  const auto ref = [](Value v) { return v.output ? format("%{}.{}", v.node->id, v.output) : format("%{}", v.node->id); };
+  const auto ref = [](Value v) {
+    return v.output ? format("%{}.{}", v.node->id, v.output) : format("%{}", v.node->id);
+  };
   for (const Output& o : graph.outputs) s += format("output {} = {}\n", o.name, ref(o.value));
   for (const Update& u : graph.updates) s += format("update {} = {}\n", u.variable.node->name, ref(u.value));
   return s;
@@ -210,9 +221,13 @@ std::vector<std::string> violations(const Graph& graph) {
   std::vector<std::string> found;
   std::unordered_set<const Node*> seen;
   const auto known = [&](Value v, const std::string& who) {
-    if (!v) found.push_back(format("{} reads nothing", who));
-    else if (!seen.count(v.node)) found.push_back(format("{} reads %{}, which comes later or is not in the graph", who, v.node->id));
-    else if (v.output < 0 || v.output >= int(v.node->types.size())) found.push_back(format("{} reads output {} of %{}, which has {}", who, v.output, v.node->id, v.node->types.size()));
+    if (!v)
+      found.push_back(format("{} reads nothing", who));
+    else if (!seen.count(v.node))
+      found.push_back(format("{} reads %{}, which comes later or is not in the graph", who, v.node->id));
+    else if (v.output < 0 || v.output >= int(v.node->types.size()))
+      found.push_back(
+          format("{} reads output {} of %{}, which has {}", who, v.output, v.node->id, v.node->types.size()));
   };
   for (const auto& n : graph.nodes()) {
     const std::string who = format("%{}", n->id);
@@ -226,7 +241,8 @@ std::vector<std::string> violations(const Graph& graph) {
     std::vector<TensorType> in;
     for (Value v : n->inputs) in.push_back(v.type());
     try {
-      if (n->op->infer(in) != n->types) found.push_back(format("{} no longer infers its types: {}", who, to_string(*n)));
+      if (n->op->infer(in) != n->types)
+        found.push_back(format("{} no longer infers its types: {}", who, to_string(*n)));
     } catch (const Error& e) {
       found.push_back(format("{} no longer infers: {}", who, e.what()));
     }
@@ -234,8 +250,10 @@ std::vector<std::string> violations(const Graph& graph) {
   for (const Output& o : graph.outputs) known(o.value, "output " + o.name);
   for (const Update& u : graph.updates) {
     known(u.value, "an update");
-    if (!u.variable || u.variable.node->role != Role::kVariable) found.push_back("an update of something that is no variable");
-    else if (u.value && u.value.type() != u.variable.type()) found.push_back(format("the update of {} has type {}", u.variable.node->name, to_string(u.value.type())));
+    if (!u.variable || u.variable.node->role != Role::kVariable)
+      found.push_back("an update of something that is no variable");
+    else if (u.value && u.value.type() != u.variable.type())
+      found.push_back(format("the update of {} has type {}", u.variable.node->name, to_string(u.value.type())));
   }
   return found;
 }

@@ -2,8 +2,8 @@
 // everything that runs was one. Values are symbolic: a type, never data.
 //
 // A graph reads inputs (the batch), variables (weights, slots, counters) and constants. It ends in named outputs and in
-// updates: "after the step, this variable holds that value". A variable's old value is read by every node that names it;
-// the schedule puts the node that overwrites it last.
+// updates: "after the step, this variable holds that value". A variable's old value is read by every node that names
+// it; the schedule puts the node that overwrites it last.
 #pragma once
 #include <deque>
 #include <map>
@@ -57,8 +57,8 @@ class Node {
   std::string name;               // input, variable or constant: its name; otherwise empty
   std::string layer;              // the layer whose call made it; names the account of its memory
   Phase phase = Phase::kForward;
-  Tensor constant;                // role kConstant
-  const void* variable = nullptr; // role kVariable: what the runtime binds it to (not owned, compared only)
+  Tensor constant;                 // role kConstant
+  const void* variable = nullptr;  // role kVariable: what the runtime binds it to (not owned, compared only)
 
   Value input(int i) const { return inputs[i]; }
   Value output(int i = 0) const { return {const_cast<Node*>(this), i}; }
@@ -132,7 +132,8 @@ class Uses {
 std::string to_string(const Graph& graph);
 std::string to_string(const Node& node);
 
-/// One sentence for each broken invariant (types that no longer infer, cycles, dangling values, updates of non-variables).
+/// One sentence for each broken invariant (types that no longer infer, cycles, dangling values, updates of
+/// non-variables).
 std::vector<std::string> violations(const Graph& graph);
 
 }  // namespace millpond::graph

@@ -18,8 +18,10 @@ class Key {
  public:
   void add(uint64_t word) {
     hash_ = (std::rotl(hash_, 5) ^ word) * 0x9e3779b97f4a7c15ull;
-    if (count_ < kWords) words_[count_] = word;
-    else more_.push_back(word);
+    if (count_ < kWords)
+      words_[count_] = word;
+    else
+      more_.push_back(word);
     ++count_;
   }
   /// A number of numbers, and the numbers: lists that follow each other are told apart.
@@ -45,7 +47,8 @@ class Key {
 
   bool operator==(const Key& o) const {
     const size_t here = std::min(count_, kWords);
-    return hash_ == o.hash_ && count_ == o.count_ && std::memcmp(words_.data(), o.words_.data(), here * 8) == 0 && more_ == o.more_;
+    return hash_ == o.hash_ && count_ == o.count_ && std::memcmp(words_.data(), o.words_.data(), here * 8) == 0 &&
+           more_ == o.more_;
   }
   struct Hash {
     size_t operator()(const Key& k) const { return size_t(k.hash_ ^ (k.hash_ >> 32)); }

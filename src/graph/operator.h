@@ -18,7 +18,7 @@ struct Overlap {
 struct MemoryFacts {
   std::vector<Overlap> may_overwrite{};  // output may be written over input when nobody reads that input later
   std::vector<Overlap> in_place{};       // output IS the bytes of input (a variable being updated)
-  bool view = false;                   // output 0 is input 0's bytes under another shape: no kernel runs
+  bool view = false;                     // output 0 is input 0's bytes under another shape: no kernel runs
 };
 
 class Operator {
@@ -43,7 +43,8 @@ class Operator {
   virtual double flops(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
 
  protected:
-  /// As text, unless an operator that is often run by itself has something cheaper. Keys are equal where attributes() are, and only there.
+  /// As text, unless an operator that is often run by itself has something cheaper. Keys are equal where attributes()
+  /// are, and only there.
   virtual void add_attributes(Key& key) const { key.add(attributes()); }
 };
 

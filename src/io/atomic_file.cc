@@ -26,7 +26,7 @@ AtomicFile::AtomicFile(const std::string& target) : target_(target) {
   // Through a link to the file that is meant: renaming over the link would leave the old file where it is.
   char real[PATH_MAX];
   if (realpath(target.c_str(), real)) target_ = real;
-  struct stat s {};
+  struct stat s{};
   const bool exists = stat(target_.c_str(), &s) == 0;
   if (exists && !S_ISREG(s.st_mode))
     throw Error(Code::kFile, format("{} is not a plain file and will not be replaced", target_))

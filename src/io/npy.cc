@@ -303,11 +303,13 @@ std::string start_of_file(const std::string& file, DType dtype, std::span<const 
 }  // namespace
 
 // Room for any shape, so that the header can be written over when the number of rows is known.
-std::string NpyWriter::header() const {
-  return start_of_file(name_, dtype_, row_.with_front(rows_).dims(), 320);
-}
+std::string NpyWriter::header() const { return start_of_file(name_, dtype_, row_.with_front(rows_).dims(), 320); }
 NpyWriter::NpyWriter(const std::string& file, DType dtype, const Shape& row)
-    : name_(file), dtype_(dtype), row_(row), row_bytes_((size_of(dtype) * row.size()).value), out_((start_of_file(file, dtype, {}, 0), file)) {
+    : name_(file),
+      dtype_(dtype),
+      row_(row),
+      row_bytes_((size_of(dtype) * row.size()).value),
+      out_((start_of_file(file, dtype, {}, 0), file)) {
   const std::string start = header();
   out_.write(std::as_bytes(std::span(start)));
 }

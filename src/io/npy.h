@@ -29,7 +29,8 @@ NpyHeader parse_npy_header(std::span<const std::byte> start, Bytes file_size, co
 
 using millpond::map_npy, millpond::read_npy, millpond::write_npy;
 
-/// write_npy for rows that come bit by bit, their number known at the end only. Without close() there is no file. Holds nothing but a descriptor.
+/// write_npy for rows that come bit by bit, their number known at the end only. Without close() there is no file. Holds
+/// nothing but a descriptor.
 class NpyWriter {
  public:
   NpyWriter(const std::string& file, DType dtype, const Shape& row);

@@ -52,8 +52,8 @@ std::unique_lock<std::mutex> enter() {
   return lock;
 }
 
-// What the library says about its last failure: the system's reason where one is given ("... errno = 28, error message = ..."
-// amid addresses and sizes), otherwise the innermost of its own.
+// What the library says about its last failure: the system's reason where one is given ("... errno = 28, error message
+// = ..." amid addresses and sizes), otherwise the innermost of its own.
 std::string reason() {
   std::string text = "no reason given";
   H5Ewalk2(

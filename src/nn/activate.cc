@@ -20,13 +20,18 @@ using ops::Function;
 namespace {
 Value elu_of(Builder& b, Value x, double alpha) {  // exp of the negative side only: of a large value it would overflow
   const Value below = ops::add(b, ops::exp(b, ops::binary(b, Function::k_minimum, x, 0.0)), -1);
-  return ops::select(b, ops::binary(b, Function::k_greater, x, 0.0), x, alpha == 1 ? below : ops::multiply(b, below, alpha));
+  return ops::select(b, ops::binary(b, Function::k_greater, x, 0.0), x,
+                     alpha == 1 ? below : ops::multiply(b, below, alpha));
 }
 Value relu6_of(Builder& b, Value x) { return ops::binary(b, Function::k_minimum, ops::relu(b, x), 6.0); }
 Value softplus_of(Builder& b, Value x) {  // (x + |x|) / 2 instead of max(x, 0): its gradient at 0 is the right one, 1/2
-  return ops::add(b, ops::multiply(b, ops::add(b, x, ops::abs(b, x)), 0.5), ops::log1p(b, ops::exp(b, ops::negate(b, ops::abs(b, x)))));
+  return ops::add(b, ops::multiply(b, ops::add(b, x, ops::abs(b, x)), 0.5),
+                  ops::log1p(b, ops::exp(b, ops::negate(b, ops::abs(b, x)))));
 }
-Value gelu_of(Builder& b, Value x) { return ops::multiply(b, ops::multiply(b, x, 0.5), ops::add(b, ops::erf(b, ops::multiply(b, x, std::numbers::sqrt2 / 2)), 1)); }
+Value gelu_of(Builder& b, Value x) {
+  return ops::multiply(b, ops::multiply(b, x, 0.5),
+                       ops::add(b, ops::erf(b, ops::multiply(b, x, std::numbers::sqrt2 / 2)), 1));
+}
 Value gelu_tanh_of(Builder& b, Value x) {
   const Value cube = ops::multiply(b, ops::multiply(b, ops::square(b, x), x), 0.044715);
   const Value inner = ops::multiply(b, ops::add(b, x, cube), std::sqrt(2 / std::numbers::pi));
@@ -78,7 +83,9 @@ Value activate(Builder& b, ActivationFunction f, Value x) { return kActivations[
 
 ActivationFunction::ActivationFunction(std::string_view name) {
   const auto found = nn::find_activation(name);
-  if (!found) throw Error(Code::kUsage, format("activation \"{}\" is not known", name)).hint(nn::meant(name, nn::activation_names()));
+  if (!found)
+    throw Error(Code::kUsage, format("activation \"{}\" is not known", name))
+        .hint(nn::meant(name, nn::activation_names()));
   *this = *found;
 }
 

@@ -68,13 +68,15 @@ void declare_activation(LayerClasses& all) {
 }
 }  // namespace nn
 
-Activation::Activation(ActivationFunction activation, std::string name) : Layer(nn::make_layer<nn::ActivationImpl>("Activation", std::move(name), activation)) {}
+Activation::Activation(ActivationFunction activation, std::string name)
+    : Layer(nn::make_layer<nn::ActivationImpl>("Activation", std::move(name), activation)) {}
 
 ReLU::ReLU(ReLUOptions options) : Layer(nullptr) {
   std::string name = options.name;
   impl_ = nn::make_layer<nn::ReLUImpl>("ReLU", std::move(name), std::move(options));
 }
 
-Softmax::Softmax(int axis, std::string name) : Layer(nn::make_layer<nn::SoftmaxImpl>("Softmax", std::move(name), axis)) {}
+Softmax::Softmax(int axis, std::string name)
+    : Layer(nn::make_layer<nn::SoftmaxImpl>("Softmax", std::move(name), axis)) {}
 
 }  // namespace millpond

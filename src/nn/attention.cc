@@ -25,7 +25,8 @@ struct MultiHeadAttentionImpl final : LayerImpl {
   MultiHeadAttentionOptions o;
   uint64_t salt = 0;
   Projection query, key, value, output;
-  explicit MultiHeadAttentionImpl(int64_t h = 0, int64_t k = 0, MultiHeadAttentionOptions options = {}) : heads(h), key_dim(k), o(std::move(options)) {}
+  explicit MultiHeadAttentionImpl(int64_t h = 0, int64_t k = 0, MultiHeadAttentionOptions options = {})
+      : heads(h), key_dim(k), o(std::move(options)) {}
   void options(Describer& d) override {
     d.required("num_heads", heads, at_least(1));
     d.required("key_dim", key_dim, at_least(1));
@@ -50,10 +51,13 @@ struct MultiHeadAttentionImpl final : LayerImpl {
 
   static const TensorType& key_of(std::span<const TensorType> x) { return x.size() > 2 ? x[2] : x[1]; }
   void check(std::span<const TensorType> x) const {
-    if (x.size() != 2 && x.size() != 3) throw Error(Code::kUsage, format("MultiHeadAttention \"{}\" is called on {} tensors", name, x.size())).hint("call it on query and value, or on query, value and key");
+    if (x.size() != 2 && x.size() != 3)
+      throw Error(Code::kUsage, format("MultiHeadAttention \"{}\" is called on {} tensors", name, x.size()))
+          .hint("call it on query and value, or on query, value and key");
     for (const TensorType& t : x) expect_rank(*this, t, 2, "sequences [length, width]");
     if (x[1].shape[1] != key_of(x).shape[1])
-      throw Error(Code::kShape, format("MultiHeadAttention \"{}\": values have length {}, but keys {}", name, x[1].shape[1], key_of(x).shape[1]));
+      throw Error(Code::kShape, format("MultiHeadAttention \"{}\": values have length {}, but keys {}", name,
+                                       x[1].shape[1], key_of(x).shape[1]));
   }
   void build(std::span<const TensorType> x) override {
     check(x);
@@ -77,8 +81,11 @@ struct MultiHeadAttentionImpl final : LayerImpl {
     Builder& b = c.builder();
     const Shape k = p.kernel->variable.type().shape;
     const int64_t batch = x.shape()[0], length = x.shape()[1], width = k[0], dim = k[2];
-    if (x.shape().back() != width) throw Error(Code::kShape, format("MultiHeadAttention \"{}\": a sequence is {} wide, but {}'s kernel is for {}", name, x.shape().back(), p.kernel->group, width));
-    Value y = ops::matmul(b, ops::reshape(b, x, {batch * length, width}), ops::reshape(b, c.read(p.kernel), {width, heads * dim}));
+    if (x.shape().back() != width)
+      throw Error(Code::kShape, format("MultiHeadAttention \"{}\": a sequence is {} wide, but {}'s kernel is for {}",
+                                       name, x.shape().back(), p.kernel->group, width));
+    Value y = ops::matmul(b, ops::reshape(b, x, {batch * length, width}),
+                          ops::reshape(b, c.read(p.kernel), {width, heads * dim}));
     if (p.bias) y = ops::add(b, y, ops::reshape(b, c.read(p.bias), {heads * dim}));
     return ops::transpose(b, ops::reshape(b, y, {batch, length, heads, dim}), {0, 2, 1, 3});
   }
@@ -122,14 +129,18 @@ struct MultiHeadAttentionImpl final : LayerImpl {
 void declare_attention(LayerClasses& all) { all.add<MultiHeadAttentionImpl>("MultiHeadAttention"); }
 }  // namespace nn
 
-MultiHeadAttention::MultiHeadAttention(int64_t num_heads, int64_t key_dim, MultiHeadAttentionOptions options) : Layer(nullptr) {
+MultiHeadAttention::MultiHeadAttention(int64_t num_heads, int64_t key_dim, MultiHeadAttentionOptions options)
+    : Layer(nullptr) {
   std::string name = options.name;
-  impl_ = nn::make_layer<nn::MultiHeadAttentionImpl>("MultiHeadAttention", std::move(name), num_heads, key_dim, std::move(options));
+  impl_ = nn::make_layer<nn::MultiHeadAttentionImpl>("MultiHeadAttention", std::move(name), num_heads, key_dim,
+                                                     std::move(options));
 }
-SymbolicTensor MultiHeadAttention::operator()(const SymbolicTensor& query, const SymbolicTensor& value, CallOptions options) const {
+SymbolicTensor MultiHeadAttention::operator()(const SymbolicTensor& query, const SymbolicTensor& value,
+                                              CallOptions options) const {
   return Layer::operator()(std::vector{query, value}, options);
 }
-SymbolicTensor MultiHeadAttention::operator()(const SymbolicTensor& query, const SymbolicTensor& value, const SymbolicTensor& key, CallOptions options) const {
+SymbolicTensor MultiHeadAttention::operator()(const SymbolicTensor& query, const SymbolicTensor& value,
+                                              const SymbolicTensor& key, CallOptions options) const {
   return Layer::operator()(std::vector{query, value, key}, options);
 }
 

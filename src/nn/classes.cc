@@ -25,9 +25,12 @@ std::vector<std::string> layer_types() {
 
 std::shared_ptr<LayerImpl> layer_from_config(const std::string& type, const Json& config) {
   const auto named = config.is_object() ? config.find("name") : config.end();
-  const std::string name = config.is_object() && named != config.end() && named->is_string() ? format(" \"{}\"", named->get<std::string>()) : "";
+  const std::string name = config.is_object() && named != config.end() && named->is_string()
+                               ? format(" \"{}\"", named->get<std::string>())
+                               : "";
   const auto found = layer_classes().find(type);
-  if (found == layer_classes().end()) throw Error(Code::kUnsupported, format("layer {}{} is not here yet", type, name)).hint(meant(type, layer_types()));
+  if (found == layer_classes().end())
+    throw Error(Code::kUnsupported, format("layer {}{} is not here yet", type, name)).hint(meant(type, layer_types()));
   std::shared_ptr<LayerImpl> layer = found->second.make();
   read_options(*layer, config, type + name);
   settle_layer(*layer);

@@ -1,5 +1,5 @@
-// classes: all layers by Keras's class names. The line of a file in include/millpond/layers.h puts its layers here: the build
-// makes nn/layer_files.inc of it, and src/nn/<file>.cc declares its classes:
+// classes: all layers by Keras's class names. The line of a file in include/millpond/layers.h puts its layers here: the
+// build makes nn/layer_files.inc of it, and src/nn/<file>.cc declares its classes:
 //
 //   void declare_dense(LayerClasses& all) { all.add<DenseImpl>("Dense"); }
 #pragma once
@@ -14,7 +14,7 @@
 namespace millpond::nn {
 
 struct LayerClass {
-  std::string_view file;  // include/millpond/layers/<file>.h
+  std::string_view file;                             // include/millpond/layers/<file>.h
   std::function<std::shared_ptr<LayerImpl>()> make;  // with the defaults of all options, before settle()
 };
 

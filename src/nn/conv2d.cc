@@ -16,7 +16,8 @@ struct Conv2DImpl final : LayerImpl {
   Size2D size;
   Conv2DOptions o;
   Weight kernel, bias;
-  explicit Conv2DImpl(int64_t n = 0, Size2D s = 1, Conv2DOptions options = {}) : filters(n), size(s), o(std::move(options)) {}
+  explicit Conv2DImpl(int64_t n = 0, Size2D s = 1, Conv2DOptions options = {})
+      : filters(n), size(s), o(std::move(options)) {}
   void options(Describer& d) override {
     d.required("filters", filters, at_least(1));
     d.required("kernel_size", size, at_least(1));
@@ -37,7 +38,8 @@ struct Conv2DImpl final : LayerImpl {
     expect_rank(*this, x[0], 3, "images [height, width, channels]");
     const int64_t channels = x[0].shape.back();
     if (channels % o.groups || filters % o.groups)
-      throw Error(Code::kShape, format("Conv2D \"{}\": {} groups do not divide {} channels and {} filters", name, o.groups, channels, filters));
+      throw Error(Code::kShape, format("Conv2D \"{}\": {} groups do not divide {} channels and {} filters", name,
+                                       o.groups, channels, filters));
     kernel = add_weight("kernel", {size.height, size.width, channels / o.groups, filters}, o.kernel_initializer);
     if (o.use_bias) bias = add_weight("bias", {filters}, o.bias_initializer);
   }
@@ -46,7 +48,8 @@ struct Conv2DImpl final : LayerImpl {
     expect_rank(*this, x[0].type(), 3, "images [height, width, channels]");
     const int64_t channels = kernel->variable.type().shape[2] * o.groups;
     if (x[0].shape().back() != channels)
-      throw Error(Code::kShape, format("Conv2D \"{}\": images have {} channels, but the kernel is for {}", name, x[0].shape().back(), channels));
+      throw Error(Code::kShape, format("Conv2D \"{}\": images have {} channels, but the kernel is for {}", name,
+                                       x[0].shape().back(), channels));
     const ops::Window w = window_for(*this, x[0].shape(), size, o.strides, o.dilation_rate, o.padding);
     Value y = ops::conv2d(b, as_float(c, x[0]), c.read(kernel), w, o.groups);
     if (bias) y = ops::add(b, y, c.read(bias));

@@ -1,5 +1,5 @@
-#include "base/format.h"
 #include "millpond/layers/dense.h"
+#include "base/format.h"
 #include "nn/activate.h"
 #include "nn/classes.h"
 #include "ops/binary.h"
@@ -25,7 +25,8 @@ struct DenseImpl final : LayerImpl {
   }
 
   void build(std::span<const TensorType> x) override {
-    if (x[0].shape.rank() < 2) throw Error(Code::kShape, format("Dense \"{}\": a sample needs at least one dimension", name));
+    if (x[0].shape.rank() < 2)
+      throw Error(Code::kShape, format("Dense \"{}\": a sample needs at least one dimension", name));
     kernel = add_weight("kernel", {x[0].shape.back(), units}, o.kernel_initializer);
     if (o.use_bias) bias = add_weight("bias", {units}, o.bias_initializer);
   }
@@ -34,14 +35,17 @@ struct DenseImpl final : LayerImpl {
     const Shape& shape = x[0].shape();
     const int64_t in = kernel->variable.type().shape[0];
     if (shape.rank() < 2 || shape.back() != in)
-      throw Error(Code::kShape, format("Dense \"{}\": a sample of {} ends in {} values, but the kernel is for {}", name, shape.slice(1, shape.rank()), shape.back(), in));
+      throw Error(Code::kShape, format("Dense \"{}\": a sample of {} ends in {} values, but the kernel is for {}", name,
+                                       shape.slice(1, shape.rank()), shape.back(), in));
     Value rows = as_float(c, x[0]);
     if (shape.rank() > 2) rows = ops::reshape(b, rows, {shape.size() / in, in});
     Value y = ops::matmul(b, rows, c.read(kernel));
     if (bias) y = ops::add(b, y, c.read(bias));
-    if (o.activation.kind() != ActivationFunction::Kind::kSoftmax || shape.rank() == 2) y = activate(b, o.activation, y);
+    if (o.activation.kind() != ActivationFunction::Kind::kSoftmax || shape.rank() == 2)
+      y = activate(b, o.activation, y);
     if (shape.rank() > 2) y = ops::reshape(b, y, shape.with(-1, units));
-    if (o.activation.kind() == ActivationFunction::Kind::kSoftmax && shape.rank() > 2) y = activate(b, o.activation, y);  // its loss looks for it here
+    if (o.activation.kind() == ActivationFunction::Kind::kSoftmax && shape.rank() > 2)
+      y = activate(b, o.activation, y);  // its loss looks for it here
     return y;
   }
 };
@@ -55,6 +59,7 @@ Dense::Dense(int64_t units, DenseOptions options) : Layer(nullptr) {
   std::string name = options.name;
   impl_ = nn::make_layer<nn::DenseImpl>("Dense", std::move(name), units, std::move(options));
 }
-Dense::Dense(int64_t units, ActivationFunction activation, DenseOptions options) : Dense(units, (options.activation = activation, std::move(options))) {}
+Dense::Dense(int64_t units, ActivationFunction activation, DenseOptions options)
+    : Dense(units, (options.activation = activation, std::move(options))) {}
 
 }  // namespace millpond

@@ -131,7 +131,9 @@ void Describer::option(std::string_view name, Size2D& value, Allowed each) {
   tell(f);
 }
 
-void Describer::option(std::string_view name, Padding& value) { choice(name, {"valid", "same"}, [&value] { return size_t(value.same); }, [&value](size_t i) { value.same = i == 1; }); }
+void Describer::option(std::string_view name, Padding& value) {
+  choice(name, {"valid", "same"}, [&value] { return size_t(value.same); }, [&value](size_t i) { value.same = i == 1; });
+}
 
 void Describer::option(std::string_view name, ActivationFunction& value) {
   Field f{.name = name, .kind = FieldKind::kChoice, .choices = activation_names()};
@@ -160,7 +162,9 @@ void Describer::option(std::string_view name, Initializer& value) {
 void Describer::option(std::string_view name, DType& value) {
   std::vector<std::string> names;
   for (const DType t : kAllDTypes) names.emplace_back(to_string(t));
-  choice(name, std::move(names), [&value] { return size_t(std::ranges::find(kAllDTypes, value) - kAllDTypes.begin()); }, [&value](size_t i) { value = kAllDTypes[i]; });
+  choice(
+      name, std::move(names), [&value] { return size_t(std::ranges::find(kAllDTypes, value) - kAllDTypes.begin()); },
+      [&value](size_t i) { value = kAllDTypes[i]; });
 }
 
 void Describer::option(std::string_view name, std::vector<int64_t>& list, Allowed each) {
@@ -192,7 +196,8 @@ void Describer::axes(std::string_view name, std::vector<int>& value, bool& is_li
   Field f{.name = name, .kind = FieldKind::kList};
   f.read = [&value, &is_list](const Json& j, const std::string&) {
     std::vector<int64_t> list;
-    if (!read_one_or_list(j, list) || std::ranges::any_of(list, [](int64_t a) { return std::abs(a) >= kLargest; })) return false;
+    if (!read_one_or_list(j, list) || std::ranges::any_of(list, [](int64_t a) { return std::abs(a) >= kLargest; }))
+      return false;
     value.assign(list.begin(), list.end());
     is_list = j.is_array();
     return true;
@@ -219,10 +224,14 @@ void Describer::batch_shape(std::string_view name, Shape& sample) {
     if (!j.is_array() || j.empty()) return false;
     std::vector<int64_t> dims;
     for (size_t i = 1; i < j.size(); ++i) {
-      if (j[i].is_null()) throw Error(Code::kUnsupported, format("{}: dimension {} of a sample is not fixed", who, i)).hint("give Input a shape without None");
+      if (j[i].is_null())
+        throw Error(Code::kUnsupported, format("{}: dimension {} of a sample is not fixed", who, i))
+            .hint("give Input a shape without None");
       if (!read_whole(j[i], dims.emplace_back()) || dims.back() < 0) return false;
     }
-    if (dims.size() >= size_t(Shape::kMaxRank)) throw Error(Code::kUnsupported, format("{}: {} dimensions, but at most {} are known", who, j.size(), Shape::kMaxRank));
+    if (dims.size() >= size_t(Shape::kMaxRank))
+      throw Error(Code::kUnsupported,
+                  format("{}: {} dimensions, but at most {} are known", who, j.size(), Shape::kMaxRank));
     sample = Shape(dims);
     return true;
   };
@@ -234,21 +243,24 @@ void Describer::batch_shape(std::string_view name, Shape& sample) {
   tell(f);
 }
 
-void Describer::option_like(std::string_view name, OptionalSize2D& value, std::string_view other, const Size2D& of_other, Allowed each) {
+void Describer::option_like(std::string_view name, OptionalSize2D& value, std::string_view other,
+                            const Size2D& of_other, Allowed each) {
   Field f{.name = name, .kind = FieldKind::kPair, .allowed = each, .like = other};
   f.read = [&value](const Json& j, const std::string&) { return read_size(j, value.emplace(1)); };
   f.write = [&value, &of_other] { return pair_of(value.value_or(of_other)); };
   tell(f);
 }
 
-void Describer::option_like(std::string_view name, std::optional<int64_t>& value, std::string_view other, const int64_t& of_other, Allowed allowed) {
+void Describer::option_like(std::string_view name, std::optional<int64_t>& value, std::string_view other,
+                            const int64_t& of_other, Allowed allowed) {
   Field f{.name = name, .kind = FieldKind::kWhole, .allowed = allowed, .like = other};
   f.read = [&value](const Json& j, const std::string&) { return read_whole(j, value.emplace()); };
   f.write = [&value, &of_other] { return Written(value.value_or(of_other)); };
   tell(f);
 }
 
-void Describer::choice(std::string_view name, std::vector<std::string> words, std::function<size_t()> get, std::function<void(size_t)> set) {
+void Describer::choice(std::string_view name, std::vector<std::string> words, std::function<size_t()> get,
+                       std::function<void(size_t)> set) {
   Field f{.name = name, .kind = FieldKind::kChoice, .choices = words};
   f.read = [words, set = std::move(set)](const Json& j, const std::string&) {
     const auto it = j.is_string() ? std::ranges::find(words, j.get_ref<const std::string&>()) : words.end();
@@ -292,7 +304,8 @@ void Describer::dtype_policy(std::string_view name) {
   Field f{.name = name, .kind = FieldKind::kFixed, .choices = {"float32"}};
   f.read = [](const Json& j, const std::string&) {
     const Json* policy = &j;
-    if (j.is_object() && j.contains("config") && j["config"].is_object() && j["config"].contains("name")) policy = &j["config"]["name"];
+    if (j.is_object() && j.contains("config") && j["config"].is_object() && j["config"].contains("name"))
+      policy = &j["config"]["name"];
     return *policy == "float32";
   };
   f.write = float32_policy;

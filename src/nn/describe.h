@@ -11,8 +11,8 @@
 //       d.none({"kernel_regularizer", "bias_regularizer"});
 //     }
 //
-// The default of an option is what the member holds in a new object, so that it stands in the public struct of options alone;
-// what is allowed stands here alone, and a constructor checks itself by it. Names are Keras's.
+// The default of an option is what the member holds in a new object, so that it stands in the public struct of options
+// alone; what is allowed stands here alone, and a constructor checks itself by it. Names are Keras's.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -42,8 +42,8 @@ constexpr Allowed at_least(double least) { return {.least = least}; }
 constexpr Allowed above(double least) { return {.least = least, .least_too = false}; }
 constexpr Allowed between(double least, double most) { return {.least = least, .most = most}; }
 
-/// Is told every option of an object, one after the other, with the member that holds it. Who reads fills the member, who
-/// writes looks at it.
+/// Is told every option of an object, one after the other, with the member that holds it. Who reads fills the member,
+/// who writes looks at it.
 class Describer {
  public:
   virtual ~Describer() = default;
@@ -70,18 +70,23 @@ class Describer {
   /// The shape of a sample, behind a batch that Keras writes as null.
   void batch_shape(std::string_view name, Shape& sample);
   /// An option that takes the value of another one when it is not given, and is written with that value.
-  void option_like(std::string_view name, OptionalSize2D& value, std::string_view other, const Size2D& of_other, Allowed each = {});
-  void option_like(std::string_view name, std::optional<int64_t>& value, std::string_view other, const int64_t& of_other, Allowed allowed = {});
+  void option_like(std::string_view name, OptionalSize2D& value, std::string_view other, const Size2D& of_other,
+                   Allowed each = {});
+  void option_like(std::string_view name, std::optional<int64_t>& value, std::string_view other,
+                   const int64_t& of_other, Allowed allowed = {});
   /// One of these words.
   template <class Enum>
   void choice(std::string_view name, Enum& value, std::vector<std::pair<std::string_view, Enum>> words) {
     std::vector<std::string> names;
     for (const auto& w : words) names.emplace_back(w.first);
-    choice(name, std::move(names), [&value, words] {
-      size_t i = 0;
-      while (i + 1 < words.size() && words[i].second != value) ++i;
-      return i;
-    }, [&value, words](size_t i) { value = words[i].second; });
+    choice(
+        name, std::move(names),
+        [&value, words] {
+          size_t i = 0;
+          while (i + 1 < words.size() && words[i].second != value) ++i;
+          return i;
+        },
+        [&value, words](size_t i) { value = words[i].second; });
   }
 
   /// An option that has no default.
@@ -106,7 +111,8 @@ class Describer {
   virtual void visit(const Field& field) = 0;
 
  private:
-  void choice(std::string_view name, std::vector<std::string> words, std::function<size_t()> get, std::function<void(size_t)> set);
+  void choice(std::string_view name, std::vector<std::string> words, std::function<size_t()> get,
+              std::function<void(size_t)> set);
   void tell(Field& field);
   bool required_ = false;
 };

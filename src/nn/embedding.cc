@@ -12,7 +12,8 @@ struct EmbeddingImpl final : LayerImpl {
   int64_t count, width;
   EmbeddingOptions o;
   Weight table;
-  explicit EmbeddingImpl(int64_t n = 0, int64_t w = 0, EmbeddingOptions options = {}) : count(n), width(w), o(std::move(options)) {}
+  explicit EmbeddingImpl(int64_t n = 0, int64_t w = 0, EmbeddingOptions options = {})
+      : count(n), width(w), o(std::move(options)) {}
   void options(Describer& d) override {
     d.required("input_dim", count, at_least(1));
     d.required("output_dim", width, at_least(1));
@@ -21,7 +22,9 @@ struct EmbeddingImpl final : LayerImpl {
     d.fixed("mask_zero", "false");
     d.none({"quantization_config"});
   }
-  void build(std::span<const TensorType>) override { table = add_weight("embeddings", {count, width}, o.embeddings_initializer); }
+  void build(std::span<const TensorType>) override {
+    table = add_weight("embeddings", {count, width}, o.embeddings_initializer);
+  }
   Value call(CallContext& c, std::span<const Value> x) override {
     c.limit(x[0], count, name);
     const Value index = x[0].dtype() == DType::kInt64 ? x[0] : ops::cast(c.builder(), x[0], DType::kInt32);

@@ -1,4 +1,5 @@
-// Field: one option as those see it who read, write, check or list options: its kind, and the way to the member that holds it.
+// Field: one option as those see it who read, write, check or list options: its kind, and the way to the member that
+// holds it.
 #pragma once
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -7,11 +8,21 @@
 
 namespace millpond::nn {
 
-using Json = nlohmann::json;             // what is read: a lookup costs little, however many keys a stranger's object has
+using Json = nlohmann::json;  // what is read: a lookup costs little, however many keys a stranger's object has
 using Written = nlohmann::ordered_json;  // what is written keeps the order in which options are told
 
 enum class FieldKind {
-  kBoolean, kText, kWhole, kNumber, kSeed, kChoice, kPair, kList, kSides, kShape, kObject,
+  kBoolean,
+  kText,
+  kWhole,
+  kNumber,
+  kSeed,
+  kChoice,
+  kPair,
+  kList,
+  kSides,
+  kShape,
+  kObject,
   kFixed,          // one value only
   kWithoutEffect,  // any value
   kOutdated        // any value, and not written
@@ -24,10 +35,11 @@ struct Field {
   std::function<bool(const Json& json, const std::string& who)> read = {};
   std::function<Written()> write = {};
   Allowed allowed = {};
-  bool nullable = false;                  // null is a value of its own, not only "not given"
+  bool nullable = false;  // null is a value of its own, not only "not given"
   bool required = false;
-  std::vector<std::string> choices = {};  // kChoice: words; kObject: classes; kFixed: its value in short, where it is long
-  std::string_view like = {};             // the option whose value it takes when it is not given
+  std::vector<std::string> choices =
+      {};                      // kChoice: words; kObject: classes; kFixed: its value in short, where it is long
+  std::string_view like = {};  // the option whose value it takes when it is not given
 
   /// "a whole number of at least 1", "one of valid, same"
   std::string wanted() const;

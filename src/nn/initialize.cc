@@ -69,20 +69,31 @@ void initialize(Tensor weight, const Initializer& init, uint64_t seed) {
   double a = init.a, b = init.b;
   if (kind == Kind::kVarianceScaling) {
     const Fans fans = fans_of(weight.shape());
-    const double fan = init.fan == Initializer::Fan::kIn ? fans.in : init.fan == Initializer::Fan::kOut ? fans.out : (fans.in + fans.out) / 2;
+    const double fan = init.fan == Initializer::Fan::kIn    ? fans.in
+                       : init.fan == Initializer::Fan::kOut ? fans.out
+                                                            : (fans.in + fans.out) / 2;
     const double variance = init.a / std::max(1.0, fan);
     kind = init.distribution;
-    if (kind == Kind::kUniform) b = std::sqrt(3 * variance), a = -b;
-    else a = 0, b = std::sqrt(variance) / (kind == Kind::kTruncatedNormal ? .87962566103423978 : 1);  // cutting the tails made it narrower
+    if (kind == Kind::kUniform)
+      b = std::sqrt(3 * variance), a = -b;
+    else
+      a = 0, b = std::sqrt(variance) /
+                 (kind == Kind::kTruncatedNormal ? .87962566103423978 : 1);  // cutting the tails made it narrower
   }
   switch (kind) {
     case Kind::kConstant:
       if (a != 0) fill(to, n, [&](int64_t) { return float(a); });
       return;  // placed memory is zero already, and stays untouched
-    case Kind::kUniform: return fill(to, n, [&](int64_t i) { return float(a + (b - a) * uniform01(mix64(key + uint64_t(i) * 0x632be59bd9b4e019ull))); });
-    case Kind::kNormal: return fill(to, n, [&](int64_t i) { return float(a + b * normal(key, uint64_t(i))); });
-    case Kind::kTruncatedNormal: return fill(to, n, [&](int64_t i) { return float(a + b * truncated_normal(key, uint64_t(i))); });
-    case Kind::kVarianceScaling: break;
+    case Kind::kUniform:
+      return fill(to, n, [&](int64_t i) {
+        return float(a + (b - a) * uniform01(mix64(key + uint64_t(i) * 0x632be59bd9b4e019ull)));
+      });
+    case Kind::kNormal:
+      return fill(to, n, [&](int64_t i) { return float(a + b * normal(key, uint64_t(i))); });
+    case Kind::kTruncatedNormal:
+      return fill(to, n, [&](int64_t i) { return float(a + b * truncated_normal(key, uint64_t(i))); });
+    case Kind::kVarianceScaling:
+      break;
   }
 }
 

@@ -1,5 +1,5 @@
-// initialize: fills a new weight. Value i depends on the seed and i alone, so threads may share the work and bits repeat.
-// Which initializers there are, and Keras's JSON of each, stands in initializers.cc.
+// initialize: fills a new weight. Value i depends on the seed and i alone, so threads may share the work and bits
+// repeat. Which initializers there are, and Keras's JSON of each, stands in initializers.cc.
 #pragma once
 #include <memory>
 #include <string>

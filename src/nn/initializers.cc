@@ -40,19 +40,31 @@ const std::vector<InitializerClass>& all_initializers() {
   static const std::vector<InitializerClass> all{
       {"Zeros", {"zeros", "zero"}, made_initializer<Zeros>, no_options},
       {"Ones", {"ones", "one"}, made_initializer<Ones>, no_options},
-      {"Constant", {"constant"}, made_initializer<Constant>, [](Describer& d, Initializer& i) { d.option("value", i.a); }},
-      {"RandomUniform", {"random_uniform", "uniform"}, made_initializer<RandomUniform>, [](Describer& d, Initializer& i) {
+      {"Constant",
+       {"constant"},
+       made_initializer<Constant>,
+       [](Describer& d, Initializer& i) { d.option("value", i.a); }},
+      {"RandomUniform",
+       {"random_uniform", "uniform"},
+       made_initializer<RandomUniform>,
+       [](Describer& d, Initializer& i) {
          seed_option(d, i);
          d.option("minval", i.a);
          d.option("maxval", i.b);
        }},
       {"RandomNormal", {"random_normal", "normal"}, made_initializer<RandomNormal>, mean_and_deviation},
       {"TruncatedNormal", {"truncated_normal"}, made_initializer<TruncatedNormal>, mean_and_deviation},
-      {"VarianceScaling", {"variance_scaling"}, made_initializer<VarianceScaling>, [](Describer& d, Initializer& i) {
+      {"VarianceScaling",
+       {"variance_scaling"},
+       made_initializer<VarianceScaling>,
+       [](Describer& d, Initializer& i) {
          seed_option(d, i);
          d.option("scale", i.a, above(0));
          d.choice<Fan>("mode", i.fan, {{"fan_in", Fan::kIn}, {"fan_out", Fan::kOut}, {"fan_avg", Fan::kAverage}});
-         d.choice<Kind>("distribution", i.distribution, {{"truncated_normal", Kind::kTruncatedNormal}, {"untruncated_normal", Kind::kNormal}, {"uniform", Kind::kUniform}});
+         d.choice<Kind>("distribution", i.distribution,
+                        {{"truncated_normal", Kind::kTruncatedNormal},
+                         {"untruncated_normal", Kind::kNormal},
+                         {"uniform", Kind::kUniform}});
          d.none({"input_axes", "output_axes"});
        }},
       {"GlorotUniform", {"glorot_uniform"}, made_initializer<GlorotUniform>, seeded},
@@ -79,22 +91,28 @@ struct DescribedInitializer final : Described {
 };
 
 bool same(const Initializer& a, const Initializer& b) {
-  return a.kind == b.kind && a.a == b.a && a.b == b.b && a.own_seed == b.own_seed && (a.kind != Kind::kVarianceScaling || (a.fan == b.fan && a.distribution == b.distribution));
+  return a.kind == b.kind && a.a == b.a && a.b == b.b && a.own_seed == b.own_seed &&
+         (a.kind != Kind::kVarianceScaling || (a.fan == b.fan && a.distribution == b.distribution));
 }
 
-// The class that an initializer was made as. Its members are public: where they were changed to what that class cannot say
-// (Zeros with another constant), the general class of its kind.
+// The class that an initializer was made as. Its members are public: where they were changed to what that class cannot
+// say (Zeros with another constant), the general class of its kind.
 const InitializerClass& class_of(const Initializer& init) {
   const InitializerClass& as_made = *class_named(init.type());
   DescribedInitializer again(as_made, as_made.make());
   read_options(again, Json(write_options(DescribedInitializer(as_made, init))), std::string(as_made.type));
   if (same(again.value, init)) return as_made;
   switch (init.kind) {
-    case Kind::kConstant: return *class_named("Constant");
-    case Kind::kUniform: return *class_named("RandomUniform");
-    case Kind::kNormal: return *class_named("RandomNormal");
-    case Kind::kTruncatedNormal: return *class_named("TruncatedNormal");
-    case Kind::kVarianceScaling: break;
+    case Kind::kConstant:
+      return *class_named("Constant");
+    case Kind::kUniform:
+      return *class_named("RandomUniform");
+    case Kind::kNormal:
+      return *class_named("RandomNormal");
+    case Kind::kTruncatedNormal:
+      return *class_named("TruncatedNormal");
+    case Kind::kVarianceScaling:
+      break;
   }
   return *class_named("VarianceScaling");
 }
@@ -103,7 +121,9 @@ Written config_of(const Initializer& init) { return write_options(DescribedIniti
 
 Initializer from_options(std::string_view type, const Json* config, const std::string& who) {
   const InitializerClass* c = class_named(type);
-  if (!c) throw Error(Code::kUnsupported, format("{}: initializer {} is not here yet", who, type)).hint(meant(type, initializer_classes()));
+  if (!c)
+    throw Error(Code::kUnsupported, format("{}: initializer {} is not here yet", who, type))
+        .hint(meant(type, initializer_classes()));
   DescribedInitializer made(*c, c->make());
   if (config && !config->is_null()) read_options(made, *config, format("{}: {}", who, c->type));
   return made.value;
@@ -128,7 +148,9 @@ Initializer initializer_from_json(const Json& json, const std::string& who) {
   return from_options(json["class_name"].get<std::string>(), config == json.end() ? nullptr : &*config, who);
 }
 
-Written initializer_to_json(const Initializer& init) { return as_object("keras.initializers", class_of(init).type, config_of(init)); }
+Written initializer_to_json(const Initializer& init) {
+  return as_object("keras.initializers", class_of(init).type, config_of(init));
+}
 
 }  // namespace nn
 

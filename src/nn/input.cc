@@ -17,7 +17,9 @@ void InputImpl::describe(Describer& d) {
 }
 
 void InputImpl::settle() {
-  if (sample.shape.rank() >= Shape::kMaxRank) throw Error(Code::kShape, format("Input: a sample has at most {} dimensions, this one {}", Shape::kMaxRank - 1, sample.shape.rank()));
+  if (sample.shape.rank() >= Shape::kMaxRank)
+    throw Error(Code::kShape, format("Input: a sample has at most {} dimensions, this one {}", Shape::kMaxRank - 1,
+                                     sample.shape.rank()));
   expect_countable(*this, sample.shape, "a sample");
   built = true;
 }
@@ -34,7 +36,8 @@ void declare_input(LayerClasses& all) { all.add<InputImpl>("InputLayer"); }
 }  // namespace nn
 
 Input::Input(Shape shape, DType dtype, std::string name)
-    : SymbolicTensor(nn::tensor_of(nn::make_layer<nn::InputImpl>("InputLayer", std::move(name), nn::TensorType{dtype, shape}))) {}
+    : SymbolicTensor(
+          nn::tensor_of(nn::make_layer<nn::InputImpl>("InputLayer", std::move(name), nn::TensorType{dtype, shape}))) {}
 
 Layer::Layer(const Input& input) : impl_(input.node()->layer) {}
 

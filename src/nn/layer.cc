@@ -16,8 +16,8 @@
 
 namespace millpond {
 namespace {
-// How often each kind of layer was named automatically. Made when it is first asked for: a layer of static life may be made
-// before anything of this file is.
+// How often each kind of layer was named automatically. Made when it is first asked for: a layer of static life may be
+// made before anything of this file is.
 struct Names {
   std::mutex mutex;
   std::map<std::string, int, std::less<>> used;
@@ -41,7 +41,8 @@ std::string snake_case(std::string_view type) {  // Keras's: "MaxPooling2D" -> "
     const char c = type[i];
     const bool upper = std::isupper(static_cast<unsigned char>(c));
     const auto lower = [&](size_t j) { return j < type.size() && std::islower(static_cast<unsigned char>(type[j])); };
-    const bool before_small = i > 0 && (lower(i - 1) || (upper && lower(i + 1) && !std::isdigit(static_cast<unsigned char>(type[i - 1]))));
+    const bool before_small =
+        i > 0 && (lower(i - 1) || (upper && lower(i + 1) && !std::isdigit(static_cast<unsigned char>(type[i - 1]))));
     if (upper && before_small) out += '_';
     out += char(std::tolower(static_cast<unsigned char>(c)));
   }
@@ -71,22 +72,26 @@ void CallContext::assign(const Weight& w, Value value) {
 Value CallContext::counter() {
   if (!counter_value_) {
     const TensorType type{DType::kInt32, {}};
-    counter_value_ = counter_ ? builder_.variable(counter_->account(), type, counter_) : builder_.input("counter", type);
+    counter_value_ =
+        counter_ ? builder_.variable(counter_->account(), type, counter_) : builder_.input("counter", type);
   }
   return counter_value_;
 }
 
 void CallContext::limit(Value index, int64_t count, const std::string& layer) {
   const graph::Node* n = index.node;
-  while (n->role == graph::Role::kOperator && (n->op->name() == "cast" || n->op->name() == "reshape")) n = n->input(0).node;
+  while (n->role == graph::Role::kOperator && (n->op->name() == "cast" || n->op->name() == "reshape"))
+    n = n->input(0).node;
   if (n->role == graph::Role::kInput) limits_.push_back({n->name, count, layer});
 }
 
-Weight LayerImpl::add_weight(std::string weight, Shape shape, const Initializer& init, bool is_trainable, std::string group) {
+Weight LayerImpl::add_weight(std::string weight, Shape shape, const Initializer& init, bool is_trainable,
+                             std::string group) {
   expect_countable(*this, shape, weight.c_str());
   std::string account = format("weights/{}/{}{}{}", name, group, group.empty() ? "" : "/", weight);
-  auto w = std::shared_ptr<WeightState>(new WeightState{std::move(weight), std::move(group), is_trainable, init, init.own_seed ? *init.own_seed : draw_seed(),
-                                                        runtime::Variable(std::move(account), {DType::kFloat32, shape})});
+  auto w = std::shared_ptr<WeightState>(new WeightState{
+      std::move(weight), std::move(group), is_trainable, init, init.own_seed ? *init.own_seed : draw_seed(),
+      runtime::Variable(std::move(account), {DType::kFloat32, shape})});
   weights_.push_back(w);
   return w;
 }
@@ -132,10 +137,14 @@ void materialize(std::span<const Weight> weights) {
     fresh.push_back(w);
   }
   runtime::place(variables, "weights");
-  for (const Weight& w : fresh) w->variable.overwrite([&](Tensor& values) { initialize(w->matrix ? values.reshaped(*w->matrix) : values, w->initializer, w->seed); });
+  for (const Weight& w : fresh)
+    w->variable.overwrite(
+        [&](Tensor& values) { initialize(w->matrix ? values.reshaped(*w->matrix) : values, w->initializer, w->seed); });
 }
 
-Value as_float(CallContext& c, Value x) { return is_floating(x.dtype()) ? x : ops::cast(c.builder(), x, DType::kFloat32); }
+Value as_float(CallContext& c, Value x) {
+  return is_floating(x.dtype()) ? x : ops::cast(c.builder(), x, DType::kFloat32);
+}
 
 namespace {
 Shape sample(const TensorType& t) { return t.shape.slice(1, t.shape.rank()); }
@@ -143,7 +152,9 @@ Shape sample(const TensorType& t) { return t.shape.slice(1, t.shape.rank()); }
 
 void expect_rank(const LayerImpl& layer, const TensorType& x, int rank, const char* wanted) {
   if (x.shape.rank() == rank + 1) return;
-  throw Error(Code::kShape, format("{} \"{}\": wants {}, but a sample has the shape {}", layer.type, layer.name, wanted, sample(x))).with("layer", layer.name);
+  throw Error(Code::kShape,
+              format("{} \"{}\": wants {}, but a sample has the shape {}", layer.type, layer.name, wanted, sample(x)))
+      .with("layer", layer.name);
 }
 
 void expect_countable(const LayerImpl& layer, const Shape& shape, const char* what) {
@@ -151,13 +162,16 @@ void expect_countable(const LayerImpl& layer, const Shape& shape, const char* wh
   int64_t n = 1;
   bool countable = true;
   for (const int64_t d : shape) countable &= !__builtin_mul_overflow(n, std::max<int64_t>(1, d), &n) && n <= kMost;
-  if (!countable) throw Error(Code::kShape, format("{} \"{}\": {} of {} is more than any machine holds", layer.type, layer.name, what, shape));
+  if (!countable)
+    throw Error(Code::kShape,
+                format("{} \"{}\": {} of {} is more than any machine holds", layer.type, layer.name, what, shape));
 }
 
 int canonical_axis(const LayerImpl& layer, int axis, int rank) {
   const int a = axis < 0 ? axis + rank : axis;
   if (a < 0 || a >= rank)
-    throw Error(Code::kUsage, format("{} \"{}\": axis is {}, but there are {} dimensions, the batch among them", layer.type, layer.name, axis, rank));
+    throw Error(Code::kUsage, format("{} \"{}\": axis is {}, but there are {} dimensions, the batch among them",
+                                     layer.type, layer.name, axis, rank));
   return a;
 }
 
@@ -166,7 +180,9 @@ int canonical_axis(const LayerImpl& layer, int axis, int rank) {
 const std::string& Layer::name() const { return impl_->name; }
 std::string_view Layer::type() const { return impl_->type; }
 std::string Layer::get_config() const { return nn::to_text(nn::config_of(*impl_)); }
-Layer Layer::from_config(std::string_view type, std::string_view config) { return Layer(nn::layer_from_json(std::string(type), nn::from_text(config, "a layer's options"))); }
+Layer Layer::from_config(std::string_view type, std::string_view config) {
+  return Layer(nn::layer_from_json(std::string(type), nn::from_text(config, "a layer's options")));
+}
 bool Layer::trainable() const { return impl_->trainable; }
 void Layer::set_trainable(bool trainable) {
   impl_->trainable = trainable;
@@ -198,7 +214,8 @@ std::vector<std::string> Layer::weight_names() const {
 }
 
 Padding::Padding(std::string_view name) {
-  if (name != "same" && name != "valid") throw Error(Code::kUsage, format("padding \"{}\" is not known", name)).hint("say \"valid\" or \"same\"");
+  if (name != "same" && name != "valid")
+    throw Error(Code::kUsage, format("padding \"{}\" is not known", name)).hint("say \"valid\" or \"same\"");
   same = name == "same";
 }
 

@@ -7,10 +7,12 @@
 //     explicit ScaleImpl(Initializer i) : init(i) {}
 //     void options(Describer& d) override { d.option("gain_initializer", init); }
 //     void build(std::span<const TensorType> x) override { gain = add_weight("gain", {x[0].shape.back()}, init); }
-//     Value call(CallContext& c, std::span<const Value> x) override { return ops::multiply(c.builder(), x[0], c.read(gain)); }
+//     Value call(CallContext& c, std::span<const Value> x) override { return ops::multiply(c.builder(), x[0],
+//     c.read(gain)); }
 //   };
 //   void declare_scale(LayerClasses& all) { all.add<ScaleImpl>("Scale"); }
-//   Scale::Scale(Initializer gain, std::string name) : Layer(make_layer<ScaleImpl>("Scale", std::move(name), std::move(gain))) {}
+//   Scale::Scale(Initializer gain, std::string name) : Layer(make_layer<ScaleImpl>("Scale", std::move(name),
+//   std::move(gain))) {}
 //
 // Types and values carry the batch in front.
 #pragma once
@@ -52,7 +54,8 @@ using Weight = std::shared_ptr<WeightState>;
 /// The state of one trace: what a layer may use while it says what it computes.
 class CallContext {
  public:
-  CallContext(Builder& b, bool training, runtime::Variable* counter = nullptr) : builder_(b), training_(training), counter_(counter) {}
+  CallContext(Builder& b, bool training, runtime::Variable* counter = nullptr)
+      : builder_(b), training_(training), counter_(counter) {}
 
   Builder& builder() { return builder_; }
   bool training() const { return call_.training.value_or(training_); }
@@ -98,7 +101,7 @@ struct LayerImpl : Described {
   std::string type;  // Keras's class name
   bool trainable = true;
   bool built = false;
-  int calls = 0;     // so far: each call knows its number
+  int calls = 0;  // so far: each call knows its number
 
   /// What all layers have, then this layer's own.
   void describe(Describer& d) override;
@@ -115,7 +118,8 @@ struct LayerImpl : Described {
   virtual Value call(CallContext& c, std::span<const Value> inputs) = 0;
   /// Layers inside this one that are layers of their own (a model used as a layer).
   virtual std::vector<std::shared_ptr<LayerImpl>> children() const { return {}; }
-  /// Attribute and name of layers that Keras keeps inside this one and that have no weights: a weight file has a group for each.
+  /// Attribute and name of layers that Keras keeps inside this one and that have no weights: a weight file has a group
+  /// for each.
   std::vector<std::pair<std::string, std::string>> without_weights;
 
   /// Trainable ones first; those of children behind.
@@ -124,7 +128,8 @@ struct LayerImpl : Described {
   const std::vector<Weight>& own_weights() const { return weights_; }
 
  protected:
-  Weight add_weight(std::string name, Shape shape, const Initializer& init, bool trainable = true, std::string group = "");
+  Weight add_weight(std::string name, Shape shape, const Initializer& init, bool trainable = true,
+                    std::string group = "");
 
  private:
   std::vector<Weight> weights_;

@@ -1,4 +1,5 @@
-// LossImpl: a loss as a composition of operators. It says what labels it wants, so that staging can convert and check them.
+// LossImpl: a loss as a composition of operators. It says what labels it wants, so that staging can convert and check
+// them.
 #pragma once
 #include "graph/builder.h"
 #include "millpond/losses.h"
@@ -29,7 +30,9 @@ struct LossImpl : Described {
   /// One loss for each sample (and position). `y` has the dtype of labels().
   virtual Value values(Builder& b, Value y, Value prediction) const = 0;
   /// "crossentropy" becomes the one that the shapes ask for; all others stay.
-  virtual std::shared_ptr<const LossImpl> resolve(const Shape& /*y*/, const Shape& /*prediction*/) const { return nullptr; }
+  virtual std::shared_ptr<const LossImpl> resolve(const Shape& /*y*/, const Shape& /*prediction*/) const {
+    return nullptr;
+  }
 };
 
 struct LossClass {

@@ -21,7 +21,9 @@ using ops::Function;
 namespace {
 constexpr double kEpsilon = 1e-7;  // keras.config.epsilon()
 
-Value clip(Builder& b, Value x, double low, double high) { return ops::binary(b, Function::k_minimum, ops::binary(b, Function::k_maximum, x, low), high); }
+Value clip(Builder& b, Value x, double low, double high) {
+  return ops::binary(b, Function::k_minimum, ops::binary(b, Function::k_maximum, x, low), high);
+}
 Value one_minus(Builder& b, Value x) { return ops::add(b, ops::negate(b, x), 1); }
 
 Value behind(Value v, auto&& made_by) {  // looks through reshapes: they only rename dimensions
@@ -32,13 +34,15 @@ Value behind(Value v, auto&& made_by) {  // looks through reshapes: they only re
 
 void expect_same(const LossImpl& loss, Value y, Value p) {
   if (y.shape() != p.shape())
-    throw Error(Code::kShape, format("{}: labels are {}, but predictions are {}", loss.name, y.shape(), p.shape())).hint("give labels the shape of the predictions");
+    throw Error(Code::kShape, format("{}: labels are {}, but predictions are {}", loss.name, y.shape(), p.shape()))
+        .hint("give labels the shape of the predictions");
 }
 }  // namespace
 
 Value logits_of_softmax(Value v) {
   // A softmax runs along the last axis, so only one of the very same shape is the prediction's.
-  const Value z = v.node->role == graph::Role::kOperator && v.node->op->name() == "softmax" ? v.node->input(0) : Value{};
+  const Value z =
+      v.node->role == graph::Role::kOperator && v.node->op->name() == "softmax" ? v.node->input(0) : Value{};
   return z;
 }
 Value logits_of_sigmoid(Value v) {
@@ -63,8 +67,10 @@ void match_ranks(Builder& b, Value& y, Value& p) {
   };
   const auto match = [&](Value& longer, Value& shorter) {
     if (longer.shape().rank() != shorter.shape().rank() + 1 || longer.shape().back() != 1) return;
-    if (shorter.shape().rank() == 1) shorter = add_last(shorter);
-    else longer = drop_last(longer);
+    if (shorter.shape().rank() == 1)
+      shorter = add_last(shorter);
+    else
+      longer = drop_last(longer);
   };
   match(y, p);
   match(p, y);
@@ -110,7 +116,8 @@ struct BinaryCrossentropyImpl final : LossImpl {
       loss = ops::sigmoid_cross_entropy(b, z, y);
     } else {
       p = clip(b, p, kEpsilon, 1 - kEpsilon);
-      loss = ops::negate(b, ops::add(b, ops::multiply(b, y, ops::log(b, p)), ops::multiply(b, one_minus(b, y), ops::log(b, one_minus(b, p)))));
+      loss = ops::negate(b, ops::add(b, ops::multiply(b, y, ops::log(b, p)),
+                                     ops::multiply(b, one_minus(b, y), ops::log(b, one_minus(b, p)))));
     }
     return ops::mean(b, loss, {-1});
   }
@@ -123,7 +130,8 @@ struct CategoricalCrossentropyImpl final : LossImpl {
   Value values(Builder& b, Value y, Value p) const override {
     match_ranks(b, y, p);
     expect_same(*this, y, p);
-    if (o.label_smoothing != 0) y = ops::add(b, ops::multiply(b, y, 1 - o.label_smoothing), o.label_smoothing / double(p.shape().back()));
+    if (o.label_smoothing != 0)
+      y = ops::add(b, ops::multiply(b, y, 1 - o.label_smoothing), o.label_smoothing / double(p.shape().back()));
     Value z = logits_of_softmax(p);
     if (!z && o.from_logits) z = p;
     if (z) {
@@ -146,15 +154,20 @@ struct SparseCategoricalCrossentropyImpl final : LossImpl {
   }
   void settle() override {
     if (o.label_smoothing != 0)
-      throw Error(Code::kUsage, format("{}: label_smoothing is {}, but sparse labels have none", type, o.label_smoothing)).hint("CategoricalCrossentropy has it, for one-hot labels");
+      throw Error(Code::kUsage,
+                  format("{}: label_smoothing is {}, but sparse labels have none", type, o.label_smoothing))
+          .hint("CategoricalCrossentropy has it, for one-hot labels");
   }
   Labels labels(const TensorType& p) const override { return {DType::kInt32, p.shape.back()}; }
   Shape label_shape(const Shape& p) const override { return p.slice(0, p.rank() - 1); }
   Value values(Builder& b, Value y, Value p) const override {
     const Shape rows = p.shape().slice(0, p.shape().rank() - 1);
-    if (y.shape() != rows && y.shape().size() == rows.size() && y.shape().rank() == p.shape().rank() && y.shape().back() == 1) y = ops::reshape(b, y, rows);
+    if (y.shape() != rows && y.shape().size() == rows.size() && y.shape().rank() == p.shape().rank() &&
+        y.shape().back() == 1)
+      y = ops::reshape(b, y, rows);
     if (y.shape() != rows)
-      throw Error(Code::kShape, format("{}: labels are {}, but predictions are {}", name, y.shape(), p.shape())).hint(format("give labels the shape {}", rows));
+      throw Error(Code::kShape, format("{}: labels are {}, but predictions are {}", name, y.shape(), p.shape()))
+          .hint(format("give labels the shape {}", rows));
     if (const Value z = logits_of_softmax(p)) return ops::softmax_cross_entropy(b, z, y);
     if (!o.from_logits) p = ops::log(b, clip(b, p, kEpsilon, 1 - kEpsilon));
     return ops::softmax_cross_entropy(b, p, y);
@@ -164,9 +177,12 @@ struct SparseCategoricalCrossentropyImpl final : LossImpl {
 struct ChoosingCrossentropy final : LossImpl {
   std::shared_ptr<const LossImpl> resolve(const Shape& y, const Shape& p) const override {
     switch (labelling(y, p)) {
-      case Labelling::kBinary: return BinaryCrossentropy().impl();
-      case Labelling::kSparse: return SparseCategoricalCrossentropy().impl();
-      case Labelling::kCategorical: break;
+      case Labelling::kBinary:
+        return BinaryCrossentropy().impl();
+      case Labelling::kSparse:
+        return SparseCategoricalCrossentropy().impl();
+      case Labelling::kCategorical:
+        break;
     }
     return CategoricalCrossentropy().impl();
   }
@@ -198,12 +214,20 @@ const LossClass* loss_named(std::string_view name) {
 
 const std::vector<LossClass>& loss_classes() {
   static const std::vector<LossClass> all{
-      {"MeanSquaredError", {"mse", "mean_squared_error", "MSE"}, [] { return std::shared_ptr<LossImpl>(std::make_shared<ErrorLoss>(true)); }},
-      {"MeanAbsoluteError", {"mae", "mean_absolute_error", "MAE"}, [] { return std::shared_ptr<LossImpl>(std::make_shared<ErrorLoss>(false)); }},
+      {"MeanSquaredError",
+       {"mse", "mean_squared_error", "MSE"},
+       [] { return std::shared_ptr<LossImpl>(std::make_shared<ErrorLoss>(true)); }},
+      {"MeanAbsoluteError",
+       {"mae", "mean_absolute_error", "MAE"},
+       [] { return std::shared_ptr<LossImpl>(std::make_shared<ErrorLoss>(false)); }},
       {"BinaryCrossentropy", {"binary_crossentropy", "bce", "BCE"}, made_loss<BinaryCrossentropyImpl>},
       {"CategoricalCrossentropy", {"categorical_crossentropy"}, made_loss<CategoricalCrossentropyImpl>},
-      {"SparseCategoricalCrossentropy", {"sparse_categorical_crossentropy"}, made_loss<SparseCategoricalCrossentropyImpl>},
-      {"Crossentropy", {"crossentropy", "ce"}, made_loss<ChoosingCrossentropy>},  // ours: chooses one of the three by the shapes
+      {"SparseCategoricalCrossentropy",
+       {"sparse_categorical_crossentropy"},
+       made_loss<SparseCategoricalCrossentropyImpl>},
+      {"Crossentropy",
+       {"crossentropy", "ce"},
+       made_loss<ChoosingCrossentropy>},  // ours: chooses one of the three by the shapes
   };
   return all;
 }
@@ -252,12 +276,17 @@ Loss Loss::from_config(std::string_view type, std::string_view config) {
 }
 
 namespace losses {
-MeanSquaredError::MeanSquaredError(std::string name) : Loss(nn::settled(std::make_shared<nn::ErrorLoss>(true), "MeanSquaredError", std::move(name))) {}
-MeanAbsoluteError::MeanAbsoluteError(std::string name) : Loss(nn::settled(std::make_shared<nn::ErrorLoss>(false), "MeanAbsoluteError", std::move(name))) {}
-BinaryCrossentropy::BinaryCrossentropy(CrossentropyOptions o) : Loss(nn::settled(std::make_shared<nn::BinaryCrossentropyImpl>(o), "BinaryCrossentropy", o.name)) {}
-CategoricalCrossentropy::CategoricalCrossentropy(CrossentropyOptions o) : Loss(nn::settled(std::make_shared<nn::CategoricalCrossentropyImpl>(o), "CategoricalCrossentropy", o.name)) {}
+MeanSquaredError::MeanSquaredError(std::string name)
+    : Loss(nn::settled(std::make_shared<nn::ErrorLoss>(true), "MeanSquaredError", std::move(name))) {}
+MeanAbsoluteError::MeanAbsoluteError(std::string name)
+    : Loss(nn::settled(std::make_shared<nn::ErrorLoss>(false), "MeanAbsoluteError", std::move(name))) {}
+BinaryCrossentropy::BinaryCrossentropy(CrossentropyOptions o)
+    : Loss(nn::settled(std::make_shared<nn::BinaryCrossentropyImpl>(o), "BinaryCrossentropy", o.name)) {}
+CategoricalCrossentropy::CategoricalCrossentropy(CrossentropyOptions o)
+    : Loss(nn::settled(std::make_shared<nn::CategoricalCrossentropyImpl>(o), "CategoricalCrossentropy", o.name)) {}
 SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(CrossentropyOptions o)
-    : Loss(nn::settled(std::make_shared<nn::SparseCategoricalCrossentropyImpl>(o), "SparseCategoricalCrossentropy", o.name)) {}
+    : Loss(nn::settled(std::make_shared<nn::SparseCategoricalCrossentropyImpl>(o), "SparseCategoricalCrossentropy",
+                       o.name)) {}
 }  // namespace losses
 
 }  // namespace millpond

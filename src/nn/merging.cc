@@ -11,7 +11,9 @@ namespace nn {
 namespace {
 
 void expect_several(const LayerImpl& layer, std::span<const Value> x) {
-  if (x.size() < 2) throw Error(Code::kUsage, format("{} \"{}\" needs at least two tensors, but is called on {}", layer.type, layer.name, x.size()));
+  if (x.size() < 2)
+    throw Error(Code::kUsage,
+                format("{} \"{}\" needs at least two tensors, but is called on {}", layer.type, layer.name, x.size()));
 }
 
 struct AddImpl final : LayerImpl {
@@ -47,8 +49,9 @@ struct ConcatenateImpl final : LayerImpl {
       bool fits = v.shape().rank() == x[0].shape().rank();
       for (int i = 0; fits && i < v.shape().rank(); ++i) fits = i == a || v.shape()[i] == x[0].shape()[i];
       if (!fits)
-        throw Error(Code::kShape, format("Concatenate \"{}\": samples of {} and {} differ elsewhere than along axis {}", name, x[0].shape().slice(1, x[0].shape().rank()),
-                                         v.shape().slice(1, v.shape().rank()), a));
+        throw Error(Code::kShape,
+                    format("Concatenate \"{}\": samples of {} and {} differ elsewhere than along axis {}", name,
+                           x[0].shape().slice(1, x[0].shape().rank()), v.shape().slice(1, v.shape().rank()), a));
     }
     return ops::concatenate(c.builder(), std::vector<Value>(x.begin(), x.end()), a);
   }
@@ -63,6 +66,7 @@ void declare_merging(LayerClasses& all) {
 }  // namespace nn
 
 Add::Add(std::string name) : Layer(nn::make_layer<nn::AddImpl>("Add", std::move(name))) {}
-Concatenate::Concatenate(int axis, std::string name) : Layer(nn::make_layer<nn::ConcatenateImpl>("Concatenate", std::move(name), axis)) {}
+Concatenate::Concatenate(int axis, std::string name)
+    : Layer(nn::make_layer<nn::ConcatenateImpl>("Concatenate", std::move(name), axis)) {}
 
 }  // namespace millpond

@@ -1,8 +1,10 @@
 // MetricImpl: a metric as a composition of operators, computed inside the step. There are two kinds:
-//   MeanMetric      the mean of one value for each sample (and position): a step gives their sum, sums are added up on the host, in double
-//   CountingMetric  a function of what was counted over the epoch: counts are variables that a step updates; the function is computed
+//   MeanMetric      the mean of one value for each sample (and position): a step gives their sum, sums are added up on
+//   the host, in double CountingMetric  a function of what was counted over the epoch: counts are variables that a step
+//   updates; the function is computed
 //                   on the host when somebody reads it, once an epoch as a rule
-// Memory: nothing for a mean; for a counting metric its counts, accounts metrics/<name>/<count>, once for each workspace of a model.
+// Memory: nothing for a mean; for a counting metric its counts, accounts metrics/<name>/<count>, once for each
+// workspace of a model.
 #pragma once
 #include <span>
 #include <string>
@@ -32,7 +34,8 @@ struct CountingMetric : MetricImpl {
   /// What is kept from batch to batch; zeros when an epoch begins.
   virtual std::vector<Count> counts() const = 0;
   /// The counts after a batch, from those before.
-  virtual std::vector<graph::Value> update(graph::Builder& b, std::span<const graph::Value> before, graph::Value y, graph::Value prediction) const = 0;
+  virtual std::vector<graph::Value> update(graph::Builder& b, std::span<const graph::Value> before, graph::Value y,
+                                           graph::Value prediction) const = 0;
   virtual double result(std::span<const Tensor> counts) const = 0;
 };
 

@@ -12,7 +12,8 @@ namespace millpond::nn {
 /// Throws Error(kFormat) on text that is no such JSON, Error(kUnsupported) naming a layer or option that is not here.
 std::shared_ptr<Network> network_from_json(std::string_view json);
 
-/// A layer of Keras's class name and config. Throws as read_options does; Error(kUnsupported) naming the nearest class when there is none of this name.
+/// A layer of Keras's class name and config. Throws as read_options does; Error(kUnsupported) naming the nearest class
+/// when there is none of this name.
 std::shared_ptr<LayerImpl> layer_from_config(const std::string& type, const Json& config);
 /// The same, or a network used as a layer.
 std::shared_ptr<LayerImpl> layer_from_json(const std::string& type, const Json& config);

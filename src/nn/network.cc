@@ -25,7 +25,8 @@ CallNode::~CallNode() {
   }
 }
 
-std::shared_ptr<CallNode> make_call(const std::shared_ptr<LayerImpl>& layer, std::vector<SymbolicTensor> inputs, CallOptions options) {
+std::shared_ptr<CallNode> make_call(const std::shared_ptr<LayerImpl>& layer, std::vector<SymbolicTensor> inputs,
+                                    CallOptions options) {
   std::vector<TensorType> types;
   for (const SymbolicTensor& t : inputs) {
     if (!t) throw Error(Code::kUsage, format("{} \"{}\" is called on an empty tensor", layer->type, layer->name));
@@ -59,13 +60,15 @@ TensorType Network::input_type(size_t i, int64_t batch) const {
   return {one.dtype, one.shape.with(0, batch)};
 }
 
-// Keras's map_graph: layers by their distance from the outputs, the farthest first; among equals in the order in which a
-// depth-first walk from the outputs meets them.
+// Keras's map_graph: layers by their distance from the outputs, the farthest first; among equals in the order in which
+// a depth-first walk from the outputs meets them.
 void Network::connect() {
-  if (inputs.empty() || outputs.empty()) throw Error(Code::kUsage, format("the model \"{}\" needs at least one input and one output", name));
+  if (inputs.empty() || outputs.empty())
+    throw Error(Code::kUsage, format("the model \"{}\" needs at least one input and one output", name));
   for (const SymbolicTensor& t : inputs)
     if (!t || !dynamic_cast<const InputImpl*>(t.node()->layer.get()))
-      throw Error(Code::kUsage, format("the model \"{}\" is given an input that was not made by Input", name)).hint("begin the model at Input({...})");
+      throw Error(Code::kUsage, format("the model \"{}\" is given an input that was not made by Input", name))
+          .hint("begin the model at Input({...})");
   std::vector<const CallNode*> finished;  // inputs first
   std::map<const CallNode*, std::shared_ptr<const CallNode>> owners;
   std::map<const LayerImpl*, int> met;
@@ -112,8 +115,10 @@ void Network::connect() {
       calls.insert(calls.begin(), t.node());
     }
   for (const auto& n : calls) {
-    if (n->inputs.empty() && std::none_of(inputs.begin(), inputs.end(), [&](const SymbolicTensor& t) { return t.node() == n; }))
-      throw Error(Code::kUsage, format("the model \"{}\" needs the input \"{}\", which is not among its inputs", name, n->layer->name));
+    if (n->inputs.empty() &&
+        std::none_of(inputs.begin(), inputs.end(), [&](const SymbolicTensor& t) { return t.node() == n; }))
+      throw Error(Code::kUsage, format("the model \"{}\" needs the input \"{}\", which is not among its inputs", name,
+                                       n->layer->name));
     if (std::find(layers.begin(), layers.end(), n->layer) == layers.end()) layers.push_back(n->layer);
   }
   std::stable_sort(layers.begin(), layers.end(), [&](const auto& a, const auto& b) {
@@ -122,7 +127,9 @@ void Network::connect() {
   });
   std::set<std::string_view> names;
   for (const auto& l : layers)
-    if (!names.insert(l->name).second) throw Error(Code::kUsage, format("two layers of the model \"{}\" have the name \"{}\"", name, l->name)).hint("give one of them another name");
+    if (!names.insert(l->name).second)
+      throw Error(Code::kUsage, format("two layers of the model \"{}\" have the name \"{}\"", name, l->name))
+          .hint("give one of them another name");
 }
 
 std::vector<Value> Network::trace(CallContext& c, std::span<const Value> xs) const {
@@ -150,17 +157,24 @@ std::vector<Value> Network::trace(CallContext& c, std::span<const Value> xs) con
 }
 
 Value Network::call(CallContext& c, std::span<const Value> xs) {
-  if (outputs.size() != 1) throw Error(Code::kUnsupported, format("the model \"{}\" has {} outputs; only one with a single output can be used as a layer", name, outputs.size()));
-  if (xs.size() != inputs.size()) throw Error(Code::kUsage, format("the model \"{}\" has {} inputs, but is called on {}", name, inputs.size(), xs.size()));
+  if (outputs.size() != 1)
+    throw Error(Code::kUnsupported,
+                format("the model \"{}\" has {} outputs; only one with a single output can be used as a layer", name,
+                       outputs.size()));
+  if (xs.size() != inputs.size())
+    throw Error(Code::kUsage,
+                format("the model \"{}\" has {} inputs, but is called on {}", name, inputs.size(), xs.size()));
   for (size_t i = 0; i < xs.size(); ++i) {
     const Shape &want = inputs[i].node()->type.shape, &got = xs[i].shape();
     if (got.slice(1, got.rank()) != want.slice(1, want.rank()))
-      throw Error(Code::kShape, format("the model \"{}\" wants samples of {}, but is called on {}", name, want.slice(1, want.rank()), got.slice(1, got.rank())));
+      throw Error(Code::kShape, format("the model \"{}\" wants samples of {}, but is called on {}", name,
+                                       want.slice(1, want.rank()), got.slice(1, got.rank())));
   }
   return trace(c, xs)[0];
 }
 
-std::shared_ptr<Network> make_network(std::vector<SymbolicTensor> inputs, std::vector<SymbolicTensor> outputs, std::string name, bool sequential) {
+std::shared_ptr<Network> make_network(std::vector<SymbolicTensor> inputs, std::vector<SymbolicTensor> outputs,
+                                      std::string name, bool sequential) {
   auto net = std::make_shared<Network>();
   net->type = sequential ? "Sequential" : "Functional";
   net->name = name.empty() ? automatic_name(net->type) : std::move(name);
@@ -178,7 +192,8 @@ std::shared_ptr<Network> make_sequential(std::span<const Layer> layers, std::str
   SymbolicTensor first;
   for (const Layer& l : layers) {
     if (dynamic_cast<InputImpl*>(l.impl().get())) {
-      if (x) throw Error(Code::kUsage, format("Input \"{}\" stands behind other layers", l.name())).hint("put it first");
+      if (x)
+        throw Error(Code::kUsage, format("Input \"{}\" stands behind other layers", l.name())).hint("put it first");
       first = x = tensor_of(l.impl());
       continue;
     }
@@ -213,10 +228,13 @@ std::vector<Weight> weights_of(const Network& net) {
 }
 
 void set_weights(std::span<const Weight> weights, const std::vector<Tensor>& values, const std::string& whose) {
-  if (weights.size() != values.size()) throw Error(Code::kShape, format("{} has {} weights, but {} arrays are given", whose, weights.size(), values.size()));
+  if (weights.size() != values.size())
+    throw Error(Code::kShape,
+                format("{} has {} weights, but {} arrays are given", whose, weights.size(), values.size()));
   for (size_t i = 0; i < weights.size(); ++i)
     if (values[i].shape() != weights[i]->variable.type().shape)
-      throw Error(Code::kShape, format("{}: array {} has the shape {}, but {} has {}", whose, i, values[i].shape(), weights[i]->variable.account(), weights[i]->variable.type().shape));
+      throw Error(Code::kShape, format("{}: array {} has the shape {}, but {} has {}", whose, i, values[i].shape(),
+                                       weights[i]->variable.account(), weights[i]->variable.type().shape));
   materialize(weights);
   for (size_t i = 0; i < weights.size(); ++i) {
     const TensorType& t = weights[i]->variable.type();
@@ -236,7 +254,11 @@ DType SymbolicTensor::dtype() const {
   return node_->type.dtype;
 }
 
-SymbolicTensor Layer::operator()(const SymbolicTensor& x, CallOptions options) const { return nn::call(impl_, {x}, options); }
-SymbolicTensor Layer::operator()(const std::vector<SymbolicTensor>& xs, CallOptions options) const { return nn::call(impl_, xs, options); }
+SymbolicTensor Layer::operator()(const SymbolicTensor& x, CallOptions options) const {
+  return nn::call(impl_, {x}, options);
+}
+SymbolicTensor Layer::operator()(const std::vector<SymbolicTensor>& xs, CallOptions options) const {
+  return nn::call(impl_, xs, options);
+}
 
 }  // namespace millpond

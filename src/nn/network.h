@@ -1,25 +1,30 @@
-// Network: which layers are called on what, from inputs to outputs. Calls are noted while a user writes a model; a trace
-// replays them into a graph for a given batch. The order of layers is Keras's, so that weights come in the same order.
+// Network: which layers are called on what, from inputs to outputs. Calls are noted while a user writes a model; a
+// trace replays them into a graph for a given batch. The order of layers is Keras's, so that weights come in the same
+// order.
 #pragma once
 #include "millpond/layers/layer.h"
 #include "nn/layer.h"
 
 namespace millpond::nn {
 
-/// One call of a layer. Owns the layer and the calls before it; nothing points forward, so a model that goes takes all along.
+/// One call of a layer. Owns the layer and the calls before it; nothing points forward, so a model that goes takes all
+/// along.
 struct CallNode {
   std::shared_ptr<LayerImpl> layer;
   std::vector<SymbolicTensor> inputs;
   CallOptions options;
   TensorType type;  // of the result, for a batch of one
   int number = 0;   // among the calls of its layer, as they were made
-  std::vector<std::pair<std::string, bool>> noted = {};  // what a model of Keras adds to the call without effect: only written again
+  std::vector<std::pair<std::string, bool>> noted =
+      {};  // what a model of Keras adds to the call without effect: only written again
   ~CallNode();
 };
 
 /// Calls the layer symbolically: builds it, infers the result's type.
-std::shared_ptr<CallNode> make_call(const std::shared_ptr<LayerImpl>& layer, std::vector<SymbolicTensor> inputs, CallOptions options = {});
-SymbolicTensor call(const std::shared_ptr<LayerImpl>& layer, std::vector<SymbolicTensor> inputs, CallOptions options = {});
+std::shared_ptr<CallNode> make_call(const std::shared_ptr<LayerImpl>& layer, std::vector<SymbolicTensor> inputs,
+                                    CallOptions options = {});
+SymbolicTensor call(const std::shared_ptr<LayerImpl>& layer, std::vector<SymbolicTensor> inputs,
+                    CallOptions options = {});
 
 struct InputImpl final : LayerImpl {
   TensorType sample;
@@ -49,7 +54,8 @@ struct Network final : LayerImpl {
   TensorType input_type(size_t i, int64_t batch) const;
 };
 
-std::shared_ptr<Network> make_network(std::vector<SymbolicTensor> inputs, std::vector<SymbolicTensor> outputs, std::string name, bool sequential = false);
+std::shared_ptr<Network> make_network(std::vector<SymbolicTensor> inputs, std::vector<SymbolicTensor> outputs,
+                                      std::string name, bool sequential = false);
 /// Chains layers behind the first, which must be an input.
 std::shared_ptr<Network> make_sequential(std::span<const Layer> layers, std::string name);
 

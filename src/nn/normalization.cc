@@ -18,7 +18,9 @@ namespace nn {
 namespace {
 
 // A constant that costs nothing until a pass finds it worth storing.
-Value filled(Builder& b, const Shape& shape, double value) { return ops::broadcast_to(b, b.scalar(DType::kFloat32, value), shape); }
+Value filled(Builder& b, const Shape& shape, double value) {
+  return ops::broadcast_to(b, b.scalar(DType::kFloat32, value), shape);
+}
 
 // Dimensions in an order that puts `axes` last, keeping the order of the others.
 std::vector<int> order_with_last(int rank, const std::vector<int>& axes) {
@@ -70,7 +72,8 @@ struct BatchNormalizationImpl final : LayerImpl {
     const Shape& channels = moving_mean->variable.type().shape;
     Value in = as_float(c, x[0]);
     if (in.shape()[order.back()] != channels[0])
-      throw Error(Code::kShape, format("BatchNormalization \"{}\": {} channels, but its weights are for {}", name, in.shape()[order.back()], channels[0]));
+      throw Error(Code::kShape, format("BatchNormalization \"{}\": {} channels, but its weights are for {}", name,
+                                       in.shape()[order.back()], channels[0]));
     if (moves(order)) in = ops::transpose(b, in, order);
     Value y;
     if (c.training() && trainable) {
@@ -115,7 +118,9 @@ struct LayerNormalizationImpl final : LayerImpl {
     for (const int axis : o.axis) a.push_back(canonical_axis(*this, axis, rank));
     std::ranges::sort(a);
     if (a.empty() || a.front() == 0 || std::ranges::adjacent_find(a) != a.end())
-      throw Error(Code::kUsage, format("LayerNormalization \"{}\": axis [{}] must name each axis once, and not the batch", name, fmt::join(o.axis, ", ")));
+      throw Error(Code::kUsage,
+                  format("LayerNormalization \"{}\": axis [{}] must name each axis once, and not the batch", name,
+                         fmt::join(o.axis, ", ")));
     return a;
   }
   void build(std::span<const TensorType> x) override {

@@ -10,7 +10,7 @@ namespace millpond::nn {
 namespace {
 
 constexpr size_t kLongestName = 60;  // of a stranger's option in a message
-constexpr int kDeepest = 100;  // nesting of brackets; Keras's own files need about 15
+constexpr int kDeepest = 100;        // nesting of brackets; Keras's own files need about 15
 
 template <class AnyJson>
 std::string shortened(const AnyJson& j) {
@@ -19,7 +19,9 @@ std::string shortened(const AnyJson& j) {
   return s.size() > 60 ? s.substr(0, 57) + "..." : s;
 }
 
-Error out_of_range(const std::string& who, const Field& f) { return Error(Code::kUsage, format("{}: {} is {}, but must be {}", who, f.name, brief(f.write()), f.range())); }
+Error out_of_range(const std::string& who, const Field& f) {
+  return Error(Code::kUsage, format("{}: {} is {}, but must be {}", who, f.name, brief(f.write()), f.range()));
+}
 
 class Reader final : public Describer {
  public:
@@ -28,24 +30,31 @@ class Reader final : public Describer {
   void expect_no_more() const {
     for (const auto& [key, value] : config_.items())
       if (!value.is_null() && std::ranges::find(known_, key) == known_.end())
-        throw Error(Code::kUnsupported, format("{}: {} = {} is not here yet", who_, key.substr(0, kLongestName), brief(value))).hint(meant(key, settable_));
+        throw Error(Code::kUnsupported,
+                    format("{}: {} = {} is not here yet", who_, key.substr(0, kLongestName), brief(value)))
+            .hint(meant(key, settable_));
   }
 
  private:
   void visit(const Field& f) override {
     known_.emplace_back(f.name);
-    if (f.kind != FieldKind::kFixed && f.kind != FieldKind::kWithoutEffect && f.kind != FieldKind::kOutdated) settable_.emplace_back(f.name);
+    if (f.kind != FieldKind::kFixed && f.kind != FieldKind::kWithoutEffect && f.kind != FieldKind::kOutdated)
+      settable_.emplace_back(f.name);
     const auto it = config_.find(f.name);
     if (it == config_.end() || it->is_null()) {
-      if (f.required) throw Error(Code::kFormat, format("{} has no \"{}\"", who_, f.name)).hint(format("give {}", f.wanted()));
+      if (f.required)
+        throw Error(Code::kFormat, format("{} has no \"{}\"", who_, f.name)).hint(format("give {}", f.wanted()));
       return;
     }
     if (!f.read(*it, who_)) refuse(f, *it);
     if (!f.allows(f.write())) throw out_of_range(who_, f);
   }
   [[noreturn]] void refuse(const Field& f, const Json& given) const {
-    if (f.kind == FieldKind::kFixed) throw Error(Code::kUnsupported, format("{}: {} = {} is not here yet", who_, f.name, brief(given))).hint(format("only {} is", f.choices.empty() ? brief(f.write()) : f.choices[0]));
-    Error error(f.kind == FieldKind::kChoice && given.is_string() ? Code::kUnsupported : Code::kFormat, format("{}: {} is {}, but must be {}", who_, f.name, brief(given), f.wanted()));
+    if (f.kind == FieldKind::kFixed)
+      throw Error(Code::kUnsupported, format("{}: {} = {} is not here yet", who_, f.name, brief(given)))
+          .hint(format("only {} is", f.choices.empty() ? brief(f.write()) : f.choices[0]));
+    Error error(f.kind == FieldKind::kChoice && given.is_string() ? Code::kUnsupported : Code::kFormat,
+                format("{}: {} is {}, but must be {}", who_, f.name, brief(given), f.wanted()));
     if (f.kind == FieldKind::kChoice && given.is_string())
       if (const auto word = nearest(given.get<std::string>(), f.choices)) error.hint(format("did you mean {}?", *word));
     throw error;
@@ -85,9 +94,12 @@ class Lister final : public Describer {
   void visit(const Field& f) override {
     if (f.kind == FieldKind::kFixed || f.kind == FieldKind::kWithoutEffect || f.kind == FieldKind::kOutdated) return;
     OptionFact fact{std::string(f.name), f.wanted(), ""};
-    if (!f.like.empty()) fact.otherwise = format("as {}", f.like);
-    else if (f.kind == FieldKind::kObject && !f.required) fact.otherwise = f.write()["class_name"].get<std::string>();
-    else if (!f.required) fact.otherwise = brief(f.write());
+    if (!f.like.empty())
+      fact.otherwise = format("as {}", f.like);
+    else if (f.kind == FieldKind::kObject && !f.required)
+      fact.otherwise = f.write()["class_name"].get<std::string>();
+    else if (!f.required)
+      fact.otherwise = brief(f.write());
     facts.push_back(std::move(fact));
   }
 };
@@ -108,23 +120,50 @@ std::string Field::range() const {
 }
 
 std::string Field::wanted() const {
-  const std::string limit = range(), one = limit.empty() ? "" : (limit.starts_with("at ") ? " of " : " ") + limit, each = limit.empty() ? "" : ", each " + limit;
+  const std::string limit = range(), one = limit.empty() ? "" : (limit.starts_with("at ") ? " of " : " ") + limit,
+                    each = limit.empty() ? "" : ", each " + limit;
   std::string text;
   switch (kind) {
-    case FieldKind::kBoolean: text = "true or false"; break;
-    case FieldKind::kText: text = "a text"; break;
-    case FieldKind::kWhole: text = "a whole number" + one; break;
-    case FieldKind::kNumber: text = "a number" + one; break;
-    case FieldKind::kSeed: text = "a whole number"; break;
-    case FieldKind::kChoice: text = format("one of {}", fmt::join(choices, ", ")); break;
-    case FieldKind::kPair: text = "a whole number or two" + each; break;
-    case FieldKind::kList: text = "whole numbers" + each; break;
-    case FieldKind::kSides: text = "a whole number, two, or two pairs" + each; break;
-    case FieldKind::kShape: text = "a batch and the whole numbers of a sample's shape"; break;
-    case FieldKind::kObject: text = format("one of {}", fmt::join(choices, ", ")); break;
-    case FieldKind::kFixed: text = brief(write()); break;
+    case FieldKind::kBoolean:
+      text = "true or false";
+      break;
+    case FieldKind::kText:
+      text = "a text";
+      break;
+    case FieldKind::kWhole:
+      text = "a whole number" + one;
+      break;
+    case FieldKind::kNumber:
+      text = "a number" + one;
+      break;
+    case FieldKind::kSeed:
+      text = "a whole number";
+      break;
+    case FieldKind::kChoice:
+      text = format("one of {}", fmt::join(choices, ", "));
+      break;
+    case FieldKind::kPair:
+      text = "a whole number or two" + each;
+      break;
+    case FieldKind::kList:
+      text = "whole numbers" + each;
+      break;
+    case FieldKind::kSides:
+      text = "a whole number, two, or two pairs" + each;
+      break;
+    case FieldKind::kShape:
+      text = "a batch and the whole numbers of a sample's shape";
+      break;
+    case FieldKind::kObject:
+      text = format("one of {}", fmt::join(choices, ", "));
+      break;
+    case FieldKind::kFixed:
+      text = brief(write());
+      break;
     case FieldKind::kWithoutEffect:
-    case FieldKind::kOutdated: text = "anything"; break;
+    case FieldKind::kOutdated:
+      text = "anything";
+      break;
   }
   return nullable ? text + ", or null" : text;
 }
@@ -137,7 +176,8 @@ bool Field::allows(const Written& value) const {
 }
 
 void read_options(Described& object, const Json& config, const std::string& who) {
-  if (!config.is_object()) throw Error(Code::kFormat, format("{}: its config is {}, not an object", who, brief(config)));
+  if (!config.is_object())
+    throw Error(Code::kFormat, format("{}: its config is {}, not an object", who, brief(config)));
   Reader reader(config, who);
   object.describe(reader);
   reader.expect_no_more();
@@ -177,24 +217,31 @@ std::string to_text(const Written& json, int indent) {
   try {
     return json.dump(indent);
   } catch (const nlohmann::json::exception&) {
-    throw Error(Code::kUsage, "a name in the model is not UTF-8, which JSON cannot hold").hint("give the layer another name");
+    throw Error(Code::kUsage, "a name in the model is not UTF-8, which JSON cannot hold")
+        .hint("give the layer another name");
   }
 }
 
 Json from_text(std::string_view text, std::string_view what) {
-  const auto malformed = [&](const std::string& why) { throw Error(Code::kFormat, format("this is not the JSON of {}: {}", what, why)); };
+  const auto malformed = [&](const std::string& why) {
+    throw Error(Code::kFormat, format("this is not the JSON of {}: {}", what, why));
+  };
   // Brackets outside of strings. The parser itself keeps its place on the heap, but what reads its result recurses.
   int depth = 0;
   bool quoted = false;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (quoted) {
-      if (c == '\\') ++i;
-      else if (c == '"') quoted = false;
-    } else if (c == '"') quoted = true;
+      if (c == '\\')
+        ++i;
+      else if (c == '"')
+        quoted = false;
+    } else if (c == '"')
+      quoted = true;
     else if (c == '[' || c == '{') {
       if (++depth > kDeepest) malformed(format("its brackets nest more than {} deep", kDeepest));
-    } else if (c == ']' || c == '}') --depth;
+    } else if (c == ']' || c == '}')
+      --depth;
   }
   Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) malformed("it cannot be parsed");

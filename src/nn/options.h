@@ -7,9 +7,9 @@
 
 namespace millpond::nn {
 
-/// Sets the options that the JSON gives and leaves the others. Throws Error(kFormat) for another type than an option has,
-/// Error(kUsage) for a number out of range, Error(kUnsupported) for an option or a value that is not here; each begins with
-/// `who`, says what was given and what is allowed, and names the nearest option.
+/// Sets the options that the JSON gives and leaves the others. Throws Error(kFormat) for another type than an option
+/// has, Error(kUsage) for a number out of range, Error(kUnsupported) for an option or a value that is not here; each
+/// begins with `who`, says what was given and what is allowed, and names the nearest option.
 void read_options(Described& object, const Json& config, const std::string& who);
 
 Written write_options(const Described& object);

@@ -1,5 +1,5 @@
-#include "base/format.h"
 #include "millpond/layers/pooling.h"
+#include "base/format.h"
 #include "nn/classes.h"
 #include "nn/window.h"
 #include "ops/average_pool2d.h"
@@ -9,13 +9,19 @@
 namespace millpond {
 namespace nn {
 
-ops::Window window_for(const LayerImpl& layer, const Shape& images, Size2D size, Size2D strides, Size2D dilation, Padding padding) {
-  ops::Window w{.height = size.height, .width = size.width, .stride_h = strides.height, .stride_w = strides.width,
-                .dilation_h = dilation.height, .dilation_w = dilation.width};
+ops::Window window_for(const LayerImpl& layer, const Shape& images, Size2D size, Size2D strides, Size2D dilation,
+                       Padding padding) {
+  ops::Window w{.height = size.height,
+                .width = size.width,
+                .stride_h = strides.height,
+                .stride_w = strides.width,
+                .dilation_h = dilation.height,
+                .dilation_w = dilation.width};
   if (padding.same) w.pad_same(images[1], images[2]);
   const int64_t high = dilation.height * (size.height - 1) + 1, wide = dilation.width * (size.width - 1) + 1;
   if (!padding.same && (images[1] < high || images[2] < wide))
-    throw Error(Code::kShape, format("{} \"{}\": its window covers {}x{} pixels, but images are {}x{}", layer.type, layer.name, high, wide, images[1], images[2]))
+    throw Error(Code::kShape, format("{} \"{}\": its window covers {}x{} pixels, but images are {}x{}", layer.type,
+                                     layer.name, high, wide, images[1], images[2]))
         .hint("use padding \"same\", a smaller window or larger images");
   return w;
 }
@@ -26,7 +32,8 @@ struct Pooling2DImpl final : LayerImpl {
   bool max;
   Size2D size;
   Pooling2DOptions o;
-  explicit Pooling2DImpl(bool m, Size2D s = 2, Pooling2DOptions options = {}) : max(m), size(s), o(std::move(options)) {}
+  explicit Pooling2DImpl(bool m, Size2D s = 2, Pooling2DOptions options = {})
+      : max(m), size(s), o(std::move(options)) {}
   void options(Describer& d) override {
     d.option("pool_size", size, at_least(1));
     d.option("padding", o.padding);
@@ -68,8 +75,10 @@ void declare_pooling(LayerClasses& all) {
 }
 }  // namespace nn
 
-MaxPooling2D::MaxPooling2D(Size2D pool_size, Pooling2DOptions options) : Layer(nn::make_pooling("MaxPooling2D", true, pool_size, std::move(options))) {}
-AveragePooling2D::AveragePooling2D(Size2D pool_size, Pooling2DOptions options) : Layer(nn::make_pooling("AveragePooling2D", false, pool_size, std::move(options))) {}
+MaxPooling2D::MaxPooling2D(Size2D pool_size, Pooling2DOptions options)
+    : Layer(nn::make_pooling("MaxPooling2D", true, pool_size, std::move(options))) {}
+AveragePooling2D::AveragePooling2D(Size2D pool_size, Pooling2DOptions options)
+    : Layer(nn::make_pooling("AveragePooling2D", false, pool_size, std::move(options))) {}
 GlobalAveragePooling2D::GlobalAveragePooling2D(GlobalPooling2DOptions options)
     : Layer(nn::make_layer<nn::GlobalAveragePooling2DImpl>("GlobalAveragePooling2D", options.name, options.keepdims)) {}
 

@@ -11,7 +11,9 @@ namespace {
 
 constexpr const char* kModel = "a Keras model";
 
-[[noreturn]] void malformed(const std::string& what) { throw Error(Code::kFormat, format("this is not the JSON of {}: {}", kModel, what)); }
+[[noreturn]] void malformed(const std::string& what) {
+  throw Error(Code::kFormat, format("this is not the JSON of {}: {}", kModel, what));
+}
 
 const Json* find(const Json& object, const char* key) {
   if (!object.is_object()) return nullptr;
@@ -29,7 +31,8 @@ std::string text_of(const Json& j, const std::string& what) {
 }
 
 SymbolicTensor input_from(Json config) {
-  if (const Json* older = find(config, "batch_input_shape"); older && !find(config, "batch_shape")) config["batch_shape"] = *older;
+  if (const Json* older = find(config, "batch_input_shape"); older && !find(config, "batch_shape"))
+    config["batch_shape"] = *older;
   if (!find(config, "batch_shape")) malformed("InputLayer has no batch_shape");
   config.erase("batch_input_shape");
   return tensor_of(layer_from_config("InputLayer", config));
@@ -45,7 +48,8 @@ std::shared_ptr<LayerImpl> layer_of(const Json& j, int depth) {
 }
 
 void read_own(Network& net, const Json& config) {
-  if (const Json* trainable = find(config, "trainable"); trainable && trainable->is_boolean()) net.trainable = trainable->get<bool>();
+  if (const Json* trainable = find(config, "trainable"); trainable && trainable->is_boolean())
+    net.trainable = trainable->get<bool>();
 }
 std::string name_in(const Json& config) {
   const Json* name = find(config, "name");
@@ -67,7 +71,9 @@ std::shared_ptr<Network> sequential_of(const Json& config, const Json& model, in
       const Json* shape = find(config, "build_input_shape");
       if (!shape)
         if (const Json* b = find(model, "build_config")) shape = find(*b, "input_shape");
-      if (!shape || !shape->is_array()) throw Error(Code::kUnsupported, "the model does not say what a sample looks like").hint("put keras.Input(shape) first, or build the model before to_json()");
+      if (!shape || !shape->is_array())
+        throw Error(Code::kUnsupported, "the model does not say what a sample looks like")
+            .hint("put keras.Input(shape) first, or build the model before to_json()");
       first = x = input_from({{"batch_shape", *shape}});
     }
     x = call(layer_of(j, depth), {x});
@@ -83,7 +89,8 @@ struct Reference {
   int64_t node = 0;
 };
 Reference reference_of(const Json& j) {
-  if (!j.is_array() || j.size() < 3 || !j[0].is_string() || !j[1].is_number_integer() || !j[2].is_number_integer()) malformed(format("{} does not name a tensor", brief(j)));
+  if (!j.is_array() || j.size() < 3 || !j[0].is_string() || !j[1].is_number_integer() || !j[2].is_number_integer())
+    malformed(format("{} does not name a tensor", brief(j)));
   if (j[2].get<double>() != 0) throw Error(Code::kUnsupported, format("{}: a second result of a layer", brief(j)));
   const double node = j[1].get<double>();
   if (node < 0 || node > 1e6) malformed(format("{} does not name a tensor", brief(j)));
@@ -107,7 +114,8 @@ bool is_tensor(const Json& j) {
   return c && *c == "__keras_tensor__";
 }
 void tensors_in(const Json& j, std::vector<Reference>& to) {
-  if (is_tensor(j)) to.push_back(reference_of(member(member(j, "config", "a tensor"), "keras_history", "a tensor")));
+  if (is_tensor(j))
+    to.push_back(reference_of(member(member(j, "config", "a tensor"), "keras_history", "a tensor")));
   else if (j.is_array())
     for (const Json& e : j) tensors_in(e, to);
 }
@@ -123,7 +131,8 @@ PlannedCall planned_call(const Json& node, const std::string& who) {
   tensors_in(args, p.inputs);
   if (args.is_array())
     for (const Json& a : args)
-      if (!is_tensor(a) && !a.is_array() && !a.is_null()) throw Error(Code::kUnsupported, format("{} is called with {}", who, brief(a)));
+      if (!is_tensor(a) && !a.is_array() && !a.is_null())
+        throw Error(Code::kUnsupported, format("{} is called with {}", who, brief(a)));
   const Json* kwargs = find(node, "kwargs");
   if (kwargs && kwargs->is_object())
     for (const char* key : {"query", "inputs", "value", "key"})
@@ -132,9 +141,13 @@ PlannedCall planned_call(const Json& node, const std::string& who) {
     for (const auto& [key, value] : kwargs->items()) {
       if (key == "query" || key == "inputs" || key == "value" || key == "key" || says_nothing(value)) continue;
       // A model of Keras puts its own mode in the place of `training`.
-      if ((key == "training" && value.is_boolean()) || ((key == "use_causal_mask" || key == "return_attention_scores") && value == false)) p.noted.emplace_back(key, value.get<bool>());
-      else if (key == "use_causal_mask" && value == true) p.options.use_causal_mask = true;
-      else throw Error(Code::kUnsupported, format("{} is called with {} = {}", who, key, brief(value)));
+      if ((key == "training" && value.is_boolean()) ||
+          ((key == "use_causal_mask" || key == "return_attention_scores") && value == false))
+        p.noted.emplace_back(key, value.get<bool>());
+      else if (key == "use_causal_mask" && value == true)
+        p.options.use_causal_mask = true;
+      else
+        throw Error(Code::kUnsupported, format("{} is called with {} = {}", who, key, brief(value)));
     }
   return p;
 }
@@ -143,10 +156,12 @@ std::vector<Reference> ends_of(const Json& config, const char* key, bool& are_li
   const Json& j = member(config, key, "the model");
   std::vector<Reference> ends;
   are_list = !(j.is_array() && !j.empty() && j[0].is_string());
-  if (!are_list) ends.push_back(reference_of(j));
+  if (!are_list)
+    ends.push_back(reference_of(j));
   else if (j.is_array())
     for (const Json& e : j) ends.push_back(reference_of(e));
-  else throw Error(Code::kUnsupported, format("{} = {}: only lists are known", key, brief(j)));
+  else
+    throw Error(Code::kUnsupported, format("{} = {}: only lists are known", key, brief(j)));
   if (ends.empty()) malformed(format("{} is empty", key));
   return ends;
 }
@@ -176,7 +191,8 @@ std::shared_ptr<Network> functional_of(const Json& config, int depth) {
   }
   const auto at = [&](const Reference& r) -> PlannedCall& {
     const auto it = layers.find(r.layer);
-    if (it == layers.end() || size_t(r.node) >= it->second.calls.size()) malformed(format("there is no call {} of a layer \"{}\"", r.node, r.layer));
+    if (it == layers.end() || size_t(r.node) >= it->second.calls.size())
+      malformed(format("there is no call {} of a layer \"{}\"", r.node, r.layer));
     return it->second.calls[size_t(r.node)];
   };
   // Calls whose operands are known are made; others wait on a stack for them.
@@ -230,7 +246,8 @@ std::shared_ptr<Network> network_of(const Json& model, int depth) {
   const Json& config = member(model, "config", type);
   if (type == "Sequential") return sequential_of(config, model, depth);
   if (type == "Functional" || type == "Model") return functional_of(config, depth);
-  throw Error(Code::kUnsupported, format("a model of class {} is not here yet", type)).hint(meant(type, {"Sequential", "Functional"}));
+  throw Error(Code::kUnsupported, format("a model of class {} is not here yet", type))
+      .hint(meant(type, {"Sequential", "Functional"}));
 }
 
 }  // namespace
@@ -244,6 +261,8 @@ std::shared_ptr<Network> network_from_json(std::string_view text) {
   }
 }
 
-std::shared_ptr<LayerImpl> layer_from_json(const std::string& type, const Json& config) { return layer_of({{"class_name", type}, {"config", config}}, 0); }
+std::shared_ptr<LayerImpl> layer_from_json(const std::string& type, const Json& config) {
+  return layer_of({{"class_name", type}, {"config", config}}, 0);
+}
 
 }  // namespace millpond::nn

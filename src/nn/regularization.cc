@@ -30,6 +30,7 @@ struct DropoutImpl final : LayerImpl {
 void declare_regularization(LayerClasses& all) { all.add<DropoutImpl>("Dropout"); }
 }  // namespace nn
 
-Dropout::Dropout(double rate, DropoutOptions options) : Layer(nn::make_layer<nn::DropoutImpl>("Dropout", options.name, rate, options.seed)) {}
+Dropout::Dropout(double rate, DropoutOptions options)
+    : Layer(nn::make_layer<nn::DropoutImpl>("Dropout", options.name, rate, options.seed)) {}
 
 }  // namespace millpond

@@ -24,7 +24,9 @@ struct ReshapeImpl final : LayerImpl {
   explicit ReshapeImpl(std::vector<int64_t> t = {}) : target(std::move(t)) {}
   void options(Describer& d) override { d.required("target_shape", target, at_least(-1)); }
   void settle() override {
-    if (std::ranges::count(target, -1) > 1) throw Error(Code::kUsage, format("{}: target_shape is [{}], but only one dimension may be -1", who(), fmt::join(target, ", ")));
+    if (std::ranges::count(target, -1) > 1)
+      throw Error(Code::kUsage,
+                  format("{}: target_shape is [{}], but only one dimension may be -1", who(), fmt::join(target, ", ")));
   }
   Value call(CallContext& c, std::span<const Value> x) override {
     const Shape& s = x[0].shape();
@@ -35,7 +37,8 @@ struct ReshapeImpl final : LayerImpl {
     for (const int64_t d : target) dims.push_back(d < 0 ? (known ? size / known : 0) : d);
     const Shape shape(dims);
     if (shape.slice(1, shape.rank()).size() != size)
-      throw Error(Code::kShape, format("Reshape \"{}\": a sample of {} has {} values, which do not fill [{}]", name, s.slice(1, s.rank()), size, fmt::join(target, ", ")));
+      throw Error(Code::kShape, format("Reshape \"{}\": a sample of {} has {} values, which do not fill [{}]", name,
+                                       s.slice(1, s.rank()), size, fmt::join(target, ", ")));
     return ops::reshape(c.builder(), x[0], shape);
   }
 };
@@ -64,10 +67,13 @@ void declare_reshaping(LayerClasses& all) {
 
 Flatten::Flatten(std::string name) : Layer(nn::make_layer<nn::FlattenImpl>("Flatten", std::move(name))) {}
 
-Reshape::Reshape(std::vector<int64_t> target_shape, std::string name) : Layer(nn::make_layer<nn::ReshapeImpl>("Reshape", std::move(name), std::move(target_shape))) {}
+Reshape::Reshape(std::vector<int64_t> target_shape, std::string name)
+    : Layer(nn::make_layer<nn::ReshapeImpl>("Reshape", std::move(name), std::move(target_shape))) {}
 
-ZeroPadding2D::ZeroPadding2D(Size2D padding, std::string name) : ZeroPadding2D(padding.height, padding.height, padding.width, padding.width, std::move(name)) {}
+ZeroPadding2D::ZeroPadding2D(Size2D padding, std::string name)
+    : ZeroPadding2D(padding.height, padding.height, padding.width, padding.width, std::move(name)) {}
 ZeroPadding2D::ZeroPadding2D(int64_t top, int64_t bottom, int64_t left, int64_t right, std::string name)
-    : Layer(nn::make_layer<nn::ZeroPadding2DImpl>("ZeroPadding2D", std::move(name), std::array{top, bottom, left, right})) {}
+    : Layer(nn::make_layer<nn::ZeroPadding2DImpl>("ZeroPadding2D", std::move(name),
+                                                  std::array{top, bottom, left, right})) {}
 
 }  // namespace millpond

@@ -6,6 +6,7 @@
 namespace millpond::nn {
 
 /// Throws Error(kShape) when the window does not fit into the image.
-ops::Window window_for(const LayerImpl& layer, const Shape& images, Size2D size, Size2D strides, Size2D dilation, Padding padding);
+ops::Window window_for(const LayerImpl& layer, const Shape& images, Size2D size, Size2D strides, Size2D dilation,
+                       Padding padding);
 
 }  // namespace millpond::nn

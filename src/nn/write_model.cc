@@ -17,7 +17,8 @@ Written shape_of(const TensorType& t) {
 // One layer, as it stands in a model's list.
 Written layer_entry(const LayerImpl& layer) {
   if (const auto* net = dynamic_cast<const Network*>(&layer)) return network_to_json(*net);
-  if (!layer_classes().contains(layer.type)) throw Error(Code::kUnsupported, format("{} cannot be written as JSON: Keras has no such layer", layer.who()));
+  if (!layer_classes().contains(layer.type))
+    throw Error(Code::kUnsupported, format("{} cannot be written as JSON: Keras has no such layer", layer.who()));
   return as_object("keras.layers", layer.type, config_of(layer));
 }
 
@@ -42,11 +43,13 @@ class Calls {
   /// ["dense", 0, 0]: the layer, which of its calls, which result.
   Written history(const SymbolicTensor& t) const {
     const auto& calls = of(*t.node()->layer);
-    return Written::array({t.node()->layer->name, std::ranges::find(calls, t.node().get()) - calls.begin(), t.output()});
+    return Written::array(
+        {t.node()->layer->name, std::ranges::find(calls, t.node().get()) - calls.begin(), t.output()});
   }
   Written tensor(const SymbolicTensor& t) const {
     const TensorType& type = t.node()->type;
-    return {{"class_name", "__keras_tensor__"}, {"config", {{"shape", shape_of(type)}, {"dtype", to_string(type.dtype)}, {"keras_history", history(t)}}}};
+    return {{"class_name", "__keras_tensor__"},
+            {"config", {{"shape", shape_of(type)}, {"dtype", to_string(type.dtype)}, {"keras_history", history(t)}}}};
   }
   Written ends(const std::vector<SymbolicTensor>& tensors, bool is_list) const {
     if (tensors.size() == 1 && !is_list) return history(tensors[0]);
@@ -56,7 +59,9 @@ class Calls {
   }
   Written inbound(const CallNode& node) const {
     if (node.options.training)
-      throw Error(Code::kUnsupported, format("{} is called with training fixed, which a model of Keras overrules: its JSON cannot say it", node.layer->who()))
+      throw Error(Code::kUnsupported,
+                  format("{} is called with training fixed, which a model of Keras overrules: its JSON cannot say it",
+                         node.layer->who()))
           .hint("leave .training out of the call's options");
     Written tensors = Written::array(), kwargs = Written::object();
     for (const SymbolicTensor& t : node.inputs) tensors.push_back(tensor(t));
@@ -94,13 +99,15 @@ bool is_list(const Network& net) { return net.sequential && net.calls.size() == 
 }  // namespace
 
 Written config_of(const LayerImpl& layer) {
-  if (const auto* net = dynamic_cast<const Network*>(&layer)) return is_list(*net) ? sequential_config(*net) : functional_config(*net);
+  if (const auto* net = dynamic_cast<const Network*>(&layer))
+    return is_list(*net) ? sequential_config(*net) : functional_config(*net);
   return write_options(layer);
 }
 
 Written network_to_json(const Network& net) {
   if (!is_list(net)) {
-    Written json = as_object("keras.src.models.functional", "Functional", config_of(net));  // as Keras 3 itself names its place
+    Written json =
+        as_object("keras.src.models.functional", "Functional", config_of(net));  // as Keras 3 itself names its place
     json["registered_name"] = "Functional";
     return json;
   }

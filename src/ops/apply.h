@@ -11,13 +11,15 @@ template <class T>
 T apply(Function f, T x, T y = T(0)) {
   switch (f) {
 #define MP_CASE(name, formula) \
-  case Function::k_##name: return T(formula);
+  case Function::k_##name:     \
+    return T(formula);
 #define MP_UNARY MP_CASE
 #define MP_BINARY MP_CASE
 #define MP_COMPARE MP_CASE
 #include "ops/functions.inc"
 #undef MP_CASE
-    default: return T(0);
+    default:
+      return T(0);
   }
 }
 

@@ -6,7 +6,8 @@ namespace millpond::ops {
 
 std::vector<TensorType> Assign::infer(std::span<const TensorType> inputs) const {
   if (inputs[0] != inputs[1])
-    throw Error(Code::kShape, format("assign: the variable is {}, the value {}", to_string(inputs[0]), to_string(inputs[1])));
+    throw Error(Code::kShape,
+                format("assign: the variable is {}, the value {}", to_string(inputs[0]), to_string(inputs[1])));
   return {inputs[0]};
 }
 

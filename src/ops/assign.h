@@ -1,5 +1,6 @@
 // assign: puts a value into a variable: operands variable, value; the output is the variable's own bytes.
-// Memory: none beside the value; the runtime drops the call where the value can be made in the variable's bytes at once.
+// Memory: none beside the value; the runtime drops the call where the value can be made in the variable's bytes at
+// once.
 #pragma once
 #include "graph/builder.h"
 

@@ -22,7 +22,8 @@ std::vector<TensorType> Attention::infer(std::span<const TensorType> inputs) con
 std::vector<Value> Attention::backward(Builder& b, const Node& node, std::span<const Value> dys) const {
   if (dys[1]) refuse_gradient("attention", "a gradient through the log-sum-exp of the scores is not there");
   if (!dys[0]) return no_gradients(node);
-  return attention_backward(b, node.input(0), node.input(1), node.input(2), node.output(0), node.output(1), dys[0], causal, scale);
+  return attention_backward(b, node.input(0), node.input(1), node.input(2), node.output(0), node.output(1), dys[0],
+                            causal, scale);
 }
 
 double Attention::flops(std::span<const TensorType> inputs, std::span<const TensorType>) const {

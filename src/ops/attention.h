@@ -1,6 +1,6 @@
-// attention: out = softmax(scale * q k^T, masked if causal) v for q, k, v [batch, heads, length, width], in tiles: the score
-// matrix is never stored. Outputs out and the log-sum-exp of each score row [batch, heads, length], which backward needs.
-// Memory: tiles of scores as workspace, one a thread.
+// attention: out = softmax(scale * q k^T, masked if causal) v for q, k, v [batch, heads, length, width], in tiles: the
+// score matrix is never stored. Outputs out and the log-sum-exp of each score row [batch, heads, length], which
+// backward needs. Memory: tiles of scores as workspace, one a thread.
 #pragma once
 #include "graph/builder.h"
 

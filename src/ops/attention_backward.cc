@@ -29,7 +29,8 @@ double AttentionBackward::flops(std::span<const TensorType> inputs, std::span<co
   return scores * (10.0 * double(q[3]) + 6);  // five products
 }
 
-std::vector<Value> attention_backward(Builder& b, Value q, Value k, Value v, Value out, Value lse, Value dout, bool causal, double scale) {
+std::vector<Value> attention_backward(Builder& b, Value q, Value k, Value v, Value out, Value lse, Value dout,
+                                      bool causal, double scale) {
   return b.add_all(std::make_shared<AttentionBackward>(causal, scale), {q, k, v, out, lse, dout});
 }
 

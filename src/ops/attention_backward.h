@@ -23,6 +23,7 @@ class AttentionBackward final : public graph::Operator {
   const double scale;
 };
 
-std::vector<Value> attention_backward(Builder& b, Value q, Value k, Value v, Value out, Value lse, Value dout, bool causal, double scale);
+std::vector<Value> attention_backward(Builder& b, Value q, Value k, Value v, Value out, Value lse, Value dout,
+                                      bool causal, double scale);
 
 }  // namespace millpond::ops

@@ -1,6 +1,6 @@
-// batch_norm: y = (x - mean) / sqrt(variance + epsilon) * gamma + beta with mean and (biased) variance of this batch over all
-// but the last axis. Outputs y, mean, variance; operands x, gamma, beta.
-// Memory: two values a channel beside y; partial sums as workspace.
+// batch_norm: y = (x - mean) / sqrt(variance + epsilon) * gamma + beta with mean and (biased) variance of this batch
+// over all but the last axis. Outputs y, mean, variance; operands x, gamma, beta. Memory: two values a channel beside
+// y; partial sums as workspace.
 #pragma once
 #include "graph/builder.h"
 

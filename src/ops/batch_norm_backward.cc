@@ -23,15 +23,20 @@ std::vector<TensorType> BatchNormBackward::infer(std::span<const TensorType> inp
 }
 
 std::vector<Value> BatchNormBackward::backward(Builder& b, const Node& node, std::span<const Value> dys) const {
-  const Value x = node.input(0), gamma = node.input(1), mean = node.input(2), variance = node.input(3), dy = node.input(4);
+  const Value x = node.input(0), gamma = node.input(1), mean = node.input(2), variance = node.input(3),
+              dy = node.input(4);
   if (!dys[0] && !dys[1] && !dys[2]) return no_gradients(node);
-  const SecondGradients s = normalization_second(b, x, gamma, mean, rsqrt(b, add(b, variance, epsilon)), dy, dys[0], dys[1], dys[2], leading_axes(x.shape()));
+  const SecondGradients s = normalization_second(b, x, gamma, mean, rsqrt(b, add(b, variance, epsilon)), dy, dys[0],
+                                                 dys[1], dys[2], leading_axes(x.shape()));
   return {s.dx, s.dgamma, Value{}, Value{}, s.ddy};
 }
 
-double BatchNormBackward::flops(std::span<const TensorType> inputs, std::span<const TensorType>) const { return 11 * double(inputs[0].shape.size()); }
+double BatchNormBackward::flops(std::span<const TensorType> inputs, std::span<const TensorType>) const {
+  return 11 * double(inputs[0].shape.size());
+}
 
-std::vector<Value> batch_norm_backward(Builder& b, Value x, Value gamma, Value mean, Value variance, Value dy, double epsilon) {
+std::vector<Value> batch_norm_backward(Builder& b, Value x, Value gamma, Value mean, Value variance, Value dy,
+                                       double epsilon) {
   return b.add_all(std::make_shared<BatchNormBackward>(epsilon), {x, gamma, mean, variance, dy});
 }
 

@@ -1,5 +1,5 @@
-// batch_norm_backward: dx, dgamma, dbeta from x, gamma, mean, variance, dy (gradients through mean and variance included).
-// Memory: partial sums as workspace; dx may be written over dy.
+// batch_norm_backward: dx, dgamma, dbeta from x, gamma, mean, variance, dy (gradients through mean and variance
+// included). Memory: partial sums as workspace; dx may be written over dy.
 #pragma once
 #include "graph/builder.h"
 
@@ -23,6 +23,7 @@ class BatchNormBackward final : public graph::Operator {
   const double epsilon;
 };
 
-std::vector<Value> batch_norm_backward(Builder& b, Value x, Value gamma, Value mean, Value variance, Value dy, double epsilon);
+std::vector<Value> batch_norm_backward(Builder& b, Value x, Value gamma, Value mean, Value variance, Value dy,
+                                       double epsilon);
 
 }  // namespace millpond::ops

@@ -15,10 +15,13 @@ std::vector<TensorType> Binary::infer(std::span<const TensorType> inputs) const 
   const TensorType &x = inputs[0], &y = inputs[1];
   const std::string_view name = to_string(function);
   if (x.dtype != y.dtype)
-    throw Error(Code::kDType, format("{}: x is {}, but y is {}", name, to_string(x), to_string(y))).hint(format("cast one of them; {} is not changed silently", x.dtype));
+    throw Error(Code::kDType, format("{}: x is {}, but y is {}", name, to_string(x), to_string(y)))
+        .hint(format("cast one of them; {} is not changed silently", x.dtype));
   const bool logical = is_compare(function) || function == Function::k_maximum || function == Function::k_minimum;
-  if (function == Function::k_divide || function == Function::k_power || function == Function::k_sigmoid_cross_entropy) require_floating(name, "x", x);
-  else if (x.dtype == DType::kBool && !logical) throw Error(Code::kDType, format("{}: x is {}", name, to_string(x))).hint("cast x and y to a number first");
+  if (function == Function::k_divide || function == Function::k_power || function == Function::k_sigmoid_cross_entropy)
+    require_floating(name, "x", x);
+  else if (x.dtype == DType::kBool && !logical)
+    throw Error(Code::kDType, format("{}: x is {}", name, to_string(x))).hint("cast x and y to a number first");
   try {
     return {{is_compare(function) ? DType::kBool : x.dtype, broadcast(x.shape, y.shape)}};
   } catch (const Error& e) {
@@ -32,10 +35,18 @@ std::vector<Value> Binary::backward(Builder& b, const Node& node, std::span<cons
   const Value zero = b.scalar(dz.dtype(), 0);
   Value dx, dy;
   switch (function) {
-    case Function::k_add: dx = dz, dy = dz; break;
-    case Function::k_subtract: dx = dz, dy = negate(b, dz); break;
-    case Function::k_multiply: dx = multiply(b, dz, y), dy = multiply(b, dz, x); break;
-    case Function::k_divide: dx = divide(b, dz, y), dy = negate(b, divide(b, multiply(b, dz, z), y)); break;
+    case Function::k_add:
+      dx = dz, dy = dz;
+      break;
+    case Function::k_subtract:
+      dx = dz, dy = negate(b, dz);
+      break;
+    case Function::k_multiply:
+      dx = multiply(b, dz, y), dy = multiply(b, dz, x);
+      break;
+    case Function::k_divide:
+      dx = divide(b, dz, y), dy = negate(b, divide(b, multiply(b, dz, z), y));
+      break;
     // a tie goes to x, as in TensorFlow
     case Function::k_maximum:
     case Function::k_minimum: {
@@ -51,9 +62,14 @@ std::vector<Value> Binary::backward(Builder& b, const Node& node, std::span<cons
       dy = multiply(b, multiply(b, dz, z), log(b, safe));
       break;
     }
-    case Function::k_gate: dx = gate(b, dz, y); break;
-    case Function::k_sigmoid_cross_entropy: dx = multiply(b, dz, subtract(b, sigmoid(b, x), y)), dy = negate(b, multiply(b, dz, x)); break;
-    default: return Operator::backward(b, node, dys);
+    case Function::k_gate:
+      dx = gate(b, dz, y);
+      break;
+    case Function::k_sigmoid_cross_entropy:
+      dx = multiply(b, dz, subtract(b, sigmoid(b, x), y)), dy = negate(b, multiply(b, dz, x));
+      break;
+    default:
+      return Operator::backward(b, node, dys);
   }
   return {sum_to(b, dx, x.shape()), dy ? sum_to(b, dy, y.shape()) : dy};
 }

@@ -13,7 +13,8 @@ std::vector<TensorType> BroadcastTo::infer(std::span<const TensorType> inputs) c
   bool fits = x.rank() <= shape.rank();
   for (int i = 1; fits && i <= x.rank(); ++i) fits = x[-i] == 1 || x[-i] == shape[-i];
   if (!fits)
-    throw Error(Code::kShape, format("broadcast_to: x {} does not broadcast to {}", x, shape)).hint("every dimension of x must be 1 or equal, counted from the end");
+    throw Error(Code::kShape, format("broadcast_to: x {} does not broadcast to {}", x, shape))
+        .hint("every dimension of x must be 1 or equal, counted from the end");
   return {{inputs[0].dtype, shape}};
 }
 
@@ -21,6 +22,8 @@ std::vector<Value> BroadcastTo::backward(Builder& b, const Node& node, std::span
   return {dys[0] ? sum_to(b, dys[0], node.input(0).shape()) : Value{}};
 }
 
-Value broadcast_to(Builder& b, Value x, Shape shape) { return x.shape() == shape ? x : b.add(std::make_shared<BroadcastTo>(shape), {x}); }
+Value broadcast_to(Builder& b, Value x, Shape shape) {
+  return x.shape() == shape ? x : b.add(std::make_shared<BroadcastTo>(shape), {x});
+}
 
 }  // namespace millpond::ops

@@ -17,6 +17,8 @@ std::vector<Value> Cast::backward(Builder& b, const Node& node, std::span<const 
   return {cast(b, dys[0], from)};
 }
 
-Value cast(Builder& b, Value x, DType dtype) { return x.dtype() == dtype ? x : b.add(std::make_shared<Cast>(dtype), {x}); }
+Value cast(Builder& b, Value x, DType dtype) {
+  return x.dtype() == dtype ? x : b.add(std::make_shared<Cast>(dtype), {x});
+}
 
 }  // namespace millpond::ops

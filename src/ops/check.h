@@ -19,8 +19,8 @@ void require_dtype(std::string_view op, std::string_view what, const TensorType&
 /// [n, height, width, channels] that a window gives on the image x [n, h, w, c]; refuses one that does not fit.
 Shape windows_of(std::string_view op, const Window& w, const Shape& x, int64_t channels);
 
-/// The types of an expression's results on an iteration space of `full`; operands are those of registers first_register and
-/// up. Refuses operands that do not fit their extent and registers that do not exist: a mistake of a pass.
+/// The types of an expression's results on an iteration space of `full`; operands are those of registers first_register
+/// and up. Refuses operands that do not fit their extent and registers that do not exist: a mistake of a pass.
 std::vector<TensorType> infer_epilogue(std::string_view op, const Expression& e, const TensorType& full,
                                        std::span<const TensorType> operands);
 

@@ -8,15 +8,18 @@ namespace millpond::ops {
 std::string Concatenate::attributes() const { return format("axis={}", axis); }
 
 std::vector<TensorType> Concatenate::infer(std::span<const TensorType> inputs) const {
-  if (inputs.empty()) throw Error(Code::kUsage, "concatenate: nothing to put together").hint("give at least one tensor");
+  if (inputs.empty())
+    throw Error(Code::kUsage, "concatenate: nothing to put together").hint("give at least one tensor");
   const TensorType& first = inputs[0];
   if (axis < 0 || axis >= first.shape.rank())
-    throw Error(Code::kShape, format("concatenate: axis {} of {}", axis, first.shape)).hint(format("it has {} dimensions", first.shape.rank()));
+    throw Error(Code::kShape, format("concatenate: axis {} of {}", axis, first.shape))
+        .hint(format("it has {} dimensions", first.shape.rank()));
   int64_t total = 0;
   for (const TensorType& t : inputs) {
     require_dtype("concatenate", "an operand", t, first.dtype);
     if (t.shape.rank() != first.shape.rank() || t.shape.with(axis, 0) != first.shape.with(axis, 0))
-      throw Error(Code::kShape, format("concatenate: {} and {} along axis {}", first.shape, t.shape, axis)).hint("all other dimensions must be equal");
+      throw Error(Code::kShape, format("concatenate: {} and {} along axis {}", first.shape, t.shape, axis))
+          .hint("all other dimensions must be equal");
     total += t.shape[axis];
   }
   return {{first.dtype, first.shape.with(axis, total)}};

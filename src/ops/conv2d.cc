@@ -13,7 +13,8 @@ void Window::pad_same(int64_t in_height, int64_t in_width) {
     const int64_t out = (in + stride - 1) / stride;
     return std::max<int64_t>(0, (out - 1) * stride + dilation * (size - 1) + 1 - in);
   };
-  const int64_t vertical = total(in_height, height, stride_h, dilation_h), horizontal = total(in_width, width, stride_w, dilation_w);
+  const int64_t vertical = total(in_height, height, stride_h, dilation_h),
+                horizontal = total(in_width, width, stride_w, dilation_w);
   top = vertical / 2, bottom = vertical - top;
   left = horizontal / 2, right = horizontal - left;
 }
@@ -27,23 +28,33 @@ std::string to_string(const Window& w) {
 }
 
 std::string Conv2D::attributes() const {
-  return format("{}{}{}", to_string(window), groups != 1 ? format(" groups={}", groups) : "", epilogue.empty() ? "" : " epilogue: " + to_string(epilogue));
+  return format("{}{}{}", to_string(window), groups != 1 ? format(" groups={}", groups) : "",
+                epilogue.empty() ? "" : " epilogue: " + to_string(epilogue));
 }
 
 TensorType Conv2D::product(const TensorType& x, const TensorType& filter) const {
   require_floating("conv2d", "x", x);
-  if (x.dtype != filter.dtype) throw Error(Code::kDType, format("conv2d: x is {}, but the filter is {}", to_string(x), to_string(filter))).hint("cast one of them");
+  if (x.dtype != filter.dtype)
+    throw Error(Code::kDType, format("conv2d: x is {}, but the filter is {}", to_string(x), to_string(filter)))
+        .hint("cast one of them");
   require_rank("conv2d", "x", x, 4);
   require_rank("conv2d", "the filter", filter, 4);
   const Shape& f = filter.shape;
   const int64_t channels = x.shape[3];
   if (groups < 1 || channels % groups || f[3] % groups)
-    throw Error(Code::kShape, format("conv2d: {} groups divide neither or only one of the {} channels of x {} and the {} of the filter {}", groups, channels, x.shape, f[3], f)).hint("choose a number that divides both");
+    throw Error(
+        Code::kShape,
+        format("conv2d: {} groups divide neither or only one of the {} channels of x {} and the {} of the filter {}",
+               groups, channels, x.shape, f[3], f))
+        .hint("choose a number that divides both");
   if (f[2] * groups != channels)
-    throw Error(Code::kShape, format("conv2d: x {} has {} channels, but the filter {} in {} group{} wants {}", x.shape, channels, f, groups, groups == 1 ? "" : "s", f[2] * groups))
+    throw Error(Code::kShape, format("conv2d: x {} has {} channels, but the filter {} in {} group{} wants {}", x.shape,
+                                     channels, f, groups, groups == 1 ? "" : "s", f[2] * groups))
         .hint(format("give the filter the shape {}", f.with(2, channels / groups)));
   if (window.height != f[0] || window.width != f[1])
-    throw Error(Code::kShape, format("conv2d: the window is {} x {}, but the filter is {}", window.height, window.width, f)).hint("take the window's size from the filter");
+    throw Error(Code::kShape,
+                format("conv2d: the window is {} x {}, but the filter is {}", window.height, window.width, f))
+        .hint("take the window's size from the filter");
   return {x.dtype, windows_of("conv2d", window, x.shape, f[3])};
 }
 

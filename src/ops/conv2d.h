@@ -1,7 +1,6 @@
-// conv2d: y[n, i, j, o] = sum over taps of x[n, i*sh + p*dh - top, j*sw + q*dw - left, c] * filter[p, q, c, o]; images are
-// NHWC, filters [height, width, in/groups, out] as in Keras. An epilogue, if any, is applied to each tile of y before it is
-// stored (register 0 is y, rows are pixels, columns are channels).
-// Memory: workspace asked of the kernel.
+// conv2d: y[n, i, j, o] = sum over taps of x[n, i*sh + p*dh - top, j*sw + q*dw - left, c] * filter[p, q, c, o]; images
+// are NHWC, filters [height, width, in/groups, out] as in Keras. An epilogue, if any, is applied to each tile of y
+// before it is stored (register 0 is y, rows are pixels, columns are channels). Memory: workspace asked of the kernel.
 #pragma once
 #include "graph/builder.h"
 #include "ops/expression.h"
@@ -13,11 +12,11 @@ using graph::Node;
 using graph::TensorType;
 using graph::Value;
 
-struct Window {  // geometry of convolution and pooling
-  int64_t height = 1, width = 1;                        // of the kernel or pool; of a convolution: taken from the filter
+struct Window {                   // geometry of convolution and pooling
+  int64_t height = 1, width = 1;  // of the kernel or pool; of a convolution: taken from the filter
   int64_t stride_h = 1, stride_w = 1;
   int64_t dilation_h = 1, dilation_w = 1;
-  int64_t top = 0, bottom = 0, left = 0, right = 0;     // padding
+  int64_t top = 0, bottom = 0, left = 0, right = 0;  // padding
   bool operator==(const Window&) const = default;
   int64_t out_height(int64_t in) const { return (in + top + bottom - dilation_h * (height - 1) - 1) / stride_h + 1; }
   int64_t out_width(int64_t in) const { return (in + left + right - dilation_w * (width - 1) - 1) / stride_w + 1; }

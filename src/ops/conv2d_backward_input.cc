@@ -20,7 +20,8 @@ std::vector<TensorType> Conv2DBackwardInput::infer(std::span<const TensorType> i
 std::vector<Value> Conv2DBackwardInput::backward(Builder& b, const Node& node, std::span<const Value> dys) const {
   if (!dys[0]) return no_gradients(node);
   const Value dy = node.input(0), filter = node.input(1);
-  return {conv2d(b, dys[0], filter, window, groups), conv2d_backward_filter(b, dys[0], dy, window, groups, filter.shape())};
+  return {conv2d(b, dys[0], filter, window, groups),
+          conv2d_backward_filter(b, dys[0], dy, window, groups, filter.shape())};
 }
 
 double Conv2DBackwardInput::flops(std::span<const TensorType> inputs, std::span<const TensorType>) const {

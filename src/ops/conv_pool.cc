@@ -17,7 +17,9 @@ std::vector<TensorType> ConvPool::infer(std::span<const TensorType> inputs) cons
   require_dtype("conv_pool", "bias", inputs[2], y.dtype);
   require_shape("conv_pool", "bias", inputs[2], {y.shape[3]});
   Window plain{.height = pool.height, .width = pool.width, .stride_h = pool.height, .stride_w = pool.width};
-  if (pool != plain) throw Error(Code::kUnsupported, format("conv_pool: a pool {}", to_string(pool))).hint("only pools that neither overlap nor pad are fused");
+  if (pool != plain)
+    throw Error(Code::kUnsupported, format("conv_pool: a pool {}", to_string(pool)))
+        .hint("only pools that neither overlap nor pad are fused");
   const Shape pooled = windows_of("conv_pool", pool, y.shape, y.shape[3]);
   return {{y.dtype, pooled}, {DType::kUInt8, pooled.with(3, winner_bytes(y.shape[3]))}};
 }

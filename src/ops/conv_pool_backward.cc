@@ -5,14 +5,17 @@
 
 namespace millpond::ops {
 
-std::string ConvPoolBackward::attributes() const { return format("{} pool={} filter={}", to_string(window), to_string(pool), filter); }
+std::string ConvPoolBackward::attributes() const {
+  return format("{} pool={} filter={}", to_string(window), to_string(pool), filter);
+}
 
 std::vector<TensorType> ConvPoolBackward::infer(std::span<const TensorType> inputs) const {
   MP_ASSERT(inputs.size() == 3);
   const DType dtype = inputs[0].dtype;
   require_rank(name(), "the filter", {dtype, filter}, 4);
   const TensorType bias{dtype, {filter[3]}};
-  const std::vector<TensorType> forward = ConvPool(window, pool).infer(std::vector{inputs[0], TensorType{dtype, filter}, bias});
+  const std::vector<TensorType> forward =
+      ConvPool(window, pool).infer(std::vector{inputs[0], TensorType{dtype, filter}, bias});
   for (int i = 1; i < 3; ++i) {
     static constexpr std::string_view kWhat[] = {"winners", "dpooled"};
     require_dtype(name(), kWhat[i - 1], inputs[i], forward[i == 1].dtype);

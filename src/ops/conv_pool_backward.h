@@ -1,7 +1,7 @@
-// conv_pool_backward: gradients of conv_pool's filter and bias straight from the pooled gradient. Operands x, winners, dpooled;
-// outputs dfilter, dbias. dpooled has been through relu's gradient already (gate(dpooled, pooled)): there is no operand for
-// the pooled value, so that dpooled may have taken its place.
-// Memory: partial sums a block as workspace; the gradient of the convolution's output is never stored.
+// conv_pool_backward: gradients of conv_pool's filter and bias straight from the pooled gradient. Operands x, winners,
+// dpooled; outputs dfilter, dbias. dpooled has been through relu's gradient already (gate(dpooled, pooled)): there is
+// no operand for the pooled value, so that dpooled may have taken its place. Memory: partial sums a block as workspace;
+// the gradient of the convolution's output is never stored.
 #pragma once
 #include "ops/conv2d.h"
 

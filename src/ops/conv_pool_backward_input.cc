@@ -5,7 +5,9 @@
 
 namespace millpond::ops {
 
-std::string ConvPoolBackwardInput::attributes() const { return format("{} pool={} input={}", to_string(window), to_string(pool), input); }
+std::string ConvPoolBackwardInput::attributes() const {
+  return format("{} pool={} input={}", to_string(window), to_string(pool), input);
+}
 
 std::vector<TensorType> ConvPoolBackwardInput::infer(std::span<const TensorType> inputs) const {
   MP_ASSERT(inputs.size() == 3);

@@ -1,6 +1,6 @@
-// conv_pool_backward_input: gradient of conv_pool's input straight from the pooled gradient. Operands dpooled, filter, winners;
-// output dx. dpooled has been through relu's gradient already, as for conv_pool_backward.
-// Memory: a few rows of the gradient of the convolution's output a thread as workspace; the whole of it is never stored.
+// conv_pool_backward_input: gradient of conv_pool's input straight from the pooled gradient. Operands dpooled, filter,
+// winners; output dx. dpooled has been through relu's gradient already, as for conv_pool_backward. Memory: a few rows
+// of the gradient of the convolution's output a thread as workspace; the whole of it is never stored.
 #pragma once
 #include "ops/conv2d.h"
 

@@ -6,17 +6,22 @@
 namespace millpond::ops {
 
 std::string DenseBackward::attributes() const {
-  return format("{}{}{}", to_string(rule), bias ? " bias" : "", epilogue.empty() ? "" : " epilogue={" + to_string(epilogue) + "}");
+  return format("{}{}{}", to_string(rule), bias ? " bias" : "",
+                epilogue.empty() ? "" : " epilogue={" + to_string(epilogue) + "}");
 }
 
 std::vector<TensorType> DenseBackward::infer(std::span<const TensorType> inputs) const {
   const size_t extra = epilogue.empty() ? 0 : epilogue.inputs.size() - 1;
   if (inputs.size() != size_t(fixed_inputs()) + extra)
-    throw Error(Code::kShape, format("dense_backward: {} operands, but {} are needed", inputs.size(), size_t(fixed_inputs()) + extra));
+    throw Error(Code::kShape, format("dense_backward: {} operands, but {} are needed", inputs.size(),
+                                     size_t(fixed_inputs()) + extra));
   std::vector<TensorType> types = DenseUpdate(rule, bias).infer(inputs.first(size_t(fixed_inputs())));
-  if (epilogue.empty()) types.push_back(inputs[0]);
+  if (epilogue.empty())
+    types.push_back(inputs[0]);
   else
-    for (const TensorType& t : infer_epilogue("dense_backward", epilogue, inputs[0], inputs.subspan(size_t(fixed_inputs())))) types.push_back(t);
+    for (const TensorType& t :
+         infer_epilogue("dense_backward", epilogue, inputs[0], inputs.subspan(size_t(fixed_inputs()))))
+      types.push_back(t);
   return types;
 }
 

@@ -21,7 +21,8 @@ std::vector<TensorType> DenseUpdate::infer(std::span<const TensorType> inputs) c
   for (size_t i = 3; i < inputs.size(); ++i) {
     const bool kernel = int(i) < 3 + held;
     require_dtype(name(), kernel ? "the kernel or a slot of it" : "the bias or a slot of it", inputs[i], x.dtype);
-    require_shape(name(), kernel ? "the kernel or a slot of it" : "the bias or a slot of it", inputs[i], kernel ? Shape{x.shape[1], dz.shape[1]} : Shape{dz.shape[1]});
+    require_shape(name(), kernel ? "the kernel or a slot of it" : "the bias or a slot of it", inputs[i],
+                  kernel ? Shape{x.shape[1], dz.shape[1]} : Shape{dz.shape[1]});
   }
   return {inputs.begin() + 3, inputs.end()};
 }
@@ -33,8 +34,11 @@ graph::MemoryFacts DenseUpdate::memory() const {
 }
 
 double DenseUpdate::flops(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const {
-  double n = 2.0 * double(inputs[0].shape.size()) * double(inputs[1].shape[1]) + OptimizerStep(rule).flops(outputs.first(1), {});
-  if (bias) n += double(inputs[1].shape.size()) + OptimizerStep(rule).flops(outputs.subspan(size_t(1 + rule.slot_count()), 1), {});
+  double n = 2.0 * double(inputs[0].shape.size()) * double(inputs[1].shape[1]) +
+             OptimizerStep(rule).flops(outputs.first(1), {});
+  if (bias)
+    n += double(inputs[1].shape.size()) +
+         OptimizerStep(rule).flops(outputs.subspan(size_t(1 + rule.slot_count()), 1), {});
   return n;
 }
 

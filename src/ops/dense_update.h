@@ -1,8 +1,8 @@
-// dense_update: the weight gradient of a dense layer put straight into its weights: g = x^T dz block by block, each block
-// through the optimiser's rule while it is in cache; with a bias, its gradient (the sum of dz over rows) too.
-// Operands: x [rows, in], dz [rows, out], the step's scalars, kernel [in, out], its slots, and with a bias: bias [out], its slots.
-// Outputs: kernel, its slots, bias, its slots: the operands' own bytes.
-// Memory: no gradient array exists; a block of it a thread as workspace.
+// dense_update: the weight gradient of a dense layer put straight into its weights: g = x^T dz block by block, each
+// block through the optimiser's rule while it is in cache; with a bias, its gradient (the sum of dz over rows) too.
+// Operands: x [rows, in], dz [rows, out], the step's scalars, kernel [in, out], its slots, and with a bias: bias [out],
+// its slots. Outputs: kernel, its slots, bias, its slots: the operands' own bytes. Memory: no gradient array exists; a
+// block of it a thread as workspace.
 #pragma once
 #include "graph/builder.h"
 #include "ops/rule.h"

@@ -1,6 +1,6 @@
-// dropout: x * 1 / (1 - rate) where random_bits(random_key(salt, counter), element) says so, else 0. Linear in x, so its own
-// gradient: the same operator on dy with the same counter. No mask is stored.
-// Memory: no workspace; y may be written over x.
+// dropout: x * 1 / (1 - rate) where random_bits(random_key(salt, counter), element) says so, else 0. Linear in x, so
+// its own gradient: the same operator on dy with the same counter. No mask is stored. Memory: no workspace; y may be
+// written over x.
 #pragma once
 #include "graph/builder.h"
 

@@ -20,11 +20,8 @@ constexpr Description kFunctions[] = {
 #define MP_BINARY(name, formula) {#name, 2, Kind::kBinary},
 #define MP_COMPARE(name, formula) {#name, 2, Kind::kCompare},
 #include "ops/functions.inc"
-    {"select", 3, Kind::kOther},
-    {"cast_bool", 1, Kind::kOther},
-    {"truncate", 1, Kind::kOther},
-    {"constant", 0, Kind::kOther},
-    {"dropout", 2, Kind::kOther},
+    {"select", 3, Kind::kOther},   {"cast_bool", 1, Kind::kOther}, {"truncate", 1, Kind::kOther},
+    {"constant", 0, Kind::kOther}, {"dropout", 2, Kind::kOther},
 };
 static_assert(std::size(kFunctions) == size_t(Function::k_dropout) + 1);
 
@@ -47,7 +44,9 @@ Function parse_function(std::string_view name) {
 std::string to_string(const Expression& e) {
   static constexpr const char* kExtent[] = {"", ".row", ".column", ".scalar"};
   static constexpr const char* kCollect[] = {"", "sum_rows", "sum_cols", "sum_all"};
-  auto reg = [&](int r) { return format("r{}{}", r, r >= 0 && r < int(e.inputs.size()) ? kExtent[int(e.inputs[r])] : ""); };
+  auto reg = [&](int r) {
+    return format("r{}{}", r, r >= 0 && r < int(e.inputs.size()) ? kExtent[int(e.inputs[r])] : "");
+  };
   std::string text;
   for (size_t i = 0; i < e.code.size(); ++i) {
     const Instruction& c = e.code[i];
@@ -76,8 +75,10 @@ std::string violation(const Expression& e) {
     const Instruction& c = e.code[i];
     const int operands[] = {c.a, c.b, c.c};
     for (int k = 0; k < arity(c.function); ++k)
-      if (operands[k] < 0 || operands[k] >= int(e.inputs.size() + i)) return format("r{} reads r{}, which does not exist yet", e.inputs.size() + i, operands[k]);
-    if (c.function == Function::k_dropout && (c.b >= int(e.inputs.size()) || e.inputs[c.b] != Extent::kScalar)) return format("the counter of the dropout in r{} is not a scalar operand", e.inputs.size() + i);
+      if (operands[k] < 0 || operands[k] >= int(e.inputs.size() + i))
+        return format("r{} reads r{}, which does not exist yet", e.inputs.size() + i, operands[k]);
+    if (c.function == Function::k_dropout && (c.b >= int(e.inputs.size()) || e.inputs[c.b] != Extent::kScalar))
+      return format("the counter of the dropout in r{} is not a scalar operand", e.inputs.size() + i);
   }
   for (const Result& r : e.results)
     if (r.reg < 0 || r.reg >= int(e.inputs.size() + e.code.size())) return format("result r{} does not exist", r.reg);

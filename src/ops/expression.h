@@ -13,7 +13,8 @@
 
 namespace millpond::ops {
 
-/// The fusion that is no operator of its own: an expression on the tiles of a product or a convolution before they are stored.
+/// The fusion that is no operator of its own: an expression on the tiles of a product or a convolution before they are
+/// stored.
 inline constexpr std::string_view kEpilogue = "epilogue";
 
 enum class Function : uint8_t {

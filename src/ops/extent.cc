@@ -13,8 +13,10 @@ std::optional<Extent> extent_in(const Shape& operand, const Shape& full) {
   for (int i = 1; i <= rank; ++i) {
     if (i > full.rank() && at(operand, i) != 1) return {};
     same &= at(operand, i) == at(full, i);
-    if (i == 1) row &= at(operand, i) == at(full, i);
-    else row &= at(operand, i) == 1, column &= at(operand, i) == at(full, i);
+    if (i == 1)
+      row &= at(operand, i) == at(full, i);
+    else
+      row &= at(operand, i) == 1, column &= at(operand, i) == at(full, i);
   }
   if (same) return Extent::kFull;
   if (row) return Extent::kRow;

@@ -80,8 +80,8 @@ Term Formula::apply(Function f, Term a, Term b) {
   return {this, add({Kind::kFunction, nodes_[a.node].each || nodes_[b.node].each, 0, f, a.node, b.node})};
 }
 
-// Both expressions list their terms in the order in which the results want them, operands first: how the formula was written (and in
-// which order a compiler evaluates operands) makes no difference, so equal formulas make equal rules.
+// Both expressions list their terms in the order in which the results want them, operands first: how the formula was
+// written (and in which order a compiler evaluates operands) makes no difference, so equal formulas make equal rules.
 Rule Formula::rule() const {
   MP_ASSERT(weight_after_ >= 0);
   Rule rule{name_, slots_, numbers_, before_.scaled, {}, {}};
@@ -90,7 +90,8 @@ Rule Formula::rule() const {
   const auto visit = [&](auto&& self, int node, const auto& stops) -> void {
     if (node < 0 || seen[size_t(node)]) return;
     seen[size_t(node)] = true;
-    if (!stops(nodes_[size_t(node)])) self(self, nodes_[size_t(node)].a, stops), self(self, nodes_[size_t(node)].b, stops);
+    if (!stops(nodes_[size_t(node)]))
+      self(self, nodes_[size_t(node)].a, stops), self(self, nodes_[size_t(node)].b, stops);
     order.push_back(node);
   };
   std::vector<int> place;  // register of each node
@@ -99,8 +100,10 @@ Rule Formula::rule() const {
       const Node& n = nodes_[size_t(i)];
       if (n.kind != Kind::kConstant && (n.kind != Kind::kFunction || n.each != each)) continue;
       place[size_t(i)] = int(e.inputs.size() + e.code.size());
-      if (n.kind == Kind::kConstant) e.code.push_back({Function::k_constant, -1, -1, -1, float(n.value)});
-      else e.code.push_back({n.function, int16_t(place[size_t(n.a)]), int16_t(n.b < 0 ? -1 : place[size_t(n.b)])});
+      if (n.kind == Kind::kConstant)
+        e.code.push_back({Function::k_constant, -1, -1, -1, float(n.value)});
+      else
+        e.code.push_back({n.function, int16_t(place[size_t(n.a)]), int16_t(n.b < 0 ? -1 : place[size_t(n.b)])});
     }
   };
   const auto input = [&](Expression& e, int node, Extent extent) {
@@ -120,7 +123,8 @@ Rule Formula::rule() const {
   std::vector<int> scalars;
   for (const int i : order) {
     const Node& n = nodes_[size_t(i)];
-    if (!n.each && n.kind != Kind::kConstant && n.kind != Kind::kScale) scalars.push_back(i), input(rule.update, i, Extent::kScalar);
+    if (!n.each && n.kind != Kind::kConstant && n.kind != Kind::kScale)
+      scalars.push_back(i), input(rule.update, i, Extent::kScalar);
   }
   if (before_.scaled) input(rule.update, scale_, Extent::kScalar);
   MP_ASSERT(rule.scalar_count() <= Rule::kMostScalars);
@@ -163,6 +167,8 @@ Term exp(Term x) { return x.formula->apply(Function::k_exp, x); }
 Term log(Term x) { return x.formula->apply(Function::k_log, x); }
 Term minimum(Term a, Term b) { return a.formula->apply(Function::k_minimum, a, b); }
 Term maximum(Term a, Term b) { return a.formula->apply(Function::k_maximum, a, b); }
-Term power(double base, Term exponent) { return exponent.formula->apply(Function::k_power, exponent.formula->constant(base), exponent); }
+Term power(double base, Term exponent) {
+  return exponent.formula->apply(Function::k_power, exponent.formula->constant(base), exponent);
+}
 
 }  // namespace millpond::ops

@@ -5,8 +5,9 @@
 //   f.becomes(sum, more);
 //   f.becomes(w, w - f.learning_rate() * g / sqrt(more + 1e-7));
 //
-// Terms that depend on neither weight nor gradient nor slot are computed once a step, in double; all others for each element, in float32.
-// Weight decay and clipping are no business of an optimiser's formula: weight() has decayed and gradient() is clipped where the options say so.
+// Terms that depend on neither weight nor gradient nor slot are computed once a step, in double; all others for each
+// element, in float32. Weight decay and clipping are no business of an optimiser's formula: weight() has decayed and
+// gradient() is clipped where the options say so.
 #pragma once
 #include <string>
 #include <vector>
@@ -25,7 +26,7 @@ struct Term {
 
 class Formula {
  public:
-  struct Before {  // what happens before the optimiser's own formula
+  struct Before {             // what happens before the optimiser's own formula
     double weight_decay = 0;  // the weight loses learning rate * weight_decay of itself
     double clip_value = 0;    // the gradient's elements lie within +-clip_value; 0: as they are
     bool scaled = false;      // the gradient is multiplied by a number that its norm (or that of all gradients) gives
@@ -56,8 +57,8 @@ class Formula {
   enum class Kind : uint8_t { kGradient, kWeight, kSlot, kRate, kStep, kNumber, kScale, kConstant, kFunction };
   struct Node {
     Kind kind;
-    bool each;       // one value for each element
-    int index = 0;   // kSlot, kNumber
+    bool each;      // one value for each element
+    int index = 0;  // kSlot, kNumber
     Function function{};
     int a = -1, b = -1;
     double value = 0;  // kConstant

@@ -1,6 +1,6 @@
-// fused: an Expression over whole tensors: a chain of element-wise operators, and sums of their results, in one pass over memory.
-// All full operands and stored results have the same number of elements; `rows` x `cols` is the iteration space.
-// Memory: no workspace but partial sums; a stored result may be written over a full operand of the same dtype.
+// fused: an Expression over whole tensors: a chain of element-wise operators, and sums of their results, in one pass
+// over memory. All full operands and stored results have the same number of elements; `rows` x `cols` is the iteration
+// space. Memory: no workspace but partial sums; a stored result may be written over a full operand of the same dtype.
 #pragma once
 #include "graph/builder.h"
 #include "ops/expression.h"
@@ -14,7 +14,8 @@ using graph::Value;
 
 class Fused final : public graph::Operator {
  public:
-  Fused(Expression e, int64_t r, int64_t c, std::vector<TensorType> t) : expression(std::move(e)), rows(r), cols(c), types(std::move(t)) {}
+  Fused(Expression e, int64_t r, int64_t c, std::vector<TensorType> t)
+      : expression(std::move(e)), rows(r), cols(c), types(std::move(t)) {}
   std::string_view name() const override { return "fused"; }
   std::string attributes() const override;
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;

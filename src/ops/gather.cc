@@ -10,7 +10,9 @@ std::vector<TensorType> Gather::infer(std::span<const TensorType> inputs) const 
   require_rank("gather", "the table", inputs[0], 2);
   require_integer("gather", "index", inputs[1]);
   const Shape &table = inputs[0].shape, &index = inputs[1].shape;
-  if (table[0] == 0 && index.size() > 0) throw Error(Code::kShape, format("gather: {} rows wanted of the empty table {}", index.size(), table)).hint("give the table at least one row");
+  if (table[0] == 0 && index.size() > 0)
+    throw Error(Code::kShape, format("gather: {} rows wanted of the empty table {}", index.size(), table))
+        .hint("give the table at least one row");
   std::vector<int64_t> dims(index.begin(), index.end());
   dims.push_back(table[1]);
   return {{inputs[0].dtype, Shape(dims)}};

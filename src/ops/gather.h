@@ -1,6 +1,5 @@
-// gather: rows of a table [count, width] by integer index [...]: out [..., width]. An index out of range is clamped; it is
-// refused before the step where it comes from a user (label and token checks at staging).
-// Memory: no workspace.
+// gather: rows of a table [count, width] by integer index [...]: out [..., width]. An index out of range is clamped; it
+// is refused before the step where it comes from a user (label and token checks at staging). Memory: no workspace.
 #pragma once
 #include "graph/builder.h"
 

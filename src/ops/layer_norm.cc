@@ -32,13 +32,18 @@ std::vector<Value> LayerNorm::backward(Builder& b, const Node& node, std::span<c
     const Shape column = x.shape().with(-1, 1);
     auto shaped = [&](Value v) { return v ? reshape(b, v, column) : v; };
     // d rstd / d variance = -rstd^3 / 2
-    const Value dvariance = dys[2] ? multiply(b, multiply(b, dys[2], -0.5), multiply(b, rstd, square(b, rstd))) : Value{};
-    grads[0] = add_gradients(b, grads[0], statistics_backward(b, x, shaped(mean), shaped(dys[1]), shaped(dvariance), {x.shape().rank() - 1}));
+    const Value dvariance =
+        dys[2] ? multiply(b, multiply(b, dys[2], -0.5), multiply(b, rstd, square(b, rstd))) : Value{};
+    grads[0] = add_gradients(
+        b, grads[0],
+        statistics_backward(b, x, shaped(mean), shaped(dys[1]), shaped(dvariance), {x.shape().rank() - 1}));
   }
   return grads;
 }
 
-double LayerNorm::flops(std::span<const TensorType> inputs, std::span<const TensorType>) const { return 7 * double(inputs[0].shape.size()); }
+double LayerNorm::flops(std::span<const TensorType> inputs, std::span<const TensorType>) const {
+  return 7 * double(inputs[0].shape.size());
+}
 
 std::vector<Value> layer_norm(Builder& b, Value x, Value gamma, Value beta, double epsilon) {
   return b.add_all(std::make_shared<LayerNorm>(epsilon), {x, gamma, beta});

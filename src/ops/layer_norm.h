@@ -1,6 +1,5 @@
-// layer_norm: y = (x - mean) * rstd * gamma + beta over the last axis, rstd = 1 / sqrt(variance + epsilon). Outputs y, mean,
-// rstd; operands x, gamma, beta.
-// Memory: two values a row beside y.
+// layer_norm: y = (x - mean) * rstd * gamma + beta over the last axis, rstd = 1 / sqrt(variance + epsilon). Outputs y,
+// mean, rstd; operands x, gamma, beta. Memory: two values a row beside y.
 #pragma once
 #include "graph/builder.h"
 

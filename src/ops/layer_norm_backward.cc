@@ -23,12 +23,15 @@ std::vector<Value> LayerNormBackward::backward(Builder& b, const Node& node, std
   if (!dys[0] && !dys[1] && !dys[2]) return no_gradients(node);
   const Value x = node.input(0), gamma = node.input(1), dy = node.input(4);
   const Shape column = x.shape().with(-1, 1);
-  const SecondGradients s = normalization_second(b, x, gamma, reshape(b, node.input(2), column), reshape(b, node.input(3), column), dy, dys[0], dys[1],
-                                                 dys[2], {x.shape().rank() - 1});
+  const SecondGradients s =
+      normalization_second(b, x, gamma, reshape(b, node.input(2), column), reshape(b, node.input(3), column), dy,
+                           dys[0], dys[1], dys[2], {x.shape().rank() - 1});
   return {s.dx, s.dgamma, Value{}, Value{}, s.ddy};
 }
 
-double LayerNormBackward::flops(std::span<const TensorType> inputs, std::span<const TensorType>) const { return 11 * double(inputs[0].shape.size()); }
+double LayerNormBackward::flops(std::span<const TensorType> inputs, std::span<const TensorType>) const {
+  return 11 * double(inputs[0].shape.size());
+}
 
 std::vector<Value> layer_norm_backward(Builder& b, Value x, Value gamma, Value mean, Value rstd, Value dy) {
   return b.add_all(std::make_shared<LayerNormBackward>(), {x, gamma, mean, rstd, dy});

@@ -15,19 +15,27 @@ std::string MatMul::attributes() const {
 
 TensorType MatMul::product(const TensorType& a, const TensorType& b) const {
   require_floating("matmul", "a", a);
-  if (a.dtype != b.dtype) throw Error(Code::kDType, format("matmul: a is {}, but b is {}", to_string(a), to_string(b))).hint("cast one of them");
+  if (a.dtype != b.dtype)
+    throw Error(Code::kDType, format("matmul: a is {}, but b is {}", to_string(a), to_string(b)))
+        .hint("cast one of them");
   if (a.shape.rank() < 2 || b.shape.rank() < 2)
-    throw Error(Code::kShape, format("matmul: a is {} and b is {}, but both need at least 2 dimensions", a.shape, b.shape)).hint("reshape a vector to [1, n] or [n, 1]");
+    throw Error(Code::kShape,
+                format("matmul: a is {} and b is {}, but both need at least 2 dimensions", a.shape, b.shape))
+        .hint("reshape a vector to [1, n] or [n, 1]");
   const int64_t rows = a.shape[transpose_a ? -1 : -2], inner = a.shape[transpose_a ? -2 : -1];
   const int64_t other = b.shape[transpose_b ? -1 : -2], cols = b.shape[transpose_b ? -2 : -1];
   if (inner != other)
-    throw Error(Code::kShape, format("matmul: a {}{} has {} columns, but b {}{} has {} rows", a.shape, transpose_a ? " transposed" : "", inner, b.shape, transpose_b ? " transposed" : "", other))
+    throw Error(Code::kShape,
+                format("matmul: a {}{} has {} columns, but b {}{} has {} rows", a.shape,
+                       transpose_a ? " transposed" : "", inner, b.shape, transpose_b ? " transposed" : "", other))
         .hint(format("give b {} rows", inner));
   Shape lead;
   try {
     lead = broadcast(a.shape.slice(0, a.shape.rank() - 2), b.shape.slice(0, b.shape.rank() - 2));
   } catch (const Error&) {
-    throw Error(Code::kShape, format("matmul: the leading dimensions of a {} and b {} do not broadcast", a.shape, b.shape)).hint("make them equal, or one of them 1");
+    throw Error(Code::kShape,
+                format("matmul: the leading dimensions of a {} and b {} do not broadcast", a.shape, b.shape))
+        .hint("make them equal, or one of them 1");
   }
   std::vector<int64_t> dims(lead.begin(), lead.end());
   dims.insert(dims.end(), {rows, cols});

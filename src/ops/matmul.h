@@ -1,6 +1,7 @@
-// matmul: c = a b over the last two dimensions, either one transposed; leading dimensions broadcast. An epilogue, if any, is
-// applied to each tile of c before it is stored: its register 0 is c, the others are the operands after b.
-// Memory: the product itself is never stored when the epilogue does not store register 0. Workspace: asked of the kernel.
+// matmul: c = a b over the last two dimensions, either one transposed; leading dimensions broadcast. An epilogue, if
+// any, is applied to each tile of c before it is stored: its register 0 is c, the others are the operands after b.
+// Memory: the product itself is never stored when the epilogue does not store register 0. Workspace: asked of the
+// kernel.
 #pragma once
 #include "graph/builder.h"
 #include "ops/expression.h"
@@ -14,7 +15,8 @@ using graph::Value;
 
 class MatMul final : public graph::Operator {
  public:
-  explicit MatMul(bool ta = false, bool tb = false, Expression e = {}) : transpose_a(ta), transpose_b(tb), epilogue(std::move(e)) {}
+  explicit MatMul(bool ta = false, bool tb = false, Expression e = {})
+      : transpose_a(ta), transpose_b(tb), epilogue(std::move(e)) {}
   /// The type of c alone.
   TensorType product(const TensorType& a, const TensorType& b) const;
   std::string_view name() const override { return "matmul"; }

@@ -1,6 +1,7 @@
-// max_pool2d: the largest value of each window, NHWC; padding never wins. Outputs: the values, and the winners: the place in its
-// window (row * width + column) of the first largest, uint8, or int32 for windows of more than 256. A NaN wins over all before it.
-// Memory: no workspace. Backward needs the winners only, a quarter of the values' bytes; the image need not be kept.
+// max_pool2d: the largest value of each window, NHWC; padding never wins. Outputs: the values, and the winners: the
+// place in its window (row * width + column) of the first largest, uint8, or int32 for windows of more than 256. A NaN
+// wins over all before it. Memory: no workspace. Backward needs the winners only, a quarter of the values' bytes; the
+// image need not be kept.
 #pragma once
 #include "ops/conv2d.h"
 

@@ -22,8 +22,8 @@ Value statistics_backward(Builder& b, Value x, Value mean, Value dmean, Value dv
 // P is symmetric, and is also (but for rstd) the derivative of h by x; d rstd / dx = -rstd^2 h / n. Hence
 //   dL/ddy = gamma rstd P(v) + a h + c                        dL/dgamma = sum dy rstd P(v)
 //   dL/dh  = a dy - rstd (v m(g h) + g m(v h)) =: w           dL/dx = rstd P(w) - rstd^2 h m(v P(g))
-SecondGradients normalization_second(Builder& b, Value x, Value gamma, Value mean, Value rstd, Value dy, Value v, Value a,
-                                     Value c, const std::vector<int>& axes) {
+SecondGradients normalization_second(Builder& b, Value x, Value gamma, Value mean, Value rstd, Value dy, Value v,
+                                     Value a, Value c, const std::vector<int>& axes) {
   auto m = [&](Value u) { return ops::mean(b, u, axes, true); };
   const Value h = multiply(b, subtract(b, x, mean), rstd);
   auto project = [&](Value u) { return subtract(b, subtract(b, u, m(u)), multiply(b, h, m(multiply(b, u, h)))); };
@@ -33,7 +33,8 @@ SecondGradients normalization_second(Builder& b, Value x, Value gamma, Value mea
     const Value pv = multiply(b, rstd, project(v));
     ddy = multiply(b, gamma, pv);
     dgamma = sum_to(b, multiply(b, dy, pv), gamma.shape());
-    w = negate(b, multiply(b, rstd, add(b, multiply(b, v, m(multiply(b, g, h))), multiply(b, g, m(multiply(b, v, h))))));
+    w = negate(b,
+               multiply(b, rstd, add(b, multiply(b, v, m(multiply(b, g, h))), multiply(b, g, m(multiply(b, v, h))))));
     dx = negate(b, multiply(b, multiply(b, square(b, rstd), h), m(multiply(b, v, project(g)))));
   }
   if (a) {

@@ -15,8 +15,12 @@ std::vector<TensorType> OneHot::infer(std::span<const TensorType> inputs) const 
   return {{dtype, Shape(dims)}};
 }
 
-std::vector<Value> OneHot::backward(Builder&, const Node& node, std::span<const Value>) const { return no_gradients(node); }
+std::vector<Value> OneHot::backward(Builder&, const Node& node, std::span<const Value>) const {
+  return no_gradients(node);
+}
 
-Value one_hot(Builder& b, Value labels, int64_t depth, DType dtype) { return b.add(std::make_shared<OneHot>(depth, dtype), {labels}); }
+Value one_hot(Builder& b, Value labels, int64_t depth, DType dtype) {
+  return b.add(std::make_shared<OneHot>(depth, dtype), {labels});
+}
 
 }  // namespace millpond::ops

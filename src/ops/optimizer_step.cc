@@ -20,7 +20,9 @@ std::vector<TensorType> OptimizerStep::infer(std::span<const TensorType> inputs)
   return {inputs.begin(), inputs.begin() + 1 + rule.slot_count()};
 }
 
-std::vector<Value> OptimizerStep::backward(Builder& b, const Node& node, std::span<const Value> dys) const { return Operator::backward(b, node, dys); }
+std::vector<Value> OptimizerStep::backward(Builder& b, const Node& node, std::span<const Value> dys) const {
+  return Operator::backward(b, node, dys);
+}
 
 graph::MemoryFacts OptimizerStep::memory() const {
   graph::MemoryFacts facts;
@@ -32,7 +34,8 @@ double OptimizerStep::flops(std::span<const TensorType> inputs, std::span<const 
   return rule.operations() * double(inputs[0].shape.size());
 }
 
-std::vector<Value> optimizer_step(Builder& b, const Rule& rule, Value weight, std::vector<Value> slots, Value gradient, Value scalars) {
+std::vector<Value> optimizer_step(Builder& b, const Rule& rule, Value weight, std::vector<Value> slots, Value gradient,
+                                  Value scalars) {
   std::vector<Value> operands{weight};
   operands.insert(operands.end(), slots.begin(), slots.end());
   operands.insert(operands.end(), {gradient, scalars});

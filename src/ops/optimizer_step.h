@@ -1,6 +1,6 @@
-// optimizer_step: one pass over weight, slots and gradient, all updated in place. Operands: weight, slots (see Rule), gradient,
-// the step's scalars (float32, as many as the rule reads); outputs: weight, slots.
-// Memory: none: outputs are the operands' bytes.
+// optimizer_step: one pass over weight, slots and gradient, all updated in place. Operands: weight, slots (see Rule),
+// gradient, the step's scalars (float32, as many as the rule reads); outputs: weight, slots. Memory: none: outputs are
+// the operands' bytes.
 #pragma once
 #include "graph/builder.h"
 #include "ops/rule.h"
@@ -26,6 +26,7 @@ class OptimizerStep final : public graph::Operator {
 };
 
 /// Returns weight and slots after the step.
-std::vector<Value> optimizer_step(Builder& b, const Rule& rule, Value weight, std::vector<Value> slots, Value gradient, Value scalars);
+std::vector<Value> optimizer_step(Builder& b, const Rule& rule, Value weight, std::vector<Value> slots, Value gradient,
+                                  Value scalars);
 
 }  // namespace millpond::ops

@@ -5,7 +5,9 @@
 
 namespace millpond::ops {
 
-std::string Pad::attributes() const { return format("before={} after={} value={}", fmt::join(before, ","), fmt::join(after, ","), value); }
+std::string Pad::attributes() const {
+  return format("before={} after={} value={}", fmt::join(before, ","), fmt::join(after, ","), value);
+}
 
 std::vector<TensorType> Pad::infer(std::span<const TensorType> inputs) const {
   MP_ASSERT(inputs.size() == 1);
@@ -13,7 +15,8 @@ std::vector<TensorType> Pad::infer(std::span<const TensorType> inputs) const {
   bool fits = int(before.size()) == x.rank() && int(after.size()) == x.rank();
   for (int i = 0; fits && i < x.rank(); ++i) fits = before[i] >= 0 && after[i] >= 0;
   if (!fits)
-    throw Error(Code::kShape, format("pad: [{}] before and [{}] after x {}", fmt::join(before, ", "), fmt::join(after, ", "), x))
+    throw Error(Code::kShape,
+                format("pad: [{}] before and [{}] after x {}", fmt::join(before, ", "), fmt::join(after, ", "), x))
         .hint(format("give {} numbers each, none negative", x.rank()));
   Shape y = x;
   for (int i = 0; i < x.rank(); ++i) y = y.with(i, before[i] + x[i] + after[i]);

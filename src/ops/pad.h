@@ -12,7 +12,8 @@ using graph::Value;
 
 class Pad final : public graph::Operator {
  public:
-  Pad(std::vector<int64_t> lo, std::vector<int64_t> hi, double v) : before(std::move(lo)), after(std::move(hi)), value(v) {}
+  Pad(std::vector<int64_t> lo, std::vector<int64_t> hi, double v)
+      : before(std::move(lo)), after(std::move(hi)), value(v) {}
   std::string_view name() const override { return "pad"; }
   std::string attributes() const override;
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;

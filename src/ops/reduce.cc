@@ -24,18 +24,23 @@ int64_t count(const Shape& shape, const std::vector<int>& axes) {
 }
 }  // namespace
 
-std::string Reduce::attributes() const { return format("{} axes={}{}", kNames[int(kind)], fmt::join(axes, ","), keepdims ? " keepdims" : ""); }
+std::string Reduce::attributes() const {
+  return format("{} axes={}{}", kNames[int(kind)], fmt::join(axes, ","), keepdims ? " keepdims" : "");
+}
 
 std::vector<TensorType> Reduce::infer(std::span<const TensorType> inputs) const {
   MP_ASSERT(inputs.size() == 1);
   const TensorType& x = inputs[0];
   const std::string_view name = kNames[int(kind)];
   if (kind == Kind::kMean) require_floating(name, "x", x);
-  if (kind == Kind::kSum && x.dtype == DType::kBool) throw Error(Code::kDType, format("sum: x is {}", to_string(x))).hint("cast x to a number first");
+  if (kind == Kind::kSum && x.dtype == DType::kBool)
+    throw Error(Code::kDType, format("sum: x is {}", to_string(x))).hint("cast x to a number first");
   for (size_t i = 0; i < axes.size(); ++i) {
     if (axes[i] < 0 || axes[i] >= x.shape.rank())
-      throw Error(Code::kShape, format("{}: axis {} of x {}", name, axes[i], x.shape)).hint(format("x has {} dimensions", x.shape.rank()));
-    if (i && axes[i] <= axes[i - 1]) throw Error(Code::kValue, format("{}: axis {} is named twice", name, axes[i])).hint("name every axis once");
+      throw Error(Code::kShape, format("{}: axis {} of x {}", name, axes[i], x.shape))
+          .hint(format("x has {} dimensions", x.shape.rank()));
+    if (i && axes[i] <= axes[i - 1])
+      throw Error(Code::kValue, format("{}: axis {} is named twice", name, axes[i])).hint("name every axis once");
   }
   Shape y = kept(x.shape, axes);
   if (!keepdims)
@@ -49,8 +54,11 @@ std::vector<Value> Reduce::backward(Builder& b, const Node& node, std::span<cons
   const Shape full = x.shape(), narrow = kept(full, axes);
   Value dy = reshape(b, dys[0], narrow);
   switch (kind) {
-    case Kind::kSum: break;
-    case Kind::kMean: dy = multiply(b, dy, 1.0 / double(std::max<int64_t>(1, count(full, axes)))); break;
+    case Kind::kSum:
+      break;
+    case Kind::kMean:
+      dy = multiply(b, dy, 1.0 / double(std::max<int64_t>(1, count(full, axes))));
+      break;
     case Kind::kMax: {  // shared equally among ties, as in TensorFlow
       const Value wins = cast(b, equal(b, x, reshape(b, node.output(), narrow)), x.dtype());
       return {multiply(b, wins, divide(b, dy, sum(b, wins, axes, true)))};
@@ -59,7 +67,9 @@ std::vector<Value> Reduce::backward(Builder& b, const Node& node, std::span<cons
   return {broadcast_to(b, dy, full)};
 }
 
-double Reduce::flops(std::span<const TensorType> inputs, std::span<const TensorType>) const { return double(inputs[0].shape.size()); }
+double Reduce::flops(std::span<const TensorType> inputs, std::span<const TensorType>) const {
+  return double(inputs[0].shape.size());
+}
 
 Value reduce(Builder& b, Reduce::Kind kind, Value x, std::vector<int> axes, bool keepdims) {
   const int rank = x.shape().rank();

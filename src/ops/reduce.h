@@ -25,13 +25,21 @@ class Reduce final : public graph::Operator {
   const bool keepdims;
 
  protected:
-  void add_attributes(graph::Key& key) const override { key.add(uint64_t(kind) * 2 + keepdims), key.add(std::span<const int>(axes)); }
+  void add_attributes(graph::Key& key) const override {
+    key.add(uint64_t(kind) * 2 + keepdims), key.add(std::span<const int>(axes));
+  }
 };
 
 /// Negative axes count from the end; no axes at all means every one.
 Value reduce(Builder& b, Reduce::Kind kind, Value x, std::vector<int> axes = {}, bool keepdims = false);
-inline Value sum(Builder& b, Value x, std::vector<int> axes = {}, bool keepdims = false) { return reduce(b, Reduce::Kind::kSum, x, std::move(axes), keepdims); }
-inline Value mean(Builder& b, Value x, std::vector<int> axes = {}, bool keepdims = false) { return reduce(b, Reduce::Kind::kMean, x, std::move(axes), keepdims); }
-inline Value max(Builder& b, Value x, std::vector<int> axes = {}, bool keepdims = false) { return reduce(b, Reduce::Kind::kMax, x, std::move(axes), keepdims); }
+inline Value sum(Builder& b, Value x, std::vector<int> axes = {}, bool keepdims = false) {
+  return reduce(b, Reduce::Kind::kSum, x, std::move(axes), keepdims);
+}
+inline Value mean(Builder& b, Value x, std::vector<int> axes = {}, bool keepdims = false) {
+  return reduce(b, Reduce::Kind::kMean, x, std::move(axes), keepdims);
+}
+inline Value max(Builder& b, Value x, std::vector<int> axes = {}, bool keepdims = false) {
+  return reduce(b, Reduce::Kind::kMax, x, std::move(axes), keepdims);
+}
 
 }  // namespace millpond::ops

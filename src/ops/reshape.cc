@@ -10,7 +10,8 @@ std::vector<TensorType> Reshape::infer(std::span<const TensorType> inputs) const
   MP_ASSERT(inputs.size() == 1);
   const Shape& x = inputs[0].shape;
   if (x.size() != shape.size())
-    throw Error(Code::kShape, format("reshape: x {} has {} elements, but {} has {}", x, x.size(), shape, shape.size())).hint("the number of elements must stay");
+    throw Error(Code::kShape, format("reshape: x {} has {} elements, but {} has {}", x, x.size(), shape, shape.size()))
+        .hint("the number of elements must stay");
   return {{inputs[0].dtype, shape}};
 }
 
@@ -18,6 +19,8 @@ std::vector<Value> Reshape::backward(Builder& b, const Node& node, std::span<con
   return {dys[0] ? reshape(b, dys[0], node.input(0).shape()) : Value{}};
 }
 
-Value reshape(Builder& b, Value x, Shape shape) { return x.shape() == shape ? x : b.add(std::make_shared<Reshape>(shape), {x}); }
+Value reshape(Builder& b, Value x, Shape shape) {
+  return x.shape() == shape ? x : b.add(std::make_shared<Reshape>(shape), {x});
+}
 
 }  // namespace millpond::ops

@@ -7,7 +7,8 @@
 namespace millpond::ops {
 
 int Rule::operations() const {
-  return int(std::ranges::count_if(update.code, [](const Instruction& i) { return i.function != Function::k_constant; }));
+  return int(
+      std::ranges::count_if(update.code, [](const Instruction& i) { return i.function != Function::k_constant; }));
 }
 
 std::string to_string(const Rule& rule) { return format("{}: {}", rule.name, to_string(rule.update)); }

@@ -1,8 +1,10 @@
-// Rule: how an optimiser turns a gradient into a change of a weight. Two formulas, both Expressions, so that every kernel that
-// updates weights (optimizer_step, dense_update, dense_backward) takes any rule:
-//   update   for each element: registers are the gradient, the weight, its slots, then the step's scalars; results are the weight and
+// Rule: how an optimiser turns a gradient into a change of a weight. Two formulas, both Expressions, so that every
+// kernel that updates weights (optimizer_step, dense_update, dense_backward) takes any rule:
+//   update   for each element: registers are the gradient, the weight, its slots, then the step's scalars; results are
+//   the weight and
 //            the slots after the step.
-//   scalars  once a step, in double: registers are the learning rate, the number of the step (1, 2, ...), the optimiser's own numbers;
+//   scalars  once a step, in double: registers are the learning rate, the number of the step (1, 2, ...), the
+//   optimiser's own numbers;
 //            results are the scalars that `update` reads, then the own numbers after the step.
 // ops/formula.h writes both from one formula.
 #pragma once
@@ -22,9 +24,10 @@ struct Rule {
   };
 
   std::string name;
-  std::vector<Kept> slots;   // one value for each element of a weight
-  std::vector<Kept> own;     // one number for all weights together
-  bool scaled = false;       // the last scalar multiplies the gradient; it does not come from `scalars` but from the gradients' norm
+  std::vector<Kept> slots;  // one value for each element of a weight
+  std::vector<Kept> own;    // one number for all weights together
+  bool scaled =
+      false;  // the last scalar multiplies the gradient; it does not come from `scalars` but from the gradients' norm
   Expression update, scalars;
 
   int slot_count() const { return int(slots.size()); }

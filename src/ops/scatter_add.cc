@@ -12,11 +12,17 @@ std::vector<TensorType> ScatterAdd::infer(std::span<const TensorType> inputs) co
   require_integer("scatter_add", "index", inputs[0]);
   const Shape &index = inputs[0].shape, &rows = inputs[1].shape;
   if (rows.rank() != index.rank() + 1 || rows.without(-1) != index)
-    throw Error(Code::kShape, format("scatter_add: rows {} do not go with index {}", rows, index)).hint("rows have the shape of index and one more dimension, the width");
-  if (count < (index.size() > 0 ? 1 : 0)) throw Error(Code::kValue, format("scatter_add: a table of {} rows", count)).hint("give it at least one row");
-  if (inputs[1].dtype == DType::kBool) throw Error(Code::kDType, format("scatter_add: rows are {}", to_string(inputs[1]))).hint("cast rows to a number first");
+    throw Error(Code::kShape, format("scatter_add: rows {} do not go with index {}", rows, index))
+        .hint("rows have the shape of index and one more dimension, the width");
+  if (count < (index.size() > 0 ? 1 : 0))
+    throw Error(Code::kValue, format("scatter_add: a table of {} rows", count)).hint("give it at least one row");
+  if (inputs[1].dtype == DType::kBool)
+    throw Error(Code::kDType, format("scatter_add: rows are {}", to_string(inputs[1])))
+        .hint("cast rows to a number first");
   const TensorType table{inputs[1].dtype, {count, rows.back()}};
-  if (onto) require_dtype("scatter_add", "onto", inputs[2], table.dtype), require_shape("scatter_add", "onto", inputs[2], table.shape);
+  if (onto)
+    require_dtype("scatter_add", "onto", inputs[2], table.dtype),
+        require_shape("scatter_add", "onto", inputs[2], table.shape);
   return {table};
 }
 

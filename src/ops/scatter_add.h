@@ -1,6 +1,7 @@
-// scatter_add: a table of zeros [count, width] with every row of `rows` [..., width] added at its index (clamped as gather does):
-// the gradient of gather. With a third operand, `onto`, the rows are added to that table instead of zeros.
-// Memory: no workspace; the result may be written over `onto`. Rows are added in order, so that sums repeat bit for bit.
+// scatter_add: a table of zeros [count, width] with every row of `rows` [..., width] added at its index (clamped as
+// gather does): the gradient of gather. With a third operand, `onto`, the rows are added to that table instead of
+// zeros. Memory: no workspace; the result may be written over `onto`. Rows are added in order, so that sums repeat bit
+// for bit.
 #pragma once
 #include "graph/builder.h"
 

@@ -13,7 +13,8 @@ std::vector<TensorType> Slice::infer(std::span<const TensorType> inputs) const {
   bool fits = int(starts.size()) == x.rank() && sizes.rank() == x.rank();
   for (int i = 0; fits && i < x.rank(); ++i) fits = starts[i] >= 0 && starts[i] + sizes[i] <= x[i];
   if (!fits)
-    throw Error(Code::kShape, format("slice: {} from [{}] on is not inside x {}", sizes, fmt::join(starts, ", "), x)).hint("start + size may not pass the end of any dimension");
+    throw Error(Code::kShape, format("slice: {} from [{}] on is not inside x {}", sizes, fmt::join(starts, ", "), x))
+        .hint("start + size may not pass the end of any dimension");
   return {{inputs[0].dtype, sizes}};
 }
 
@@ -25,6 +26,8 @@ std::vector<Value> Slice::backward(Builder& b, const Node& node, std::span<const
   return {pad(b, dys[0], starts, after)};
 }
 
-Value slice(Builder& b, Value x, std::vector<int64_t> starts, Shape sizes) { return b.add(std::make_shared<Slice>(std::move(starts), sizes), {x}); }
+Value slice(Builder& b, Value x, std::vector<int64_t> starts, Shape sizes) {
+  return b.add(std::make_shared<Slice>(std::move(starts), sizes), {x});
+}
 
 }  // namespace millpond::ops

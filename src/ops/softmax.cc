@@ -9,7 +9,8 @@ namespace millpond::ops {
 std::vector<TensorType> Softmax::infer(std::span<const TensorType> inputs) const {
   MP_ASSERT(inputs.size() == 1);
   require_floating("softmax", "x", inputs[0]);
-  if (inputs[0].shape.rank() == 0) throw Error(Code::kShape, "softmax: x is a scalar").hint("give x a last axis to sum over");
+  if (inputs[0].shape.rank() == 0)
+    throw Error(Code::kShape, "softmax: x is a scalar").hint("give x a last axis to sum over");
   return {inputs[0]};
 }
 

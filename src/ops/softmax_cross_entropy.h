@@ -1,5 +1,5 @@
-// softmax_cross_entropy: loss[i] = log(sum exp z[i]) - z[i, label[i]], for logits [..., classes] and integer labels [...].
-// Memory: no workspace; probabilities are not stored.
+// softmax_cross_entropy: loss[i] = log(sum exp z[i]) - z[i, label[i]], for logits [..., classes] and integer labels
+// [...]. Memory: no workspace; probabilities are not stored.
 #pragma once
 #include "graph/builder.h"
 

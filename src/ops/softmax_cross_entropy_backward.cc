@@ -26,17 +26,21 @@ std::vector<TensorType> SoftmaxCrossEntropyBackward::infer(std::span<const Tenso
   return {inputs[0]};
 }
 
-std::vector<Value> SoftmaxCrossEntropyBackward::backward(Builder& b, const Node& node, std::span<const Value> dys) const {
+std::vector<Value> SoftmaxCrossEntropyBackward::backward(Builder& b, const Node& node,
+                                                         std::span<const Value> dys) const {
   if (!dys[0]) return no_gradients(node);
   const Value logits = node.input(0), labels = node.input(1), dloss = node.input(2), g = dys[0];
   const Value p = softmax(b, logits);
   const Value along = sum(b, multiply(b, g, p), {-1}, true);
   const Value dlogits = multiply(b, reshape(b, dloss, with_one(dloss.shape())), multiply(b, p, subtract(b, g, along)));
-  const Value ddloss = sum(b, multiply(b, g, subtract(b, p, one_hot(b, labels, logits.shape().back(), logits.dtype()))), {-1});
+  const Value ddloss =
+      sum(b, multiply(b, g, subtract(b, p, one_hot(b, labels, logits.shape().back(), logits.dtype()))), {-1});
   return {dlogits, Value{}, ddloss};
 }
 
-double SoftmaxCrossEntropyBackward::flops(std::span<const TensorType> inputs, std::span<const TensorType>) const { return 5 * double(inputs[0].shape.size()); }
+double SoftmaxCrossEntropyBackward::flops(std::span<const TensorType> inputs, std::span<const TensorType>) const {
+  return 5 * double(inputs[0].shape.size());
+}
 
 Value softmax_cross_entropy_backward(Builder& b, Value logits, Value labels, Value dloss) {
   return b.add(std::make_shared<SoftmaxCrossEntropyBackward>(), {logits, labels, dloss});

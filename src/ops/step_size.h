@@ -1,7 +1,7 @@
-// step_size: the scalars of a step (Rule::scalars): how far to go, with the corrections that depend on the number of the step. Operands:
-// learning rate (float32), steps done before this one (int64), the rule's own numbers (float32 each), all scalars. Outputs: the scalars
-// that a step reads, float32[n], then the own numbers after the step. Computed in double.
-// Memory: none to speak of.
+// step_size: the scalars of a step (Rule::scalars): how far to go, with the corrections that depend on the number of
+// the step. Operands: learning rate (float32), steps done before this one (int64), the rule's own numbers (float32
+// each), all scalars. Outputs: the scalars that a step reads, float32[n], then the own numbers after the step. Computed
+// in double. Memory: none to speak of.
 #pragma once
 #include "graph/builder.h"
 #include "ops/rule.h"
@@ -25,6 +25,7 @@ class StepSize final : public graph::Operator {
 };
 
 /// Returns the scalars, then the rule's own numbers after the step.
-std::vector<Value> step_size(Builder& b, const Rule& rule, Value learning_rate, Value iterations, const std::vector<Value>& own = {});
+std::vector<Value> step_size(Builder& b, const Rule& rule, Value learning_rate, Value iterations,
+                             const std::vector<Value>& own = {});
 
 }  // namespace millpond::ops

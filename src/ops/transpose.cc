@@ -16,7 +16,9 @@ std::vector<TensorType> Transpose::infer(std::span<const TensorType> inputs) con
     if (fits) seen[order[i]] = true;
   }
   if (!fits)
-    throw Error(Code::kShape, format("transpose: [{}] is not an order of the {} dimensions of x {}", fmt::join(order, ", "), x.rank(), x)).hint("name every dimension once");
+    throw Error(Code::kShape, format("transpose: [{}] is not an order of the {} dimensions of x {}",
+                                     fmt::join(order, ", "), x.rank(), x))
+        .hint("name every dimension once");
   std::vector<int64_t> dims;
   for (int o : order) dims.push_back(x[o]);
   return {{inputs[0].dtype, Shape(dims)}};
@@ -29,6 +31,8 @@ std::vector<Value> Transpose::backward(Builder& b, const Node&, std::span<const 
   return {transpose(b, dys[0], inverse)};
 }
 
-Value transpose(Builder& b, Value x, std::vector<int> order) { return b.add(std::make_shared<Transpose>(std::move(order)), {x}); }
+Value transpose(Builder& b, Value x, std::vector<int> order) {
+  return b.add(std::make_shared<Transpose>(std::move(order)), {x});
+}
 
 }  // namespace millpond::ops

@@ -16,15 +16,21 @@ void assign_updates(graph::Graph& graph, bool in_variables) {
   // May `value` be made in the variable's own bytes? Not when somebody reads the old value later, or while it is being
   // made.
   const auto direct = [&](Value value, Value variable) {
-    if (value.node->role != Role::kOperator || value.node->op->memory().view || !value.node->op->memory().in_place.empty()) return false;
-    if (std::ranges::count_if(graph.updates, [&](const graph::Update& u) { return u.value == value; }) > 1) return false;
+    if (value.node->role != Role::kOperator || value.node->op->memory().view ||
+        !value.node->op->memory().in_place.empty())
+      return false;
+    if (std::ranges::count_if(graph.updates, [&](const graph::Update& u) { return u.value == value; }) > 1)
+      return false;
     bool after = false;
     for (const auto& n : graph.nodes()) {
       const bool producer = n.get() == value.node;
       for (size_t i = 0; i < n->inputs.size(); ++i) {
         if (storage(n->inputs[i]) != variable) continue;
         if (after && !n->op->memory().view) return false;
-        if (producer && std::ranges::none_of(n->op->memory().may_overwrite, [&](const graph::Overlap& o) { return o.output == value.output && o.input == int(i); })) return false;
+        if (producer && std::ranges::none_of(n->op->memory().may_overwrite, [&](const graph::Overlap& o) {
+              return o.output == value.output && o.input == int(i);
+            }))
+          return false;
       }
       after |= producer;
     }

@@ -1,5 +1,6 @@
-// Attention without the score matrix: matmul(softmax(mask(scale q k^T)), v) becomes one operator that works in tiles. The mask is
-// none, or causal: every constant form of it (select against a very negative number, or adding one) is recognised by its values.
+// Attention without the score matrix: matmul(softmax(mask(scale q k^T)), v) becomes one operator that works in tiles.
+// The mask is none, or causal: every constant form of it (select against a very negative number, or adding one) is
+// recognised by its values.
 #include "ops/attention.h"
 
 #include "ops/broadcast_to.h"
@@ -46,9 +47,12 @@ Value unscaled(Value v, double& scale) {
     if (is(v, Function::k_multiply) || is(v, Function::k_divide)) {
       const auto c = uniform_constant(v.node->inputs[1]);
       const auto d = is(v, Function::k_multiply) ? uniform_constant(v.node->inputs[0]) : std::nullopt;
-      if (c && v.node->inputs[0].shape() == v.shape()) scale *= is(v, Function::k_multiply) ? *c : 1 / *c, v = v.node->inputs[0];
-      else if (d && v.node->inputs[1].shape() == v.shape()) scale *= *d, v = v.node->inputs[1];
-      else return v;
+      if (c && v.node->inputs[0].shape() == v.shape())
+        scale *= is(v, Function::k_multiply) ? *c : 1 / *c, v = v.node->inputs[0];
+      else if (d && v.node->inputs[1].shape() == v.shape())
+        scale *= *d, v = v.node->inputs[1];
+      else
+        return v;
     } else {
       return v;
     }
@@ -59,11 +63,15 @@ std::optional<Scores> match_scores(Value s) {
   Scores found;
   if (as<ops::Select>(s)) {
     const auto never = uniform_constant(s.node->inputs[2]);
-    if (!never || *never > kNever || !is_causal(s.node->inputs[0], [](double v) { return v != 0; }, [](double v) { return v == 0; })) return {};
+    if (!never || *never > kNever ||
+        !is_causal(s.node->inputs[0], [](double v) { return v != 0; }, [](double v) { return v == 0; }))
+      return {};
     found.causal = true;
     s = s.node->inputs[1];
   } else if (is(s, Function::k_add)) {
-    const auto masks = [&](Value m) { return is_causal(m, [](double v) { return v == 0; }, [](double v) { return v <= kNever; }); };
+    const auto masks = [&](Value m) {
+      return is_causal(m, [](double v) { return v == 0; }, [](double v) { return v <= kNever; });
+    };
     const int side = masks(s.node->inputs[1]) ? 1 : masks(s.node->inputs[0]) ? 0 : -1;
     if (side < 0) return {};
     found.causal = true;

@@ -14,7 +14,9 @@ using ops::Function;
 
 namespace {
 
-bool dtype_fits(DType t) { return t == DType::kFloat32 || t == DType::kInt32 || t == DType::kBool || t == DType::kUInt8; }
+bool dtype_fits(DType t) {
+  return t == DType::kFloat32 || t == DType::kInt32 || t == DType::kBool || t == DType::kUInt8;
+}
 bool single_constant(Value v) { return v.node->role == graph::Role::kConstant && v.node->constant.size() == 1; }
 
 }  // namespace
@@ -22,13 +24,15 @@ bool single_constant(Value v) { return v.node->role == graph::Role::kConstant &&
 bool fits_chain(const Node& n, const Shape& full) {
   if (n.role != graph::Role::kOperator || n.types.size() != 1) return false;
   const auto* dropout = as<ops::Dropout>(&n);
-  if (!as<ops::Unary>(&n) && !as<ops::Binary>(&n) && !as<ops::Select>(&n) && !as<ops::Cast>(&n) && !dropout) return false;
+  if (!as<ops::Unary>(&n) && !as<ops::Binary>(&n) && !as<ops::Select>(&n) && !as<ops::Cast>(&n) && !dropout)
+    return false;
   if (n.types[0].shape.size() != full.size() || extent_in(n.types[0].shape, full) != ops::Extent::kFull) return false;
   if (n.types[0].dtype != DType::kFloat32 && n.types[0].dtype != DType::kBool) return false;
   for (size_t i = 0; i < n.inputs.size(); ++i) {
     const Value v = n.inputs[i];
     if (!dtype_fits(v.dtype()) || !extent_in(v.shape(), full)) return false;
-    // arithmetic on integers stays with the plain operators; only casts, comparisons and dropout's counter may read them
+    // arithmetic on integers stays with the plain operators; only casts, comparisons and dropout's counter may read
+    // them
     if (v.dtype() == DType::kInt32 && !as<ops::Cast>(&n) && !(dropout && i == 1)) return false;
   }
   return true;
@@ -56,10 +60,14 @@ int16_t Chain::operand(Value v) {
 
 void Chain::absorb(const Node& n) {
   ops::Instruction i{};
-  if (const auto* op = as<ops::Unary>(&n)) i.function = op->function;
-  else if (const auto* bin = as<ops::Binary>(&n)) i.function = bin->function;
-  else if (as<ops::Select>(&n)) i.function = Function::k_select;
-  else if (const auto* dropout = as<ops::Dropout>(&n)) i.function = Function::k_dropout, i.immediate = float(dropout->rate), i.salt = dropout->salt;
+  if (const auto* op = as<ops::Unary>(&n))
+    i.function = op->function;
+  else if (const auto* bin = as<ops::Binary>(&n))
+    i.function = bin->function;
+  else if (as<ops::Select>(&n))
+    i.function = Function::k_select;
+  else if (const auto* dropout = as<ops::Dropout>(&n))
+    i.function = Function::k_dropout, i.immediate = float(dropout->rate), i.salt = dropout->salt;
   else if (const auto* cast = as<ops::Cast>(&n)) {
     // all registers are float32: only a cast to bool changes a value
     if (cast->dtype != DType::kBool) {
@@ -71,7 +79,8 @@ void Chain::absorb(const Node& n) {
   int16_t* slots[] = {&i.a, &i.b, &i.c};
   for (size_t k = 0; k < n.inputs.size(); ++k) {
     // a counter is read as raw bits, so it must stay an operand
-    *slots[k] = i.function == Function::k_dropout && k == 1 && !has(n.inputs[k]) ? first(n.inputs[k]) : operand(n.inputs[k]);
+    *slots[k] =
+        i.function == Function::k_dropout && k == 1 && !has(n.inputs[k]) ? first(n.inputs[k]) : operand(n.inputs[k]);
   }
   registers_[{&n, 0}] = emit(i);
 }

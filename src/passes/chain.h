@@ -1,4 +1,5 @@
-// Chain: an Expression under construction: element-wise nodes become instructions, their outside operands become inputs.
+// Chain: an Expression under construction: element-wise nodes become instructions, their outside operands become
+// inputs.
 #pragma once
 #include <map>
 #include <optional>

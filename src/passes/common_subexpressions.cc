@@ -12,7 +12,8 @@ namespace {
 std::string key(const graph::Node& n) {
   if (n.role == graph::Role::kConstant) {
     if (n.constant.bytes() > 4_KiB) return {};
-    return format("constant {} ", to_string(n.types[0])) + std::string(reinterpret_cast<const char*>(n.constant.data()), size_t(n.constant.bytes().value));
+    return format("constant {} ", to_string(n.types[0])) +
+           std::string(reinterpret_cast<const char*>(n.constant.data()), size_t(n.constant.bytes().value));
   }
   if (n.role != graph::Role::kOperator || !n.op->memory().in_place.empty()) return {};
   std::string k = format("{}[{}]", n.op->name(), n.op->attributes());
@@ -23,8 +24,8 @@ std::string key(const graph::Node& n) {
 }  // namespace
 
 void common_subexpressions(graph::Graph& graph) {
-  // Nodes are visited in topological order, so operands are already unified. Replacing one by one would scan the graph for
-  // each; instead every node's operands are mapped when it is visited.
+  // Nodes are visited in topological order, so operands are already unified. Replacing one by one would scan the graph
+  // for each; instead every node's operands are mapped when it is visited.
   std::map<std::string, graph::Node*> first;
   std::map<graph::Node*, graph::Node*> same;
   const auto unify = [&](graph::Value& v) {

@@ -1,5 +1,5 @@
-// Element-wise work on a product, a convolution or the gradient of a dense layer's input, done on each tile before it is
-// stored. Only what is ready before the product may be read, and only what others read is stored.
+// Element-wise work on a product, a convolution or the gradient of a dense layer's input, done on each tile before it
+// is stored. Only what is ready before the product may be read, and only what others read is stored.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -29,7 +29,8 @@ int product_of(const Node& n) {
 }
 
 std::shared_ptr<const graph::Operator> with_epilogue(const Node& n, ops::Expression e) {
-  if (const auto* op = as<ops::MatMul>(&n)) return std::make_shared<ops::MatMul>(op->transpose_a, op->transpose_b, std::move(e));
+  if (const auto* op = as<ops::MatMul>(&n))
+    return std::make_shared<ops::MatMul>(op->transpose_a, op->transpose_b, std::move(e));
   if (const auto* op = as<ops::Conv2D>(&n)) return std::make_shared<ops::Conv2D>(op->window, op->groups, std::move(e));
   const auto* op = as<ops::DenseBackward>(&n);
   return std::make_shared<ops::DenseBackward>(op->rule, op->bias, std::move(e));
@@ -50,7 +51,9 @@ void epilogue(graph::Graph& graph) {
     if (at < 0 || n.types[at].dtype != DType::kFloat32) continue;
     const Value z = n.output(at);
     const graph::Uses uses(graph);
-    const auto joins = [&](Node* r) { return r && position.count(r) && !taken.count(r) && r->phase == n.phase && fits_chain(*r, z.shape()); };
+    const auto joins = [&](Node* r) {
+      return r && position.count(r) && !taken.count(r) && r->phase == n.phase && fits_chain(*r, z.shape());
+    };
     // Readers of z, their readers and so on, as far as their other operands are ready before the product.
     std::unordered_set<const Node*> group;
     const auto ready = [&](Value v) {
@@ -73,7 +76,9 @@ void epilogue(graph::Graph& graph) {
       Node* m = graph.nodes()[k].get();
       if (!joins(m) || group.count(m)) continue;
       const auto& readers = uses.of(m->output());
-      if (!readers.empty() && std::ranges::all_of(readers, [&](const graph::Uses::Use& u) { return u.node && group.count(u.node); })) group.insert(m);
+      if (!readers.empty() &&
+          std::ranges::all_of(readers, [&](const graph::Uses::Use& u) { return u.node && group.count(u.node); }))
+        group.insert(m);
     }
     Chain chain(z.shape());
     chain.first(z);
@@ -94,7 +99,8 @@ void epilogue(graph::Graph& graph) {
     std::vector<Value> stored;
     bool fits = true;
     for (Value v : held) {
-      if (!std::ranges::any_of(uses.of(v), [&](const graph::Uses::Use& u) { return !u.node || !inside.count(u.node); })) continue;
+      if (!std::ranges::any_of(uses.of(v), [&](const graph::Uses::Use& u) { return !u.node || !inside.count(u.node); }))
+        continue;
       fits &= v.dtype() == DType::kFloat32 && v.shape() == z.shape();
       results.push_back({chain.reg(v), ops::Collect::kStore, 1});
       stored.push_back(v);

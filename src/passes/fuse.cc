@@ -1,6 +1,6 @@
-// Element-wise fusion: chains of element-wise nodes over one iteration space, and sums of what they make, become one fused
-// node: one pass over memory instead of one for each. Two groups join when one reads the other or both read the same tensor,
-// and no path leaves the one and comes back into the other.
+// Element-wise fusion: chains of element-wise nodes over one iteration space, and sums of what they make, become one
+// fused node: one pass over memory instead of one for each. Two groups join when one reads the other or both read the
+// same tensor, and no path leaves the one and comes back into the other.
 #include <algorithm>
 #include <set>
 #include <unordered_map>
@@ -84,8 +84,8 @@ class Fusion {
     groups_.push_back({space, {&n}, n.phase});
   }
 
-  // Loss and its gradient may share a pass; forward and backward lie far apart in time, and joining them would keep alive
-  // what backward could make when it is needed.
+  // Loss and its gradient may share a pass; forward and backward lie far apart in time, and joining them would keep
+  // alive what backward could make when it is needed.
   static bool near(Phase a, Phase b) {
     const auto side = [](Phase p) { return p == Phase::kLoss ? Phase::kBackward : p; };
     return side(a) == side(b);
@@ -127,7 +127,9 @@ class Fusion {
     const int ga = group_[a], gb = group_[b];
     if (ga == gb) return;
     Group &p = groups_[ga], &q = groups_[gb];
-    if (!near(p.phase, q.phase) || p.space.size() != q.space.size() || extent_in(p.space, q.space) != ops::Extent::kFull) return;
+    if (!near(p.phase, q.phase) || p.space.size() != q.space.size() ||
+        extent_in(p.space, q.space) != ops::Extent::kFull)
+      return;
     if (p.nodes.size() + q.nodes.size() > kMostNodes) return;
     // a sum inside the one cannot be read by the other: the pass is not over yet
     for (Node* n : p.nodes)
@@ -142,7 +144,8 @@ class Fusion {
     for (const Group* g : {&p, &q})
       for (Node* n : g->nodes)
         for (Value v : n->inputs)
-          if (!group_.count(v.node) || (group_[v.node] != ga && group_[v.node] != gb)) outside.insert({v.node, v.output});
+          if (!group_.count(v.node) || (group_[v.node] != ga && group_[v.node] != gb))
+            outside.insert({v.node, v.output});
     if (outside.size() > kMostGroupInputs || reaches(p, gb) || reaches(q, ga)) return;
     for (Node* n : q.nodes) group_[n] = ga;
     p.nodes.insert(p.nodes.end(), q.nodes.begin(), q.nodes.end());
@@ -165,7 +168,9 @@ class Fusion {
         continue;
       }
       chain.absorb(*n);
-      if (!std::ranges::any_of(uses_.of(n->output()), [&](const graph::Uses::Use& u) { return !u.node || !inside.count(u.node); })) continue;
+      if (!std::ranges::any_of(uses_.of(n->output()),
+                               [&](const graph::Uses::Use& u) { return !u.node || !inside.count(u.node); }))
+        continue;
       results.push_back({chain.reg(n->output()), ops::Collect::kStore, 1});
       replaced.push_back(n->output());
       types.push_back(n->types[0]);
@@ -173,12 +178,17 @@ class Fusion {
     int64_t cols = g.space.rank() ? g.space.back() : 1, rows = cols ? g.space.size() / cols : 0;
     ops::Expression e = chain.finish(std::move(results));
     // Where no operand and no result knows rows from columns, it is one long row.
-    const bool flat = std::ranges::all_of(e.inputs, [&](ops::Extent x) { return x == ops::Extent::kFull || x == ops::Extent::kScalar; }) &&
-                      std::ranges::all_of(e.results, [](const ops::Result& r) { return r.collect == ops::Collect::kStore || r.collect == ops::Collect::kSumAll; });
+    const bool flat =
+        std::ranges::all_of(e.inputs,
+                            [&](ops::Extent x) { return x == ops::Extent::kFull || x == ops::Extent::kScalar; }) &&
+        std::ranges::all_of(e.results, [](const ops::Result& r) {
+          return r.collect == ops::Collect::kStore || r.collect == ops::Collect::kSumAll;
+        });
     if (flat) cols *= rows, rows = 1;
     graph::Builder b(graph_);
     const graph::Builder::Scope scope(b, *g.nodes.back());
-    const std::vector<Value> outs = b.add_all(std::make_shared<ops::Fused>(std::move(e), rows, cols, types), chain.operands());
+    const std::vector<Value> outs =
+        b.add_all(std::make_shared<ops::Fused>(std::move(e), rows, cols, types), chain.operands());
     for (size_t i = 0; i < outs.size(); ++i) graph_.replace(replaced[i], outs[i], outs[0].node);
   }
 

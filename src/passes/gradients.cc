@@ -1,5 +1,5 @@
-// Reverse-mode differentiation as a pass: walks back from the values, asks each operator for its gradient rule, adds up where
-// a value is read more than once. What it appends are ordinary nodes, so it can be applied to its own result.
+// Reverse-mode differentiation as a pass: walks back from the values, asks each operator for its gradient rule, adds up
+// where a value is read more than once. What it appends are ordinary nodes, so it can be applied to its own result.
 #include <algorithm>
 #include <map>
 #include <unordered_set>
@@ -37,10 +37,16 @@ std::vector<Node*> nodes_below(std::span<const Seeded> values) {
 }
 
 Value seed_of(graph::Builder& b, const Seeded& s) {
-  if (!is_floating(s.value.dtype())) throw Error(Code::kDType, format("gradients: a value of type {} has none", s.value.dtype())).hint("cast it to a floating type first");
+  if (!is_floating(s.value.dtype()))
+    throw Error(Code::kDType, format("gradients: a value of type {} has none", s.value.dtype()))
+        .hint("cast it to a floating type first");
   if (s.seed) {
-    if (s.seed.dtype() != s.value.dtype()) throw Error(Code::kDType, format("gradients: the seed has the type {}, but its value {}", s.seed.dtype(), s.value.dtype()));
-    if (s.seed.shape() != s.value.shape()) throw Error(Code::kShape, format("gradients: the seed has the shape {}, but its value {}", s.seed.shape(), s.value.shape()));
+    if (s.seed.dtype() != s.value.dtype())
+      throw Error(Code::kDType,
+                  format("gradients: the seed has the type {}, but its value {}", s.seed.dtype(), s.value.dtype()));
+    if (s.seed.shape() != s.value.shape())
+      throw Error(Code::kShape,
+                  format("gradients: the seed has the shape {}, but its value {}", s.seed.shape(), s.value.shape()));
     return s.seed;
   }
   const graph::Builder::Scope scope(b, s.value.node->layer, graph::Phase::kBackward);
@@ -55,7 +61,8 @@ Value seed_of(graph::Builder& b, const Seeded& s) {
 
 std::vector<Value> gradients(graph::Builder& b, Value loss, std::span<const Value> wrt) {
   if (loss.shape().size() != 1)
-    throw Error(Code::kShape, format("gradients: the loss has the shape {}", loss.shape())).hint("reduce it to a scalar first");
+    throw Error(Code::kShape, format("gradients: the loss has the shape {}", loss.shape()))
+        .hint("reduce it to a scalar first");
   const Seeded one[] = {{loss}};
   return gradients(b, one, wrt);
 }

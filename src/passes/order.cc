@@ -1,5 +1,6 @@
-// The order of calls with the smallest peak: tries the order by rank, an eager one, and a greedy one that frees most and
-// takes least, each also with calls put off until they are wanted, and keeps the best. Sizes are those of values; what the plan puts in place later only makes them smaller.
+// The order of calls with the smallest peak: tries the order by rank, an eager one, and a greedy one that frees most
+// and takes least, each also with calls put off until they are wanted, and keeps the best. Sizes are those of values;
+// what the plan puts in place later only makes them smaller.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -20,12 +21,12 @@ namespace {
 // The graph as numbers: what each node makes, reads and must follow.
 struct Problem {
   std::vector<Node*> nodes;
-  std::vector<std::vector<int>> after;   // nodes that must come later
-  std::vector<int> waits;                // how many must come earlier
-  std::vector<std::vector<int>> reads;   // buffers read, each once
+  std::vector<std::vector<int>> after;  // nodes that must come later
+  std::vector<int> waits;               // how many must come earlier
+  std::vector<std::vector<int>> reads;  // buffers read, each once
   std::vector<std::vector<int>> makes;
-  std::vector<int64_t> size;             // of buffers
-  std::vector<int> readers;              // of buffers; one more for what leaves the graph
+  std::vector<int64_t> size;  // of buffers
+  std::vector<int> readers;   // of buffers; one more for what leaves the graph
 };
 
 Problem describe(const graph::Graph& graph) {
@@ -42,8 +43,10 @@ Problem describe(const graph::Graph& graph) {
     for (size_t o = 0; o < n.types.size(); ++o) {
       int buffer = -1;
       const auto in_place = std::ranges::find(facts.in_place, int(o), &graph::Overlap::output);
-      if (facts.view) buffer = buffers[number[n.inputs[0].node]][n.inputs[0].output];
-      else if (in_place != facts.in_place.end()) buffer = buffers[number[n.inputs[in_place->input].node]][n.inputs[in_place->input].output];
+      if (facts.view)
+        buffer = buffers[number[n.inputs[0].node]][n.inputs[0].output];
+      else if (in_place != facts.in_place.end())
+        buffer = buffers[number[n.inputs[in_place->input].node]][n.inputs[in_place->input].output];
       else if (n.role == Role::kOperator || n.role == Role::kInput) {
         buffer = int(p.size.size());
         p.size.push_back(n.types[o].bytes().value);
@@ -58,7 +61,8 @@ Problem describe(const graph::Graph& graph) {
       p.after[number[v.node]].push_back(int(i)), ++p.waits[i];
     }
   }
-  for (const auto& [reader, overwriter] : graph::overwrite_edges(graph.nodes())) p.after[number[reader]].push_back(number[overwriter]), ++p.waits[number[overwriter]];
+  for (const auto& [reader, overwriter] : graph::overwrite_edges(graph.nodes()))
+    p.after[number[reader]].push_back(number[overwriter]), ++p.waits[number[overwriter]];
   const auto keep = [&](Value v) {
     if (const int buffer = buffers[number[v.node]][v.output]; buffer >= 0) ++p.readers[buffer];
   };
@@ -66,8 +70,8 @@ Problem describe(const graph::Graph& graph) {
   return p;
 }
 
-// The peak; between equals, all that is alive summed over the calls: the peak of the plan may lie elsewhere, since what goes in place
-// counts twice here.
+// The peak; between equals, all that is alive summed over the calls: the peak of the plan may lie elsewhere, since what
+// goes in place counts twice here.
 struct Cost {
   int64_t most = 0;
   double sum = 0;
@@ -125,7 +129,9 @@ std::vector<int> greedy(const Problem& p) {
 // As by rank, but a node that frees at least what it takes runs as soon as it can: updates right after their gradients.
 std::vector<int> eager(const Problem& p) {
   std::vector<int> waits = p.waits, left = p.readers, order;
-  const auto later = [&](int i, int j) { return std::pair(p.nodes[i]->rank, p.nodes[i]->id) > std::pair(p.nodes[j]->rank, p.nodes[j]->id); };
+  const auto later = [&](int i, int j) {
+    return std::pair(p.nodes[i]->rank, p.nodes[i]->id) > std::pair(p.nodes[j]->rank, p.nodes[j]->id);
+  };
   std::priority_queue<int, std::vector<int>, decltype(later)> ready(later);
   std::vector<int> parked;  // ready; looked at for freeing
   for (size_t i = 0; i < p.nodes.size(); ++i)
@@ -158,8 +164,8 @@ std::vector<int> eager(const Problem& p) {
   return order;
 }
 
-// The same order, but a call waits until just before its first reader where that saves more bytes times calls than it costs: its
-// operands may have to live longer.
+// The same order, but a call waits until just before its first reader where that saves more bytes times calls than it
+// costs: its operands may have to live longer.
 std::vector<int> late(const Problem& p, const std::vector<int>& order) {
   std::vector<double> place(order.size());  // between the whole numbers: before the node that has the next one
   std::vector<std::vector<int>> readers(p.size.size());
@@ -202,7 +208,8 @@ void order(graph::Graph& graph) {
     if (const Cost c = cost(p, candidate); c < least) best = candidate, least = c;
   }
   std::vector<Node*> nodes;
-  for (size_t i = 0; i < best.size(); ++i) nodes.push_back(p.nodes[best[i]]), nodes.back()->rank = int(i) + 1;  // sort() keeps it
+  for (size_t i = 0; i < best.size(); ++i)
+    nodes.push_back(p.nodes[best[i]]), nodes.back()->rank = int(i) + 1;  // sort() keeps it
   graph.reorder(nodes);
 }
 

@@ -20,7 +20,8 @@ void own_outputs(graph::Graph& graph) {
   for (graph::Output& o : graph.outputs) {
     if (!own(o.value)) {
       const graph::Builder::Scope scope(b, o.value.node->layer, o.value.node->phase);
-      o.value = b.add(std::make_shared<ops::BroadcastTo>(o.value.shape()), {o.value});  // the function would leave it out
+      o.value =
+          b.add(std::make_shared<ops::BroadcastTo>(o.value.shape()), {o.value});  // the function would leave it out
     }
     taken.push_back(o.value);
   }

@@ -19,25 +19,26 @@ struct Seeded {
 /// (phase kBackward). A null Value where nothing depends on it. Throws Error(kShape) or (kDType) for a seed of another
 /// type.
 /// Applied to its own result it gives second derivatives.
-std::vector<graph::Value> gradients(graph::Builder& b, std::span<const Seeded> values, std::span<const graph::Value> wrt);
+std::vector<graph::Value> gradients(graph::Builder& b, std::span<const Seeded> values,
+                                    std::span<const graph::Value> wrt);
 /// Of one scalar.
 std::vector<graph::Value> gradients(graph::Builder& b, graph::Value loss, std::span<const graph::Value> wrt);
 
 struct Options {
-  bool attention = true;       // attention without the score matrix
+  bool attention = true;  // attention without the score matrix
   bool fold_constants = true;
   bool common_subexpressions = true;
   bool simplify = true;
-  bool fuse = true;            // element-wise chains and sums
-  bool epilogue = true;        // element-wise work on the tiles of a product or convolution
-  bool conv_pool = true;       // convolution, relu and max-pool without the convolution's output
-  bool recompute = true;       // element-wise results that backward makes anew instead of keeping them
-  bool update = true;          // the optimiser inside backward
-  bool order = true;           // order of calls for the smallest peak
-  bool in_variables = true;    // new values made in their variable's own bytes, where nobody reads the old one any more
-  bool in_place = true;        // results over operands nobody reads again
-  bool own_outputs = false;    // a value of its own for each output: set where outputs belong to the caller
-  bool record = false;         // keep the text of the graph before and after each pass
+  bool fuse = true;          // element-wise chains and sums
+  bool epilogue = true;      // element-wise work on the tiles of a product or convolution
+  bool conv_pool = true;     // convolution, relu and max-pool without the convolution's output
+  bool recompute = true;     // element-wise results that backward makes anew instead of keeping them
+  bool update = true;        // the optimiser inside backward
+  bool order = true;         // order of calls for the smallest peak
+  bool in_variables = true;  // new values made in their variable's own bytes, where nobody reads the old one any more
+  bool in_place = true;      // results over operands nobody reads again
+  bool own_outputs = false;  // a value of its own for each output: set where outputs belong to the caller
+  bool record = false;       // keep the text of the graph before and after each pass
   /// Whether the backend has a fusion (an MP_FUSION of ops/list.inc, or ops::kEpilogue); a pass that would make one it
   /// has not is left out. Empty: it has all of them.
   std::function<bool(std::string_view)> offers;
@@ -51,7 +52,8 @@ struct Record {
 };
 
 /// Evaluates one operator on constants (handed in: passes know no backend). Null: no folding.
-using Evaluator = std::function<std::vector<Tensor>(const graph::Operator& op, std::span<const Tensor> inputs, std::span<const graph::TensorType> outputs)>;
+using Evaluator = std::function<std::vector<Tensor>(const graph::Operator& op, std::span<const Tensor> inputs,
+                                                    std::span<const graph::TensorType> outputs)>;
 
 /// The passes that must come before gradients are taken, because the operators they make have gradients of their own:
 /// attention.

@@ -1,13 +1,16 @@
-// Cheap things are made twice rather than kept: where backward reads element-wise results of forward, it makes them anew from what is
-// kept in any case (or from fewer bytes than they take). A gelu keeps one tensor instead of six.
+// Cheap things are made twice rather than kept: where backward reads element-wise results of forward, it makes them
+// anew from what is kept in any case (or from fewer bytes than they take). A gelu keeps one tensor instead of six.
 //
 //    forward   z ── add b ── square ── … ── y        cluster: element-wise nodes that hang together
 //              │       ╲       ╲                      read by backward: several of them
-//              kept     ╲ (kept) ╲ (kept)             roots: what the cluster reads from outside (z; b is a variable and costs nothing)
-//    backward  z ── add b ── square ── … ── dz        now: only roots are kept, the chain runs again inside backward's fused pass
+//              kept     ╲ (kept) ╲ (kept)             roots: what the cluster reads from outside (z; b is a variable
+//              and costs nothing)
+//    backward  z ── add b ── square ── … ── dz        now: only roots are kept, the chain runs again inside backward's
+//    fused pass
 //
-// And nothing is kept in two orders: where backward reads both a value and its transpose, only the transpose is kept and turned back.
-// (Attention's result is wanted by heads for its own gradient, and by tokens for that of the projection behind it.)
+// And nothing is kept in two orders: where backward reads both a value and its transpose, only the transpose is kept
+// and turned back. (Attention's result is wanted by heads for its own gradient, and by tokens for that of the
+// projection behind it.)
 #include <algorithm>
 #include <map>
 #include <set>
@@ -33,7 +36,8 @@ bool forward(const Node& n) { return n.role == graph::Role::kOperator && n.phase
 bool cheap(const Node& n) { return forward(n) && !n.types.empty() && fits_chain(n, n.types[0].shape); }
 bool costs(Value v) { return v.node->role == graph::Role::kOperator; }
 
-// Kept whatever we do: read in backward by something that is not element-wise, looked at from outside, or made by one of those.
+// Kept whatever we do: read in backward by something that is not element-wise, looked at from outside, or made by one
+// of those.
 bool kept(const graph::Uses& uses, Value v) {
   for (const graph::Uses::Use& u : uses.of(v)) {
     if (!u.node) return true;
@@ -59,7 +63,9 @@ void turn_back(graph::Graph& graph) {
     const graph::Uses uses(graph);
     const Value v = n->inputs[0];
     if (!read_later(uses, v) || !kept(uses, n->output())) continue;
-    const bool by_others = std::ranges::any_of(uses.of(v), [&](const graph::Uses::Use& u) { return !u.node || (u.node != n && !later(u) && u.node->op->memory().view); });
+    const bool by_others = std::ranges::any_of(uses.of(v), [&](const graph::Uses::Use& u) {
+      return !u.node || (u.node != n && !later(u) && u.node->op->memory().view);
+    });
     if (by_others) continue;  // kept in this order in any case
     std::vector<int> back(turn->order.size());
     for (size_t k = 0; k < back.size(); ++k) back[size_t(turn->order[k])] = int(k);
@@ -86,7 +92,8 @@ class Recompute {
       if (cluster_.count(n.get()))
         for (Value v : n->inputs)
           if (cluster_.count(v.node)) cluster_[find(v.node)] = find(n.get());
-    std::map<const Node*, std::vector<Node*>> members;  // in topological order; keyed by the last member's id for a fixed order
+    std::map<const Node*, std::vector<Node*>>
+        members;  // in topological order; keyed by the last member's id for a fixed order
     std::vector<const Node*> heads;
     for (const auto& n : graph_.nodes())
       if (cluster_.count(n.get())) {

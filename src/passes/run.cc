@@ -12,7 +12,9 @@ namespace {
 class Runner {
  public:
   /// `whole`: the graph has its outputs, so that it can be sorted, which drops what nothing leads to.
-  Runner(graph::Graph& graph, const Options& options, bool whole) : graph_(graph), options_(options), whole_(whole) { sort(); }
+  Runner(graph::Graph& graph, const Options& options, bool whole) : graph_(graph), options_(options), whole_(whole) {
+    sort();
+  }
 
   /// `makes`: the fusions without which the pass has nothing to do.
   template <class Apply>
@@ -67,7 +69,8 @@ std::vector<Record> run(graph::Graph& g, const Options& options, const Evaluator
     r.pass(options.common_subexpressions, "common_subexpressions", {}, [&] { common_subexpressions(g); });
   };
   tidy();
-  r.pass(options.conv_pool, "conv_pool", {"conv_pool", "conv_pool_backward", "conv_pool_backward_input"}, [&] { conv_pool(g); });
+  r.pass(options.conv_pool, "conv_pool", {"conv_pool", "conv_pool_backward", "conv_pool_backward_input"},
+         [&] { conv_pool(g); });
   tidy();
   r.pass(options.recompute, "recompute", {}, [&] { recompute(g); });
   r.pass(options.update, "update", {"dense_update", "dense_backward"}, [&] { update(g); });

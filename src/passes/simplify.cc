@@ -1,5 +1,5 @@
-// Rewrites that never cost anything: nothing added to zero, views of views, broadcasts that the reader does by itself, and a
-// relu's gate that can look at the dropped-out value instead (so that only one of the two is kept for backward).
+// Rewrites that never cost anything: nothing added to zero, views of views, broadcasts that the reader does by itself,
+// and a relu's gate that can look at the dropped-out value instead (so that only one of the two is kept for backward).
 #include <algorithm>
 
 #include "ops/broadcast_to.h"
@@ -43,9 +43,11 @@ Value simpler(graph::Builder& b, const Node& n, const graph::Uses& uses) {
   if (as<ops::BroadcastTo>(&n) && n.inputs[0].shape() == out.shape()) return n.inputs[0];
   if (const auto* op = as<ops::Reduce>(&n)) {
     // over dimensions of one: a reshape
-    if (n.inputs[0].shape().size() == out.shape().size() && op->kind != ops::Reduce::Kind::kMax) return ops::reshape(b, n.inputs[0], out.shape());
+    if (n.inputs[0].shape().size() == out.shape().size() && op->kind != ops::Reduce::Kind::kMax)
+      return ops::reshape(b, n.inputs[0], out.shape());
     // the sum of a number repeated is a number; (mean of it: itself)
-    if (const auto c = uniform_constant(n.inputs[0]); c && out.shape().size() == 1 && is_floating(out.dtype()) && op->kind == ops::Reduce::Kind::kSum)
+    if (const auto c = uniform_constant(n.inputs[0]);
+        c && out.shape().size() == 1 && is_floating(out.dtype()) && op->kind == ops::Reduce::Kind::kSum)
       return ops::reshape(b, b.scalar(out.dtype(), *c * double(n.inputs[0].shape().size())), out.shape());
   }
   if (const auto* op = as<ops::Binary>(&n)) {
@@ -61,7 +63,8 @@ Value simpler(graph::Builder& b, const Node& n, const graph::Uses& uses) {
     if (op->function == Function::k_add && same_x && same_y)
       for (int i = 0; i < 2; ++i)
         if (const auto* s = as<ops::ScatterAdd>(n.inputs[i]); s && !s->onto && uses.only_reader(n.inputs[i]) == &n)
-          return ops::scatter_add(b, n.inputs[i].node->inputs[0], n.inputs[i].node->inputs[1], s->count, n.inputs[1 - i]);
+          return ops::scatter_add(b, n.inputs[i].node->inputs[0], n.inputs[i].node->inputs[1], s->count,
+                                  n.inputs[1 - i]);
     // an operand that was broadcast for this reader: let the reader do it
     for (int i = 0; i < 2; ++i)
       if (as<ops::BroadcastTo>(n.inputs[i])) {
@@ -74,11 +77,13 @@ Value simpler(graph::Builder& b, const Node& n, const graph::Uses& uses) {
       const Value inner = x.node->inputs[0];
       return ops::reshape(b, ops::binary(b, Function::k_gate, inner, ops::reshape(b, y, inner.shape())), out.shape());
     }
-    // gate(dropout(d), y) = gate(dropout(d), dropout(y)): where it was dropped both are 0, elsewhere the sign is the same
+    // gate(dropout(d), y) = gate(dropout(d), dropout(y)): where it was dropped both are 0, elsewhere the sign is the
+    // same
     if (op->function == Function::k_gate)
       if (const auto* d = as<ops::Dropout>(x))
         for (const graph::Uses::Use& u : uses.of(y))
-          if (const auto* e = as<ops::Dropout>(u.node); e && u.operand == 0 && u.node != x.node && e->salt == d->salt && e->rate == d->rate && u.node->inputs[1] == x.node->inputs[1])
+          if (const auto* e = as<ops::Dropout>(u.node); e && u.operand == 0 && u.node != x.node && e->salt == d->salt &&
+                                                        e->rate == d->rate && u.node->inputs[1] == x.node->inputs[1])
             return ops::binary(b, Function::k_gate, x, u.node->output());
   }
   return {};

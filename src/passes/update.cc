@@ -1,5 +1,5 @@
-// The optimiser inside backward: where the gradient of a dense kernel is read by nothing but its own update, the gradient
-// array disappears. With the gradient of the layer's input beside it, both become one sweep over the kernel.
+// The optimiser inside backward: where the gradient of a dense kernel is read by nothing but its own update, the
+// gradient array disappears. With the gradient of the layer's input beside it, both become one sweep over the kernel.
 #include <algorithm>
 #include <unordered_map>
 
@@ -48,7 +48,9 @@ std::optional<Step> bias_step(const graph::Uses& uses, Value dz, const Step& ker
 Node* input_gradient(const graph::Uses& uses, Value dz, Value kernel) {
   for (const graph::Uses::Use& u : uses.of(dz)) {
     const auto* product = as<ops::MatMul>(u.node);
-    if (product && u.operand == 0 && !product->transpose_a && product->transpose_b && product->epilogue.empty() && graph::storage(u.node->inputs[1]) == kernel) return u.node;
+    if (product && u.operand == 0 && !product->transpose_a && product->transpose_b && product->epilogue.empty() &&
+        graph::storage(u.node->inputs[1]) == kernel)
+      return u.node;
   }
   return nullptr;
 }
@@ -69,7 +71,8 @@ void update(graph::Graph& graph) {
     const Value g = flat(step.gradient());
     const auto* product = as<ops::MatMul>(g);
     if (!product || !product->transpose_a || product->transpose_b || !product->epilogue.empty()) continue;
-    if (uses.only_reader(step.gradient()) != n || (g != step.gradient() && uses.only_reader(g) != step.gradient().node)) continue;
+    if (uses.only_reader(step.gradient()) != n || (g != step.gradient() && uses.only_reader(g) != step.gradient().node))
+      continue;
     const Value x = g.node->inputs[0], dz = g.node->inputs[1], kernel = n->inputs[0];
     if (x.shape().rank() != 2 || dz.shape().rank() != 2 || kernel.dtype() != DType::kFloat32) continue;
     const std::optional<Step> bias = bias_step(uses, dz, step);
@@ -78,7 +81,9 @@ void update(graph::Graph& graph) {
     if (dx)
       for (const auto& reader : graph.nodes())
         for (Value v : reader->inputs)
-          if (graph::storage(v) == kernel && reader.get() != n && reader.get() != dx && position[reader.get()] > position[dx]) dx = nullptr;
+          if (graph::storage(v) == kernel && reader.get() != n && reader.get() != dx &&
+              position[reader.get()] > position[dx])
+            dx = nullptr;
 
     const graph::Builder::Scope scope(b, *g.node);
     std::vector<Value> inputs{x, dz, step.scalars()};
@@ -86,8 +91,9 @@ void update(graph::Graph& graph) {
     for (int k = 0; k < state; ++k) inputs.push_back(ops::reshape(b, n->inputs[k], g.shape()));
     if (bias)
       for (int k = 0; k < state; ++k) inputs.push_back(ops::reshape(b, bias->node->inputs[k], {dz.shape()[1]}));
-    const std::vector<Value> outs = dx ? b.add_all(std::make_shared<ops::DenseBackward>(op->rule, bias.has_value()), inputs)
-                                       : b.add_all(std::make_shared<ops::DenseUpdate>(op->rule, bias.has_value()), inputs);
+    const std::vector<Value> outs =
+        dx ? b.add_all(std::make_shared<ops::DenseBackward>(op->rule, bias.has_value()), inputs)
+           : b.add_all(std::make_shared<ops::DenseUpdate>(op->rule, bias.has_value()), inputs);
     for (int k = 0; k < state; ++k) {
       graph.replace(n->output(k), ops::reshape(b, outs[k], kernel.shape()));
       if (bias) graph.replace(bias->node->output(k), ops::reshape(b, outs[state + k], bias->node->inputs[0].shape()));

@@ -21,9 +21,9 @@ struct Order {
   std::vector<int> items;  // the movable ones only
 };
 
-/// By size, section total, duration, area, conflicts: what is largest goes first. "stack": by section total, and among equals
-/// what dies last lies lowest, as the values lie that forward saves for backward. "peak": first what is alive at the
-/// peak, by duration, so that the peak has no holes, then the rest by size.
+/// By size, section total, duration, area, conflicts: what is largest goes first. "stack": by section total, and among
+/// equals what dies last lies lowest, as the values lie that forward saves for backward. "peak": first what is alive at
+/// the peak, by duration, so that the peak has no holes, then the rest by size.
 constexpr int kOrders = 7;
 Order order_by(const Items& items, int which);
 

@@ -28,7 +28,8 @@ void leave_the_program() {
     void (*restorer)();
     uint64_t mask;
   } standard{};
-  for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) syscall(SYS_rt_sigaction, number, &standard, nullptr, 8);
+  for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS})
+    syscall(SYS_rt_sigaction, number, &standard, nullptr, 8);
   const rlimit none{0, 0};
   syscall(SYS_prlimit64, 0, RLIMIT_CORE, &none, nullptr);
   syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);

@@ -4,7 +4,8 @@
 // program would hold memory because it is watched.
 //
 // free and realloc tell a cell by its address. They look only at blocks for which live::may_hold is true, so it must be
-// true of every cell in use: a cell that is not recorded after all, or that a forked child inherits, is marked for good.
+// true of every cell in use: a cell that is not recorded after all, or that a forked child inherits, is marked for
+// good.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

@@ -141,21 +141,36 @@ struct Program {
       const uint8_t op = r.take<uint8_t>();
       const uint8_t low = op & 63;
       switch (op >> 6) {
-        case 1: code += low * code_unit; continue;
-        case 2: offset(low, int64_t(r.number()) * data_unit); continue;
-        case 3: restore(low); continue;
+        case 1:
+          code += low * code_unit;
+          continue;
+        case 2:
+          offset(low, int64_t(r.number()) * data_unit);
+          continue;
+        case 3:
+          restore(low);
+          continue;
       }
       switch (op) {
-        case 0x00: break;
-        case 0x02: code += r.take<uint8_t>() * code_unit; break;
-        case 0x03: code += r.take<uint16_t>() * code_unit; break;
-        case 0x04: code += r.take<uint32_t>() * code_unit; break;
+        case 0x00:
+          break;
+        case 0x02:
+          code += r.take<uint8_t>() * code_unit;
+          break;
+        case 0x03:
+          code += r.take<uint16_t>() * code_unit;
+          break;
+        case 0x04:
+          code += r.take<uint32_t>() * code_unit;
+          break;
         case 0x05: {
           const uint64_t reg = r.number();
           offset(reg, int64_t(r.number()) * data_unit);
           break;
         }
-        case 0x06: restore(r.number()); break;
+        case 0x06:
+          restore(r.number());
+          break;
         case 0x07: {
           const uint64_t reg = r.number();
           if (reg == kRegReturn) state.ends = true;
@@ -187,8 +202,12 @@ struct Program {
           state.cfa_offset = int64_t(r.number());
           state.cfa_through = false;
           break;
-        case 0x0d: state.cfa_register = r.number(), state.cfa_through = false; break;
-        case 0x0e: state.cfa_offset = int64_t(r.number()); break;
+        case 0x0d:
+          state.cfa_register = r.number(), state.cfa_through = false;
+          break;
+        case 0x0e:
+          state.cfa_offset = int64_t(r.number());
+          break;
         case 0x0f:
           if (is_rbp_plus(block(r), state.cfa_offset, true))
             state.cfa_register = kRegRbp, state.cfa_through = true;
@@ -215,12 +234,23 @@ struct Program {
           state.cfa_offset = r.signed_number() * data_unit;
           state.cfa_through = false;
           break;
-        case 0x13: state.cfa_offset = r.signed_number() * data_unit; break;
-        case 0x14: strange(r.number()), r.number(); break;
-        case 0x15: strange(r.number()), r.signed_number(); break;
-        case 0x16: strange(r.number()), block(r); break;
-        case 0x2e: r.number(); break;  // size of arguments: for exceptions only
-        default: state.known = false;
+        case 0x13:
+          state.cfa_offset = r.signed_number() * data_unit;
+          break;
+        case 0x14:
+          strange(r.number()), r.number();
+          break;
+        case 0x15:
+          strange(r.number()), r.signed_number();
+          break;
+        case 0x16:
+          strange(r.number()), block(r);
+          break;
+        case 0x2e:
+          r.number();
+          break;  // size of arguments: for exceptions only
+        default:
+          state.known = false;
       }
     }
   }
@@ -279,10 +309,17 @@ Rule work_out(uintptr_t pc) {
   a.end = c.at;
   uint8_t pointers = 0;
   for (size_t i = 1; i < length; ++i) switch (augmentation[i]) {
-      case 'R': pointers = a.take<uint8_t>(); break;
-      case 'L': a.take<uint8_t>(); break;
-      case 'P': a.skip((a.take<uint8_t>() & 15) % 8 == 3 ? 4 : 8); break;  // (s|u)data4, otherwise 8 bytes
-      default: return {};                                                   // S: the frame of a signal
+      case 'R':
+        pointers = a.take<uint8_t>();
+        break;
+      case 'L':
+        a.take<uint8_t>();
+        break;
+      case 'P':
+        a.skip((a.take<uint8_t>() & 15) % 8 == 3 ? 4 : 8);
+        break;  // (s|u)data4, otherwise 8 bytes
+      default:
+        return {};  // S: the frame of a signal
     }
   if (pointers != kPcRelative4) return {};
   const uint8_t* from = r.at;
@@ -337,9 +374,11 @@ void forget() { sys::wipe(places, sizeof places); }
 
 }  // namespace millpond::probe::cfi
 
-// The compiler's unwinder, which lies in this library, asks the loader by this name. Answered here: else the library would not load where the C library is older
-// than 2.35. Where the loader does not know, the unwinder finds no table, and the walk ends.
-extern "C" __attribute__((visibility("hidden"), used)) int millpond_find_object(void* pc, void* result) noexcept asm("_dl_find_object");
+// The compiler's unwinder, which lies in this library, asks the loader by this name. Answered here: else the library
+// would not load where the C library is older than 2.35. Where the loader does not know, the unwinder finds no table,
+// and the walk ends.
+extern "C" __attribute__((visibility("hidden"), used)) int millpond_find_object(void* pc, void* result) noexcept
+    asm("_dl_find_object");
 extern "C" int millpond_find_object(void* pc, void* result) noexcept {
   using namespace millpond::probe::cfi;
   return find_object ? find_object(pc, static_cast<LoadedObject*>(result)) : -1;

@@ -1,6 +1,7 @@
 // How to step from a frame to its caller, by the tables (.eh_frame) that every x86-64 module carries for exceptions.
 // What the compiler emits in practice comes down to a rule of eight bytes; a rule is worked out once and kept.
-// Memory: 256 KiB for the places that were met and 64 KiB for the different rules. A step with a known rule: about 20 ns.
+// Memory: 256 KiB for the places that were met and 64 KiB for the different rules. A step with a known rule: about 20
+// ns.
 #pragma once
 #include <stdint.h>
 

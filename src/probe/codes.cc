@@ -74,10 +74,12 @@ int put(const Key& key) {
   const uint32_t number = shared.codes;
   Code& code = file::codes()[number];
   if (number >= kCodes || !file::reserve(&code, sizeof code)) return -1;
-  const uint32_t size = python::copy_string(python::layout, reinterpret_cast<const void*>(key.file), buffer, sizeof buffer);
+  const uint32_t size =
+      python::copy_string(python::layout, reinterpret_cast<const void*>(key.file), buffer, sizeof buffer);
   if (!keep_file(buffer, size, code.file)) return -1;
   code.unused = size >= sizeof kImportlib - 1 && memcmp(buffer, kImportlib, sizeof kImportlib - 1) == 0;
-  if (!keep(buffer, python::copy_string(python::layout, reinterpret_cast<const void*>(key.name), buffer, sizeof buffer), code.name))
+  if (!keep(buffer, python::copy_string(python::layout, reinterpret_cast<const void*>(key.name), buffer, sizeof buffer),
+            code.name))
     return -1;
   code.object = key.object;
   code.file_object = key.file;

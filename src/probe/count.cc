@@ -237,13 +237,13 @@ static_assert(offsetof(CountPage, of) == offsetof(CountPage, heap_taken) + 4 * s
 
 MP_VISIBLE const CountPage* millpond_count_page(void) { return &counters(); }
 
-#define MP_HOOK(name, result, parameters, arguments)                             \
-  MP_VISIBLE result name parameters noexcept {                                   \
-    if (looking_up || of_early_block arguments) return early::name arguments;    \
-    if (!__atomic_load_n(&found, __ATOMIC_ACQUIRE)) look_up();                   \
-    if (depth) return real::name arguments;                                      \
-    Inside inside;                                                               \
-    return count::name arguments;                                                \
+#define MP_HOOK(name, result, parameters, arguments)                          \
+  MP_VISIBLE result name parameters noexcept {                                \
+    if (looking_up || of_early_block arguments) return early::name arguments; \
+    if (!__atomic_load_n(&found, __ATOMIC_ACQUIRE)) look_up();                \
+    if (depth) return real::name arguments;                                   \
+    Inside inside;                                                            \
+    return count::name arguments;                                             \
   }
 #include "probe/hooks.inc"
 #undef MP_HOOK

@@ -10,8 +10,8 @@
 #include "probe/python_allocators.h"
 #include "probe/real.h"
 #include "probe/relocations.h"
-#include "probe/setup.h"
 #include "probe/scan.h"
+#include "probe/setup.h"
 #include "probe/snapshot.h"
 #include "probe/stacks.h"
 #include "probe/system.h"
@@ -20,9 +20,10 @@
 #include "probe/use.h"
 #include "probe/walk.h"
 
-#define MP_FUNCTIONS(X)                                                                                                             \
-  X(malloc) X(calloc) X(realloc) X(free) X(posix_memalign) X(aligned_alloc) X(memalign) X(valloc) X(pvalloc) X(mmap) X(mmap64) X(munmap) \
-      X(mremap) X(free_sized) X(free_aligned_sized)
+#define MP_FUNCTIONS(X)                                                                                              \
+  X(malloc)                                                                                                          \
+  X(calloc) X(realloc) X(free) X(posix_memalign) X(aligned_alloc) X(memalign) X(valloc) X(pvalloc) X(mmap) X(mmap64) \
+      X(munmap) X(mremap) X(free_sized) X(free_aligned_sized)
 #define MP_HIDDEN(name) extern "C" __attribute__((visibility("hidden"))) char millpond_hook_##name;
 MP_FUNCTIONS(MP_HIDDEN)
 #undef MP_HIDDEN
@@ -53,7 +54,9 @@ int read_order(dl_phdr_info* info, size_t, void* order_) {
   auto& order = *static_cast<Order*>(order_);
   const auto holds = [&](uintptr_t address) {
     for (int i = 0; i < info->dlpi_phnum; ++i)
-      if (const auto& part = info->dlpi_phdr[i]; part.p_type == PT_LOAD && address - (info->dlpi_addr + part.p_vaddr) < part.p_memsz) return true;
+      if (const auto& part = info->dlpi_phdr[i];
+          part.p_type == PT_LOAD && address - (info->dlpi_addr + part.p_vaddr) < part.p_memsz)
+        return true;
     return false;
   };
   if (holds(uintptr_t(&own_units))) order.here = true;
@@ -145,13 +148,17 @@ bool is_preloaded() {
 }
 
 void at_mark() {
-  for (int i = 0; i < kUnits; ++i) __atomic_store_n(&file::shared->units[i], __atomic_load_n(&own_units[i], __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+  for (int i = 0; i < kUnits; ++i)
+    __atomic_store_n(&file::shared->units[i], __atomic_load_n(&own_units[i], __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
-// What the loader asks of malloc while it works does not come through tables, so its locks are not held in a hook, unless by a function that it calls.
+// What the loader asks of malloc while it works does not come through tables, so its locks are not held in a hook,
+// unless by a function that it calls.
 void at_sample(uint64_t now) {
   uint64_t due = __atomic_load_n(&next_look, __ATOMIC_RELAXED);
-  if (now < due || !__atomic_compare_exchange_n(&next_look, &due, now + kLookEvery, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+  if (now < due ||
+      !__atomic_compare_exchange_n(&next_look, &due, now + kLookEvery, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    return;
   at_mark();
   if (relocations::modules_changed()) relocations::change(functions, kFunctions);
 }

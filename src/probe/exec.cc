@@ -1,8 +1,9 @@
-// Programs that the watched one starts are watched too, whatever environment they are given; but nothing is loaded into one that would not
-// start then: the run time of a sanitizer insists on being first.
+// Programs that the watched one starts are watched too, whatever environment they are given; but nothing is loaded into
+// one that would not start then: the run time of a sanitizer insists on being first.
 //
-// The agent hides our variables from os.environ, so a program that hands a copy of it on does not hand on ours: they are put in here. These calls
-// may come after vfork, when parent and child share all memory: nothing is written but the stack, and nothing is allocated.
+// The agent hides our variables from os.environ, so a program that hands a copy of it on does not hand on ours: they
+// are put in here. These calls may come after vfork, when parent and child share all memory: nothing is written but the
+// stack, and nothing is allocated.
 #include <alloca.h>
 #include <dlfcn.h>
 #include <limits.h>
@@ -21,7 +22,8 @@ namespace millpond::probe {
 namespace {
 
 constexpr size_t kMostEntries = 65536;
-constexpr const char* kNames[] = {"MILLPOND_WATCH", "MILLPOND_PROBES", "MILLPOND_NATIVE", "MILLPOND_FOLLOW", "MILLPOND_AGENT"};
+constexpr const char* kNames[] = {"MILLPOND_WATCH", "MILLPOND_PROBES", "MILLPOND_NATIVE", "MILLPOND_FOLLOW",
+                                  "MILLPOND_AGENT"};
 constexpr size_t kOurs = sizeof kNames / sizeof *kNames;
 
 char ours[kOurs][4200];  // NAME=value as we were given them; empty: not
@@ -29,8 +31,10 @@ char library[4096], agent[4096];
 
 int (*real_execve)(const char*, char* const*, char* const*);
 int (*real_execvpe)(const char*, char* const*, char* const*);
-int (*real_spawn)(pid_t*, const char*, const posix_spawn_file_actions_t*, const posix_spawnattr_t*, char* const*, char* const*);
-int (*real_spawnp)(pid_t*, const char*, const posix_spawn_file_actions_t*, const posix_spawnattr_t*, char* const*, char* const*);
+int (*real_spawn)(pid_t*, const char*, const posix_spawn_file_actions_t*, const posix_spawnattr_t*, char* const*,
+                  char* const*);
+int (*real_spawnp)(pid_t*, const char*, const posix_spawn_file_actions_t*, const posix_spawnattr_t*, char* const*,
+                   char* const*);
 
 template <class F>
 void find(F& function, const char* name) {
@@ -55,8 +59,8 @@ __attribute__((constructor(102))) void remember() {
   // By the name under which it was asked for.
   const char* preload = getenv("LD_PRELOAD");
   Dl_info self;
-  if (preload && dladdr(reinterpret_cast<void*>(remember), &self) && self.dli_fname && strlen(self.dli_fname) < sizeof library &&
-      strstr(preload, self.dli_fname))
+  if (preload && dladdr(reinterpret_cast<void*>(remember), &self) && self.dli_fname &&
+      strlen(self.dli_fname) < sizeof library && strstr(preload, self.dli_fname))
     strcpy(library, self.dli_fname);
 }
 
@@ -100,7 +104,8 @@ size_t count_of(char* const* list) {
   return n;
 }
 
-// "NAME=what:theirs" without `what` among theirs, and with it in front if `with`; empty when nothing is left. What is theirs stays between the characters they have chosen.
+// "NAME=what:theirs" without `what` among theirs, and with it in front if `with`; empty when nothing is left. What is
+// theirs stays between the characters they have chosen.
 void join(char* to, const char* name, const char* theirs, const char* what, const char* between, bool with) {
   strcpy(to, name);
   strcat(to, "=");
@@ -128,9 +133,12 @@ void make(Made& made, char* const* given, bool with) {
   const char *preload = nullptr, *python = nullptr;
   size_t n = 0;
   for (size_t i = 0; given && given[i]; ++i) {
-    if (is_name(given[i], "LD_PRELOAD")) preload = given[i] + strlen("LD_PRELOAD=");
-    else if (is_name(given[i], "PYTHONPATH") && agent[0]) python = given[i] + strlen("PYTHONPATH=");
-    else if (!is_ours(given[i])) made.list[n++] = given[i];
+    if (is_name(given[i], "LD_PRELOAD"))
+      preload = given[i] + strlen("LD_PRELOAD=");
+    else if (is_name(given[i], "PYTHONPATH") && agent[0])
+      python = given[i] + strlen("PYTHONPATH=");
+    else if (!is_ours(given[i]))
+      made.list[n++] = given[i];
   }
   join(made.preload, "LD_PRELOAD", preload, library, " :", with);
   if (made.preload[0]) made.list[n++] = made.preload;
@@ -147,11 +155,13 @@ const char* value_of(char* const* list, const char* name) {
   return "";
 }
 
-// Into the program, or into what is preloaded into it, a sanitizer's run time is linked: it starts without us then, and the report says so. One that could not be started
-// was none.
+// Into the program, or into what is preloaded into it, a sanitizer's run time is linked: it starts without us then, and
+// the report says so. One that could not be started was none.
 class Without {
  public:
-  Without(bool program_needs, char* const* given) : without_(watched() && (program_needs || preload_needs_first_place(value_of(given, "LD_PRELOAD"), value_of(given, "LD_LIBRARY_PATH")))) {
+  Without(bool program_needs, char* const* given)
+      : without_(watched() && (program_needs || preload_needs_first_place(value_of(given, "LD_PRELOAD"),
+                                                                          value_of(given, "LD_LIBRARY_PATH")))) {
     if (without_) file::count_sanitized(1);
   }
   bool with() const { return !without_; }
@@ -165,16 +175,16 @@ class Without {
 };
 
 // On the stack of the caller. Too many entries: as they were given.
-#define MP_ENVIRONMENT(given, program_needs)                                                                              \
-  const Without out(program_needs, given);                                                                                \
-  Made made{};                                                                                                            \
-  char* const* environment = given;                                                                                       \
-  if (const size_t n = count_of(given); watched() && n < kMostEntries) {                                                  \
-    made.list = static_cast<char**>(alloca((n + kOurs + 3) * sizeof(char*)));                                             \
-    made.preload = static_cast<char*>(alloca(strlen(value_of(given, "LD_PRELOAD")) + strlen(library) + 32));                       \
-    made.python = static_cast<char*>(alloca(strlen(value_of(given, "PYTHONPATH")) + strlen(agent) + 32));                          \
-    make(made, given, out.with());                                                                                        \
-    environment = made.list;                                                                                              \
+#define MP_ENVIRONMENT(given, program_needs)                                                                 \
+  const Without out(program_needs, given);                                                                   \
+  Made made{};                                                                                               \
+  char* const* environment = given;                                                                          \
+  if (const size_t n = count_of(given); watched() && n < kMostEntries) {                                     \
+    made.list = static_cast<char**>(alloca((n + kOurs + 3) * sizeof(char*)));                                \
+    made.preload = static_cast<char*>(alloca(strlen(value_of(given, "LD_PRELOAD")) + strlen(library) + 32)); \
+    made.python = static_cast<char*>(alloca(strlen(value_of(given, "PYTHONPATH")) + strlen(agent) + 32));    \
+    make(made, given, out.with());                                                                           \
+    environment = made.list;                                                                                 \
   }
 
 }  // namespace
@@ -195,15 +205,15 @@ MP_EXPORT int execvpe(const char* name, char* const* arguments, char* const* giv
   return out.failed(real_execvpe(name, arguments, environment));
 }
 MP_EXPORT int execvp(const char* name, char* const* arguments) noexcept { return execvpe(name, arguments, environ); }
-MP_EXPORT int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* how, char* const* arguments,
-                          char* const* given) {
+MP_EXPORT int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions,
+                          const posix_spawnattr_t* how, char* const* arguments, char* const* given) {
   if (!real_spawn) find(real_spawn, "posix_spawn");
   MP_ENVIRONMENT(given, needs_first_place(path))
   const int error = real_spawn(pid, path, actions, how, arguments, environment);
   return error ? out.failed(error) : 0;
 }
-MP_EXPORT int posix_spawnp(pid_t* pid, const char* name, const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* how, char* const* arguments,
-                           char* const* given) {
+MP_EXPORT int posix_spawnp(pid_t* pid, const char* name, const posix_spawn_file_actions_t* actions,
+                           const posix_spawnattr_t* how, char* const* arguments, char* const* given) {
   if (!real_spawnp) find(real_spawnp, "posix_spawnp");
   MP_ENVIRONMENT(given, found_needs_first_place(name))
   const int error = real_spawnp(pid, name, actions, how, arguments, environment);

@@ -28,7 +28,8 @@ uint64_t taken = 0;  // bytes of counted parts
 Room* room = nullptr;
 
 bool take_from(uint64_t& taken_of_all, const uint64_t& limit, uint64_t bytes) {
-  if (__atomic_add_fetch(&taken_of_all, bytes, __ATOMIC_RELAXED) <= __atomic_load_n(&limit, __ATOMIC_RELAXED)) return true;
+  if (__atomic_add_fetch(&taken_of_all, bytes, __ATOMIC_RELAXED) <= __atomic_load_n(&limit, __ATOMIC_RELAXED))
+    return true;
   __atomic_fetch_sub(&taken_of_all, bytes, __ATOMIC_RELAXED);
   return false;
 }
@@ -80,12 +81,10 @@ void count_unseen(int error) {
 }
 
 // From here on nothing that this process writes reaches a file; where shared lies stays memory of ours.
-void discard() {
-  sys::replace_by_memory(shared, kSharedBytes);
-}
+void discard() { sys::replace_by_memory(shared, kSharedBytes); }
 
 void fill_in() {
-  struct stat space {};
+  struct stat space{};
   if (syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &space, 0) == 0) shared->pid_space = space.st_ino;
   shared->bytes = kSharedBytes;
   shared->pid = int32_t(getpid());

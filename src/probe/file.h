@@ -13,7 +13,7 @@ extern uint32_t state;
 // There while state is kOpen, and from then on for good: in a child without a file of its own it is plain memory that
 // nobody reads. A fork may come in the middle of our own work (from a signal's handler), which goes on in the child.
 extern ::Shared* shared;
-extern uint32_t life;     // 1, and one more in every child by fork
+extern uint32_t life;  // 1, and one more in every child by fork
 
 inline Live* live() { return reinterpret_cast<Live*>(reinterpret_cast<char*>(shared) + kLiveAt); }
 inline Stack* stacks() { return reinterpret_cast<Stack*>(reinterpret_cast<char*>(shared) + kStacksAt); }

@@ -10,12 +10,16 @@ namespace millpond::probe {
 namespace {
 
 constexpr size_t kMostSegments = 64, kMostEntries = 512, kMostChain = 4096;
-constexpr const char* kLibraries[] = {"libasan.so",       "libtsan.so",       "liblsan.so",       "libmsan.so",         "libhwasan.so",
-                                      "libclang_rt.asan", "libclang_rt.tsan", "libclang_rt.lsan", "libclang_rt.hwasan", "libclang_rt.msan"};
+constexpr const char* kLibraries[] = {"libasan.so",         "libtsan.so",       "liblsan.so",       "libmsan.so",
+                                      "libhwasan.so",       "libclang_rt.asan", "libclang_rt.tsan", "libclang_rt.lsan",
+                                      "libclang_rt.hwasan", "libclang_rt.msan"};
 constexpr const char* kSymbols[] = {"__asan_init", "__tsan_init", "__lsan_init", "__msan_init", "__hwasan_init"};
-constexpr const char* kFolders[] = {"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib"};
+constexpr const char* kFolders[] = {
+    "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib"};
 
-bool read_at(int fd, void* to, size_t size, uint64_t at) { return syscall(SYS_pread64, fd, to, size, at) == long(size); }
+bool read_at(int fd, void* to, size_t size, uint64_t at) {
+  return syscall(SYS_pread64, fd, to, size, at) == long(size);
+}
 
 bool is_run_time(const char* name) {
   for (const char* begin : kLibraries)
@@ -34,10 +38,12 @@ bool is_text(int fd, uint64_t at, const char* text) {
   return size <= sizeof found && read_at(fd, found, size, at) && memcmp(found, text, size) == 0;
 }
 
-// By the table that the dynamic linker uses, so some words are read and not every symbol; it holds what is defined here and nothing else.
+// By the table that the dynamic linker uses, so some words are read and not every symbol; it holds what is defined here
+// and nothing else.
 bool defines(int fd, const Tables& t, const char* name) {
   uint32_t head[4];  // buckets, first symbol, words of the filter, its shift
-  if (!t.hash || !t.symbols || !t.texts || !read_at(fd, head, sizeof head, t.hash) || head[0] == 0 || head[2] == 0) return false;
+  if (!t.hash || !t.symbols || !t.texts || !read_at(fd, head, sizeof head, t.hash) || head[0] == 0 || head[2] == 0)
+    return false;
   uint32_t hash = 5381;
   for (const char* c = name; *c; ++c) hash = hash * 33 + uint8_t(*c);
   uint64_t filter = 0;
@@ -50,7 +56,10 @@ bool defines(int fd, const Tables& t, const char* name) {
     uint32_t of_symbol = 0;
     Elf64_Sym symbol;
     if (!read_at(fd, &of_symbol, sizeof of_symbol, chains + uint64_t{at - head[1]} * 4)) return false;
-    if ((of_symbol | 1) == (hash | 1) && read_at(fd, &symbol, sizeof symbol, t.symbols + uint64_t{at} * sizeof symbol) && is_text(fd, t.texts + symbol.st_name, name)) return true;
+    if ((of_symbol | 1) == (hash | 1) &&
+        read_at(fd, &symbol, sizeof symbol, t.symbols + uint64_t{at} * sizeof symbol) &&
+        is_text(fd, t.texts + symbol.st_name, name))
+      return true;
     if (of_symbol & 1) return false;  // the last of its bucket
   }
   return false;
@@ -58,13 +67,17 @@ bool defines(int fd, const Tables& t, const char* name) {
 
 bool elf_needs_first_place(int fd) {
   Elf64_Ehdr head;
-  if (!read_at(fd, &head, sizeof head, 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64) return false;
+  if (!read_at(fd, &head, sizeof head, 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+      head.e_ident[EI_CLASS] != ELFCLASS64)
+    return false;
   Elf64_Phdr segments[kMostSegments];
   const size_t count = head.e_phnum < kMostSegments ? head.e_phnum : kMostSegments;
-  if (head.e_phentsize != sizeof *segments || !read_at(fd, segments, count * sizeof *segments, head.e_phoff)) return false;
+  if (head.e_phentsize != sizeof *segments || !read_at(fd, segments, count * sizeof *segments, head.e_phoff))
+    return false;
   const auto place = [&](uint64_t address) -> uint64_t {
     for (size_t i = 0; i < count; ++i)
-      if (segments[i].p_type == PT_LOAD && address >= segments[i].p_vaddr && address - segments[i].p_vaddr < segments[i].p_filesz)
+      if (segments[i].p_type == PT_LOAD && address >= segments[i].p_vaddr &&
+          address - segments[i].p_vaddr < segments[i].p_filesz)
         return address - segments[i].p_vaddr + segments[i].p_offset;
     return 0;
   };
@@ -81,7 +94,9 @@ bool elf_needs_first_place(int fd) {
         if (entry.d_tag == DT_SYMTAB) tables.symbols = place(entry.d_un.d_ptr);
         if (entry.d_tag == DT_GNU_HASH) tables.hash = place(entry.d_un.d_ptr);
         char name[64] = "";
-        if (round == 1 && entry.d_tag == DT_NEEDED && tables.texts && read_at(fd, name, sizeof name - 1, tables.texts + entry.d_un.d_val) && is_run_time(name)) return true;
+        if (round == 1 && entry.d_tag == DT_NEEDED && tables.texts &&
+            read_at(fd, name, sizeof name - 1, tables.texts + entry.d_un.d_val) && is_run_time(name))
+          return true;
       }
   }
   // clang links its run time into the program, which shows it to its libraries.
@@ -105,7 +120,8 @@ bool needs_first_place(const char* path, bool script_too) {
   const int fd = int(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd < 0) return false;
   char interpreter[256];
-  const bool script = script_too && interpreter_of(fd, interpreter, sizeof interpreter), answer = !script && elf_needs_first_place(fd);
+  const bool script = script_too && interpreter_of(fd, interpreter, sizeof interpreter),
+             answer = !script && elf_needs_first_place(fd);
   syscall(SYS_close, fd);
   return script ? needs_first_place(interpreter, false) : answer;
 }

@@ -63,7 +63,8 @@ struct Activation {
   LineOfCode* line;  // that runs now, null: none yet
   LineOfCode* lines;
   int first, count;
-  uint32_t strangers;  // functions on the stack above this one that are not profiled; only a trace function hears of them
+  uint32_t
+      strangers;  // functions on the stack above this one that are not profiled; only a trace function hears of them
   int64_t net, taken, given, blocks;  // when the line began
   int64_t line_peak, peak;            // while it ran so far; in this activation
 };
@@ -83,7 +84,8 @@ struct Thread {
 };
 static_assert(sizeof(Thread) < 512 << 10);
 
-// Null while the thread is in no profiled function: all that the hooks look at. initial-exec: reaching it must not allocate.
+// Null while the thread is in no profiled function: all that the hooks look at. initial-exec: reaching it must not
+// allocate.
 __thread Thread* me __attribute__((tls_model("initial-exec"))) = nullptr;
 __thread Thread* ended __attribute__((tls_model("initial-exec"))) = nullptr;  // the last that this thread was done with
 
@@ -93,8 +95,10 @@ Thread* free_threads = nullptr;
 Thread* new_thread() {
   Locked locked(changing);
   Thread* t = free_threads;
-  if (t) free_threads = t->next_free;
-  else t = static_cast<Thread*>(sys::map_private(sizeof(Thread)));
+  if (t)
+    free_threads = t->next_free;
+  else
+    t = static_cast<Thread*>(sys::map_private(sizeof(Thread)));
   return t;
 }
 
@@ -114,7 +118,8 @@ inline void gave(Thread& t, const void* block, int64_t size) {
   t.given += size;
   t.net -= size;
 }
-// The interpreter has just made this block in order to tell us of a line. If it was not made for that, it is not the newest one.
+// The interpreter has just made this block in order to tell us of a line. If it was not made for that, it is not the
+// newest one.
 inline void is_ghost(Thread& t, const void* block, int64_t size) {
   if (t.last_taken != block) return;
   t.taken -= size;
@@ -139,13 +144,15 @@ size_t (*malloc_usable_size)(void*) = nullptr;
 
 namespace hook {
 inline void* counted(void* block) {
-  if (Thread* t = me; __builtin_expect(t != nullptr, 0) && block) took(*t, block, int64_t(next::malloc_usable_size(block)));
+  if (Thread* t = me; __builtin_expect(t != nullptr, 0) && block)
+    took(*t, block, int64_t(next::malloc_usable_size(block)));
   return block;
 }
 void* malloc(size_t size) { return counted(next::malloc(size)); }
 void* calloc(size_t count, size_t size) { return counted(next::calloc(count, size)); }
 void free(void* block) {
-  if (Thread* t = me; __builtin_expect(t != nullptr, 0) && block) gave(*t, block, int64_t(next::malloc_usable_size(block)));
+  if (Thread* t = me; __builtin_expect(t != nullptr, 0) && block)
+    gave(*t, block, int64_t(next::malloc_usable_size(block)));
   next::free(block);
 }
 void* realloc(void* block, size_t size) {
@@ -168,7 +175,8 @@ void* valloc(size_t size) { return counted(next::valloc(size)); }
 void* pvalloc(size_t size) { return counted(next::pvalloc(size)); }
 }  // namespace hook
 
-#define MP_LINES_HOOKS(X) X(malloc) X(calloc) X(realloc) X(free) X(posix_memalign) X(aligned_alloc) X(memalign) X(valloc) X(pvalloc)
+#define MP_LINES_HOOKS(X) \
+  X(malloc) X(calloc) X(realloc) X(free) X(posix_memalign) X(aligned_alloc) X(memalign) X(valloc) X(pvalloc)
 relocations::Function functions[] = {
 #define X(name) {#name, reinterpret_cast<void*>(hook::name), nullptr},
     MP_LINES_HOOKS(X)
@@ -178,9 +186,9 @@ constexpr size_t kFunctions = sizeof functions / sizeof *functions;
 bool glibc_below = true;
 
 // ---- pymalloc: small objects ----
-// A pool is 16 KiB (3.9: 4 KiB) at a multiple of its size, and begins with a header that says how large its blocks are. What the header must hold is
-// redundant, so a page that only looks like a pool is not taken for one. It is read only where an arena can be: in memory that was mapped when we began or
-// is an arena that came since.
+// A pool is 16 KiB (3.9: 4 KiB) at a multiple of its size, and begins with a header that says how large its blocks are.
+// What the header must hold is redundant, so a page that only looks like a pool is not taken for one. It is read only
+// where an arena can be: in memory that was mapped when we began or is an arena that came since.
 namespace pools {
 
 constexpr size_t kHeader = 48, kLargest = 512, kMostRegions = 1 << 14;
@@ -214,8 +222,10 @@ bool is_mapped(uintptr_t pool) {
   size_t low = 0, high = region_count;
   while (low < high) {
     const size_t middle = (low + high) / 2;
-    if (regions[middle].end <= pool) low = middle + 1;
-    else high = middle;
+    if (regions[middle].end <= pool)
+      low = middle + 1;
+    else
+      high = middle;
   }
   if (low == region_count || pool < regions[low].begin || pool + pool_bytes > regions[low].end) return false;
   last = regions[low];
@@ -237,7 +247,10 @@ inline int64_t size_of(const void* block) {
     if (!is_mapped(pool)) return 0;
   }
   const uint32_t index = at<uint32_t>(pool + 36), size = (index + 1) * 16;
-  return index < kLargest / 16 && at<uint32_t>(pool + 44) == pool_bytes - size && at<uint32_t>(pool) - 1 < pool_bytes / size ? size : 0;
+  return index < kLargest / 16 && at<uint32_t>(pool + 44) == pool_bytes - size &&
+                 at<uint32_t>(pool) - 1 < pool_bytes / size
+             ? size
+             : 0;
 }
 
 void read_regions() {
@@ -254,8 +267,10 @@ void read_regions() {
     for (long i = 0; i < n; ++i) {
       const char c = text[i];
       if (part < 2) {
-        if (c == '-' || c == ' ') ++part, flag = 0;
-        else value[part] = value[part] << 4 | uintptr_t(c <= '9' ? c - '0' : c - 'a' + 10);
+        if (c == '-' || c == ' ')
+          ++part, flag = 0;
+        else
+          value[part] = value[part] << 4 | uintptr_t(c <= '9' ? c - '0' : c - 'a' + 10);
       } else if (part == 2) {
         if (flag < 4) wanted = wanted && (flag == 2 || c == "rw-p"[flag]);
         if (++flag == 5) part = 3;
@@ -311,7 +326,8 @@ void* take_arena(void*, size_t size) {
 }
 void give_arena(void*, void* arena, size_t size) { old_arena.free(old_arena.context, arena, size); }
 
-// Whether the allocator's small blocks lie in pools as we know them. A few are tried: the probe may have put one elsewhere.
+// Whether the allocator's small blocks lie in pools as we know them. A few are tried: the probe may have put one
+// elsewhere.
 bool are_known(const Allocator& a) {
   for (int i = 0; i < 3; ++i) {
     void* block = a.malloc(a.context, 100);
@@ -440,7 +456,8 @@ inline void open_line(Thread& t, Activation& a, int number, bool hit) {
 }
 
 LineOfCode* lines_of(Thread& t, uint32_t number) {
-  if (!t.lines[number]) t.lines[number] = static_cast<LineOfCode*>(sys::map_private(size_t(codes[number].count) * sizeof(LineOfCode)));
+  if (!t.lines[number])
+    t.lines[number] = static_cast<LineOfCode*>(sys::map_private(size_t(codes[number].count) * sizeof(LineOfCode)));
   return t.lines[number];
 }
 
@@ -495,7 +512,9 @@ int trace(Object*, Object* frame, int what, Object*) {
     if (code == a->code) begin_line(*t, *a, py.line_of(frame));
     py.drop(code);
   } else if (what == kTraceCall) {
-    if (py.version >= 311) is_ghost(*t, static_cast<char*>(frame) - 16, pools::pool_bytes ? pools::size_of(static_cast<char*>(frame) - 16) : 0);
+    if (py.version >= 311)
+      is_ghost(*t, static_cast<char*>(frame) - 16,
+               pools::pool_bytes ? pools::size_of(static_cast<char*>(frame) - 16) : 0);
     Object* code = py.code_of(frame);
     if (!begin_call(*t, code, py.line_of(frame)) && a) ++a->strangers;
     py.drop(code);
@@ -577,8 +596,10 @@ Object* on_end(Object*, Object* const* arguments, int64_t count) {
 }
 
 Definition methods[kLinesFunctions] = {
-    {"enter", reinterpret_cast<void*>(enter), kNoArguments, nullptr},     {"leave", reinterpret_cast<void*>(leave), kNoArguments, nullptr},
-    {"on_line", reinterpret_cast<void*>(on_line), kFastCall, nullptr},    {"on_begin", reinterpret_cast<void*>(on_begin), kFastCall, nullptr},
+    {"enter", reinterpret_cast<void*>(enter), kNoArguments, nullptr},
+    {"leave", reinterpret_cast<void*>(leave), kNoArguments, nullptr},
+    {"on_line", reinterpret_cast<void*>(on_line), kFastCall, nullptr},
+    {"on_begin", reinterpret_cast<void*>(on_begin), kFastCall, nullptr},
     {"on_end", reinterpret_cast<void*>(on_end), kFastCall, nullptr},
 };
 
@@ -590,26 +611,33 @@ bool find(void* handle, const char* name, F& function) {
 bool find_python(void* handle, int version) {
   py = {};
   py.version = version;
-  if (version < 312 && !(find(handle, "PyFrame_GetCode", py.code_of) && find(handle, "PyFrame_GetLineNumber", py.line_of) && find(handle, "PyEval_SetTrace", py.set_trace)))
+  if (version < 312 &&
+      !(find(handle, "PyFrame_GetCode", py.code_of) && find(handle, "PyFrame_GetLineNumber", py.line_of) &&
+        find(handle, "PyEval_SetTrace", py.set_trace)))
     return false;
-  return find(handle, "PyLong_AsLong", py.as_long) && find(handle, "PyLong_FromLong", py.from_long) && find(handle, "PyCFunction_NewEx", py.new_function) &&
-         find(handle, "Py_IncRef", py.take) && find(handle, "Py_DecRef", py.drop) && find(handle, "_Py_NoneStruct", py.none) &&
+  return find(handle, "PyLong_AsLong", py.as_long) && find(handle, "PyLong_FromLong", py.from_long) &&
+         find(handle, "PyCFunction_NewEx", py.new_function) && find(handle, "Py_IncRef", py.take) &&
+         find(handle, "Py_DecRef", py.drop) && find(handle, "_Py_NoneStruct", py.none) &&
          find(handle, "PyCode_Addr2Line", py.line_at) && find(handle, "PyMem_GetAllocator", py.get_allocator) &&
-         find(handle, "PyMem_SetAllocator", py.set_allocator) && find(handle, "PyObject_GetArenaAllocator", py.get_arena_allocator) &&
+         find(handle, "PyMem_SetAllocator", py.set_allocator) &&
+         find(handle, "PyObject_GetArenaAllocator", py.get_arena_allocator) &&
          find(handle, "PyObject_SetArenaAllocator", py.set_arena_allocator);
 }
 // What the hooks pass calls on to. `below`: the probe, whose hooks are in the tables now.
 bool find_malloc(void* below) {
-  const auto definition_of = [below](const char* name, const void* in) { return below ? dlsym(below, name) : relocations::definition_of(name, in); };
+  const auto definition_of = [below](const char* name, const void* in) {
+    return below ? dlsym(below, name) : relocations::definition_of(name, in);
+  };
   void* first = definition_of("malloc", nullptr);
   if (!first) return false;
   size_t i = 0;
-#define X(name)                                              \
-  functions[i].real = definition_of(#name, nullptr);         \
+#define X(name)                                      \
+  functions[i].real = definition_of(#name, nullptr); \
   next::name = reinterpret_cast<decltype(next::name)>(functions[i++].real);
   MP_LINES_HOOKS(X)
 #undef X
-  next::malloc_usable_size = reinterpret_cast<decltype(next::malloc_usable_size)>(definition_of("malloc_usable_size", below ? nullptr : first));
+  next::malloc_usable_size = reinterpret_cast<decltype(next::malloc_usable_size)>(
+      definition_of("malloc_usable_size", below ? nullptr : first));
   Dl_info of_malloc{}, of_libc{};
   dladdr(relocations::definition_of("malloc", nullptr), &of_malloc);
   dladdr(relocations::definition_of("gnu_get_libc_version", nullptr), &of_libc);
@@ -658,7 +686,8 @@ MP_EXPORT int millpond_lines_add(void* code, int first, int count) {
 }
 
 MP_EXPORT void* millpond_lines_function(int which) {
-  return which >= 0 && which < kLinesFunctions && py.new_function ? py.new_function(&methods[which], nullptr, nullptr) : nullptr;
+  return which >= 0 && which < kLinesFunctions && py.new_function ? py.new_function(&methods[which], nullptr, nullptr)
+                                                                  : nullptr;
 }
 
 MP_EXPORT int millpond_lines_open(int with_trace) { return open(with_trace != 0) ? 0 : 1; }
@@ -680,9 +709,17 @@ MP_EXPORT int millpond_lines_take(void* here, void* code, LineOfCode* out, int c
 
 MP_EXPORT void millpond_lines_totals(void* here, LinesTotals* out) {
   const Thread& t = *static_cast<Thread*>(here);
-  *out = {.taken = t.taken, .given = t.given, .blocks = t.blocks, .peak = t.top_peak, .kept = t.net,
-          .resident_begin = t.resident_begin, .resident_end = t.resident_end, .resident_peak = t.resident_peak,
-          .nanoseconds = int64_t(t.began), .too_deep = t.too_deep, .frees_unknown = !pools::counts_small};
+  *out = {.taken = t.taken,
+          .given = t.given,
+          .blocks = t.blocks,
+          .peak = t.top_peak,
+          .kept = t.net,
+          .resident_begin = t.resident_begin,
+          .resident_end = t.resident_end,
+          .resident_peak = t.resident_peak,
+          .nanoseconds = int64_t(t.began),
+          .too_deep = t.too_deep,
+          .frees_unknown = !pools::counts_small};
 }
 
 MP_EXPORT void millpond_lines_release(void* here) {

@@ -45,8 +45,8 @@ size_t home_of(const void* p) { return hash(p) >> 48; }
 
 void count_up(uint8_t& counter) {
   uint8_t old = __atomic_load_n(&counter, __ATOMIC_RELAXED);
-  while (old != kFull && !__atomic_compare_exchange_n(&counter, &old, uint8_t(old + 1), true, __ATOMIC_RELAXED,
-                                                      __ATOMIC_RELAXED)) {
+  while (old != kFull &&
+         !__atomic_compare_exchange_n(&counter, &old, uint8_t(old + 1), true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
 }
 void count_down(uint8_t& counter) {
@@ -58,8 +58,8 @@ void count_down(uint8_t& counter) {
 
 void reach_at_least(size_t home, size_t places) {
   uint8_t old = __atomic_load_n(&reach[home], __ATOMIC_RELAXED);
-  while (old < places && !__atomic_compare_exchange_n(&reach[home], &old, uint8_t(places), true, __ATOMIC_RELAXED,
-                                                        __ATOMIC_RELAXED)) {
+  while (old < places &&
+         !__atomic_compare_exchange_n(&reach[home], &old, uint8_t(places), true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
 }
 
@@ -104,7 +104,8 @@ bool place(const Live& entry) {
     uint16_t empty = __atomic_load_n(&at, __ATOMIC_RELAXED);
     if (empty != 0) continue;
     __atomic_store_n(&slot.address, kTaken, __ATOMIC_RELAXED);
-    if (!__atomic_compare_exchange_n(&at, &empty, uint16_t(number + 1), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
+    if (!__atomic_compare_exchange_n(&at, &empty, uint16_t(number + 1), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+      continue;
     slot.size = entry.size;
     slot.bytes = entry.bytes;
     slot.blocks = entry.blocks;

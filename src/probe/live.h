@@ -1,6 +1,7 @@
 // The sampled blocks that are alive: the table of shared.h, without locks, and what a free needs to pass by it.
 //
-//   free(p) -> filter: two small counters by the hash of p, one of 8,192, one of 65,536. Almost always the first is zero:
+//   free(p) -> filter: two small counters by the hash of p, one of 8,192, one of 65,536. Almost always the first is
+//   zero:
 //              not a sampled block. It is small because it stays in the nearest cache then; the second makes it sharp.
 //           -> index: from the home of p, no further than an entry of that home was ever put; it names the entry
 //
@@ -43,7 +44,8 @@ bool remove(const void* p, Live* out = nullptr);
 // Puts back what remove took out, as if that had not happened.
 void put_back(const Live& entry);
 
-// Entry `number` of the table as it is now; false: none is there, or it is being given to another block: it counts only if its address is the same before and after.
+// Entry `number` of the table as it is now; false: none is there, or it is being given to another block: it counts only
+// if its address is the same before and after.
 bool read(uint32_t number, Live& entry);
 
 // The number of the first entry from that one on which may be there; kLiveSlots: none.

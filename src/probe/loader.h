@@ -1,5 +1,6 @@
-// The loader, asked for its modules. It holds a lock of its own meanwhile, which glibc does not open again in a forked child: whoever forks
-// waits until none of our threads is asking, or the child would wait for ever when it asks. Not for calls from within a callback.
+// The loader, asked for its modules. It holds a lock of its own meanwhile, which glibc does not open again in a forked
+// child: whoever forks waits until none of our threads is asking, or the child would wait for ever when it asks. Not
+// for calls from within a callback.
 #pragma once
 #include <link.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
-// A lock for rare work inside the probe: new stacks, mappings, records. Four bytes, no system call unless it waits long.
-// It is never held across a call into the program, the loader or the allocator, so it cannot be part of a circle.
+// A lock for rare work inside the probe: new stacks, mappings, records. Four bytes, no system call unless it waits
+// long. It is never held across a call into the program, the loader or the allocator, so it cannot be part of a circle.
 // A forked child opens every lock again (setup.cc): whoever held it is not there.
 #pragma once
 #include <sched.h>

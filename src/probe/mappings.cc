@@ -85,7 +85,9 @@ void added(void* at, size_t size, int protection, int flags, int fd, const void*
   Use use;
   if (!use) return;
   if (flags & sys::kMapFixed) removing(at, size);  // it replaces what was there
-  if (size < kSmallest || protection == 0 || allocator_code.holds(caller) || (python_has_own_heap && python_code.holds(caller) && flags & sys::kMapPrivate)) return;
+  if (size < kSmallest || protection == 0 || allocator_code.holds(caller) ||
+      (python_has_own_heap && python_code.holds(caller) && flags & sys::kMapPrivate))
+    return;
   Quiet quiet;
   if (!counts(protection, flags, fd)) return;
   const uint64_t begin = sys::now_ns();

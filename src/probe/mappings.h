@@ -1,7 +1,7 @@
-// Mappings that the program makes itself: of 64 KiB and more that can be used, private or shared, of memory or of a file. All are recorded, as
-// blocks of kind kLiveMmap at their first address; parts that are taken away are taken off. Rare, so one lock and a
-// plain list do. Memory: 128 KiB when all 4,096 places are used; what does not fit is not recorded (lost_live).
-// A mapping without access rights is address space, not memory, and is left out.
+// Mappings that the program makes itself: of 64 KiB and more that can be used, private or shared, of memory or of a
+// file. All are recorded, as blocks of kind kLiveMmap at their first address; parts that are taken away are taken off.
+// Rare, so one lock and a plain list do. Memory: 128 KiB when all 4,096 places are used; what does not fit is not
+// recorded (lost_live). A mapping without access rights is address space, not memory, and is left out.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -22,8 +22,8 @@ void put_down(const Moved& moved, void* at, size_t size);
 // Python's arenas look like mappings until its allocators are wrapped (python_allocators.h); from then on its objects
 // are counted and the arenas are not. Lets go of those recorded so far, and returns their bytes.
 uint64_t release_arenas();
-// own_heap: the interpreter has a whole allocator of its own (mimalloc, in builds without the GIL), which reserves memory by the GiB and uses it
-// piece by piece: those mappings are left out, what lies in them is counted as objects.
+// own_heap: the interpreter has a whole allocator of its own (mimalloc, in builds without the GIL), which reserves
+// memory by the GiB and uses it piece by piece: those mappings are left out, what lies in them is counted as objects.
 void set_python_code(uintptr_t begin, uintptr_t end, bool own_heap);
 
 void forget();  // in a child

@@ -8,6 +8,6 @@ namespace millpond::probe::marks {
 void start();
 void mark(const char* kind, const char* name, int64_t index, uint32_t flags);
 uint64_t free_bytes();  // in the allocator; ~0: it does not tell
-void forget();  // in a child
+void forget();          // in a child
 
 }  // namespace millpond::probe::marks

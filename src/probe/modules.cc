@@ -4,10 +4,10 @@
 #include <link.h>
 #include <string.h>
 
+#include "probe/cfi.h"
 #include "probe/file.h"
 #include "probe/loader.h"
 #include "probe/lock.h"
-#include "probe/cfi.h"
 #include "probe/mappings.h"
 #include "probe/native_frames.h"
 #include "probe/python_layout.h"
@@ -125,7 +125,8 @@ void write_new() {
           ring::write(kRecordModule, sys::now_ns(), {gathered.at + at, sizeof record}, {path, record.path_size}))
         seen[seen_count++] = hash;
       const auto python = uintptr_t(reinterpret_cast<void*>(python::layout.this_thread));
-      if (python >= record.begin && python < record.end) mappings::set_python_code(record.begin, record.end, python::layout.free_threaded);
+      if (python >= record.begin && python < record.end)
+        mappings::set_python_code(record.begin, record.end, python::layout.free_threaded);
       if (has_part(path, record.path_size, "/libstdc++.so")) native::set_cxx_library(record.begin, record.end);
       at += (sizeof record + record.path_size + 7) & ~size_t{7};
     }

@@ -36,10 +36,16 @@ Step step(Registers& r, uintptr_t end) {
   auto word = [](uintptr_t p) { return *reinterpret_cast<const uintptr_t*>(p); };
   uintptr_t cfa = 0;
   switch (rule.cfa) {
-    case cfi::Cfa::kUnknown: return Step::kFailed;
-    case cfi::Cfa::kEnd: return Step::kEnd;
-    case cfi::Cfa::kFromRsp: cfa = r.sp + uintptr_t(intptr_t(rule.cfa_offset)); break;
-    case cfi::Cfa::kFromRbp: cfa = r.bp + uintptr_t(intptr_t(rule.cfa_offset)); break;
+    case cfi::Cfa::kUnknown:
+      return Step::kFailed;
+    case cfi::Cfa::kEnd:
+      return Step::kEnd;
+    case cfi::Cfa::kFromRsp:
+      cfa = r.sp + uintptr_t(intptr_t(rule.cfa_offset));
+      break;
+    case cfi::Cfa::kFromRbp:
+      cfa = r.bp + uintptr_t(intptr_t(rule.cfa_offset));
+      break;
     case cfi::Cfa::kThroughRbp: {
       const uintptr_t at = r.bp + uintptr_t(intptr_t(rule.cfa_offset));
       if (!inside(at)) return Step::kFailed;

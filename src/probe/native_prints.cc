@@ -17,8 +17,8 @@
 namespace millpond::probe::native_prints {
 namespace {
 
-constexpr size_t kLongest = 400;                 // of a line that is looked at
-constexpr uint64_t kMostIdle = 200'000;          // lines without a round: a program that prints prose
+constexpr size_t kLongest = 400;         // of a line that is looked at
+constexpr uint64_t kMostIdle = 200'000;  // lines without a round: a program that prints prose
 constexpr uint64_t kGap = 100'000'000, kSoonGap = 10'000'000, kSoon = 16;  // ns between two marks; of the first ones
 constexpr const char* kWords[] = {"epoch", "episode", "fold", "round", "iteration", "iter", "trial", "generation"};
 
@@ -54,7 +54,8 @@ const char* round_word(int64_t& number) {
       while (after < length && strchr(" \t:=#[(/", line[after])) ++after;
       if (after == length || !is_digit(line[after])) continue;
       number = 0;
-      for (int digits = 0; after < length && is_digit(line[after]) && digits < 9; ++after, ++digits) number = number * 10 + (line[after] - '0');
+      for (int digits = 0; after < length && is_digit(line[after]) && digits < 9; ++after, ++digits)
+        number = number * 10 + (line[after] - '0');
       return word;
     }
   }
@@ -97,8 +98,10 @@ void ended() {
     if (rounds.times > 1) return;
     if (hash != other.hash) {
       other = {hash, 1, word, number};
-      if (rounds.times == 0) rounds = other;
-      else return;
+      if (rounds.times == 0)
+        rounds = other;
+      else
+        return;
     } else if (rounds.hash != other.hash) {
       rounds = {hash, 2, word, other.first};
     }
@@ -111,12 +114,15 @@ void ended() {
 }
 
 void printed(const char* text, size_t size) {
-  if (me.quiet || !file::is_open() || file::shared->agent || (idle > kMostIdle && !rounds.times) || !looking.try_lock()) return;
+  if (me.quiet || !file::is_open() || file::shared->agent || (idle > kMostIdle && !rounds.times) || !looking.try_lock())
+    return;
   {
     const int error = errno;
     for (size_t i = 0; i < size; ++i) {
-      if (text[i] == '\n' || text[i] == '\r') ended(), length = 0;
-      else if (length < kLongest) line[length++] = text[i];
+      if (text[i] == '\n' || text[i] == '\r')
+        ended(), length = 0;
+      else if (length < kLongest)
+        line[length++] = text[i];
     }
     errno = error;
   }
@@ -135,10 +141,10 @@ void printed_as(const char* format, va_list arguments) {
 bool shown(FILE* stream) { return stream == stdout || stream == stderr; }
 
 // Each calls what the program would have called, and what that returned is what the program gets.
-#define MP_AS(format)                 \
-  va_list copy;                       \
-  va_copy(copy, arguments);           \
-  printed_as(format, copy);           \
+#define MP_AS(format)       \
+  va_list copy;             \
+  va_copy(copy, arguments); \
+  printed_as(format, copy); \
   va_end(copy);
 
 int vfprintf_hook(FILE* stream, const char* format, va_list arguments) {
@@ -147,14 +153,16 @@ int vfprintf_hook(FILE* stream, const char* format, va_list arguments) {
   }
   return vfprintf(stream, format, arguments);
 }
-int vfprintf_chk_hook(FILE* stream, int, const char* format, va_list arguments) { return vfprintf_hook(stream, format, arguments); }
+int vfprintf_chk_hook(FILE* stream, int, const char* format, va_list arguments) {
+  return vfprintf_hook(stream, format, arguments);
+}
 int vprintf_hook(const char* format, va_list arguments) { return vfprintf_hook(stdout, format, arguments); }
 int vprintf_chk_hook(int, const char* format, va_list arguments) { return vfprintf_hook(stdout, format, arguments); }
-#define MP_WITH(call)             \
-  va_list arguments;              \
-  va_start(arguments, format);    \
-  const int written = call;       \
-  va_end(arguments);              \
+#define MP_WITH(call)          \
+  va_list arguments;           \
+  va_start(arguments, format); \
+  const int written = call;    \
+  va_end(arguments);           \
   return written;
 int printf_hook(const char* format, ...) { MP_WITH(vfprintf_hook(stdout, format, arguments)) }
 int printf_chk_hook(int, const char* format, ...) { MP_WITH(vfprintf_hook(stdout, format, arguments)) }
@@ -190,11 +198,13 @@ ssize_t write_hook(int fd, const void* data, size_t size) {
 }
 ssize_t writev_hook(int fd, const iovec* parts, int count) {
   if (fd == 1 || fd == 2)
-    for (int i = 0; i < count && parts[i].iov_len <= 4 * kLongest; ++i) printed(static_cast<const char*>(parts[i].iov_base), parts[i].iov_len);
+    for (int i = 0; i < count && parts[i].iov_len <= 4 * kLongest; ++i)
+      printed(static_cast<const char*>(parts[i].iov_base), parts[i].iov_len);
   return writev(fd, parts, count);
 }
 
-// They stay for as long as the tables lead here. Filled by start(): a static of that function would ask the C++ library for its guard.
+// They stay for as long as the tables lead here. Filled by start(): a static of that function would ask the C++ library
+// for its guard.
 constexpr size_t kHooks = 16;
 relocations::Function hooks[kHooks];
 
@@ -207,15 +217,22 @@ void* address_of(F* function) {
 
 void start() {
   if (python::layout.version) return;  // the agent follows what Python prints
-  const relocations::Function wanted[] = {
-      {"printf", address_of(printf_hook), nullptr},          {"fprintf", address_of(fprintf_hook), nullptr},
-      {"vprintf", address_of(vprintf_hook), nullptr},        {"vfprintf", address_of(vfprintf_hook), nullptr},
-      {"__printf_chk", address_of(printf_chk_hook), nullptr}, {"__fprintf_chk", address_of(fprintf_chk_hook), nullptr},
-      {"__vprintf_chk", address_of(vprintf_chk_hook), nullptr}, {"__vfprintf_chk", address_of(vfprintf_chk_hook), nullptr},
-      {"puts", address_of(puts_hook), nullptr},              {"fputs", address_of(fputs_hook), nullptr},
-      {"fwrite", address_of(fwrite_hook), nullptr},          {"putchar", address_of(putchar_hook), nullptr},
-      {"putc", address_of(putc_hook), nullptr},              {"fputc", address_of(putc_hook), nullptr},
-      {"write", address_of(write_hook), nullptr},            {"writev", address_of(writev_hook), nullptr}};
+  const relocations::Function wanted[] = {{"printf", address_of(printf_hook), nullptr},
+                                          {"fprintf", address_of(fprintf_hook), nullptr},
+                                          {"vprintf", address_of(vprintf_hook), nullptr},
+                                          {"vfprintf", address_of(vfprintf_hook), nullptr},
+                                          {"__printf_chk", address_of(printf_chk_hook), nullptr},
+                                          {"__fprintf_chk", address_of(fprintf_chk_hook), nullptr},
+                                          {"__vprintf_chk", address_of(vprintf_chk_hook), nullptr},
+                                          {"__vfprintf_chk", address_of(vfprintf_chk_hook), nullptr},
+                                          {"puts", address_of(puts_hook), nullptr},
+                                          {"fputs", address_of(fputs_hook), nullptr},
+                                          {"fwrite", address_of(fwrite_hook), nullptr},
+                                          {"putchar", address_of(putchar_hook), nullptr},
+                                          {"putc", address_of(putc_hook), nullptr},
+                                          {"fputc", address_of(putc_hook), nullptr},
+                                          {"write", address_of(write_hook), nullptr},
+                                          {"writev", address_of(writev_hook), nullptr}};
   static_assert(sizeof wanted == sizeof hooks);
   for (size_t i = 0; i < kHooks; ++i) hooks[i] = wanted[i];
   void* const libc = relocations::definition_of("gnu_get_libc_version");

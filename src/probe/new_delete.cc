@@ -10,14 +10,18 @@
 #include "probe/tables.h"
 #include "probe/thread.h"
 
-// Arguments are passed in registers, so one type serves all of a family: size, or block; then alignment, size or std::nothrow, whichever there are.
-#define MP_NEW(X)                                                                                                                       \
-  X(0, _Znwm) X(1, _Znam) X(2, _ZnwmRKSt9nothrow_t) X(3, _ZnamRKSt9nothrow_t) X(4, _ZnwmSt11align_val_t) X(5, _ZnamSt11align_val_t)        \
-      X(6, _ZnwmSt11align_val_tRKSt9nothrow_t) X(7, _ZnamSt11align_val_tRKSt9nothrow_t)
-#define MP_DELETE(X)                                                                                                                    \
-  X(8, _ZdlPv) X(9, _ZdaPv) X(10, _ZdlPvm) X(11, _ZdaPvm) X(12, _ZdlPvRKSt9nothrow_t) X(13, _ZdaPvRKSt9nothrow_t)                          \
-      X(14, _ZdlPvSt11align_val_t) X(15, _ZdaPvSt11align_val_t) X(16, _ZdlPvmSt11align_val_t) X(17, _ZdaPvmSt11align_val_t)                \
-      X(18, _ZdlPvSt11align_val_tRKSt9nothrow_t) X(19, _ZdaPvSt11align_val_tRKSt9nothrow_t)
+// Arguments are passed in registers, so one type serves all of a family: size, or block; then alignment, size or
+// std::nothrow, whichever there are.
+#define MP_NEW(X)                                                                            \
+  X(0, _Znwm)                                                                                \
+  X(1, _Znam) X(2, _ZnwmRKSt9nothrow_t) X(3, _ZnamRKSt9nothrow_t) X(4, _ZnwmSt11align_val_t) \
+      X(5, _ZnamSt11align_val_t) X(6, _ZnwmSt11align_val_tRKSt9nothrow_t) X(7, _ZnamSt11align_val_tRKSt9nothrow_t)
+#define MP_DELETE(X)                                                                                 \
+  X(8, _ZdlPv)                                                                                       \
+  X(9, _ZdaPv) X(10, _ZdlPvm) X(11, _ZdaPvm) X(12, _ZdlPvRKSt9nothrow_t) X(13, _ZdaPvRKSt9nothrow_t) \
+      X(14, _ZdlPvSt11align_val_t) X(15, _ZdaPvSt11align_val_t) X(16, _ZdlPvmSt11align_val_t)        \
+          X(17, _ZdaPvmSt11align_val_t) X(18, _ZdlPvSt11align_val_tRKSt9nothrow_t)                   \
+              X(19, _ZdaPvSt11align_val_tRKSt9nothrow_t)
 
 namespace millpond::probe::new_delete {
 namespace {
@@ -67,7 +71,8 @@ relocations::Function functions[kFunctions] = {MP_NEW(MP_ENTRY_NEW) MP_DELETE(MP
 
 bool look_up(const void* of_allocator) {
   const void* module = module_of(of_allocator);
-  // A delete that the allocator lacks is the C++ library's, and that one calls the allocator's through a table of its own, which we cannot change.
+  // A delete that the allocator lacks is the C++ library's, and that one calls the allocator's through a table of its
+  // own, which we cannot change.
   for (int i = 0; i < int(kFunctions); ++i) {
     functions[i].real = relocations::definition_of(functions[i].name);
     if (i < kDelete && module_of(functions[i].real) != module) functions[i].real = nullptr;

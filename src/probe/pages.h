@@ -1,4 +1,5 @@
-// Memory for work that may run in a child made by clone, where malloc can be locked for good by a thread that is not there: mapped for it, and unmapped after it.
+// Memory for work that may run in a child made by clone, where malloc can be locked for good by a thread that is not
+// there: mapped for it, and unmapped after it.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +18,8 @@ struct Pages {
   Pages& operator=(const Pages&) = delete;
   bool take(size_t n) {
     constexpr int kNoReserve = 0x4000;
-    at = static_cast<T*>(sys::map(n * sizeof(T), sys::kRead | sys::kWrite, sys::kMapPrivate | sys::kMapAnonymous | kNoReserve, -1));
+    at = static_cast<T*>(
+        sys::map(n * sizeof(T), sys::kRead | sys::kWrite, sys::kMapPrivate | sys::kMapAnonymous | kNoReserve, -1));
     count = n;
     return at != nullptr;
   }

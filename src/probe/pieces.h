@@ -1,6 +1,7 @@
-// What lies where in the memory of the process, for a look at all of its words: for any word, address or not, whether a region or a block of ours lies near it is told by
-// two loads. Memory is cut into pieces of 64 KiB; each one that a region or a block touches has a number, under which stands where a search in the sorted lists of
-// both begins, and a bit for each place where a block of the C library may begin.
+// What lies where in the memory of the process, for a look at all of its words: for any word, address or not, whether a
+// region or a block of ours lies near it is told by two loads. Memory is cut into pieces of 64 KiB; each one that a
+// region or a block touches has a number, under which stands where a search in the sorted lists of both begins, and a
+// bit for each place where a block of the C library may begin.
 //
 //   word ──▶ top (one entry a GiB) ──▶ leaf (one entry a piece) ──▶ number of the piece, 0: nothing there
 //
@@ -16,16 +17,20 @@ class Pieces {
  public:
   static constexpr uint32_t kNothing = 0;
   struct Piece {
-    uint32_t region, block;  // where a search begins: the last one that begins before the piece or at its begin and reaches into it, otherwise the first in it
+    uint32_t region, block;  // where a search begins: the last one that begins before the piece or at its begin and
+                             // reaches into it, otherwise the first in it
     bool has_region, has_block;
   };
 
   // How many pieces a range touches.
-  static size_t touched(uint64_t begin, uint64_t end) { return end > begin ? ((end - 1) >> kPieceBits) - (begin >> kPieceBits) + 1 : 0; }
+  static size_t touched(uint64_t begin, uint64_t end) {
+    return end > begin ? ((end - 1) >> kPieceBits) - (begin >> kPieceBits) + 1 : 0;
+  }
 
   // most: pieces at most. False: there is no memory for it.
   bool start(size_t most) {
-    return top_.take(kTops) && leaves_.take(kLeaves * kInLeaf) && pieces_.take(most + 1) && seen_.take((most + 1) * kWordsSeen);
+    return top_.take(kTops) && leaves_.take(kLeaves * kInLeaf) && pieces_.take(most + 1) &&
+           seen_.take((most + 1) * kWordsSeen);
   }
 
   void add_region(uint64_t begin, uint64_t end, uint32_t number) {
@@ -64,7 +69,8 @@ class Pieces {
  private:
   static constexpr int kAddressBits = 47, kLeafBits = 30, kPieceBits = 16;
   static constexpr uint64_t kPieceSize = uint64_t{1} << kPieceBits;
-  static constexpr size_t kTops = size_t{1} << (kAddressBits - kLeafBits), kInLeaf = size_t{1} << (kLeafBits - kPieceBits), kLeaves = 1024;
+  static constexpr size_t kTops = size_t{1} << (kAddressBits - kLeafBits),
+                          kInLeaf = size_t{1} << (kLeafBits - kPieceBits), kLeaves = 1024;
   static constexpr size_t kWordsSeen = kPieceSize / 16 / 64;
 
   template <class Add>
@@ -73,7 +79,8 @@ class Pieces {
     for (uint64_t at = begin & ~(kPieceSize - 1); at < end; at += kPieceSize) {
       const uint32_t number = make(at);
       if (number == kNothing) return;
-      // Of several that begin in one piece, the first stands there; what begins before the piece or at its begin takes its place.
+      // Of several that begin in one piece, the first stands there; what begins before the piece or at its begin takes
+      // its place.
       add(pieces_[number], begin <= at);
     }
   }

@@ -1,5 +1,6 @@
 // libmillpond_probe.so: the hooks, and what the agent calls. See shared.h for what it writes. No exceptions, no
-// iostream, no malloc in hooks. sys/mman.h and malloc.h stay out, because they declare some of the hooks in another way.
+// iostream, no malloc in hooks. sys/mman.h and malloc.h stay out, because they declare some of the hooks in another
+// way.
 //
 // A hook costs one comparison (thread.h) when it takes memory and one look at the filter (live.h) when it gives memory
 // back; the rest happens for sampled blocks alone.
@@ -174,8 +175,10 @@ MP_EXPORT void* mremap(void* at, size_t size, size_t new_size, int flags, void* 
   return p;
 }
 
-// ---- under names that lead here and nowhere else: the tables of a program that runs get these addresses (enter.cc) ----
-#define MP_ALIAS(name) asm(".globl millpond_hook_" #name "\n.hidden millpond_hook_" #name "\n.set millpond_hook_" #name ", " #name);
+// ---- under names that lead here and nowhere else: the tables of a program that runs get these addresses (enter.cc)
+// ----
+#define MP_ALIAS(name) \
+  asm(".globl millpond_hook_" #name "\n.hidden millpond_hook_" #name "\n.set millpond_hook_" #name ", " #name);
 MP_ALIAS(malloc)
 MP_ALIAS(calloc)
 MP_ALIAS(realloc)
@@ -197,7 +200,8 @@ MP_ALIAS(mremap)
 MP_EXPORT int millpond_probe_version(void) { return kProbeVersion; }
 MP_EXPORT int millpond_probe_python(void) { return python::wrap_allocators(); }
 MP_EXPORT uint64_t* millpond_probe_units(void) {
-  return file::is_open() && !may_leave ? file::shared->units : own_units;  // not watched: the agent may count all the same
+  return file::is_open() && !may_leave ? file::shared->units
+                                       : own_units;  // not watched: the agent may count all the same
 }
 MP_EXPORT void millpond_probe_mark(const char* kind, const char* name, int64_t index, uint32_t flags) {
   marks::mark(kind, name, index, flags);

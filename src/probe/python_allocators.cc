@@ -34,8 +34,8 @@ uint64_t arenas = 0;
 bool wrapped = false;
 
 // pymalloc as it comes, for both domains: it serves small blocks itself and asks malloc for the others, which malloc's
-// hooks see. A small block that is sampled is asked for as a larger one; malloc's hook gives it a cell and sees its end:
-// pymalloc's free stays as it is, and what Python calls most often costs nothing.
+// hooks see. A small block that is sampled is asked for as a larger one; malloc's hook gives it a cell and sees its
+// end: pymalloc's free stays as it is, and what Python calls most often costs nothing.
 namespace pymalloc {
 
 constexpr size_t kSmall = cells::kBytes, kNotSmall = cells::kAsked;
@@ -107,8 +107,9 @@ void* realloc(void*, void* block, size_t size) {
 
 }  // namespace pymalloc
 
-// Where we may leave, and any other allocator, of which nothing is known: debug hooks, tracemalloc, mimalloc. The functions know their domain by themselves: while
-// allocators are exchanged in a Python without a GIL, another thread may read the context of one and the function of the other.
+// Where we may leave, and any other allocator, of which nothing is known: debug hooks, tracemalloc, mimalloc. The
+// functions know their domain by themselves: while allocators are exchanged in a Python without a GIL, another thread
+// may read the context of one and the function of the other.
 namespace resident {
 
 Allocator old_of[kObject + 1];
@@ -142,7 +143,8 @@ struct Of {
   static void* realloc(void*, void* block, size_t size) {
     Live entry;
     const bool known = live::may_hold(block) && live::remove(block, &entry);
-    void* moved = allocate(size, __builtin_return_address(0), [=] { return old().realloc(old().context, block, size); });
+    void* moved =
+        allocate(size, __builtin_return_address(0), [=] { return old().realloc(old().context, block, size); });
     if (!moved && known) live::put_back(entry);
     return moved;
   }
@@ -181,10 +183,13 @@ uint64_t asks(const Allocator& allocator, size_t size) {
 }
 bool passes_on(const Allocator& allocator, size_t size) { return asks(allocator, size) == size + 1; }
 
-bool is_pymalloc(const Allocator& old) { return !old.context && asks(old, 1) == 0 && passes_on(old, pymalloc::kNotSmall); }
+bool is_pymalloc(const Allocator& old) {
+  return !old.context && asks(old, 1) == 0 && passes_on(old, pymalloc::kNotSmall);
+}
 
 bool same(const Allocator& a, const Allocator& b) {
-  return a.context == b.context && a.malloc == b.malloc && a.calloc == b.calloc && a.realloc == b.realloc && a.free == b.free;
+  return a.context == b.context && a.malloc == b.malloc && a.calloc == b.calloc && a.realloc == b.realloc &&
+         a.free == b.free;
 }
 
 using Get = void (*)(int, Allocator*);
@@ -221,8 +226,10 @@ bool unwrap(Domain domain) {
   Allocator now;
   get(domain, &now);
   in_the_way[domain] = false;
-  if (same(now, resident::ours(domain))) set(domain, &resident::old_of[domain]);
-  else in_the_way[domain] = resident::old_of[domain].malloc && !same(now, resident::old_of[domain]);
+  if (same(now, resident::ours(domain)))
+    set(domain, &resident::old_of[domain]);
+  else
+    in_the_way[domain] = resident::old_of[domain].malloc && !same(now, resident::old_of[domain]);
   return !in_the_way[domain];
 }
 
@@ -236,8 +243,8 @@ bool find(F& function, const char* name) {
 int wrap_allocators() {
   if (!file::is_open()) return 1;
   if (wrapped) return 0;
-  if (!find(get, "PyMem_GetAllocator") || !find(set, "PyMem_SetAllocator") || !find(get_arena, "PyObject_GetArenaAllocator") ||
-      !find(set_arena, "PyObject_SetArenaAllocator"))
+  if (!find(get, "PyMem_GetAllocator") || !find(set, "PyMem_SetAllocator") ||
+      !find(get_arena, "PyObject_GetArenaAllocator") || !find(set_arena, "PyObject_SetArenaAllocator"))
     return 1;
   {
     Quiet quiet;
@@ -270,6 +277,8 @@ bool unwrap_allocators() {
   return all && !arena_in_the_way;
 }
 
-uint64_t arena_bytes() { return wrapped && !layout.free_threaded ? __atomic_load_n(&arenas, __ATOMIC_RELAXED) : ~uint64_t{0}; }
+uint64_t arena_bytes() {
+  return wrapped && !layout.free_threaded ? __atomic_load_n(&arenas, __ATOMIC_RELAXED) : ~uint64_t{0};
+}
 
 }  // namespace millpond::probe::python

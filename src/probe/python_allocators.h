@@ -6,12 +6,13 @@
 
 namespace millpond::probe::python {
 
-// Where the probe came in at run time, and may leave again, a sampled object stays in the block that the interpreter gave it, and its end is seen by wrapping free
-// and realloc too: whoever frees it later knows nothing of cells.
+// Where the probe came in at run time, and may leave again, a sampled object stays in the block that the interpreter
+// gave it, and its end is seen by wrapping free and realloc too: whoever frees it later knows nothing of cells.
 
 // With the GIL held. 0: done, now or before.
 int wrap_allocators();
-// Puts the old ones back, with the GIL held. False: somebody has wrapped ours since; they stay below those and only pass calls on.
+// Puts the old ones back, with the GIL held. False: somebody has wrapped ours since; they stay below those and only
+// pass calls on.
 bool unwrap_allocators();
 // Bytes of pymalloc's arenas; ~0 while its allocators are not wrapped.
 uint64_t arena_bytes();

@@ -13,7 +13,8 @@
 namespace millpond::probe::python {
 namespace {
 
-constexpr size_t kTracing = 44;  // PyThreadState.tracing of 3.9 and 3.10: how many trace functions run now; none is called then
+constexpr size_t kTracing =
+    44;  // PyThreadState.tracing of 3.9 and 3.10: how many trace functions run now; none is called then
 
 template <class F>
 bool find(F& function, const char* name) {
@@ -23,10 +24,13 @@ bool find(F& function, const char* name) {
 
 bool look_up(Api& a) {
   Quiet quiet;
-  const bool all = find(a.new_tuple, "PyTuple_New") && find(a.set_item, "PyTuple_SetItem") && find(a.item, "PyTuple_GetItem") && find(a.add_reference, "Py_IncRef") &&
-                   find(a.drop_reference, "Py_DecRef") && find(a.call, "PyObject_Call") && find(a.new_integer, "PyLong_FromLong") &&
-                   find(a.forget_error, "PyErr_Clear") && find(a.add_pending, "Py_AddPendingCall") && find(a.take_gil, "PyGILState_Ensure") &&
-                   find(a.give_gil, "PyGILState_Release") && find(a.new_function, "PyCFunction_NewEx") && find(a.new_method, "PyInstanceMethod_New") && find(a.none, "_Py_NoneStruct");
+  const bool all = find(a.new_tuple, "PyTuple_New") && find(a.set_item, "PyTuple_SetItem") &&
+                   find(a.item, "PyTuple_GetItem") && find(a.add_reference, "Py_IncRef") &&
+                   find(a.drop_reference, "Py_DecRef") && find(a.call, "PyObject_Call") &&
+                   find(a.new_integer, "PyLong_FromLong") && find(a.forget_error, "PyErr_Clear") &&
+                   find(a.add_pending, "Py_AddPendingCall") && find(a.take_gil, "PyGILState_Ensure") &&
+                   find(a.give_gil, "PyGILState_Release") && find(a.new_function, "PyCFunction_NewEx") &&
+                   find(a.new_method, "PyInstanceMethod_New") && find(a.none, "_Py_NoneStruct");
   if (find(a.enter_tracing, "PyThreadState_EnterTracing")) find(a.leave_tracing, "PyThreadState_LeaveTracing");
   return all;
 }
@@ -111,7 +115,8 @@ extern "C" __attribute__((visibility("default"))) void* millpond_probe_after(voi
   return bound;
 }
 
-extern "C" __attribute__((visibility("default"))) void* millpond_probe_locals(void* frame, size_t hop, size_t offset, int count) {
+extern "C" __attribute__((visibility("default"))) void* millpond_probe_locals(void* frame, size_t hop, size_t offset,
+                                                                              int count) {
   const Api* a = api();
   void* values = a->new_tuple(count);  // a collection may run here; from now on nothing else does
   if (!values) return nullptr;

@@ -1,4 +1,5 @@
-// Functions of the interpreter that the agent's own calls need, looked up once with the GIL held. Not for hooks of malloc.
+// Functions of the interpreter that the agent's own calls need, looked up once with the GIL held. Not for hooks of
+// malloc.
 #pragma once
 #include <signal.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@ struct Api {
   void* (*new_integer)(long);
   void (*forget_error)();
   int (*add_pending)(int (*)(void*), void*);  // needs no GIL and allocates nothing
-  int (*take_gil)();  // of a thread that Python need not know
+  int (*take_gil)();                          // of a thread that Python need not know
   void (*give_gil)(int);
   void* (*new_function)(void* definition, void* self, void* module);
   void* (*new_method)(void* callable);
@@ -26,8 +27,8 @@ struct Api {
 // Null where one is missing.
 const Api* api();
 
-// While one is there, what this thread runs is the agent's and not the program's: trace and profile functions do not see it, and signals wait,
-// so that no handler of the program runs, and raises, in the middle of it.
+// While one is there, what this thread runs is the agent's and not the program's: trace and profile functions do not
+// see it, and signals wait, so that no handler of the program runs, and raises, in the middle of it.
 class Aside {
  public:
   Aside();

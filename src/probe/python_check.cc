@@ -18,8 +18,8 @@ constexpr int kMostFrames = 24, kMostSteps = 256;
 
 // Functions of the stable interface, and what they are asked.
 struct Asked {
-  void* (*frame)();              // lent
-  void* (*back)(void* frame);    // a new reference, as below
+  void* (*frame)();            // lent
+  void* (*back)(void* frame);  // a new reference, as below
   void* (*code)(void* frame);
   int (*line)(void* frame);
   void* (*attribute)(void* object, const char* name);
@@ -39,10 +39,12 @@ bool find(F& function, const char* name) {
   return function != nullptr;
 }
 bool look_up(Asked& a) {
-  return find(a.frame, "PyEval_GetFrame") && find(a.back, "PyFrame_GetBack") && find(a.code, "PyFrame_GetCode") && find(a.line, "PyFrame_GetLineNumber") &&
-         find(a.attribute, "PyObject_GetAttrString") && find(a.as_long, "PyLong_AsLong") && find(a.new_string, "PyUnicode_FromString") &&
-         find(a.new_bytes, "PyBytes_FromStringAndSize") && find(a.take, "Py_IncRef") && find(a.drop, "Py_DecRef") && find(a.forget_error, "PyErr_Clear") &&
-         find(a.bytes_type, "PyBytes_Type") && find(a.string_type, "PyUnicode_Type");
+  return find(a.frame, "PyEval_GetFrame") && find(a.back, "PyFrame_GetBack") && find(a.code, "PyFrame_GetCode") &&
+         find(a.line, "PyFrame_GetLineNumber") && find(a.attribute, "PyObject_GetAttrString") &&
+         find(a.as_long, "PyLong_AsLong") && find(a.new_string, "PyUnicode_FromString") &&
+         find(a.new_bytes, "PyBytes_FromStringAndSize") && find(a.take, "Py_IncRef") && find(a.drop, "Py_DecRef") &&
+         find(a.forget_error, "PyErr_Clear") && find(a.bytes_type, "PyBytes_Type") &&
+         find(a.string_type, "PyUnicode_Type");
 }
 
 class Reference {
@@ -74,7 +76,8 @@ bool readable(const void* p, size_t size) {
   return syscall(SYS_process_vm_readv, syscall(SYS_getpid), &to, 1UL, &from, 1UL, 0UL) == long(size);
 }
 
-constexpr size_t kLongText = 240;  // longer than any offset that is read by an unproven layout, so that all of them lie in the object
+constexpr size_t kLongText =
+    240;  // longer than any offset that is read by an unproven layout, so that all of them lie in the object
 
 // `piece` again and again.
 size_t fill(char (&text)[kLongText + 16], const char* piece) {
@@ -99,13 +102,15 @@ bool reads_bytes(const Layout& l, const Asked& a) {
   char text[kLongText + 16];
   const size_t size = fill(text, "\x80\x01 table");
   const Reference bytes(a, a.new_bytes(text, ptrdiff_t(size)));
-  return bytes.get() && at<const void*>(bytes.get(), l.object_type) == a.bytes_type && at<int64_t>(bytes.get(), l.bytes_size) == int64_t(size) &&
+  return bytes.get() && at<const void*>(bytes.get(), l.object_type) == a.bytes_type &&
+         at<int64_t>(bytes.get(), l.bytes_size) == int64_t(size) &&
          memcmp(static_cast<const char*>(bytes.get()) + l.bytes_text, text, size) == 0;
 }
 
 bool has(const Layout& l, const Asked& a, const void* code, uint16_t field, const char* name, const void* type) {
   const Reference truth(a, a.attribute(const_cast<void*>(code), name));
-  return truth.get() && at<const void*>(code, field) == truth.get() && at<const void*>(truth.get(), l.object_type) == type;
+  return truth.get() && at<const void*>(code, field) == truth.get() &&
+         at<const void*>(truth.get(), l.object_type) == type;
 }
 
 // The frame that the interpreter shows as `truth` is the one that was read.
@@ -132,7 +137,8 @@ Checked reads_frames(const Layout& l, const Asked& a) {
   a.take(innermost);
   Reference truth(a, innermost);
   const size_t frame_bytes = end_of({l.frame_code, l.frame_previous, l.frame_at, l.frame_owner, l.frame_copy});
-  const size_t code_bytes = end_of({l.code_file, l.code_name, l.code_lines, l.code_first_line, l.code_begin, l.code_copies});
+  const size_t code_bytes =
+      end_of({l.code_file, l.code_name, l.code_lines, l.code_first_line, l.code_begin, l.code_copies});
   const void* thread = l.this_thread();
   if (!readable(static_cast<const char*>(thread) + l.thread_frame, 8)) return Checked::kWrong;
   const void* frame = at<const void*>(thread, l.thread_frame);

@@ -8,13 +8,16 @@
 namespace millpond::probe::python {
 namespace {
 
-constexpr int kMaxChain = 4096;  // frames looked at, shims and unfinished ones too: a chain that bites its tail must end
+constexpr int kMaxChain =
+    4096;  // frames looked at, shims and unfinished ones too: a chain that bites its tail must end
 
-// Where the byte code begins that this frame runs. The main copy lies in the code itself; a thread that runs without the GIL may have one of its own.
+// Where the byte code begins that this frame runs. The main copy lies in the code itself; a thread that runs without
+// the GIL may have one of its own.
 const char* begin_of_code(const Layout& l, const void* frame, const void* code) {
   const char* own = static_cast<const char*>(code) + l.code_begin;
   if (!l.code_copies) return own;
-  const void* copies = __atomic_load_n(reinterpret_cast<const void* const*>(static_cast<const char*>(code) + l.code_copies), __ATOMIC_ACQUIRE);
+  const void* copies = __atomic_load_n(
+      reinterpret_cast<const void* const*>(static_cast<const char*>(code) + l.code_copies), __ATOMIC_ACQUIRE);
   const int32_t which = at<int32_t>(frame, l.frame_copy);
   if (!plausible(copies) || which < 0 || which >= at<int64_t>(copies, 0)) return own;
   return at<const char*>(copies, 8 + 8 * size_t(which));
@@ -37,7 +40,9 @@ bool read_frame(const Layout& l, const void* frame, Place& place) {
   }
   place.unit = (at<const char*>(frame, l.frame_at) - begin_of_code(l, frame, place.code)) / 2;
   // Its function has not begun: arguments are still being put in place.
-  if (at<uint8_t>(frame, l.frame_owner) != kOwnedByGenerator && place.unit < at<int32_t>(place.code, l.code_first_traceable)) place.skip = true;
+  if (at<uint8_t>(frame, l.frame_owner) != kOwnedByGenerator &&
+      place.unit < at<int32_t>(place.code, l.code_first_traceable))
+    place.skip = true;
   return true;
 }
 

@@ -44,9 +44,9 @@ void fixed(Layout& l, int version) {
   }
 }
 
-// _PyRuntime begins with a cookie, the version, whether it is free-threaded, and groups of offsets, each with the size of its structure in
-// front. The groups that we need have their fields in the same order in every version; fields are added at their ends, and groups and
-// fields between them, so a version is told by the words at which they begin.
+// _PyRuntime begins with a cookie, the version, whether it is free-threaded, and groups of offsets, each with the size
+// of its structure in front. The groups that we need have their fields in the same order in every version; fields are
+// added at their ends, and groups and fields between them, so a version is told by the words at which they begin.
 struct Table {
   int version;
   uint16_t thread, frame, code, object, bytes, string;
@@ -60,7 +60,8 @@ constexpr size_t kVersionWord = 1, kFreeThreadedWord = 2;
 
 class Group {
  public:
-  Group(const uint64_t* words, uint16_t begin, uint64_t most) : words_(words + begin), good_(words_[0] > 0 && words_[0] <= most) {}
+  Group(const uint64_t* words, uint16_t begin, uint64_t most)
+      : words_(words + begin), good_(words_[0] > 0 && words_[0] <= most) {}
   // An offset: within its structure.
   uint16_t operator[](size_t field) {
     good_ = good_ && words_[field] < words_[0];
@@ -78,7 +79,8 @@ class Group {
   bool good_;
 };
 
-// False: this is not how that table is laid out. What python_check.cc reads by it before it is proven lies within these sizes.
+// False: this is not how that table is laid out. What python_check.cc reads by it before it is proven lies within these
+// sizes.
 bool published(Layout& l, const Table& table, const uint64_t* words) {
   Group thread(words, table.thread, 16384), frame(words, table.frame, 256), code(words, table.code, 512);
   Group object(words, table.object, 64), bytes(words, table.bytes, 128), string(words, table.string, 128);
@@ -86,7 +88,8 @@ bool published(Layout& l, const Table& table, const uint64_t* words) {
   l.has_shims = true;
   l.thread_frame = thread[4];
   l.frame_previous = frame[1], l.frame_code = frame[2], l.frame_at = frame[3], l.frame_owner = frame[5];
-  l.code_file = code[1], l.code_name = code[3], l.code_lines = code[4], l.code_first_line = code[5], l.code_begin = code[9];
+  l.code_file = code[1], l.code_name = code[3], l.code_lines = code[4], l.code_first_line = code[5],
+  l.code_begin = code[9];
   const bool copies = l.free_threaded && table.version >= 314;
   if (copies) l.frame_copy = frame[7], l.code_copies = code[10];
   l.code_first_traceable = uint16_t((copies ? l.code_copies : l.code_begin) - 16);
@@ -95,7 +98,8 @@ bool published(Layout& l, const Table& table, const uint64_t* words) {
   l.string_state = string[1], l.string_length = string[2], l.ascii_text = string.part(3);
   l.compact_text = uint16_t(l.ascii_text + 16);
   l.string_kind_bit = copies ? 8 : 2;  // without the GIL the first byte is a value of its own
-  return thread.good() && frame.good() && code.good() && object.good() && bytes.good() && string.good() && l.code_file && l.code_begin >= 32;
+  return thread.good() && frame.good() && code.good() && object.good() && bytes.good() && string.good() &&
+         l.code_file && l.code_begin >= 32;
 }
 
 const uint64_t* published_words() {
@@ -113,7 +117,9 @@ Frames first_guess(Layout& l) {
   if (!words) return Frames::kRefused;
   l.free_threaded = words[kFreeThreadedWord] != 0;
   for (const Table& table : kTables)
-    if (table.version == l.version && !l.free_threaded && is_finished(words[kVersionWord]) && published(l, table, words)) return Frames::kKnown;
+    if (table.version == l.version && !l.free_threaded && is_finished(words[kVersionWord]) &&
+        published(l, table, words))
+      return Frames::kKnown;
   return Frames::kUnproven;
 }
 

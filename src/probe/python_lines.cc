@@ -72,9 +72,12 @@ int decode_line(const Layout& l, const void* code, int64_t unit) {
   const auto* text = static_cast<const uint8_t*>(table) + l.bytes_text;
   const Table t{text, text + size};
   switch (l.lines) {
-    case Lines::kLnotab: return from_lnotab(t, first, unit);
-    case Lines::kLinetable: return from_linetable(t, first, unit * 2);
-    case Lines::kLocations: return from_locations(t, first, unit);
+    case Lines::kLnotab:
+      return from_lnotab(t, first, unit);
+    case Lines::kLinetable:
+      return from_linetable(t, first, unit * 2);
+    case Lines::kLocations:
+      return from_locations(t, first, unit);
   }
   return first;
 }

@@ -1,8 +1,8 @@
-// print and sys.stdout.write as rounds of the program: how often each place in the source printed is counted here, and the agent
-// (millpond_agent/lines.py) is asked now and then what it prints.
+// print and sys.stdout.write as rounds of the program: how often each place in the source printed is counted here, and
+// the agent (millpond_agent/lines.py) is asked now and then what it prints.
 //
-// The functions stay the objects they are: only where the interpreter jumps to for them is exchanged, in the table that describes
-// print, and TextIOWrapper.write. A call costs a look at the innermost frame and at a clock, about 20 ns.
+// The functions stay the objects they are: only where the interpreter jumps to for them is exchanged, in the table that
+// describes print, and TextIOWrapper.write. A call costs a look at the innermost frame and at a clock, about 20 ns.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +42,8 @@ uint64_t now_ns() {
   return uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_nsec);
 }
 
-// Where in the source we are: the code and the instruction of the innermost frame. False: nowhere, as far as can be seen.
+// Where in the source we are: the code and the instruction of the innermost frame. False: nowhere, as far as can be
+// seen.
 bool here(uint64_t& code, uint64_t& instruction) {
   const Layout& l = layout;
   const void* frame = innermost_frame(l, l.this_thread());
@@ -66,8 +67,8 @@ int site_of(uint64_t code, uint64_t instruction) {
   return -1;  // as many as nobody looks at any more
 }
 
-// The program's call is done; what happens here it must not notice. False: an exception that is the program's own (a signal's handler, in
-// the main thread of many) is on its way.
+// The program's call is done; what happens here it must not notice. False: an exception that is the program's own (a
+// signal's handler, in the main thread of many) is on its way.
 bool ask_agent(int site, void* const* values, ptrdiff_t count, void* names) {
   const Api& a = *api();
   const int error = errno;
@@ -167,7 +168,9 @@ bool is_writable(const void* place) {
   while (!found && fgets(line, sizeof line, maps)) {
     uintptr_t begin = 0, end = 0;
     char protection[5] = "";
-    if (sscanf(line, "%lx-%lx %4s", &begin, &end, protection) == 3 && uintptr_t(place) >= begin && uintptr_t(place) < end) found = protection[1] == 'w';
+    if (sscanf(line, "%lx-%lx %4s", &begin, &end, protection) == 3 && uintptr_t(place) >= begin &&
+        uintptr_t(place) < end)
+      found = protection[1] == 'w';
   }
   fclose(maps);
   return found;
@@ -175,7 +178,9 @@ bool is_writable(const void* place) {
 
 void put(Hook& hook, Definition* definition, const char* name, int flags, void* ours) {
   if (hook.definition) return;  // from an earlier stay: somebody's is over it
-  if (!definition || strcmp(definition->name, name) != 0 || definition->flags != flags || !is_writable(&definition->function)) return;
+  if (!definition || strcmp(definition->name, name) != 0 || definition->flags != flags ||
+      !is_writable(&definition->function))
+    return;
   hook.definition = definition;
   hook.original = definition->function;
   __atomic_store_n(&definition->function, ours, __ATOMIC_RELEASE);
@@ -192,7 +197,9 @@ void take_away(Hook& hook, void* ours) {
 
 using namespace millpond::probe::python;
 
-extern "C" __attribute__((visibility("default"))) PrintSite* millpond_probe_prints(void* callable, void* print_object, void* write_object, void* stdout_object) {
+extern "C" __attribute__((visibility("default"))) PrintSite* millpond_probe_prints(void* callable, void* print_object,
+                                                                                   void* write_object,
+                                                                                   void* stdout_object) {
   if (!callable) {
     ask = nullptr;
     take_away(print_hook, reinterpret_cast<void*>(print_and_count));
@@ -204,8 +211,12 @@ extern "C" __attribute__((visibility("default"))) PrintSite* millpond_probe_prin
   ask = callable;
   stream = stdout_object;
   millpond::probe::Quiet quiet;
-  if (print_object) put(print_hook, at<Definition*>(print_object, layout.object_bytes), "print", kFastWithKeywords, reinterpret_cast<void*>(print_and_count));
-  if (write_object) put(write_hook, at<Definition*>(write_object, layout.object_bytes + 24), "write", kOneArgument, reinterpret_cast<void*>(write_and_count));
+  if (print_object)
+    put(print_hook, at<Definition*>(print_object, layout.object_bytes), "print", kFastWithKeywords,
+        reinterpret_cast<void*>(print_and_count));
+  if (write_object)
+    put(write_hook, at<Definition*>(write_object, layout.object_bytes + 24), "write", kOneArgument,
+        reinterpret_cast<void*>(write_and_count));
   return print_hook.definition ? sites : nullptr;
 }
 
@@ -218,6 +229,7 @@ extern "C" __attribute__((visibility("default"))) int millpond_probe_exceptions(
   if (!frames_known() || !api()) return 1;
   clean = callable;
   millpond::probe::Quiet quiet;
-  put(except_hook, at<Definition*>(hook_object, layout.object_bytes), "excepthook", kFast, reinterpret_cast<void*>(print_exception));
+  put(except_hook, at<Definition*>(hook_object, layout.object_bytes), "excepthook", kFast,
+      reinterpret_cast<void*>(print_exception));
   return except_hook.definition ? 0 : 1;
 }

@@ -7,7 +7,8 @@ namespace millpond::probe::python {
 
 struct Layout;
 
-// The bytes written, at most `room`; what does not fit is cut between two characters. 0 for what is not a compact string.
+// The bytes written, at most `room`; what does not fit is cut between two characters. 0 for what is not a compact
+// string.
 uint32_t copy_string(const Layout& l, const void* string, char* out, uint32_t room);
 
 }  // namespace millpond::probe::python

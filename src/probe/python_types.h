@@ -1,4 +1,5 @@
-// What the interpreter hands over and takes by its C functions, as its headers lay it out. Only what is the same in every version we know.
+// What the interpreter hands over and takes by its C functions, as its headers lay it out. Only what is the same in
+// every version we know.
 #pragma once
 #include <stddef.h>
 

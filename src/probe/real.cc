@@ -16,11 +16,11 @@ namespace {
 __attribute__((tls_model("initial-exec"))) __thread bool looking_up = false;
 
 namespace first {
-#define MP_HOOK(name, result, parameters, arguments)  \
-  result name parameters {                            \
-    if (looking_up) return early::name arguments;       \
-    look_up_real();                                   \
-    return real::name arguments;                      \
+#define MP_HOOK(name, result, parameters, arguments) \
+  result name parameters {                           \
+    if (looking_up) return early::name arguments;    \
+    look_up_real();                                  \
+    return real::name arguments;                     \
   }
 #include "probe/hooks.inc"
 #undef MP_HOOK
@@ -66,10 +66,10 @@ uint64_t allocator_flags = 0;
 void look_up_real() {
   looking_up = true;
   const int error = errno;
-#define MP_HOOK(name, result, parameters, arguments)                                                  \
-  {                                                                                                   \
-    auto f = reinterpret_cast<result(*) parameters>(dlsym(RTLD_NEXT, #name));                         \
-    __atomic_store_n(&real::name, f ? f : early::name, __ATOMIC_RELEASE);                           \
+#define MP_HOOK(name, result, parameters, arguments)                          \
+  {                                                                           \
+    auto f = reinterpret_cast<result(*) parameters>(dlsym(RTLD_NEXT, #name)); \
+    __atomic_store_n(&real::name, f ? f : early::name, __ATOMIC_RELEASE);     \
   }
 #include "probe/hooks.inc"
 #undef MP_HOOK
@@ -88,8 +88,9 @@ void look_up_real() {
 }
 
 void look_up_real_of_program() {
-#define MP_HOOK(name, result, parameters, arguments) \
-  if (auto f = reinterpret_cast<result(*) parameters>(relocations::definition_of(#name))) __atomic_store_n(&real::name, f, __ATOMIC_RELEASE);
+#define MP_HOOK(name, result, parameters, arguments)                                      \
+  if (auto f = reinterpret_cast<result(*) parameters>(relocations::definition_of(#name))) \
+    __atomic_store_n(&real::name, f, __ATOMIC_RELEASE);
 #include "probe/hooks.inc"
 #undef MP_HOOK
   void* of_malloc = module_of(reinterpret_cast<void*>(real::malloc));

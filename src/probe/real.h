@@ -1,6 +1,7 @@
 // The functions behind the hooks: those of the C library, or of an allocator that is preloaded after this library.
 // Each pointer is always callable. Until the real one is known it leads to a stand-in that looks all of them up; what
-// dlsym itself asks for meanwhile comes from probe/early.h; those blocks are marked in the filter of live.h, so only the slow path meets them.
+// dlsym itself asks for meanwhile comes from probe/early.h; those blocks are marked in the filter of live.h, so only
+// the slow path meets them.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

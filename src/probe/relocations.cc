@@ -32,10 +32,14 @@ struct Module {
 
   bool holds(uintptr_t address, uint32_t flags = 0) const {
     for (int i = 0; i < header_count; ++i)
-      if (const auto& part = headers[i]; part.p_type == PT_LOAD && (part.p_flags & flags) == flags && address - (base + part.p_vaddr) < part.p_memsz) return true;
+      if (const auto& part = headers[i];
+          part.p_type == PT_LOAD && (part.p_flags & flags) == flags && address - (base + part.p_vaddr) < part.p_memsz)
+        return true;
     return false;
   }
-  const char* name_of(const ElfW(Sym) & symbol) const { return symbol.st_name < names_size ? names + symbol.st_name : ""; }
+  const char* name_of(const ElfW(Sym) & symbol) const {
+    return symbol.st_name < names_size ? names + symbol.st_name : "";
+  }
 };
 
 bool read(const dl_phdr_info& info, Module& m) {
@@ -53,25 +57,52 @@ bool read(const dl_phdr_info& info, Module& m) {
   bool calls_are_rela = true;
   for (; entry->d_tag != DT_NULL; ++entry) {
     switch (entry->d_tag) {
-      case DT_SYMTAB: m.symbols = reinterpret_cast<const ElfW(Sym)*>(at(*entry)); break;
-      case DT_STRTAB: m.names = reinterpret_cast<const char*>(at(*entry)); break;
-      case DT_STRSZ: m.names_size = entry->d_un.d_val; break;
-      case DT_VERSYM: m.versions = reinterpret_cast<const uint16_t*>(at(*entry)); break;
-      case DT_GNU_HASH: m.gnu_hash = reinterpret_cast<const uint32_t*>(at(*entry)); break;
-      case DT_HASH: m.old_hash = reinterpret_cast<const uint32_t*>(at(*entry)); break;
-      case DT_JMPREL: m.calls = reinterpret_cast<const ElfW(Rela)*>(at(*entry)); break;
-      case DT_PLTRELSZ: call_bytes = entry->d_un.d_val; break;
-      case DT_PLTREL: calls_are_rela = entry->d_un.d_val == DT_RELA; break;
-      case DT_RELA: m.data = reinterpret_cast<const ElfW(Rela)*>(at(*entry)); break;
-      case DT_RELASZ: data_bytes = entry->d_un.d_val; break;
-      case DT_RELACOUNT: relative = entry->d_un.d_val; break;
-      default: break;
+      case DT_SYMTAB:
+        m.symbols = reinterpret_cast<const ElfW(Sym)*>(at(*entry));
+        break;
+      case DT_STRTAB:
+        m.names = reinterpret_cast<const char*>(at(*entry));
+        break;
+      case DT_STRSZ:
+        m.names_size = entry->d_un.d_val;
+        break;
+      case DT_VERSYM:
+        m.versions = reinterpret_cast<const uint16_t*>(at(*entry));
+        break;
+      case DT_GNU_HASH:
+        m.gnu_hash = reinterpret_cast<const uint32_t*>(at(*entry));
+        break;
+      case DT_HASH:
+        m.old_hash = reinterpret_cast<const uint32_t*>(at(*entry));
+        break;
+      case DT_JMPREL:
+        m.calls = reinterpret_cast<const ElfW(Rela)*>(at(*entry));
+        break;
+      case DT_PLTRELSZ:
+        call_bytes = entry->d_un.d_val;
+        break;
+      case DT_PLTREL:
+        calls_are_rela = entry->d_un.d_val == DT_RELA;
+        break;
+      case DT_RELA:
+        m.data = reinterpret_cast<const ElfW(Rela)*>(at(*entry));
+        break;
+      case DT_RELASZ:
+        data_bytes = entry->d_un.d_val;
+        break;
+      case DT_RELACOUNT:
+        relative = entry->d_un.d_val;
+        break;
+      default:
+        break;
     }
   }
   if (!m.symbols || !m.names) return false;
   if (m.calls && calls_are_rela) m.call_count = call_bytes / sizeof(ElfW(Rela));
   if (m.data) m.data_count = data_bytes / sizeof(ElfW(Rela));
-  relative = relative < m.data_count ? relative : m.data_count;  // those come first and name no symbol: a million of them in a large library
+  relative = relative < m.data_count
+                 ? relative
+                 : m.data_count;  // those come first and name no symbol: a million of them in a large library
   m.data += relative;
   m.data_count -= relative;
   return true;
@@ -97,7 +128,9 @@ uint32_t old_hash_of(const char* name) {
 void* defined_as(const Module& m, uint32_t number, const char* name) {
   const ElfW(Sym)& symbol = m.symbols[number];
   const int type = ELF64_ST_TYPE(symbol.st_info), bind = ELF64_ST_BIND(symbol.st_info);
-  if (symbol.st_shndx == SHN_UNDEF || symbol.st_value == 0 || (type != STT_FUNC && type != STT_NOTYPE) || (bind != STB_GLOBAL && bind != STB_WEAK)) return nullptr;
+  if (symbol.st_shndx == SHN_UNDEF || symbol.st_value == 0 || (type != STT_FUNC && type != STT_NOTYPE) ||
+      (bind != STB_GLOBAL && bind != STB_WEAK))
+    return nullptr;
   if (m.versions && m.versions[number] & 0x8000) return nullptr;  // kept for old programs
   return strcmp(m.name_of(symbol), name) == 0 ? reinterpret_cast<void*>(m.base + symbol.st_value) : nullptr;
 }
@@ -119,7 +152,8 @@ void* defined_in(const Module& m, const char* name) {
   }
   if (m.old_hash) {
     const uint32_t buckets = m.old_hash[0];
-    for (uint32_t number = buckets ? m.old_hash[2 + old_hash_of(name) % buckets] : 0; number; number = m.old_hash[2 + buckets + number])
+    for (uint32_t number = buckets ? m.old_hash[2 + old_hash_of(name) % buckets] : 0; number;
+         number = m.old_hash[2 + buckets + number])
       if (void* found = defined_as(m, number, name)) return found;
   }
   return nullptr;
@@ -127,7 +161,8 @@ void* defined_in(const Module& m, const char* name) {
 
 const void* foreign_allocator = nullptr;
 
-// The loader has a small malloc of its own, for itself; the kernel's module has no tables; and our own calls are not the program's.
+// The loader has a small malloc of its own, for itself; the kernel's module has no tables; and our own calls are not
+// the program's.
 bool is_left_out(const dl_phdr_info& info, const Module& m) {
   const uintptr_t loader = getauxval(AT_BASE), kernel = getauxval(AT_SYSINFO_EHDR);
   return (loader && info.dlpi_addr == loader) || (kernel && m.holds(kernel)) || m.holds(uintptr_t(&foreign_allocator));
@@ -172,12 +207,17 @@ struct Map {
         const char c = text[i];
         if (part == kBegin || part == kEnd) {
           uintptr_t& value = part == kBegin ? line.begin : line.end;
-          if (c == '-') part = kEnd;
-          else if (c == ' ') part = kFlags, flag = 0;
-          else value = value << 4 | uintptr_t(c <= '9' ? c - '0' : c - 'a' + 10);
+          if (c == '-')
+            part = kEnd;
+          else if (c == ' ')
+            part = kFlags, flag = 0;
+          else
+            value = value << 4 | uintptr_t(c <= '9' ? c - '0' : c - 'a' + 10);
         } else if (part == kFlags) {
-          if (c == ' ') part = kRest;
-          else if (c != '-' && flag < 3) line.protection |= 1 << flag;  // r, w, x: as PROT_READ, PROT_WRITE and PROT_EXEC are numbered
+          if (c == ' ')
+            part = kRest;
+          else if (c != '-' && flag < 3)
+            line.protection |= 1 << flag;  // r, w, x: as PROT_READ, PROT_WRITE and PROT_EXEC are numbered
           ++flag;
         } else if (c == '\n') {
           if (count < kMost) pages[count++] = line;
@@ -191,8 +231,10 @@ struct Map {
     size_t low = 0, high = count;
     while (low < high) {
       const size_t middle = (low + high) / 2;
-      if (address >= pages[middle].end) low = middle + 1;
-      else high = middle;
+      if (address >= pages[middle].end)
+        low = middle + 1;
+      else
+        high = middle;
     }
     return low < count && address >= pages[low].begin ? &pages[low] : nullptr;
   }
@@ -226,7 +268,9 @@ class Writer {
 
  private:
   static constexpr uintptr_t kMostAtOnce = 64 * sys::kPageSize;
-  static bool protect(uintptr_t begin, uintptr_t end, int protection) { return syscall(SYS_mprotect, begin, end - begin, protection) == 0; }
+  static bool protect(uintptr_t begin, uintptr_t end, int protection) {
+    return syscall(SYS_mprotect, begin, end - begin, protection) == 0;
+  }
   const Map& map_;
   uintptr_t begin_ = 0, end_ = 0;
   int protection_ = 0;
@@ -257,28 +301,35 @@ bool leads_to_a_hook(Word value) {
   return false;
 }
 
-// False: a word is not what it should be, so the loader may be at work on it, or the module came after we looked at the pages.
+// False: a word is not what it should be, so the loader may be at work on it, or the module came after we looked at the
+// pages.
 bool look_at(const Module& m, const ElfW(Rela) * table, size_t count, Writer& writer) {
   bool whole = true;
   for (size_t i = 0; i < count && changed_count < kMostChanged; ++i) {
     const uint32_t type = uint32_t(ELF64_R_TYPE(table[i].r_info)), number = uint32_t(ELF64_R_SYM(table[i].r_info));
-    if (!number || (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && type != R_X86_64_64) || (type == R_X86_64_64 && table[i].r_addend)) continue;
+    if (!number || (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && type != R_X86_64_64) ||
+        (type == R_X86_64_64 && table[i].r_addend))
+      continue;
     const char* name = m.name_of(m.symbols[number]);
     const Function* function = nullptr;
     for (size_t f = 0; f < function_count && !function; ++f)
-      if (functions[f].real && functions[f].name[0] == name[0] && strcmp(functions[f].name, name) == 0) function = &functions[f];
+      if (functions[f].real && functions[f].name[0] == name[0] && strcmp(functions[f].name, name) == 0)
+        function = &functions[f];
     if (!function) continue;
     auto* word = reinterpret_cast<Word*>(m.base + table[i].r_offset);
     if (uintptr_t(word) % sizeof(Word) || !m.holds(uintptr_t(word), PF_W)) continue;
     const Word before = __atomic_load_n(word, __ATOMIC_ACQUIRE);
     const bool stub = type == R_X86_64_JUMP_SLOT && m.symbols[number].st_shndx == SHN_UNDEF && m.holds(before, PF_X);
     if (before != Word(function->real) && !stub) {
-      whole = whole && (type == R_X86_64_64 || before == Word(function->hook));  // a pointer may have been changed by the program
+      whole = whole && (type == R_X86_64_64 ||
+                        before == Word(function->hook));  // a pointer may have been changed by the program
       continue;
     }
     done->words[changed_count] = {word, before};
-    if (writer.write(word, Word(function->hook))) ++changed_count;
-    else whole = false;
+    if (writer.write(word, Word(function->hook)))
+      ++changed_count;
+    else
+      whole = false;
   }
   return whole;
 }
@@ -292,11 +343,15 @@ int change_module(dl_phdr_info* info, size_t, void* changing_) {
   for (size_t i = 0; i < seen_count; ++i)
     if (done->seen[i] == info->dlpi_phdr) return 0;
   Module m;
-  if (seen_count == kMostSeen || !read(*info, m) || is_left_out(*info, m) || (foreign_allocator && m.holds(uintptr_t(foreign_allocator)))) return 0;
+  if (seen_count == kMostSeen || !read(*info, m) || is_left_out(*info, m) ||
+      (foreign_allocator && m.holds(uintptr_t(foreign_allocator))))
+    return 0;
   Writer writer(c.map);
   const bool calls = look_at(m, m.calls, m.call_count, writer), data = look_at(m, m.data, m.data_count, writer);
-  if (calls && data) done->seen[seen_count++] = info->dlpi_phdr;
-  else c.whole = false;
+  if (calls && data)
+    done->seen[seen_count++] = info->dlpi_phdr;
+  else
+    c.whole = false;
   return 0;
 }
 
@@ -320,13 +375,15 @@ int restore_module(dl_phdr_info* info, size_t, void* restoring_) {
   return 0;
 }
 
-// After modules went: a word that went with its module is forgotten, before another module lies there. The lowest bit of its address marks a word that stays.
+// After modules went: a word that went with its module is forgotten, before another module lies there. The lowest bit
+// of its address marks a word that stays.
 int mark_words(dl_phdr_info* info, size_t, void*) {
   Module m;
   if (!read(*info, m)) return 0;
   for (size_t i = 0; i < changed_count; ++i) {
     Word at = Word(done->words[i].at);
-    if (!(at & 1) && m.holds(at, PF_W) && leads_to_a_hook(__atomic_load_n(done->words[i].at, __ATOMIC_ACQUIRE))) done->words[i].at = reinterpret_cast<Word*>(at | 1);
+    if (!(at & 1) && m.holds(at, PF_W) && leads_to_a_hook(__atomic_load_n(done->words[i].at, __ATOMIC_ACQUIRE)))
+      done->words[i].at = reinterpret_cast<Word*>(at | 1);
   }
   return 0;
 }
@@ -334,7 +391,8 @@ void forget_gone_words() {
   dl_iterate_phdr(mark_words, nullptr);
   size_t kept = 0;
   for (size_t i = 0; i < changed_count; ++i)
-    if (const Word at = Word(done->words[i].at); at & 1) done->words[kept++] = {reinterpret_cast<Word*>(at & ~Word{1}), done->words[i].before};
+    if (const Word at = Word(done->words[i].at); at & 1)
+      done->words[kept++] = {reinterpret_cast<Word*>(at & ~Word{1}), done->words[i].before};
   changed_count = kept;
   seen_count = 0;
 }
@@ -366,7 +424,8 @@ void* definition_of(const char* name, const void* in) {
 
 void set_foreign_allocator(const void* code) { foreign_allocator = code; }
 
-// A hook that is called while another thread changes or restores tables does not wait: that thread may be waiting for the loader, whose lock ours may hold.
+// A hook that is called while another thread changes or restores tables does not wait: that thread may be waiting for
+// the loader, whose lock ours may hold.
 size_t change(const Function* list, size_t count) {
   if (!changing.try_lock()) return 0;
   struct Unlock {
@@ -383,7 +442,8 @@ size_t change(const Function* list, size_t count) {
   c.map.read();
   const size_t before = changed_count;
   dl_iterate_phdr(change_module, &c);
-  // A module that came meanwhile is looked at again; one that was not ready too, but not for ever: it may have a malloc of its own.
+  // A module that came meanwhile is looked at again; one that was not ready too, but not for ever: it may have a malloc
+  // of its own.
   if (now.adds != tried_for) tries = 0;
   tried_for = now.adds;
   adds_then = c.whole || ++tries > kMostTries ? now.adds : 0;
@@ -412,7 +472,8 @@ size_t restore() {
 bool modules_changed() {
   Counts now;
   loader::each_module(read_counts, &now);
-  return now.adds != __atomic_load_n(&adds_then, __ATOMIC_RELAXED) || now.subs != __atomic_load_n(&subs_then, __ATOMIC_RELAXED);
+  return now.adds != __atomic_load_n(&adds_then, __ATOMIC_RELAXED) ||
+         now.subs != __atomic_load_n(&subs_then, __ATOMIC_RELAXED);
 }
 
 void forget() { changing = {}; }

@@ -22,7 +22,7 @@ namespace sampler {
 namespace {
 
 constexpr uint64_t kFirstInterval = 512 << 10, kSmallest = 32 << 10, kLargest = 16 << 20, kExactAtLeast = 256 << 10;
-constexpr uint64_t kAskAgain = 256 << 10;  // bytes
+constexpr uint64_t kAskAgain = 256 << 10;    // bytes
 constexpr uint64_t kLookEvery = 50'000'000;  // ns between two looks at what sampling costs
 
 uint64_t seed = 0;     // of MILLPOND_SEED; 0: none
@@ -156,8 +156,10 @@ bool record(void* block, uint64_t size, Weight weight, LiveKind kind, const void
   if (once < end - begin) file::add(sampling_ns, end - begin - once);
   spent(end - begin);
   steer(end);
-  if (may_leave) at_sample(end);
-  else tables::at_sample(end);
+  if (may_leave)
+    at_sample(end);
+  else
+    tables::at_sample(end);
   tick::at(end);
   scan::at_sample(end);
   return added;

@@ -1,10 +1,10 @@
 // Which blocks are recorded, and what each stands for.
 //
 // Samples lie on the stream of a thread's allocated bytes like drops of rain, T bytes apart on average: the gap to the
-// next is drawn from an exponential distribution, which forgets the past, so every byte is hit with the same probability
-// whatever came before and whatever T was then. A block of `size` bytes (size + 1 are counted, so that empty ones can be
-// met) is hit with p = 1 - exp(-(size + 1) / T) and stands for size / p bytes in 1 / p blocks. Blocks of exact_from
-// bytes and more are all recorded and take nothing from the gap.
+// next is drawn from an exponential distribution, which forgets the past, so every byte is hit with the same
+// probability whatever came before and whatever T was then. A block of `size` bytes (size + 1 are counted, so that
+// empty ones can be met) is hit with p = 1 - exp(-(size + 1) / T) and stands for size / p bytes in 1 / p blocks. Blocks
+// of exact_from bytes and more are all recorded and take nothing from the gap.
 //
 // T begins at 512 KiB and follows what sampling costs: above 0.25 % of the time it doubles (to 16 MiB), below 0.0625 %
 // it halves (to 32 KiB, less far once the tables of stacks fill); what a sample does to the caches costs the program

@@ -21,8 +21,10 @@ namespace millpond::probe::scan {
 namespace {
 
 constexpr size_t kMostRegions = 1 << 16, kMostThreads = 128, kMostFollowed = 1 << 24;
-constexpr uint64_t kFirstRound = 1'500'000'000, kLookEvery = 100'000'000;  // ns after the start; between two looks whether the child is done
-constexpr double kShare = 0.01, kStartNs = 0.1e9, kNsPerByte = 1, kApart = 4;  // of the time; for the first; a child works on a core that may be free
+constexpr uint64_t kFirstRound = 1'500'000'000,
+                   kLookEvery = 100'000'000;  // ns after the start; between two looks whether the child is done
+constexpr double kShare = 0.01, kStartNs = 0.1e9, kNsPerByte = 1,
+                 kApart = 4;  // of the time; for the first; a child works on a core that may be free
 constexpr uint32_t kNone = Numbers::kNone;
 
 struct Top {
@@ -76,9 +78,12 @@ uint64_t hex(const char*& at) {
   if (at[0] == '0' && at[1] == 'x') at += 2;
   for (;; ++at) {
     const char c = *at;
-    if (c >= '0' && c <= '9') value = value * 16 + uint64_t(c - '0');
-    else if (c >= 'a' && c <= 'f') value = value * 16 + uint64_t(c - 'a' + 10);
-    else return value;
+    if (c >= '0' && c <= '9')
+      value = value * 16 + uint64_t(c - '0');
+    else if (c >= 'a' && c <= 'f')
+      value = value * 16 + uint64_t(c - 'a' + 10);
+    else
+      return value;
   }
 }
 
@@ -112,7 +117,8 @@ void find_stacks(uint64_t own_pointer) {
       uint16_t length;
       memcpy(&length, entries + at + 16, sizeof length);
       uint32_t thread = 0;
-      for (const char* name = entries + at + 19; *name >= '0' && *name <= '9'; ++name) thread = thread * 10 + uint32_t(*name - '0');
+      for (const char* name = entries + at + 19; *name >= '0' && *name <= '9'; ++name)
+        thread = thread * 10 + uint32_t(*name - '0');
       if (thread && thread != tops[0].thread && top_count < kMostThreads)
         if (const uint64_t pointer = stack_pointer_of(thread)) tops[top_count++] = {thread, pointer};
       at += length;
@@ -159,12 +165,16 @@ class Scanner {
       for (const Way way : {Way::kStatic, Way::kStack})
         for (size_t i = 0; i < region_count_; ++i)
           if (regions_[i].way == way) {
-            each_word(regions_[i], [&](uint64_t at, uint64_t word) { meet(word, way, way == Way::kStatic ? at : regions_[i].thread, kNone); });
+            each_word(regions_[i], [&](uint64_t at, uint64_t word) {
+              meet(word, way, way == Way::kStatic ? at : regions_[i].thread, kNone);
+            });
             follow();
           }
-      const bool all_reached = std::none_of(blocks_.at, blocks_.at + block_count_, [](const Block& b) { return b.asked && b.way == Way::kNobody; });
+      const bool all_reached = std::none_of(blocks_.at, blocks_.at + block_count_,
+                                            [](const Block& b) { return b.asked && b.way == Way::kNobody; });
       for (size_t i = 0; i < region_count_ && !all_reached; ++i)
-        if (regions_[i].way == Way::kOther) each_word(regions_[i], [&](uint64_t at, uint64_t word) { meet_elsewhere(at, word); });
+        if (regions_[i].way == Way::kOther)
+          each_word(regions_[i], [&](uint64_t at, uint64_t word) { meet_elsewhere(at, word); });
       gather();
     }
     result_.record.ns = busy_ns() - begin;
@@ -173,18 +183,24 @@ class Scanner {
 
  private:
   void read_blocks() {
-    const uint64_t now = file::since_start_ms(sys::now_ns()), first = file::shared->first_period_ms ? file::shared->first_period_ms : now / 4 + 1;
+    const uint64_t now = file::since_start_ms(sys::now_ns()),
+                   first = file::shared->first_period_ms ? file::shared->first_period_ms : now / 4 + 1;
     for (uint32_t i = 0; i < kLiveSlots; ++i) {
       Live entry;
-      if (!live::read(i, entry) || !entry.size || entry.kind == kLivePython || cells::holds(reinterpret_cast<void*>(entry.address))) continue;
+      if (!live::read(i, entry) || !entry.size || entry.kind == kLivePython ||
+          cells::holds(reinterpret_cast<void*>(entry.address)))
+        continue;
       const bool asked = entry.born_ms >= first && !(owned_.is && owned_.is(owned_.context, entry.address));
-      blocks_[block_count_++] = {entry.address, entry.address + entry.size, entry.bytes, entry.stack, kNone, asked, Way::kNobody, 0};
+      blocks_[block_count_++] = {
+          entry.address, entry.address + entry.size, entry.bytes, entry.stack, kNone, asked, Way::kNobody, 0};
       if (asked) ++asked_, result_.record.alive += entry.bytes;
     }
-    std::sort(blocks_.at, blocks_.at + block_count_, [](const Block& a, const Block& b) { return a.address < b.address; });
+    std::sort(blocks_.at, blocks_.at + block_count_,
+              [](const Block& a, const Block& b) { return a.address < b.address; });
   }
 
-  // Memory with a file behind it and what follows it without one is a module's: its variables. Memory of our own holds addresses of all blocks and is left out.
+  // Memory with a file behind it and what follows it without one is a module's: its variables. Memory of our own holds
+  // addresses of all blocks and is left out.
   void read_regions() {
     Lines lines("/proc/self/maps");
     uint64_t module_end = 0;
@@ -204,11 +220,13 @@ class Scanner {
       if ((name && *name == '/') || goes_on) {
         if (ours || (name && strncmp(name, "/dev/", 5) == 0)) continue;
         r.way = Way::kStatic;
-      } else if (name && strncmp(name, "[heap]", 6) != 0 && strncmp(name, "[stack]", 7) != 0 && strncmp(name, "[anon", 5) != 0) {
+      } else if (name && strncmp(name, "[heap]", 6) != 0 && strncmp(name, "[stack]", 7) != 0 &&
+                 strncmp(name, "[anon", 5) != 0) {
         continue;
       }
       for (size_t i = 0; i < top_count; ++i)
-        if (tops[i].pointer >= begin && tops[i].pointer < end) r = {tops[i].pointer & ~uint64_t{7}, end, Way::kStack, tops[i].thread};
+        if (tops[i].pointer >= begin && tops[i].pointer < end)
+          r = {tops[i].pointer & ~uint64_t{7}, end, Way::kStack, tops[i].thread};
       regions_[region_count_++] = r;
     }
   }
@@ -237,7 +255,8 @@ class Scanner {
       if (syscall(SYS_mincore, part, size, page_buffer) != 0) continue;
       for (uint64_t page = 0; page * sys::kPageSize < size; ++page) {
         if (!(there[page] & 1)) continue;
-        const uint64_t begin = std::max(part + page * sys::kPageSize, r.begin), end = std::min(part + (page + 1) * sys::kPageSize, r.end);
+        const uint64_t begin = std::max(part + page * sys::kPageSize, r.begin),
+                       end = std::min(part + (page + 1) * sys::kPageSize, r.end);
         result_.record.scanned += end - begin;
         for (uint64_t at = begin; at < end; at += 8) see(at, *reinterpret_cast<const uint64_t*>(at));
       }
@@ -298,7 +317,8 @@ class Scanner {
     if (size < 32 || size % 16 || size > r->end - chunk) return 0;
     if (head & kMapped) return chunk % sys::kPageSize == 0 && size % sys::kPageSize == 0 ? size - 16 : 0;
     if (size + 16 > r->end - chunk) return 0;
-    // Any word may look like a size: the next block, whose own size stands behind this one, must say that this one is used, and end in the same memory.
+    // Any word may look like a size: the next block, whose own size stands behind this one, must say that this one is
+    // used, and end in the same memory.
     const uint64_t next = *reinterpret_cast<const uint64_t*>(chunk + size + 8), next_size = next & ~kFlags;
     const bool next_fits = next_size >= 16 && next_size % 16 == 0 && next_size <= r->end - chunk - size;
     return next & kUsedBefore && next_fits ? size - 8 : 0;
@@ -306,7 +326,9 @@ class Scanner {
 
   void meet_elsewhere(uint64_t at, uint64_t word) {
     const uint32_t found = block_of(word, pieces_.of(word));
-    if (found == kNone || blocks_[found].way == Way::kStatic || blocks_[found].way == Way::kStack || blocks_[found].way == Way::kBlock) return;
+    if (found == kNone || blocks_[found].way == Way::kStatic || blocks_[found].way == Way::kStack ||
+        blocks_[found].way == Way::kBlock)
+      return;
     const uint32_t from = block_of(at, pieces_.of(at));
     if (from == found) return;
     Block& b = blocks_[found];
@@ -337,7 +359,9 @@ class Scanner {
     g.bytes += b.bytes;
     ++g.samples;
     switch (b.way) {
-      case Way::kNobody: g.lost += b.bytes; break;
+      case Way::kNobody:
+        g.lost += b.bytes;
+        break;
       case Way::kStatic:
         g.by_static += b.bytes;
         count(g.statics, g.static_bytes, kScanStatics, b.root, uint64_t{0}, b.bytes);
@@ -346,8 +370,12 @@ class Scanner {
         g.by_stack += b.bytes;
         g.thread = uint32_t(b.root);
         break;
-      case Way::kBlock: g.by_block += b.bytes; break;
-      case Way::kOther: g.by_other += b.bytes; break;
+      case Way::kBlock:
+        g.by_block += b.bytes;
+        break;
+      case Way::kOther:
+        g.by_other += b.bytes;
+        break;
     }
     if (b.via != kNone) count(g.blocks, g.block_bytes, kScanBlocks, blocks_[b.via].stack, kNone, b.bytes);
   }
@@ -389,13 +417,17 @@ void by_the_clock(uint64_t passed) {
     const int state = child.state();
     if (state == 0) return;
     at_work = false;
-    if (state > 0) publish(*result);
-    else died();
+    if (state > 0)
+      publish(*result);
+    else
+      died();
   }
   if (passed < std::max(next_round, kFirstRound)) return;
   next_round = passed + passed / 2;
   if (!may_begin()) return;
-  if (!result) result = static_cast<Scan*>(sys::map(sizeof(Scan), sys::kRead | sys::kWrite, sys::kMapShared | sys::kMapAnonymous, -1));
+  if (!result)
+    result =
+        static_cast<Scan*>(sys::map(sizeof(Scan), sys::kRead | sys::kWrite, sys::kMapShared | sys::kMapAnonymous, -1));
   if (!result) return;
   *result = Scan{};
   at_work = child.start(run_in_child, nullptr);
@@ -404,9 +436,15 @@ void by_the_clock(uint64_t passed) {
 }  // namespace
 
 bool may_begin() {
-  asm volatile("mov %%rbx, 0(%0)\n\tmov %%rbp, 8(%0)\n\tmov %%r12, 16(%0)\n\tmov %%r13, 24(%0)\n\tmov %%r14, 32(%0)\n\tmov %%r15, 40(%0)" : : "r"(registers) : "memory");
+  asm volatile(
+      "mov %%rbx, 0(%0)\n\tmov %%rbp, 8(%0)\n\tmov %%r12, 16(%0)\n\tmov %%r13, 24(%0)\n\tmov %%r14, 32(%0)\n\tmov "
+      "%%r15, 40(%0)"
+      :
+      : "r"(registers)
+      : "memory");
   const sys::Resident now = sys::resident();
-  const double estimate = double(now.all - std::min(now.all, now.shared)) * kNsPerByte / kApart, passed = double(sys::now_ns() - file::shared->start_ns);
+  const double estimate = double(now.all - std::min(now.all, now.shared)) * kNsPerByte / kApart,
+               passed = double(sys::now_ns() - file::shared->start_ns);
   if (spent_ns + estimate > kStartNs + kShare * passed) {
     file::shared->no_scan = kNoScanTime;
     return false;
@@ -427,14 +465,17 @@ void publish(Scan& found) {
   spent_ns += double(found.record.ns) / kApart;
   if (!found.record.groups) return;
   file::shared->no_scan = kNoScanAsked;
-  ring::write(kRecordScan, sys::now_ns(), {&found.record, sizeof found.record}, {found.group, found.record.groups * sizeof(ScanGroup)});
+  ring::write(kRecordScan, sys::now_ns(), {&found.record, sizeof found.record},
+              {found.group, found.record.groups * sizeof(ScanGroup)});
 }
 
 void died() { file::shared->no_scan = kNoScanDied; }
 
 void at_sample(uint64_t now) {
   uint64_t due = __atomic_load_n(&next_look, __ATOMIC_RELAXED);
-  if (now < due || !__atomic_compare_exchange_n(&next_look, &due, now + kLookEvery, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+  if (now < due ||
+      !__atomic_compare_exchange_n(&next_look, &due, now + kLookEvery, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    return;
   if (file::shared->agent) return walk::look();  // its walks ask for it
   if (!changing.try_lock()) return;
   by_the_clock(now - file::shared->start_ns);

@@ -20,9 +20,9 @@
 #include "probe/python_lines.h"
 #include "probe/real.h"
 #include "probe/ring.h"
+#include "probe/sampler.h"
 #include "probe/scan.h"
 #include "probe/setup.h"
-#include "probe/sampler.h"
 #include "probe/stacks.h"
 #include "probe/system.h"
 #include "probe/tables.h"
@@ -36,7 +36,8 @@ bool follow = true;
 
 namespace {
 
-// live: filter, reach, index; stacks: index; cells; codes: index, files; lines; mappings; cfi: places, rules; and small things.
+// live: filter, reach, index; stacks: index; cells; codes: index, files; lines; mappings; cfi: places, rules; and small
+// things.
 constexpr uint64_t kOwnBytes = (72 + 64 + 128 + 64 + 8 + 256 + 16 + 128 + 128 + 256 + 64 + 32) << 10;
 
 }  // namespace

@@ -14,7 +14,7 @@ struct Taken {
 // One at a time: the caller holds a lock until it has used what was taken.
 Taken take(uint64_t now_ms, uint64_t first_period_ms);
 
-void forget();  // in a child
+void forget();   // in a child
 void release();  // its memory
 
 }  // namespace millpond::probe::snapshot

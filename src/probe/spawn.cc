@@ -1,8 +1,11 @@
-// Starts the collector of a process that watches itself, as nobody's child: it must not come out of the program's own wait(), nor raise its SIGCHLD.
+// Starts the collector of a process that watches itself, as nobody's child: it must not come out of the program's own
+// wait(), nor raise its SIGCHLD.
 //
-//   program --clone without a signal, waits here--> middle, which shares our memory --posix_spawn--> collector, then ends
+//   program --clone without a signal, waits here--> middle, which shares our memory --posix_spawn--> collector, then
+//   ends
 //
-// The middle process is seen by no plain wait() (it has no exit signal), and we take it away at once; the collector's parent is whoever adopts orphans.
+// The middle process is seen by no plain wait() (it has no exit signal), and we take it away at once; the collector's
+// parent is whoever adopts orphans.
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -50,8 +53,10 @@ int spawn(Task& task, int socket) {
   sigfillset(&all);
   posix_spawnattr_setsigmask(&task.how, &none);
   posix_spawnattr_setsigdefault(&task.how, &all);
-  posix_spawnattr_setflags(&task.how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);  // a Ctrl-C is for the program alone
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // a handler of the program's must not run in the process that shares its memory
+  posix_spawnattr_setflags(&task.how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                          POSIX_SPAWN_SETSID);  // a Ctrl-C is for the program alone
+  pthread_sigmask(SIG_SETMASK, &all,
+                  &before);  // a handler of the program's must not run in the process that shares its memory
   const int middle = clone(start, stack + kStack, CLONE_VM | CLONE_VFORK, &task);
   const int error = errno;
   if (middle > 0)
@@ -68,7 +73,8 @@ int spawn(Task& task, int socket) {
 }  // namespace
 }  // namespace millpond::probe
 
-extern "C" __attribute__((visibility("default"))) int millpond_probe_spawn(const char* program, char* const* arguments, char* const* environment, int socket) {
+extern "C" __attribute__((visibility("default"))) int millpond_probe_spawn(const char* program, char* const* arguments,
+                                                                           char* const* environment, int socket) {
   millpond::probe::Quiet quiet;
   millpond::probe::Task task{program, arguments, environment, {}, {}};
   return millpond::probe::spawn(task, socket);

@@ -124,7 +124,9 @@ extern "C" __attribute__((visibility("default"))) size_t millpond_probe_stack(ui
     const uint64_t number = (frame & ~kFramePython) >> 32;
     if (!(frame & kFramePython) || number >= kCodes) continue;
     const Code& code = file::codes()[number];
-    const int written = snprintf(out + size, room - size, "%.*s\t%u\t%.*s\n", int(code.file.size), file::text() + code.file.at, uint32_t(frame), int(code.name.size), file::text() + code.name.at);
+    const int written =
+        snprintf(out + size, room - size, "%.*s\t%u\t%.*s\n", int(code.file.size), file::text() + code.file.at,
+                 uint32_t(frame), int(code.name.size), file::text() + code.name.at);
     if (written < 0 || size_t(written) >= room - size) break;
     size += size_t(written);
   }

@@ -21,7 +21,7 @@ struct Trace {
   static constexpr uint16_t kCut = 1, kNoPython = 2;
 };
 
-void start();  // the file is open
+void start();                   // the file is open
 void show_native(bool always);  // instead of what MILLPOND_NATIVE says
 
 // The number of the stack at this point: the native leaf, then Python's frames; all native frames where Python has

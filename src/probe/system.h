@@ -26,7 +26,8 @@ inline void* move_to(void* from, void* to, size_t size) {
 }
 // Empty memory of our own in place of what is there.
 inline bool replace_by_memory(void* at, size_t size) {
-  return syscall(SYS_mmap, at, size, kRead | kWrite, kMapPrivate | kMapAnonymous | kMapFixed | 0x4000 /* no reserve */, -1, 0L) != -1;
+  return syscall(SYS_mmap, at, size, kRead | kWrite, kMapPrivate | kMapAnonymous | kMapFixed | 0x4000 /* no reserve */,
+                 -1, 0L) != -1;
 }
 inline void unmap(void* at, size_t size) { syscall(SYS_munmap, at, size); }
 // 0, or what was wrong.
@@ -35,7 +36,8 @@ inline int advise(void* at, size_t size, int advice) { return syscall(SYS_madvis
 // Whole pages of memory of our own become zero again, and cost nothing until they are used.
 inline void wipe(void* at, size_t size) { advise(at, size, kDontNeed); }
 
-// Of this process, in bytes, as /proc/self/statm tells: all that is resident, and of it files and shared memory. Zeros where it cannot be read.
+// Of this process, in bytes, as /proc/self/statm tells: all that is resident, and of it files and shared memory. Zeros
+// where it cannot be read.
 struct Resident {
   uint64_t all, shared;
 };
@@ -48,8 +50,10 @@ inline Resident resident() {
   uint64_t field[3] = {};  // pages: mapped, resident, shared
   int at = 0;
   for (long i = 0; i < size && at < 3; ++i) {
-    if (text[i] >= '0' && text[i] <= '9') field[at] = field[at] * 10 + uint64_t(text[i] - '0');
-    else ++at;
+    if (text[i] >= '0' && text[i] <= '9')
+      field[at] = field[at] * 10 + uint64_t(text[i] - '0');
+    else
+      ++at;
   }
   return {field[1] * kPageSize, field[2] * kPageSize};
 }

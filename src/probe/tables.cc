@@ -31,7 +31,9 @@ void change_soon() {
 
 void at_sample(uint64_t now) {
   uint64_t due = __atomic_load_n(&next_look, __ATOMIC_RELAXED);
-  if (now < due || !__atomic_compare_exchange_n(&next_look, &due, now + kLookEvery, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+  if (now < due ||
+      !__atomic_compare_exchange_n(&next_look, &due, now + kLookEvery, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    return;
   if (relocations::modules_changed()) relocations::change(all, count);
 }
 

@@ -1,5 +1,6 @@
-// What a preloaded probe changes in the relocation tables (relocations.h), in one list: functions that it cannot stand in for by its own names, because they are an
-// allocator's own (new_delete.h), or because only some programs need it (native_prints.h).
+// What a preloaded probe changes in the relocation tables (relocations.h), in one list: functions that it cannot stand
+// in for by its own names, because they are an allocator's own (new_delete.h), or because only some programs need it
+// (native_prints.h).
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

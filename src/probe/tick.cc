@@ -10,14 +10,16 @@ namespace millpond::probe::tick {
 namespace {
 
 int (*add_pending)(int (*)(void*), void*) = nullptr;
-void* callable = nullptr;  // owned, so that it is there when Python comes to the call while it ends; once.py keeps it too, so it may run while another thread sets null
+void* callable = nullptr;  // owned, so that it is there when Python comes to the call while it ends; once.py keeps it
+                           // too, so it may run while another thread sets null
 uint64_t every = 0, next = ~0ull;
 uint64_t asked = 0;  // when Python was asked for the call that it has not made yet; 0: it has
 bool helping = false;
 constexpr uint64_t kPatience = 1'000'000'000;
 
-// What Python is asked to call is ours and stays mapped: it may come to it when nobody wants the call any more. -1: an exception goes on its way in the
-// program; the agent keeps its own to itself, so it is one that a handler of the program raised.
+// What Python is asked to call is ours and stays mapped: it may come to it when nobody wants the call any more. -1: an
+// exception goes on its way in the program; the agent keeps its own to itself, so it is one that a handler of the
+// program raised.
 int call(void* const agent) {
   const python::Api* a = python::api();
   if (!agent || !a) return 0;

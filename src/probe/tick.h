@@ -1,6 +1,7 @@
-// A call into the agent now and then, for programs that say nothing of their rounds. No thread of ours wakes (a program may fork, and newer Pythons
-// warn of forks with threads): a sample that is taken asks Python to make the call when its main thread is next between two bytecodes. Where that thread
-// only waits for others, it never is: then a thread that lives for this one call makes it, in a program that has several anyway.
+// A call into the agent now and then, for programs that say nothing of their rounds. No thread of ours wakes (a program
+// may fork, and newer Pythons warn of forks with threads): a sample that is taken asks Python to make the call when its
+// main thread is next between two bytecodes. Where that thread only waits for others, it never is: then a thread that
+// lives for this one call makes it, in a program that has several anyway.
 #pragma once
 #include <stdint.h>
 

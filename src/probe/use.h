@@ -1,5 +1,6 @@
-// Who is at work in the shared memory. A probe that came in at run time leaves again (enter.h): it closes the file for everybody, waits until nobody is at work
-// in it, and only then takes the memory away. A preloaded probe never leaves, and pays nothing.
+// Who is at work in the shared memory. A probe that came in at run time leaves again (enter.h): it closes the file for
+// everybody, waits until nobody is at work in it, and only then takes the memory away. A preloaded probe never leaves,
+// and pays nothing.
 #pragma once
 #include <stdint.h>
 

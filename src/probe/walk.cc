@@ -19,12 +19,14 @@ using python::plausible;
 
 // PyTypeObject; the same in every version that has a GIL.
 constexpr size_t kObjectType = 8;
-constexpr size_t kTypeName = 24, kTypeSize = 32, kTypeFlags = 168, kTypeTraverse = 184, kTypeBase = 256, kTypeIsGc = 328;
+constexpr size_t kTypeName = 24, kTypeSize = 32, kTypeFlags = 168, kTypeTraverse = 184, kTypeBase = 256,
+                 kTypeIsGc = 328;
 constexpr uint64_t kHasGc = 1 << 14;
 constexpr uint32_t kNone = ~uint32_t{0};
 constexpr uint32_t kHidden = kNone - 1, kLater = kNone - 2;  // numbers of objects that are not walked into
-constexpr size_t kWordsLooked = 32;  // of an object's body, for pointers to blocks of its own
-// What a holder has at least: a thousandth of all, so that a small leak beside a large one is told, and never more than what a leak of 1 MB has gained after a few rounds.
+constexpr size_t kWordsLooked = 32;                          // of an object's body, for pointers to blocks of its own
+// What a holder has at least: a thousandth of all, so that a small leak beside a large one is told, and never more than
+// what a leak of 1 MB has gained after a few rounds.
 constexpr uint64_t kLeastShare = 1000, kLeastBytes = 1 << 12, kMostLeast = 128 << 10;
 
 struct Survivor {
@@ -58,7 +60,9 @@ class Walker {
     result_->now_ms = file::since_start_ms(sys::now_ns());
     // A program that says nothing of its rounds: its first quarter is start-up.
     result_->first_ms = file::shared->first_period_ms ? file::shared->first_period_ms : result_->now_ms / 4 + 1;
-    if (!objects_.take(request_.room) || !parents_.take(request_.room) || !seen_.start(1 << 13) || !read_survivors() || !read_links()) return false;
+    if (!objects_.take(request_.room) || !parents_.take(request_.room) || !seen_.start(1 << 13) || !read_survivors() ||
+        !read_links())
+      return false;
     for (size_t i = 0; i < request_.hidden_count; ++i) seen_.find(request_.hidden[i], kHidden);
     for (size_t i = 0; i < request_.later_count; ++i) seen_.find(request_.later[i], kLater);
     for (size_t i = 0; i < request_.root_count; ++i) meet(request_.roots[i]);
@@ -71,13 +75,15 @@ class Walker {
     if (request_.all && !request_.shallow && !full_) split_unreached();
     own_tensors();
     for (uint32_t i = 0; i < survivor_count_; ++i)
-      if (survivors_[i].owner == kNone && survivors_[i].birth >= kWalkBirths / 2) result_->lately += survivors_[i].bytes;
+      if (survivors_[i].owner == kNone && survivors_[i].birth >= kWalkBirths / 2)
+        result_->lately += survivors_[i].bytes;
     result_->objects = count_;
     result_->full = full_;
     if (!make_tree()) return false;
     find_holders();
     result_->ns = busy_ns() - begin;
-    if (!request_.given_count) __atomic_store_n(&result_->done, uint64_t{1}, __ATOMIC_RELEASE);  // whatever becomes of the rest
+    if (!request_.given_count)
+      __atomic_store_n(&result_->done, uint64_t{1}, __ATOMIC_RELEASE);  // whatever becomes of the rest
     if (native && wants_scan(*result_)) native->done = scan::run(*native, {is_owned, this}) ? 1 : 2;
     return !request_.given_count || hold_given(of_given);
   }
@@ -94,7 +100,8 @@ class Walker {
     for (uint32_t i = live::next(0); i < kLiveSlots; i = live::next(i + 1)) {
       Live entry;
       if (live::read(i, entry) && entry.born_ms >= result_->first_ms)
-        add_survivor({entry.address, entry.bytes, entry.blocks, entry.stack, uint32_t(entry.born_ms), part_of(entry.born_ms), kNone});
+        add_survivor({entry.address, entry.bytes, entry.blocks, entry.stack, uint32_t(entry.born_ms),
+                      part_of(entry.born_ms), kNone});
     }
     return true;
   }
@@ -120,7 +127,8 @@ class Walker {
     for (size_t i = 0; i < count; ++i) {
       const Given& block = request_.given[i];
       const uint64_t born = result.now_ms - std::min(block.age_ms, result.now_ms);
-      if (born >= result.first_ms) add_survivor({block.address, block.bytes, 1, uint32_t(block.label), uint32_t(born), part_of(born), kNone});
+      if (born >= result.first_ms)
+        add_survivor({block.address, block.bytes, 1, uint32_t(block.label), uint32_t(born), part_of(born), kNone});
     }
     own_tensors();
     if (!make_tree()) return false;
@@ -135,16 +143,20 @@ class Walker {
     for (size_t i = 0; i < links_.count; ++i) links_[i] = request_.links[i];
     std::sort(links_.at, links_.at + links_.count, [](const Link& a, const Link& b) { return a.parent < b.parent; });
     for (size_t i = 0; i < links_.count; ++i)
-      if (i == 0 || links_[i].parent != links_[i - 1].parent) first_link_.find(reinterpret_cast<const void*>(links_[i].parent), uint32_t(i));
+      if (i == 0 || links_[i].parent != links_[i - 1].parent)
+        first_link_.find(reinterpret_cast<const void*>(links_[i].parent), uint32_t(i));
     return true;
   }
   void meet_linked(const void* parent) {
     if (!links_.count) return;
-    for (size_t i = first_link_.find(parent); i < links_.count && links_[i].parent == uint64_t(parent); ++i) meet(reinterpret_cast<void*>(links_[i].child));
+    for (size_t i = first_link_.find(parent); i < links_.count && links_[i].parent == uint64_t(parent); ++i)
+      meet(reinterpret_cast<void*>(links_[i].child));
   }
 
   void own_tensors() {
-    for (size_t i = 0; i < request_.owned_count; ++i) own(reinterpret_cast<const void*>(request_.owned[i].data), seen_.find(reinterpret_cast<const void*>(request_.owned[i].object)), true);
+    for (size_t i = 0; i < request_.owned_count; ++i)
+      own(reinterpret_cast<const void*>(request_.owned[i].data),
+          seen_.find(reinterpret_cast<const void*>(request_.owned[i].object)), true);
   }
   // Each of them is a root: what has been reached without them keeps its shorter way.
   void meet_later() {
@@ -166,7 +178,8 @@ class Walker {
   }
   void meet(void* object) {
     if (!plausible(object) || full_) return;
-    // Numbers and bytes have one block and refer to nothing: unless it was sampled there is nothing to know of them, and a program may have millions.
+    // Numbers and bytes have one block and refer to nothing: unless it was sampled there is nothing to know of them,
+    // and a program may have millions.
     if (is_plain(at<const char*>(object, kObjectType)) && !live::may_hold(object)) return;
     if (seen_.find(object, count_) != count_) return;  // known
     objects_[count_] = object;
@@ -179,8 +192,10 @@ class Walker {
       char* object = static_cast<char*>(objects_[i]);
       const char* type = at<const char*>(object, kObjectType);
       claim(object, type, i);
-      if (is_array(type)) meet_array(object);
-      else if (is_gc(object, type)) traverse(object, type, visit, this);
+      if (is_array(type))
+        meet_array(object);
+      else if (is_gc(object, type))
+        traverse(object, type, visit, this);
       meet_linked(object);
     }
   }
@@ -205,7 +220,8 @@ class Walker {
   }
 
   // NumPy's arrays do not say what they refer to: the array that a view is of, and the items of an array of objects.
-  static constexpr size_t kArrayData = 16, kArrayDimensions = 24, kArrayShape = 32, kArrayBase = 48, kArrayKind = 56, kArrayFlags = 64, kKindLetter = 24;
+  static constexpr size_t kArrayData = 16, kArrayDimensions = 24, kArrayShape = 32, kArrayBase = 48, kArrayKind = 56,
+                          kArrayFlags = 64, kKindLetter = 24;
   bool is_array(const char* type) {
     for (int i = 0; i < 4 && type; ++i, type = at<const char*>(type, kTypeBase)) {
       if (type == array_type_) return true;
@@ -219,7 +235,8 @@ class Walker {
   void meet_array(char* array) {
     if (void* base = at<void*>(array, kArrayBase)) meet(base);
     const char* kind = at<const char*>(array, kArrayKind);
-    if (!kind || at<char>(kind, kKindLetter) != 'O' || !(at<int>(array, kArrayFlags) & 3)) return;  // of objects, without gaps
+    if (!kind || at<char>(kind, kKindLetter) != 'O' || !(at<int>(array, kArrayFlags) & 3))
+      return;  // of objects, without gaps
     int64_t count = 1;
     const int64_t* shape = at<const int64_t*>(array, kArrayShape);
     for (int i = 0; i < at<int>(array, kArrayDimensions); ++i) count *= shape[i];
@@ -228,33 +245,38 @@ class Walker {
       if (items[i]) meet(items[i]);
   }
 
-  // The object's own block, behind what the interpreter keeps in front of it, and blocks that its body points to: the items of a list, the table of a
-  // dictionary, the numbers of an array.
+  // The object's own block, behind what the interpreter keeps in front of it, and blocks that its body points to: the
+  // items of a list, the table of a dictionary, the numbers of an array.
   void claim(char* object, const char* type, uint32_t number) {
     for (int before : {0, 16, 32}) own(object - before, number);
     const size_t size = at<size_t>(type, kTypeSize);
     const size_t words = std::min(size / 8, kWordsLooked);
     for (size_t i = 2; i < words; ++i) own(at<const void*>(object, i * 8), number);
-    // The attributes of an object: an array that a word in front of the object points into, or one of its dictionary if it has been asked for that, behind a few bytes of the
-    // array's (3.11, 3.12; later they lie in the object's own block).
+    // The attributes of an object: an array that a word in front of the object points into, or one of its dictionary if
+    // it has been asked for that, behind a few bytes of the array's (3.11, 3.12; later they lie in the object's own
+    // block).
     constexpr uint64_t kManagedDictionary = 1 << 4;
     constexpr size_t kDictValues = 40;
     if (python::layout.version != 311 && python::layout.version != 312) return;
     const uint64_t flags = at<uint64_t>(type, kTypeFlags);
     uint64_t values = 0;
-    if (flags & kIsDict) values = at<uint64_t>(object, kDictValues);
-    else if (flags & kManagedDictionary) values = *reinterpret_cast<const uint64_t*>(object + (python::layout.version == 311 ? -32 : -24)) & ~uint64_t{1};
-    for (uint64_t before = 8; values && before <= 64; before += 8) own(reinterpret_cast<const void*>(values - before), number);
+    if (flags & kIsDict)
+      values = at<uint64_t>(object, kDictValues);
+    else if (flags & kManagedDictionary)
+      values = *reinterpret_cast<const uint64_t*>(object + (python::layout.version == 311 ? -32 : -24)) & ~uint64_t{1};
+    for (uint64_t before = 8; values && before <= 64; before += 8)
+      own(reinterpret_cast<const void*>(values - before), number);
   }
   // nearest: of several tensors that share their data, the one nearest to a root keeps it.
   void own(const void* block, uint32_t number, bool nearest = false) {
     if (number >= kLater || !(is_given_ || live::may_hold(block))) return;
     const uint32_t found = by_address_.find(block);
-    if (found != kNone && (survivors_[found].owner == kNone || (nearest && number < survivors_[found].owner))) survivors_[found].owner = number;
+    if (found != kNone && (survivors_[found].owner == kNone || (nearest && number < survivors_[found].owner)))
+      survivors_[found].owner = number;
   }
 
-  // As the collector does it: references that come from within the set are taken off each count; what has some left is held from elsewhere. Dictionaries
-  // that were made since the list was are a part of the set too.
+  // As the collector does it: references that come from within the set are taken off each count; what has some left is
+  // held from elsewhere. Dictionaries that were made since the list was are a part of the set too.
   struct Unreached {
     Walker* walker;
     Numbers numbers;
@@ -268,7 +290,8 @@ class Walker {
       counts[count++] = references;
     }
     static int add_referent(void* object, void* set) {
-      if (is_gc(object, at<const char*>(object, kObjectType))) static_cast<Unreached*>(set)->add(object, references(object));
+      if (is_gc(object, at<const char*>(object, kObjectType)))
+        static_cast<Unreached*>(set)->add(object, references(object));
       return 0;
     }
     static int take_off(void* object, void* set) {
@@ -283,7 +306,8 @@ class Walker {
   void split_unreached() {
     Unreached set{this, {}, {}, {}};
     if (!set.objects.take(request_.room) || !set.counts.take(request_.room) || !set.numbers.start(1 << 12)) return;
-    for (size_t i = 0; i < request_.all_count; ++i) set.add(request_.all[i], references(request_.all[i]) - 1);  // one is the list's
+    for (size_t i = 0; i < request_.all_count; ++i)
+      set.add(request_.all[i], references(request_.all[i]) - 1);  // one is the list's
     set.each(Unreached::add_referent);
     set.each(Unreached::take_off);
     for (uint32_t i = 0; i < set.count; ++i)
@@ -294,14 +318,19 @@ class Walker {
     drain(garbage_from_);
   }
   // Objects that live for ever (3.12) have a count that says so, and it is large.
-  static int64_t references(void* object) { return python::layout.version >= 312 ? int64_t(at<uint32_t>(object, 0)) : at<int64_t>(object, 0); }
+  static int64_t references(void* object) {
+    return python::layout.version >= 312 ? int64_t(at<uint32_t>(object, 0)) : at<int64_t>(object, 0);
+  }
 
   bool make_tree() {
-    if (!nodes_.take(size_t(kLiveSlots) * 24) || !next_survivor_.take(kLiveSlots) || !node_of_.start(1 << 12)) return false;
+    if (!nodes_.take(size_t(kLiveSlots) * 24) || !next_survivor_.take(kLiveSlots) || !node_of_.start(1 << 12))
+      return false;
     for (uint32_t i = 0; i < survivor_count_; ++i) {
       const Survivor& s = survivors_[i];
       if (s.owner == kNone) continue;
-      (s.owner < native_from_ ? result_->reached : s.owner < garbage_from_ ? result_->native : result_->garbage) += s.bytes;
+      (s.owner < native_from_    ? result_->reached
+       : s.owner < garbage_from_ ? result_->native
+                                 : result_->garbage) += s.bytes;
       const uint32_t owner = node(s.owner);
       if (owner == kNone) continue;
       next_survivor_[i] = nodes_[owner].own;
@@ -310,7 +339,8 @@ class Walker {
     }
     return sum_up();
   }
-  // The node of an object, with all above it that are not there yet. Without recursion: a linked list is as deep as it is long.
+  // The node of an object, with all above it that are not there yet. Without recursion: a linked list is as deep as it
+  // is long.
   uint32_t node(uint32_t object) {
     uint32_t first = kNone;
     for (uint32_t below = kNone; object != kNone; object = parents_[object]) {
@@ -319,18 +349,21 @@ class Walker {
       const bool fresh = made == node_count_;
       if (fresh) nodes_[node_count_++] = {object, kNone, kNone, kNone, kNone, 0, kNone, 0};
       if (first == kNone) first = made;
-      if (below != kNone) nodes_[below].parent = made, nodes_[below].next = nodes_[made].first_below, nodes_[made].first_below = below;
+      if (below != kNone)
+        nodes_[below].parent = made, nodes_[below].next = nodes_[made].first_below, nodes_[made].first_below = below;
       if (!fresh) break;
       below = made;
     }
     return first;
   }
-  // What a node has goes to the one above it, the deepest first: an object has a higher number than the one it was met from.
+  // What a node has goes to the one above it, the deepest first: an object has a higher number than the one it was met
+  // from.
   bool sum_up() {
     Pages<uint32_t> order;
     if (!order.take(node_count_ + 1)) return false;
     for (uint32_t i = 0; i < node_count_; ++i) order[i] = i;
-    std::sort(order.at, order.at + node_count_, [&](uint32_t a, uint32_t b) { return nodes_[a].object > nodes_[b].object; });
+    std::sort(order.at, order.at + node_count_,
+              [&](uint32_t a, uint32_t b) { return nodes_[a].object > nodes_[b].object; });
     for (uint32_t i = 0; i < node_count_; ++i) {
       const Node& n = nodes_[order[i]];
       if (n.parent != kNone) nodes_[n.parent].add(n.bytes, n.first_born, n.last_born);
@@ -342,21 +375,27 @@ class Walker {
     const uint64_t least = std::clamp<uint64_t>(result_->alive / kLeastShare, kLeastBytes, kMostLeast);
     for (uint32_t i = 0; i < node_count_; ++i) {
       if (nodes_[i].parent != kNone) continue;
-      if (nodes_[i].object < native_from_) descend(i, least);
-      else gather_alike(i);
+      if (nodes_[i].object < native_from_)
+        descend(i, least);
+      else
+        gather_alike(i);
     }
     for (uint32_t i = 0; i < alike_count_; ++i)
       if (alike_[i].holder.bytes >= least) keep(alike_[i].node, alike_[i].holder);
-    std::sort(result_->holder, result_->holder + result_->holders, [](const WalkHolder& a, const WalkHolder& b) { return a.bytes > b.bytes; });
+    std::sort(result_->holder, result_->holder + result_->holders,
+              [](const WalkHolder& a, const WalkHolder& b) { return a.bytes > b.bytes; });
   }
   bool fills_as_long(uint32_t below, uint32_t n, uint64_t least) {
     const Node& b = nodes_[below];
     return b.bytes >= least && b.span() > 0 && (b.span() >= nodes_[n].span() / 2 || still_fills(b));
   }
-  // It began later than others below the same node, and has been filled ever since: not in one round, and not until some time ago.
+  // It began later than others below the same node, and has been filled ever since: not in one round, and not until
+  // some time ago.
   bool still_fills(const Node& b) const {
-    const uint64_t age = result_->now_ms - std::min<uint64_t>(b.first_born, result_->now_ms), time = result_->now_ms - std::min(result_->first_ms, result_->now_ms);
-    return age >= time / 8 && b.span() >= age / 2 && result_->now_ms - std::min<uint64_t>(b.last_born, result_->now_ms) <= age / 4;
+    const uint64_t age = result_->now_ms - std::min<uint64_t>(b.first_born, result_->now_ms),
+                   time = result_->now_ms - std::min(result_->first_ms, result_->now_ms);
+    return age >= time / 8 && b.span() >= age / 2 &&
+           result_->now_ms - std::min<uint64_t>(b.last_born, result_->now_ms) <= age / 4;
   }
   // Below a node, what is itself filled over a time as long as the node's is looked into; the rest is the node's.
   void descend(uint32_t top, uint64_t least) {
@@ -376,8 +415,10 @@ class Walker {
         uint32_t only = kNone;
         h.alike = filled_alike(n, least);
         for (uint32_t c = nodes_[n].first_below; c != kNone; c = nodes_[c].next) {
-          if (!h.alike && fills_as_long(c, n, least)) waiting[count++] = c;
-          else only = c, ++h.items;
+          if (!h.alike && fills_as_long(c, n, least))
+            waiting[count++] = c;
+          else
+            only = c, ++h.items;
         }
         if (h.items == 1 && nodes_[n].own == kNone) {  // what has one thing below it is a step on the way
           waiting[count++] = only;
@@ -391,7 +432,8 @@ class Walker {
       if (h.bytes >= least) keep(n, h);
     }
   }
-  // Single blocks in what has few of them, like the variables of a function: one that is made anew in every round, and larger each time, has but one birth.
+  // Single blocks in what has few of them, like the variables of a function: one that is made anew in every round, and
+  // larger each time, has but one birth.
   void keep_whole(uint32_t n, uint64_t least, int levels = 4) {
     constexpr uint32_t kMostWhole = 6, kMostBelow = 24, kMostKept = 12;
     constexpr uint64_t kLeastWhole = 64 << 10;
@@ -400,7 +442,8 @@ class Walker {
       return b.first_below == kNone && b.own != kNone && next_survivor_[b.own] == kNone && b.bytes >= kLeastWhole;
     };
     uint32_t count = 0, below = 0;
-    for (uint32_t c = nodes_[n].first_below; c != kNone && below <= kMostBelow; c = nodes_[c].next) count += is_whole(c), ++below;
+    for (uint32_t c = nodes_[n].first_below; c != kNone && below <= kMostBelow; c = nodes_[c].next)
+      count += is_whole(c), ++below;
     if (below > kMostBelow) return;
     for (uint32_t c = nodes_[n].first_below; c != kNone && whole_ < kMostKept; c = nodes_[c].next) {
       if (is_whole(c) && count <= kMostWhole) {
@@ -416,8 +459,8 @@ class Walker {
     }
   }
 
-  // Containers right below another one, all of one type and filled from the same place: the lists of a dictionary of lists. They are one holder together. How many; 0:
-  // what is filled below it for as long as it was is not like that.
+  // Containers right below another one, all of one type and filled from the same place: the lists of a dictionary of
+  // lists. They are one holder together. How many; 0: what is filled below it for as long as it was is not like that.
   uint32_t filled_alike(uint32_t n, uint64_t least) {
     if (nodes_[n].parent == kNone || !(flags_of(n) & (kIsList | kIsTuple | kIsDict))) return 0;
     uint32_t count = 0;
@@ -433,7 +476,10 @@ class Walker {
       h = WalkHolder{};
       for (uint32_t& stack : h.stacks) stack = kNone;
       gather(c, h);
-      const auto is_first = [&](uint32_t stack) { return stack != kNone && std::find(first.stacks, first.stacks + kWalkStacks, stack) != first.stacks + kWalkStacks; };
+      const auto is_first = [&](uint32_t stack) {
+        return stack != kNone &&
+               std::find(first.stacks, first.stacks + kWalkStacks, stack) != first.stacks + kWalkStacks;
+      };
       if (std::none_of(h.stacks, h.stacks + kWalkStacks, is_first)) return 0;
     }
     return count > 1 ? count : 0;
@@ -449,7 +495,8 @@ class Walker {
   void gather_alike(uint32_t root) {
     const void* type = type_of(root);
     const bool garbage = nodes_[root].object >= garbage_from_;
-    Alike* same = std::find_if(alike_, alike_ + alike_count_, [&](const Alike& a) { return a.type == type && a.garbage == garbage; });
+    Alike* same = std::find_if(alike_, alike_ + alike_count_,
+                               [&](const Alike& a) { return a.type == type && a.garbage == garbage; });
     if (same == alike_ + kMostAlike) --same;  // the last one stands for all types that are left
     if (same == alike_ + alike_count_) {
       *same = {type, root, garbage, {}};
@@ -461,8 +508,9 @@ class Walker {
   }
   const void* type_of(uint32_t n) { return at<const void*>(objects_[nodes_[n].object], kObjectType); }
 
-  // Objects of one type, each of which holds the next: a linked list has no object whose parts are filled in short times. What merely lies inside one another has nothing of its own
-  // beside the next, so a few links that have are enough; of small ones, which samples seldom meet, it takes more.
+  // Objects of one type, each of which holds the next: a linked list has no object whose parts are filled in short
+  // times. What merely lies inside one another has nothing of its own beside the next, so a few links that have are
+  // enough; of small ones, which samples seldom meet, it takes more.
   static constexpr uint32_t kChain = 8, kChainFilled = 4;
   uint32_t repeats(uint32_t n) {
     const void* type = type_of(n);
@@ -527,7 +575,8 @@ class Walker {
       result_->holder[result_->holders++] = h;
       return;
     }
-    WalkHolder* least = std::min_element(result_->holder, result_->holder + kWalkHolders, [](const WalkHolder& a, const WalkHolder& b) { return a.bytes < b.bytes; });
+    WalkHolder* least = std::min_element(result_->holder, result_->holder + kWalkHolders,
+                                         [](const WalkHolder& a, const WalkHolder& b) { return a.bytes < b.bytes; });
     if (least->bytes < h.bytes) *least = h;
   }
 
@@ -559,6 +608,8 @@ class Walker {
 
 }  // namespace
 
-bool run(const Request& request, Walk& result, Walk& of_given, Scan* native) { return Walker(request, result).run(of_given, native); }
+bool run(const Request& request, Walk& result, Walk& of_given, Scan* native) {
+  return Walker(request, result).run(of_given, native);
+}
 
 }  // namespace millpond::probe::walk

@@ -1,13 +1,14 @@
-// Who holds what is alive. One walk over Python's objects, breadth first from the roots, by the function that each type has for the collector
-// (tp_traverse); objects are joined by address with the sampled blocks that they own. So each survivor has a chain of objects from a root, and what
-// no root reaches is told apart as the collector does it: held by native code, or garbage until gc runs.
+// Who holds what is alive. One walk over Python's objects, breadth first from the roots, by the function that each type
+// has for the collector (tp_traverse); objects are joined by address with the sampled blocks that they own. So each
+// survivor has a chain of objects from a root, and what no root reaches is told apart as the collector does it: held by
+// native code, or garbage until gc runs.
 //
-// Of the tree that the walk leaves, only the part above survivors is kept. A *holder* is the deepest object whose survivors were born over a long time,
-// while each thing right below it was filled in a short one: the list of a history, not its items and not the module around it. No name and no type
-// decides that, only births.
+// Of the tree that the walk leaves, only the part above survivors is kept. A *holder* is the deepest object whose
+// survivors were born over a long time, while each thing right below it was filled in a short one: the list of a
+// history, not its items and not the module around it. No name and no type decides that, only births.
 //
-// All memory is mapped for the walk and unmapped after it: it may run in a child made by clone, where malloc can be locked for good by a thread that is
-// not there.
+// All memory is mapped for the walk and unmapped after it: it may run in a child made by clone, where malloc can be
+// locked for good by a thread that is not there.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -26,7 +27,8 @@ struct Link {
   uint64_t parent, child;
 };
 
-// A block that is alive in a memory whose allocator is not ours to hook: that of a GPU. `label` stands in the place of a stack.
+// A block that is alive in a memory whose allocator is not ours to hook: that of a GPU. `label` stands in the place of
+// a stack.
 struct Given {
   uint64_t address, bytes, age_ms, label;
 };
@@ -39,7 +41,8 @@ struct Request {
   size_t all_count;
   void* const* hidden;  // the agent's own, which are not walked into
   size_t hidden_count;
-  void* const* later;  // modules of large libraries and their dictionaries, which are walked into when all else is done: most of a framework's objects lie there, and few survivors
+  void* const* later;  // modules of large libraries and their dictionaries, which are walked into when all else is
+                       // done: most of a framework's objects lie there, and few survivors
   size_t later_count;
   bool shallow;  // not even then
   const Owned* owned;
@@ -50,11 +53,12 @@ struct Request {
   size_t given_count;
 };
 
-// Fills `result`, which lies in shared memory when a child does it; `of_given` where blocks are given: those belong to the objects that `owned` names; and, where much is no
-// object's and `native` is not null, that too (scan.h). False: no memory.
+// Fills `result`, which lies in shared memory when a child does it; `of_given` where blocks are given: those belong to
+// the objects that `owned` names; and, where much is no object's and `native` is not null, that too (scan.h). False: no
+// memory.
 bool run(const Request& request, Walk& result, Walk& of_given, Scan* native);
-// Whether much of what is alive belongs to no object of Python, and more of it came until lately: a leak has as much from each half of the time, what a library took
-// when the rounds began has all of it from the first.
+// Whether much of what is alive belongs to no object of Python, and more of it came until lately: a leak has as much
+// from each half of the time, what a library took when the rounds began has all of it from the first.
 inline bool wants_scan(const Walk& w) {
   const uint64_t nobodys = w.alive - w.reached - w.native - w.garbage;
   return nobodys * 5 > w.alive && w.alive > (1 << 20) && w.lately * 4 > nobodys;

@@ -1,5 +1,5 @@
-// The walk as the agent asks for it: in place, or in a child that the program does not see (apart.h). Where much of what is alive belongs to no object of Python, a child
-// also looks who points to it (scan.h).
+// The walk as the agent asks for it: in place, or in a child that the program does not see (apart.h). Where much of
+// what is alive belongs to no object of Python, a child also looks who points to it (scan.h).
 #include "probe/apart.h"
 #include "probe/file.h"
 #include "probe/lock.h"
@@ -13,7 +13,7 @@
 namespace millpond::probe::walk {
 namespace {
 
-struct Results {  // shared with the child
+struct Results {               // shared with the child
   Walk walk, of_given, again;  // the first two one behind the other, as they are told
   Scan scan;
 };
@@ -89,32 +89,51 @@ extern "C" __attribute__((visibility("default"))) int millpond_probe_walked() {
   return walk::state();
 }
 
-extern "C" __attribute__((visibility("default"))) Walk* millpond_probe_walk(void* roots, void* all, void* hidden, void* later, const uint64_t* owned, size_t owned_count,
-                                                                            const uint64_t* links, size_t link_count, const uint64_t* given, size_t given_count,
-                                                                            size_t room, int flags) {
+extern "C" __attribute__((visibility("default"))) Walk* millpond_probe_walk(
+    void* roots, void* all, void* hidden, void* later, const uint64_t* owned, size_t owned_count, const uint64_t* links,
+    size_t link_count, const uint64_t* given, size_t given_count, size_t room, int flags) {
   Use use;
   // Without the GIL other threads change what is walked over; and how types are laid out is not part of the check.
-  if (!use || !python::frames_known() || python::layout.free_threaded || python::layout.version > python::kNewestVersion) return nullptr;
+  if (!use || !python::frames_known() || python::layout.free_threaded ||
+      python::layout.version > python::kNewestVersion)
+    return nullptr;
   Quiet quiet;
   Locked locked(walk::changing);
   walk::state();
   if (walk::child.state() == 0 || walk::scanner_state() == 0) return nullptr;
   using walk::request, walk::results;
-  if (!results) results = static_cast<walk::Results*>(sys::map(sizeof(walk::Results), sys::kRead | sys::kWrite, sys::kMapShared | sys::kMapAnonymous, -1));
+  if (!results)
+    results = static_cast<walk::Results*>(
+        sys::map(sizeof(walk::Results), sys::kRead | sys::kWrite, sys::kMapShared | sys::kMapAnonymous, -1));
   if (!results) return nullptr;
   results->walk = results->of_given = results->again = Walk{};
   results->scan = Scan{};
-  const walk::List from = walk::list_of(roots), known = walk::list_of(all), ours = walk::list_of(hidden), last = walk::list_of(later);
+  const walk::List from = walk::list_of(roots), known = walk::list_of(all), ours = walk::list_of(hidden),
+                   last = walk::list_of(later);
   // After a shallow walk nobody knows what objects of libraries hold: no scan then.
   const bool shallow = (flags & kWalkShallow) != 0;
-  request = {room, from.items, from.count, known.items, known.count, ours.items, ours.count, last.items, last.count, shallow,
-             reinterpret_cast<const walk::Owned*>(owned), owned_count, reinterpret_cast<const walk::Link*>(links), link_count,
-             reinterpret_cast<const walk::Given*>(given), given_count};
+  request = {room,
+             from.items,
+             from.count,
+             known.items,
+             known.count,
+             ours.items,
+             ours.count,
+             last.items,
+             last.count,
+             shallow,
+             reinterpret_cast<const walk::Owned*>(owned),
+             owned_count,
+             reinterpret_cast<const walk::Link*>(links),
+             link_count,
+             reinterpret_cast<const walk::Given*>(given),
+             given_count};
   if (flags & kWalkApart) {
     walk::may_scan = !shallow && scan::may_begin();
     return walk::child.start(walk::run_in_child, nullptr) ? &results->walk : nullptr;
   }
   results->walk.done = walk::run(request, results->walk, results->of_given, nullptr) ? 1 : 2;
-  if (results->walk.done == 1 && !shallow && walk::wants_scan(results->walk) && scan::may_begin()) walk::scanner.start(walk::scan_in_child, nullptr);
+  if (results->walk.done == 1 && !shallow && walk::wants_scan(results->walk) && scan::may_begin())
+    walk::scanner.start(walk::scan_in_child, nullptr);
   return &results->walk;
 }

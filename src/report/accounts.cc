@@ -17,7 +17,8 @@ AccountTable of_samples(const verdict::Evidence& e, const AccountLimits& limits)
     if (m.rss && m.rss->value > 0 && !m.sites.empty()) marks.push_back(&m);
   AccountTable table;
   if (marks.empty()) return table;
-  Account own{"your code, sampled blocks", AccountKind::kUse, {}}, other{"libraries, sampled blocks", AccountKind::kUse, {}}, rest{"not in sampled blocks", AccountKind::kRest, {}},
+  Account own{"your code, sampled blocks", AccountKind::kUse, {}},
+      other{"libraries, sampled blocks", AccountKind::kUse, {}}, rest{"not in sampled blocks", AccountKind::kRest, {}},
       reserved{"mapped, not touched", AccountKind::kReserved, {}};
   for (const size_t i : spread(marks.size(), limits.moments)) {
     const verdict::Mark& m = *marks[i];
@@ -49,15 +50,18 @@ AccountTable of_watch(const verdict::Evidence& e, const AccountLimits& limits) {
     if (AccountTable sampled = of_samples(e, limits); sampled.t.size() > marks.size()) return sampled;
   AccountTable table;
   if (marks.empty()) return table;
-  Account use{"malloc, in use", AccountKind::kUse, {}}, large{"malloc, large blocks", AccountKind::kUse, {}}, python{"Python objects", AccountKind::kUse, {}},
-      free{"malloc, free but kept", AccountKind::kRetained, {}}, rest{"code, libraries, stacks", AccountKind::kRest, {}},
+  Account use{"malloc, in use", AccountKind::kUse, {}}, large{"malloc, large blocks", AccountKind::kUse, {}},
+      python{"Python objects", AccountKind::kUse, {}}, free{"malloc, free but kept", AccountKind::kRetained, {}},
+      rest{"code, libraries, stacks", AccountKind::kRest, {}},
       reserved{"mapped, not touched", AccountKind::kReserved, {}};
   for (const size_t i : spread(marks.size(), limits.moments)) {
     const verdict::Mark& m = *marks[i];
     const auto value = [](const std::optional<Bytes>& b) { return b ? b->value : 0; };
-    // Allocators tell of addresses, resident memory is of pages. Where they name more than is there, pages were never touched, or were given back: of large
-    // blocks first, then of free ones. So the bands are resident bytes and add up to it, and what is beyond stands beside them.
-    int64_t over = std::max<int64_t>(0, value(m.heap_in_use) + value(m.heap_mapped) + value(m.python_arenas) + value(m.heap_free) - m.rss->value);
+    // Allocators tell of addresses, resident memory is of pages. Where they name more than is there, pages were never
+    // touched, or were given back: of large blocks first, then of free ones. So the bands are resident bytes and add up
+    // to it, and what is beyond stands beside them.
+    int64_t over = std::max<int64_t>(
+        0, value(m.heap_in_use) + value(m.heap_mapped) + value(m.python_arenas) + value(m.heap_free) - m.rss->value);
     reserved.bytes.push_back(over);
     const auto there = [&](int64_t named) {
       const int64_t less = std::min(over, named);
@@ -68,7 +72,8 @@ AccountTable of_watch(const verdict::Evidence& e, const AccountLimits& limits) {
     free.bytes.push_back(there(value(m.heap_free)));
     python.bytes.push_back(there(value(m.python_arenas)));
     use.bytes.push_back(there(value(m.heap_in_use)));
-    rest.bytes.push_back(m.rss->value - large.bytes.back() - free.bytes.back() - python.bytes.back() - use.bytes.back());
+    rest.bytes.push_back(m.rss->value - large.bytes.back() - free.bytes.back() - python.bytes.back() -
+                         use.bytes.back());
     table.t.push_back(m.t);
     table.resident.push_back(m.rss->value);
   }
@@ -103,7 +108,8 @@ AccountTable of_engine(const RunContents& run, const AccountLimits& limits) {
     if (bytes > 0) order.emplace_back(-bytes, name);
   std::sort(order.begin(), order.end());
   AccountTable table;
-  const size_t most_accounts = std::min(limits.accounts, limits.cells / std::max<size_t>(1, std::min(limits.moments, run.os.size())));
+  const size_t most_accounts =
+      std::min(limits.accounts, limits.cells / std::max<size_t>(1, std::min(limits.moments, run.os.size())));
   std::map<std::string, size_t> place, others;  // of an account; of a group's small ones
   for (size_t i = 0; i < order.size(); ++i) {
     const std::string& name = order[i].second;
@@ -137,10 +143,14 @@ AccountTable of_engine(const RunContents& run, const AccountLimits& limits) {
 
 std::string_view to_string(AccountKind kind) {
   switch (kind) {
-    case AccountKind::kUse: return "use";
-    case AccountKind::kRetained: return "retained";
-    case AccountKind::kReserved: return "reserved";
-    case AccountKind::kRest: return "rest";
+    case AccountKind::kUse:
+      return "use";
+    case AccountKind::kRetained:
+      return "retained";
+    case AccountKind::kReserved:
+      return "reserved";
+    case AccountKind::kRest:
+      return "rest";
   }
   return "use";
 }
@@ -151,7 +161,9 @@ AccountTable accounts_over_time(const RunContents& run, const AccountLimits& lim
   return run.engine ? of_engine(run, limits) : of_watch(run.evidence, limits);
 }
 
-AccountTable accounts_over_time(const verdict::Evidence& watched, const AccountLimits& limits) { return of_watch(watched, limits); }
+AccountTable accounts_over_time(const verdict::Evidence& watched, const AccountLimits& limits) {
+  return of_watch(watched, limits);
+}
 
 std::string group_of(const std::string& account) {
   const size_t slash = account.find('/');

@@ -27,8 +27,10 @@ std::string left_out(const Bisection& b) {
   for (const VariantRun& v : b.variants) {
     if (v.not_run.empty()) continue;
     const auto same = std::ranges::find(reasons, v.not_run, &std::pair<std::string, std::string>::first);
-    if (same == reasons.end()) reasons.emplace_back(v.not_run, v.name);
-    else same->second += ", " + v.name;
+    if (same == reasons.end())
+      reasons.emplace_back(v.not_run, v.name);
+    else
+      same->second += ", " + v.name;
   }
   std::string text;
   for (const auto& [why, names] : reasons) text += format("{}{} ({})", text.empty() ? "Left out: " : "; ", names, why);
@@ -44,7 +46,9 @@ GrowthSeen growth_seen(const verdict::Evidence& e) {
   g.enough = c.growth.outcome != verdict::Outcome::kTooShort;
   g.unit = to_string(c.periods.unit);
   g.level = c.growth.level;
-  const auto rises = [](const verdict::Course& course) { return course.rises() && course.move != verdict::Move::kStep; };
+  const auto rises = [](const verdict::Course& course) {
+    return course.rises() && course.move != verdict::Move::kStep;
+  };
   g.goes_on = c.growth.outcome == verdict::Outcome::kLeak || rises(c.growth.held) || rises(c.growth.rss);
   g.total = c.growth.total;
   if (!g.goes_on) return g;  // the slope is that of the rise while there was one
@@ -60,7 +64,9 @@ bool grows(const VariantRun& r) {
 }
 
 Effect effect_of(const VariantRun& base, const VariantRun& v) {
-  if (!v.not_run.empty() || !v.no_answer.empty() || !v.growth.enough || v.growth.unit != base.growth.unit || base.growth.bytes <= 0) return Effect::kNone;
+  if (!v.not_run.empty() || !v.no_answer.empty() || !v.growth.enough || v.growth.unit != base.growth.unit ||
+      base.growth.bytes <= 0)
+    return Effect::kNone;
   const double left = v.growth.bytes / base.growth.bytes;
   return left < 0.25 ? Effect::kRemoves : left < 0.6 ? Effect::kLowers : Effect::kNone;
 }
@@ -73,10 +79,17 @@ const VariantRun* Bisection::culprit() const {
 
 std::string bisect_sentence(const Bisection& b) {
   if (!b.base.growth.enough)
-    return format("Too few rounds were seen to tell ({} of them): give --seconds, or let the program print a line for each round.", b.base.growth.periods);
+    return format(
+        "Too few rounds were seen to tell ({} of them): give --seconds, or let the program print a line for each "
+        "round.",
+        b.base.growth.periods);
   if (!grows(b.base) && !b.base.growth.goes_on && b.base.growth.total > kWorth)
-    return format("Memory rose in a step or two and stopped by itself ({} rounds were seen): there is nothing to look for.", b.base.growth.periods);
-  if (!grows(b.base)) return format("Memory does not grow in this program ({} over {} of them): there is nothing to look for.", rate(b.base.growth), b.base.growth.periods);
+    return format(
+        "Memory rose in a step or two and stopped by itself ({} rounds were seen): there is nothing to look for.",
+        b.base.growth.periods);
+  if (!grows(b.base))
+    return format("Memory does not grow in this program ({} over {} of them): there is nothing to look for.",
+                  rate(b.base.growth), b.base.growth.periods);
   std::string also, lower, tried;
   const VariantRun* culprit = b.culprit();
   for (const VariantRun& v : b.variants) {
@@ -86,11 +99,16 @@ std::string bisect_sentence(const Bisection& b) {
     if (v.not_run.empty() && v.no_answer.empty()) tried += (tried.empty() ? "" : ", ") + v.name;
   }
   if (culprit)
-    return format("Memory grows by {}; {} it does not ({}): {} owns the growth.{}{}{}", rate(b.base.growth), culprit->done, rate(culprit->growth), culprit->owner,
-                  also.empty() ? "" : format(" The growth also stops with: {}.", also), line_of(b), culprit->next.empty() ? "" : " " + culprit->next);
-  if (tried.empty()) return format("Memory grows by {}, and no variant could be tried.{}", rate(b.base.growth), line_of(b));
-  return format("Memory grows by {} in every variant ({}): what grows is in the loop, the model or the library itself.{}{}", rate(b.base.growth), tried,
-                lower.empty() ? "" : format(" Less with: {}.", lower), b.line.empty() ? " `millpond watch` says more." : line_of(b));
+    return format("Memory grows by {}; {} it does not ({}): {} owns the growth.{}{}{}", rate(b.base.growth),
+                  culprit->done, rate(culprit->growth), culprit->owner,
+                  also.empty() ? "" : format(" The growth also stops with: {}.", also), line_of(b),
+                  culprit->next.empty() ? "" : " " + culprit->next);
+  if (tried.empty())
+    return format("Memory grows by {}, and no variant could be tried.{}", rate(b.base.growth), line_of(b));
+  return format(
+      "Memory grows by {} in every variant ({}): what grows is in the loop, the model or the library itself.{}{}",
+      rate(b.base.growth), tried, lower.empty() ? "" : format(" Less with: {}.", lower),
+      b.line.empty() ? " `millpond watch` says more." : line_of(b));
 }
 
 std::string bisect_text(const Bisection& b, const TextStyle& style) {
@@ -98,18 +116,22 @@ std::string bisect_text(const Bisection& b, const TextStyle& style) {
   const auto row = [&](const VariantRun& v) {
     const std::string name = v.name.empty() ? "as it is" : v.name;
     if (!v.not_run.empty()) return;
-    if (!v.no_answer.empty()) return table.add({name, "-", v.growth.periods ? std::to_string(v.growth.periods) : "-", "no answer", shown(v.no_answer, 200)});
+    if (!v.no_answer.empty())
+      return table.add(
+          {name, "-", v.growth.periods ? std::to_string(v.growth.periods) : "-", "no answer", shown(v.no_answer, 200)});
     std::string verdict(to_string(v.kind));
     if (!v.name.empty()) {
       const Effect effect = effect_of(b.base, v);
       if (grows(b.base) && effect != Effect::kNone) verdict = effect == Effect::kRemoves ? "growth gone" : "lower";
     }
-    table.add({name, v.growth.enough ? rate(v.growth) : "-", std::to_string(v.growth.periods), v.growth.enough ? verdict : "too short", v.done});
+    table.add({name, v.growth.enough ? rate(v.growth) : "-", std::to_string(v.growth.periods),
+               v.growth.enough ? verdict : "too short", v.done});
   };
   row(b.base);
   for (const VariantRun& v : b.variants) row(v);
   const std::string untried = left_out(b);
-  return table.text(style.width, 2) + (untried.empty() ? "" : "  " + wrapped(untried, style.width, 2, 2)) + "\n" + wrapped(bisect_sentence(b), style.width, 0, 0);
+  return table.text(style.width, 2) + (untried.empty() ? "" : "  " + wrapped(untried, style.width, 2, 2)) + "\n" +
+         wrapped(bisect_sentence(b), style.width, 0, 0);
 }
 
 Json bisect_json(const Bisection& b) {
@@ -135,7 +157,12 @@ Json bisect_json(const Bisection& b) {
   Json variants = Json::array();
   for (const VariantRun& v : b.variants) variants.push_back(one(v));
   const VariantRun* culprit = grows(b.base) ? b.culprit() : nullptr;
-  return {{"sentence", bisect_sentence(b)}, {"grows", grows(b.base)}, {"removed_by", culprit ? Json(culprit->name) : Json()}, {"line", b.line.empty() ? Json() : Json(b.line)}, {"base", one(b.base)}, {"variants", variants}};
+  return {{"sentence", bisect_sentence(b)},
+          {"grows", grows(b.base)},
+          {"removed_by", culprit ? Json(culprit->name) : Json()},
+          {"line", b.line.empty() ? Json() : Json(b.line)},
+          {"base", one(b.base)},
+          {"variants", variants}};
 }
 
 }  // namespace millpond::report

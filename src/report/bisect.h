@@ -1,4 +1,5 @@
-// bisect: which change to a program takes its growth away, told in one sentence and a table. Pure: the runs are handed in.
+// bisect: which change to a program takes its growth away, told in one sentence and a table. Pure: the runs are handed
+// in.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,24 +12,24 @@ namespace millpond::report {
 
 /// What a run of a few periods says of growth.
 struct GrowthSeen {
-  double bytes = 0;           // for one period, as it goes on at the end
-  verdict::Interval range;    // 90 %
-  double total = 0;           // over the periods after warm-up, or until it stopped
-  double level = 0;           // resident memory at the end
-  std::string unit;           // "epoch"
+  double bytes = 0;         // for one period, as it goes on at the end
+  verdict::Interval range;  // 90 %
+  double total = 0;         // over the periods after warm-up, or until it stopped
+  double level = 0;         // resident memory at the end
+  std::string unit;         // "epoch"
   int periods = 0;
-  bool enough = false;        // to say anything
-  bool goes_on = true;        // false: it was taken in a step or two, or died away
+  bool enough = false;  // to say anything
+  bool goes_on = true;  // false: it was taken in a step or two, or died away
 };
 GrowthSeen growth_seen(const verdict::Evidence& evidence);
 
 struct VariantRun {
-  std::string name;   // "callbacks"; empty: the program as it is
-  std::string done;   // "without the program's own callbacks"
-  std::string owner;  // who owns the growth if this takes it away: "the program's own callbacks"
-  std::string next;   // what to do then
-  std::string not_run;   // why it was left out
-  std::string no_answer; // why its run says nothing
+  std::string name;       // "callbacks"; empty: the program as it is
+  std::string done;       // "without the program's own callbacks"
+  std::string owner;      // who owns the growth if this takes it away: "the program's own callbacks"
+  std::string next;       // what to do then
+  std::string not_run;    // why it was left out
+  std::string no_answer;  // why its run says nothing
   GrowthSeen growth;
   verdict::Kind kind = verdict::Kind::kFlat;
   double seconds = 0;
@@ -37,7 +38,8 @@ struct VariantRun {
 enum class Effect { kNone, kLowers, kRemoves };
 /// Less than a quarter is gone, less than 60 % is lower: a handful of periods cannot tell finer.
 Effect effect_of(const VariantRun& base, const VariantRun& variant);
-/// Grows by more than noise over a few periods: the whole range of its slope is above zero, it goes on, and it is more than 1 MB and 0.3 % of resident memory.
+/// Grows by more than noise over a few periods: the whole range of its slope is above zero, it goes on, and it is more
+/// than 1 MB and 0.3 % of resident memory.
 bool grows(const VariantRun& run);
 
 struct Bisection {

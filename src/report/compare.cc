@@ -30,19 +30,24 @@ const Finding* growth_of(const Run& r) {
 }
 
 std::string rate_text(const Finding* f) {
-  return f ? f->each.empty() ? format("{} per {}", to_bytes(f->bytes_per_unit), verdict::noun_of(f->unit)) : format("{} {}", to_bytes(f->bytes_per_unit), f->each) : "none";
+  return f ? f->each.empty() ? format("{} per {}", to_bytes(f->bytes_per_unit), verdict::noun_of(f->unit))
+                             : format("{} {}", to_bytes(f->bytes_per_unit), f->each)
+           : "none";
 }
 
 /// Of all processes together where one of the two runs has several, and then of both.
 std::string peak_sentence(const Peak& before, const Peak& after) {
   if (before.bytes.value <= 0 || after.bytes.value <= 0) return "";
-  const std::string what = before.processes > 1 || after.processes > 1 ? "the peak of all processes together" : "the peak";
+  const std::string what =
+      before.processes > 1 || after.processes > 1 ? "the peak of all processes together" : "the peak";
   const double change = double(after.bytes.value) / double(before.bytes.value) - 1;
   if (std::fabs(change) < kWorthNaming) return format("{} stays at {}", what, after.bytes);
-  return format("{} {} from {} to {} ({:+.0f} %)", what, change > 0 ? "rises" : "falls", before.bytes, after.bytes, 100 * change);
+  return format("{} {} from {} to {} ({:+.0f} %)", what, change > 0 ? "rises" : "falls", before.bytes, after.bytes,
+                100 * change);
 }
 
-/// Where a run ended: in its last round where both have rounds. After that it has been taken down, and says little of either.
+/// Where a run ended: in its last round where both have rounds. After that it has been taken down, and says little of
+/// either.
 struct Ends {
   const char* name;
   Bytes before, after;
@@ -134,22 +139,32 @@ void pair_by(std::vector<Held>& a, std::vector<Held>& b, Key key, Before before,
 
 }  // namespace
 
-std::vector<PlaceDifference> differences(const Evidence& before, const Evidence& after, const SourceLine& source_before, const SourceLine& source_after) {
+std::vector<PlaceDifference> differences(const Evidence& before, const Evidence& after, const SourceLine& source_before,
+                                         const SourceLine& source_after) {
   std::vector<Held> a = held_at_peak(before, source_before), b = held_at_peak(after, source_after);
   std::vector<PlaceDifference> list;
   using Words = std::tuple<std::string, std::string, std::string>;
   using Found = std::optional<Words>;
   const auto by_line = [](const Held& x, const Held& y) { return x.line < y.line; };
   const auto by_size = [](const Held& x, const Held& y) { return x.bytes > y.bytes; };
-  // The text of a line is the line, wherever its file lies now and whatever its number has become. Where the text is not known, the number stands for it.
-  pair_by(a, b, [](const Held& h) { return h.text.empty() ? Found() : Found({h.file, h.function, h.text}); }, by_line, list);
-  pair_by(a, b, [](const Held& h) { return h.text.empty() ? Found() : Found({name_of_file(h.file), h.function, h.text}); }, by_line, list);
-  pair_by(a, b, [](const Held& h) { return h.text.empty() ? Found({h.file, h.function, std::to_string(h.line)}) : Found(); }, by_line, list);
+  // The text of a line is the line, wherever its file lies now and whatever its number has become. Where the text is
+  // not known, the number stands for it.
+  pair_by(
+      a, b, [](const Held& h) { return h.text.empty() ? Found() : Found({h.file, h.function, h.text}); }, by_line,
+      list);
+  pair_by(
+      a, b, [](const Held& h) { return h.text.empty() ? Found() : Found({name_of_file(h.file), h.function, h.text}); },
+      by_line, list);
+  pair_by(
+      a, b,
+      [](const Held& h) { return h.text.empty() ? Found({h.file, h.function, std::to_string(h.line)}) : Found(); },
+      by_line, list);
   // What is left of a function on both sides, largest with largest.
   pair_by(a, b, [](const Held& h) { return Found({name_of_file(h.file), h.function, ""}); }, by_size, list);
   for (const Held& h : a) list.push_back({h.file, h.function, h.line, 0, h.bytes, 0});
   for (const Held& h : b) list.push_back({h.file, h.function, 0, h.line, 0, h.bytes});
-  std::ranges::stable_sort(list, std::ranges::greater{}, [](const PlaceDifference& d) { return std::fabs(d.difference()); });
+  std::ranges::stable_sort(list, std::ranges::greater{},
+                           [](const PlaceDifference& d) { return std::fabs(d.difference()); });
   return list;
 }
 
@@ -164,7 +179,8 @@ std::string compare_sentence(const Run& a, const Run& b) {
   else if (before == Kind::kLeak && was && is && was->unit == is->unit)
     text = std::fabs(is->bytes_per_unit / was->bytes_per_unit - 1) < 0.1
                ? format("Both runs leak, {}", rate_text(is))
-               : format("Both runs leak: {} before, {} now ({:+.0f} %)", rate_text(was), rate_text(is), 100 * (is->bytes_per_unit / was->bytes_per_unit - 1));
+               : format("Both runs leak: {} before, {} now ({:+.0f} %)", rate_text(was), rate_text(is),
+                        100 * (is->bytes_per_unit / was->bytes_per_unit - 1));
   else if (before == Kind::kLeak)
     text = format("Both runs leak: {} before, {} now", rate_text(was), rate_text(is));
   else if (before == after)
@@ -179,10 +195,13 @@ std::string compare_sentence(const Run& a, const Run& b) {
 std::string compare_text(const Run& a, const Run& b, const TextStyle& style, int limit) {
   std::string out = wrapped(compare_sentence(a, b), style.width, 0, 0) + "\n";
   Table table({"<", "<" + shown(a.name, 28), "<" + shown(b.name, 28), "<change"});
-  const auto bytes = [&](const char* name, Bytes x, Bytes y) { table.add({name, to_string(x), to_string(y), change(double(x.value), double(y.value))}); };
+  const auto bytes = [&](const char* name, Bytes x, Bytes y) {
+    table.add({name, to_string(x), to_string(y), change(double(x.value), double(y.value))});
+  };
   const Finding *was = growth_of(a), *is = growth_of(b);
   table.add({"verdict", std::string(to_string(a.verdict->kind)), std::string(to_string(b.verdict->kind)), ""});
-  table.add({"growth", rate_text(was), rate_text(is), was && is && was->unit == is->unit ? change(was->bytes_per_unit, is->bytes_per_unit) : ""});
+  table.add({"growth", rate_text(was), rate_text(is),
+             was && is && was->unit == is->unit ? change(was->bytes_per_unit, is->bytes_per_unit) : ""});
   const Peak x = whole_peak(*a.evidence), y = whole_peak(*b.evidence);
   const bool several = x.processes > 1 || y.processes > 1;
   bytes("peak", x.bytes, y.bytes);
@@ -190,7 +209,8 @@ std::string compare_text(const Run& a, const Run& b, const TextStyle& style, int
   if (several) table.add({"processes", std::to_string(x.processes), std::to_string(y.processes), ""});
   const Ends ends = ends_of(*a.evidence, *b.evidence);
   bytes(ends.name, ends.before, ends.after);
-  table.add({"seconds", format("{:.1f}", a.evidence->seconds), format("{:.1f}", b.evidence->seconds), change(a.evidence->seconds, b.evidence->seconds)});
+  table.add({"seconds", format("{:.1f}", a.evidence->seconds), format("{:.1f}", b.evidence->seconds),
+             change(a.evidence->seconds, b.evidence->seconds)});
   out += table.text(style.width);
 
   const std::vector<PlaceDifference> list = differences(*a.evidence, *b.evidence, a.source, b.source);
@@ -198,9 +218,11 @@ std::string compare_text(const Run& a, const Run& b, const TextStyle& style, int
   const double least = 0.002 * double(std::max(a.evidence->peak_rss, b.evidence->peak_rss).value);
   for (const PlaceDifference& d : list) {
     if (std::fabs(d.difference()) < std::max(1.0, least) || limit-- <= 0) break;
-    places.add({to_string(to_bytes(d.bytes_before)), to_string(to_bytes(d.bytes_after)), signed_bytes(d.difference()), lines_of(d), shown(d.function, 60)});
+    places.add({to_string(to_bytes(d.bytes_before)), to_string(to_bytes(d.bytes_after)), signed_bytes(d.difference()),
+                lines_of(d), shown(d.function, 60)});
   }
-  out += places.empty() ? "\nNo place holds noticeably more or less at the peak.\n" : "\nAlive at the peak, where it differs most:\n" + places.text(style.width);
+  out += places.empty() ? "\nNo place holds noticeably more or less at the peak.\n"
+                        : "\nAlive at the peak, where it differs most:\n" + places.text(style.width);
   return out;
 }
 
@@ -209,16 +231,27 @@ Json compare_json(const Run& a, const Run& b, int limit) {
   const auto one = [&](const Run& r) {
     const Finding* f = growth_of(r);
     const verdict::Mark* round = last_round(*r.evidence);
-    Json j = {{"file", r.name}, {"verdict", to_string(r.verdict->kind)}, {"peak_rss", r.evidence->peak_rss.value}, {"tree_peak", several ? Json(whole_peak(*r.evidence).bytes.value) : Json()}, {"end_rss", end_of(*r.evidence).value},
-              {"last_round_rss", round ? Json(round->rss->value) : Json()}, {"seconds", r.evidence->seconds}, {"bytes_per_unit", f ? Json(f->bytes_per_unit) : Json()},
-              {"unit", f ? Json(to_string(f->unit)) : Json()}, {"rate", rate_text(f)}};
+    Json j = {{"file", r.name},
+              {"verdict", to_string(r.verdict->kind)},
+              {"peak_rss", r.evidence->peak_rss.value},
+              {"tree_peak", several ? Json(whole_peak(*r.evidence).bytes.value) : Json()},
+              {"end_rss", end_of(*r.evidence).value},
+              {"last_round_rss", round ? Json(round->rss->value) : Json()},
+              {"seconds", r.evidence->seconds},
+              {"bytes_per_unit", f ? Json(f->bytes_per_unit) : Json()},
+              {"unit", f ? Json(to_string(f->unit)) : Json()},
+              {"rate", rate_text(f)}};
     return j;
   };
   Json places = Json::array();
   for (const PlaceDifference& d : differences(*a.evidence, *b.evidence, a.source, b.source)) {
     if (limit-- <= 0) break;
-    places.push_back({{"file", d.file}, {"function", d.function}, {"line_before", d.before > 0 ? Json(d.before) : Json()},
-                      {"line_after", d.after > 0 ? Json(d.after) : Json()}, {"bytes_before", d.bytes_before}, {"bytes_after", d.bytes_after}});
+    places.push_back({{"file", d.file},
+                      {"function", d.function},
+                      {"line_before", d.before > 0 ? Json(d.before) : Json()},
+                      {"line_after", d.after > 0 ? Json(d.after) : Json()},
+                      {"bytes_before", d.bytes_before},
+                      {"bytes_after", d.bytes_after}});
   }
   return {{"sentence", compare_sentence(a, b)}, {"before", one(a)}, {"after", one(b)}, {"places", places}};
 }

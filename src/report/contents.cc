@@ -28,7 +28,9 @@ void answer_engine(RunContents& run) {
   const Bytes planned{int64_t(run.number("planned_bytes"))};
   const std::string plan = planned.value ? format("{} planned before the first batch", planned) : std::string();
   if (epochs.size() < 2) {
-    if (planned.value) v.sentence = format("Training runs in memory that was planned: {}. {} so far, so nothing can be compared yet.", plan, epochs.empty() ? "No epoch has ended" : "One epoch has ended");
+    if (planned.value)
+      v.sentence = format("Training runs in memory that was planned: {}. {} so far, so nothing can be compared yet.",
+                          plan, epochs.empty() ? "No epoch has ended" : "One epoch has ended");
     return;
   }
   const Bytes first = *epochs.front()->rss, last = *epochs.back()->rss;
@@ -36,7 +38,8 @@ void answer_engine(RunContents& run) {
   if (grown > std::max(kShare * double(last.value), kLeast)) return;
   v.kind = verdict::Kind::kFlat;
   v.would_settle.clear();
-  v.sentence = format("Memory is flat: {} after the first epoch, {} after the last ({} seen){}.", first, last, verdict::thousands(double(epochs.size())), plan.empty() ? "" : ", with " + plan);
+  v.sentence = format("Memory is flat: {} after the first epoch, {} after the last ({} seen){}.", first, last,
+                      verdict::thousands(double(epochs.size())), plan.empty() ? "" : ", with " + plan);
 }
 
 /// Processes besides the main one that hold most: what is alive in them is shown too.
@@ -46,13 +49,15 @@ void read_children(RunContents& run, const runfile::Reader& file) {
   if (run.evidence.process == 0 || main == run.evidence.processes.end()) return;
   // Each one asked for reads the file again.
   for (const verdict::SeenProcess& p : run.evidence.processes)
-    if (p.row != 0 && p.row != run.evidence.process && p.seen == "inside" && beside_main(run.evidence, p)) order.emplace_back(peak_of(p), runfile::RowId{p.row});
+    if (p.row != 0 && p.row != run.evidence.process && p.seen == "inside" && beside_main(run.evidence, p))
+      order.emplace_back(peak_of(p), runfile::RowId{p.row});
   std::ranges::stable_sort(order, std::ranges::greater{}, &std::pair<Bytes, runfile::RowId>::first);
   if (order.size() > kMostChildren) order.resize(kMostChildren);
   for (const auto& [peak, row] : order) run.children.push_back(verdict::read_evidence(file, row));
 }
 
-/// Where in the words of a command a person's own begin: behind the interpreter and its options. "-m NAME" is NAME, and of "-c TEXT" the interpreter stays.
+/// Where in the words of a command a person's own begin: behind the interpreter and its options. "-m NAME" is NAME, and
+/// of "-c TEXT" the interpreter stays.
 std::string called(const std::string& command) {
   std::vector<std::string> words;
   for (size_t at = 0; at <= command.size();) {
@@ -66,13 +71,16 @@ std::string called(const std::string& command) {
     return first;
   };
   const std::string program = base(words[0]);
-  if (!program.starts_with("python") || program.find_first_not_of("0123456789.", 6) != program.npos) return from(0, program);
+  if (!program.starts_with("python") || program.find_first_not_of("0123456789.", 6) != program.npos)
+    return from(0, program);
   for (size_t i = 1; i < words.size(); ++i) {
     const std::string& word = words[i];
     if (word == "-m") return i + 1 < words.size() ? from(i + 1, words[i + 1]) : command;
     if (word == "-c") return from(i, "python -c");
-    if (word == "-X" || word == "-W") ++i;
-    else if (!word.starts_with('-')) return from(i, base(word));
+    if (word == "-X" || word == "-W")
+      ++i;
+    else if (!word.starts_with('-'))
+      return from(i, base(word));
   }
   return program;
 }
@@ -95,9 +103,7 @@ std::string RunContents::text(const char* key) const {
   return at == meta.end() ? std::string() : at->second;
 }
 
-double RunContents::number(const char* key) const {
-  return runfile::number(meta, key).value_or(0);
-}
+double RunContents::number(const char* key) const { return runfile::number(meta, key).value_or(0); }
 
 std::string RunContents::title() const {
   if (!evidence.command.empty()) return called(evidence.command);
@@ -134,7 +140,8 @@ RunContents read_contents(const runfile::Reader& file, std::string name) {
   read_children(run, file);
   verdict::add_children(run.evidence, run.children, run.verdict);
   verdict::add_files(run.evidence, run.verdict);
-  run.verdict.accounts = std::make_shared<const std::vector<verdict::Account>>(verdict::accounts(run.evidence, run.children));
+  run.verdict.accounts =
+      std::make_shared<const std::vector<verdict::Account>>(verdict::accounts(run.evidence, run.children));
   if (run.engine) answer_engine(run);
   // A line that was found by sampling alone has its text from what is stored.
   const SourceLine source = stored_source(run.sources);
@@ -145,13 +152,17 @@ RunContents read_contents(const runfile::Reader& file, std::string name) {
 
 void answer_early(RunContents& run) {
   if (run.meta.contains("status") || run.verdict.kind == verdict::Kind::kLeak) return;
-  const int64_t rounds = std::ranges::count_if(run.evidence.marks, [](const verdict::Mark& m) { return m.period && m.kind != "timer"; });
+  const int64_t rounds =
+      std::ranges::count_if(run.evidence.marks, [](const verdict::Mark& m) { return m.period && m.kind != "timer"; });
   if (rounds >= kEnoughRounds) return;
   run.early = true;
   run.verdict = {};
   run.verdict.kind = verdict::Kind::kUnsure;
-  run.verdict.sentence = format("Watching… {}: too early to tell.", rounds == 0 ? format("{} so far, and no round of its loop yet", verdict::duration(run.seconds()))
-                                                                             : format("{} and {} of its loop so far", verdict::duration(run.seconds()), verdict::counted(double(rounds), "round")));
+  run.verdict.sentence =
+      format("Watching… {}: too early to tell.",
+             rounds == 0 ? format("{} so far, and no round of its loop yet", verdict::duration(run.seconds()))
+                         : format("{} and {} of its loop so far", verdict::duration(run.seconds()),
+                                  verdict::counted(double(rounds), "round")));
 }
 
 Bytes end_rss(const verdict::Evidence& e) {

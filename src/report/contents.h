@@ -1,5 +1,5 @@
-// RunContents: everything a run file says, with the verdict on it: what the page, the exports for other tools and the live page are made of.
-// Runs of the engine and watched programs look the same from here on.
+// RunContents: everything a run file says, with the verdict on it: what the page, the exports for other tools and the
+// live page are made of. Runs of the engine and watched programs look the same from here on.
 #pragma once
 #include <map>
 #include <string>
@@ -24,12 +24,13 @@ struct RunContents {
   std::vector<runfile::Phase> phases;
   std::vector<runfile::SeriesRow> series;
   std::vector<runfile::OsRow> os;
-  std::vector<runfile::TreeRow> tree;  // what each process held: evidence.processes
+  std::vector<runfile::TreeRow> tree;       // what each process held: evidence.processes
   std::vector<runfile::SourceRow> sources;  // all that may be shown of the program's source
   std::vector<runfile::ThreadRow> threads;
   std::map<int64_t, runfile::SiteDetailRow> details;  // by row of the site; empty: not recorded, or the run goes on
   std::vector<runfile::SizeRow> sizes;
-  std::vector<verdict::Evidence> children;  // of other processes that were seen from inside: sites and marks, the largest first, at most kMostChildren
+  std::vector<verdict::Evidence> children;  // of other processes that were seen from inside: sites and marks, the
+                                            // largest first, at most kMostChildren
   bool early = false;                       // it goes on, and nothing is said yet
   std::vector<PlannedProgram> programs;
   verdict::Evidence evidence;
@@ -45,7 +46,8 @@ struct RunContents {
 
 constexpr size_t kMostChildren = 8;
 
-/// Reads and judges. A run of the engine knows its memory exactly, so two epochs are enough to call it flat; its sentence names the plan.
+/// Reads and judges. A run of the engine knows its memory exactly, so two epochs are enough to call it flat; its
+/// sentence names the plan.
 RunContents read_contents(const runfile::Reader& file, std::string name);
 
 /// Of a run that goes on and has hardly begun nothing is said yet.

@@ -21,7 +21,8 @@ constexpr size_t kLongestFrame = 400;
 Weighed weighed(const Evidence& e, std::string name, const std::map<int, std::pair<double, double>>& by_site) {
   Weighed w{std::move(name), {}};
   for (const auto& [site, value] : by_site)
-    if (site >= 0 && size_t(site) < e.sites.size() && value.first >= 1) w.stacks.push_back({&e.sites[size_t(site)], value.first, std::max(0.0, value.second)});
+    if (site >= 0 && size_t(site) < e.sites.size() && value.first >= 1)
+      w.stacks.push_back({&e.sites[size_t(site)], value.first, std::max(0.0, value.second)});
   std::ranges::stable_sort(w.stacks, std::ranges::greater{}, &Weighed::Stack::bytes);
   return w;
 }
@@ -56,7 +57,8 @@ Weighed grown_stacks(const Evidence& e) {
   if (!first || first == last) return {"growth", {}};
   std::map<int, std::pair<double, double>> by_site;
   for (const verdict::SiteState& s : last->sites) by_site[s.site] = {double(s.bytes.value), s.blocks};
-  for (const verdict::SiteState& s : first->sites) by_site[s.site].first -= double(s.bytes.value), by_site[s.site].second -= s.blocks;
+  for (const verdict::SiteState& s : first->sites)
+    by_site[s.site].first -= double(s.bytes.value), by_site[s.site].second -= s.blocks;
   return weighed(e, format("growth from {:.1f} s to {:.1f} s", first->t, last->t), by_site);
 }
 
@@ -67,7 +69,9 @@ std::string collapsed(const Weighed& w) {
     std::string line;
     for (auto f = s.site->frames.rbegin(); f != s.site->frames.rend(); ++f) {
       std::string name = frame_name(*f);
-      if (!f->file.empty()) name += f->line > 0 ? format(" ({}:{})", shown(f->file, kLongestFrame), f->line) : format(" ({})", shown(f->file, kLongestFrame));
+      if (!f->file.empty())
+        name += f->line > 0 ? format(" ({}:{})", shown(f->file, kLongestFrame), f->line)
+                            : format(" ({})", shown(f->file, kLongestFrame));
       std::ranges::replace(name, ';', ':');
       line += (line.empty() ? "" : ";") + name;
     }
@@ -101,7 +105,13 @@ std::string speedscope(const std::vector<Weighed>& profiles, const std::string& 
       weights.push_back(std::llround(s.bytes));
       sum += double(std::llround(s.bytes));
     }
-    list.push_back({{"type", "sampled"}, {"name", shown(w.name)}, {"unit", "bytes"}, {"startValue", 0}, {"endValue", sum}, {"samples", samples}, {"weights", weights}});
+    list.push_back({{"type", "sampled"},
+                    {"name", shown(w.name)},
+                    {"unit", "bytes"},
+                    {"startValue", 0},
+                    {"endValue", sum},
+                    {"samples", samples},
+                    {"weights", weights}});
   }
   const Json whole = {{"$schema", "https://www.speedscope.app/file-format-schema.json"},
                       {"shared", {{"frames", std::move(frames)}}},

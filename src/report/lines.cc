@@ -32,10 +32,12 @@ Lines lines_of(const Evidence& e, int limit) {
   double allocated = 0, held = 0;
   for (const PlaceBytes& row : places.rows) allocated += double(row.allocated.value), held += double(row.bytes.value);
   const auto weight = [&](const PlaceBytes& row) {
-    return std::max(allocated > 0 ? double(row.allocated.value) / allocated : 0, held > 0 ? double(row.bytes.value) / held : 0);
+    return std::max(allocated > 0 ? double(row.allocated.value) / allocated : 0,
+                    held > 0 ? double(row.bytes.value) / held : 0);
   };
   std::erase_if(places.rows, [&](const PlaceBytes& row) { return !row.user || weight(row) < 0.01; });
-  std::ranges::stable_sort(places.rows, [&](const PlaceBytes& a, const PlaceBytes& b) { return weight(a) > weight(b); });
+  std::ranges::stable_sort(places.rows,
+                           [&](const PlaceBytes& a, const PlaceBytes& b) { return weight(a) > weight(b); });
   if (places.rows.size() > size_t(std::max(0, limit))) places.rows.resize(size_t(std::max(0, limit)));
   std::ranges::stable_sort(places.rows, [](const PlaceBytes& a, const PlaceBytes& b) {
     return std::tie(a.place.file, a.place.line) < std::tie(b.place.file, b.place.line);
@@ -52,15 +54,18 @@ std::string lines_text(const Evidence& e, const SourceLine& source, const TextSt
   std::string out;
   for (size_t i = 0; i < lines.rows.size();) {
     const std::string& file = lines.rows[i].place.file;
-    out += format("{}{} (freed and held: after {})\n", out.empty() ? "" : "\n", short_path(file, size_t(std::max(40, style.width - 30))), lines.when);
+    out += format("{}{} (freed and held: after {})\n", out.empty() ? "" : "\n",
+                  short_path(file, size_t(std::max(40, style.width - 30))), lines.when);
     std::vector<std::string> head{"line", "allocated", "freed", "held"};
     if (!lines.unit.empty()) head.push_back("each " + lines.unit);
     head.push_back("<source");
     Table table(head);
     for (; i < lines.rows.size() && lines.rows[i].place.file == file; ++i) {
       const PlaceBytes& row = lines.rows[i];
-      std::vector<std::string> cells{std::to_string(row.place.line), to_string(row.allocated), to_string(row.freed), with_error(row.bytes, row.error)};
-      if (!lines.unit.empty()) cells.push_back(std::fabs(row.per_period.value_or(0)) < 1 ? "-" : signed_bytes(*row.per_period));
+      std::vector<std::string> cells{std::to_string(row.place.line), to_string(row.allocated), to_string(row.freed),
+                                     with_error(row.bytes, row.error)};
+      if (!lines.unit.empty())
+        cells.push_back(std::fabs(row.per_period.value_or(0)) < 1 ? "-" : signed_bytes(*row.per_period));
       const std::string text = source ? source(file, row.place.line) : "";
       cells.push_back(text.empty() ? format("(in {})", shown(row.place.function, 60)) : shown(text, 120));
       table.add(std::move(cells));

@@ -1,5 +1,6 @@
-// The user's source, line by line, with what each line allocated, gave back and still holds: what memory_profiler's @profile shows, without a decorator.
-// A line is charged with what was allocated under it down to the next line of the user's own; all numbers are estimates by sampling.
+// The user's source, line by line, with what each line allocated, gave back and still holds: what memory_profiler's
+// @profile shows, without a decorator. A line is charged with what was allocated under it down to the next line of the
+// user's own; all numbers are estimates by sampling.
 #pragma once
 #include <functional>
 #include <nlohmann/json.hpp>

@@ -76,13 +76,15 @@ Key key_of(const Site& site) {
   if (const Frame* f = own_frame(site)) return {f->file, "", f->line, true};
   for (const Frame& f : site.frames)
     if (has_name(f)) return {f.file, f.function, f.line, false};
-  return site.frames.empty() ? Key{"", "unknown", 0, false} : Key{site.frames[0].file, site.frames[0].function, site.frames[0].line, false};
+  return site.frames.empty() ? Key{"", "unknown", 0, false}
+                             : Key{site.frames[0].file, site.frames[0].function, site.frames[0].line, false};
 }
 
 }  // namespace
 
 bool has_name(const Frame& f) {
-  return !f.function.empty() && !(f.native && f.function.starts_with(runfile::kOffset)) && !f.file.starts_with("<millpond_agent");
+  return !f.function.empty() && !(f.native && f.function.starts_with(runfile::kOffset)) &&
+         !f.file.starts_with("<millpond_agent");
 }
 
 std::optional<Moment> peak_moment(const Evidence& e) {
@@ -92,13 +94,15 @@ std::optional<Moment> peak_moment(const Evidence& e) {
 
 std::optional<Moment> end_moment(const Evidence& e) {
   // The last round where there is one: after it the program is taken down.
-  const Mark* m = nearest(e, [](const Mark& k) { return k.period && k.kind != "timer" ? std::optional(-k.t) : std::nullopt; });
+  const Mark* m =
+      nearest(e, [](const Mark& k) { return k.period && k.kind != "timer" ? std::optional(-k.t) : std::nullopt; });
   if (!m) m = nearest(e, [](const Mark& k) { return std::optional(-k.t); });
   return m ? std::optional(told("at the end", *m)) : std::nullopt;
 }
 
 const Mark* last_round(const Evidence& e) {
-  const auto round = std::find_if(e.marks.rbegin(), e.marks.rend(), [](const Mark& m) { return m.period && m.rss && m.kind != "timer"; });
+  const auto round = std::find_if(e.marks.rbegin(), e.marks.rend(),
+                                  [](const Mark& m) { return m.period && m.rss && m.kind != "timer"; });
   return round == e.marks.rend() ? nullptr : &*round;
 }
 
@@ -109,7 +113,10 @@ Moment find_moment(const Evidence& e, const std::string& at) {
         .hint("only a program that `millpond watch` started, and that is not linked statically, has them");
   if (at.empty() || at == "peak") return *peak;
   if (at == "end") return *end_moment(e);
-  const auto refused = [&] { return Error(Code::kUsage, format("--at: there is no {} in this run", shown(at, 60))).hint("there are: " + choices(e)); };
+  const auto refused = [&] {
+    return Error(Code::kUsage, format("--at: there is no {} in this run", shown(at, 60)))
+        .hint("there are: " + choices(e));
+  };
   char* rest = nullptr;
   if (const size_t colon = at.rfind(':'); colon != at.npos) {
     const std::string kind = at.substr(0, colon);
@@ -123,7 +130,8 @@ Moment find_moment(const Evidence& e, const std::string& at) {
   }
   const double seconds = std::strtod(at.c_str(), &rest);
   if (rest == at.c_str() || (*rest && std::string(rest) != "s")) throw refused();
-  return told("nearest that was kept", *nearest(e, [&](const Mark& k) { return std::optional(std::fabs(k.t - seconds)); }));
+  return told("nearest that was kept",
+              *nearest(e, [&](const Mark& k) { return std::optional(std::fabs(k.t - seconds)); }));
 }
 
 Places places_at(const Evidence& e, const Mark& mark) {

@@ -22,7 +22,8 @@ namespace {
 using Json = PageJson;
 using Optional = std::optional<int64_t>;
 
-constexpr size_t kMostPoints = 6000, kMostMarks = 4000, kMostSnapshots = 160, kMostSites = 1500, kMostPrograms = 12, kMostBuffers = 8000;
+constexpr size_t kMostPoints = 6000, kMostMarks = 4000, kMostSnapshots = 160, kMostSites = 1500, kMostPrograms = 12,
+                 kMostBuffers = 8000;
 constexpr size_t kMostProcesses = 64, kMostThreads = 500, kMostSourceLines = 2000, kMostSources = 400;
 constexpr size_t kMostCounters = 40, kMostCounterPoints = 200, kMostFindings = 40, kMostPlaces = 200;
 constexpr int kSourceAround = 4;
@@ -49,7 +50,11 @@ Json tree(const RunContents& run) {
     processes.add(r.processes);
     rss.add(r.rss), dirty.add(r.private_dirty), pss.add(r.pss);
   }
-  return {{"t", t.take()}, {"processes", processes.take()}, {"rss", rss.take()}, {"private_dirty", dirty.take()}, {"pss", pss.take()}};
+  return {{"t", t.take()},
+          {"processes", processes.take()},
+          {"rss", rss.take()},
+          {"private_dirty", dirty.take()},
+          {"pss", pss.take()}};
 }
 
 /// Moments of a process, its spaces on this machine together: resident memory as the system tells it.
@@ -70,7 +75,8 @@ ProcessPoints points_of(const verdict::SeenProcess& p, size_t most) {
   std::vector<std::pair<int64_t, std::pair<Optional, Optional>>> rows(at.begin(), at.end());
   ProcessPoints points;
   for (const size_t i : peaks_of(rows.size(), most, [&](size_t k) { return rows[k].second.first.value_or(0); }))
-    points.t.add(rows[i].first), points.resident.add(rows[i].second.first), points.private_bytes.add(rows[i].second.second);
+    points.t.add(rows[i].first), points.resident.add(rows[i].second.first),
+        points.private_bytes.add(rows[i].second.second);
   return points;
 }
 
@@ -106,10 +112,15 @@ Json phases(const RunContents& run, PageStrings& strings) {
   for (size_t i = 0; i < run.phases.size() && always.size() < kMostMarks / 4; ++i)
     if (run.phases[i].kind != "epoch" && run.phases[i].kind != "step") always.push_back(i);
   for (const size_t i : spread(run.phases.size(), kMostMarks, always)) add(run.phases[i]);
-  return {{"kind", kind.take()}, {"name", name.take()}, {"index", index.take()}, {"start", start.take()}, {"end", end.take()}};
+  return {{"kind", kind.take()},
+          {"name", name.take()},
+          {"index", index.take()},
+          {"start", start.take()},
+          {"end", end.take()}};
 }
 
-/// What is left of every cohort in the process that a finding is of: of the blamed line where it allocates itself, otherwise of everything.
+/// What is left of every cohort in the process that a finding is of: of the blamed line where it allocates itself,
+/// otherwise of everything.
 Json cohorts(const RunContents& run, const verdict::Finding& f) {
   const verdict::Evidence* of = evidence_of(run, f.process);
   if (!of || f.space != runfile::kHost) return nullptr;  // of devices no ages are known
@@ -123,7 +134,9 @@ Json cohorts(const RunContents& run, const verdict::Finding& f) {
   for (const verdict::SiteState& s : last->sites) {
     if (s.site < 0 || size_t(s.site) >= e.sites.size()) continue;
     const verdict::Site& site = e.sites[size_t(s.site)];
-    const bool here = f.blame && std::ranges::any_of(site.frames, [&](const verdict::Frame& k) { return k.line == f.blame->line && k.file == f.blame->file; });
+    const bool here = f.blame && std::ranges::any_of(site.frames, [&](const verdict::Frame& k) {
+                        return k.line == f.blame->line && k.file == f.blame->file;
+                      });
     for (size_t a = 0; a < 8; ++a) {
       all[a] += s.age[a].value;
       if (here) line[a] += s.age[a].value, held += s.age[a].value;
@@ -146,21 +159,29 @@ std::string stripped(const std::string& text) {
 
 Json place(const std::optional<verdict::Place>& p, const SourceLine& source) {
   if (!p) return nullptr;
-  Json j = {{"file", cut(p->file)}, {"line", p->line}, {"function", cut(p->function)}, {"snippet", cut(p->snippet)}, {"source", nullptr}};
+  Json j = {{"file", cut(p->file)},
+            {"line", p->line},
+            {"function", cut(p->function)},
+            {"snippet", cut(p->snippet)},
+            {"source", nullptr}};
   if (!source || p->line < 1) return j;
   const std::string here = source(p->file, p->line);
   if (here.empty()) return j;
-  // What the agent read and what the collector read are of two moments: a file that was edited between them explains nothing.
-  const bool same = p->snippet.empty() || stripped(here).starts_with(stripped(p->snippet).substr(0, 200)) || stripped(p->snippet).starts_with(stripped(here));
+  // What the agent read and what the collector read are of two moments: a file that was edited between them explains
+  // nothing.
+  const bool same = p->snippet.empty() || stripped(here).starts_with(stripped(p->snippet).substr(0, 200)) ||
+                    stripped(p->snippet).starts_with(stripped(here));
   if (!same) {
     j["source"] = {{"changed", true}};
     return j;
   }
   Json lines = Json::array();
   int from = std::max(1, p->line - kSourceAround);
-  while (from < p->line && source(p->file, from).empty()) ++from;  // before the first line of the function that is stored
+  while (from < p->line && source(p->file, from).empty())
+    ++from;  // before the first line of the function that is stored
   for (int n = from; n <= p->line + kSourceAround; ++n) lines.push_back(cut(source(p->file, n), 400));
-  while (lines.size() > size_t(p->line - from + 1) && lines.back().get_ref<const std::string&>().empty()) lines.erase(lines.size() - 1);
+  while (lines.size() > size_t(p->line - from + 1) && lines.back().get_ref<const std::string&>().empty())
+    lines.erase(lines.size() - 1);
   j["source"] = {{"changed", false}, {"from", from}, {"lines", std::move(lines)}};
   return j;
 }
@@ -214,12 +235,14 @@ class ThreadNames {
   explicit ThreadNames(const RunContents& run) : run_(run) {
     std::map<int64_t, int64_t> pids;
     for (const verdict::SeenProcess& p : run.evidence.processes) pids[p.row] = p.pid;
-    std::map<int64_t, std::pair<int64_t, std::string>> busiest;  // by thread: bytes, and the user's function that its stacks begin with
+    std::map<int64_t, std::pair<int64_t, std::string>>
+        busiest;  // by thread: bytes, and the user's function that its stacks begin with
     const auto look = [&](const verdict::Evidence& e) {
       for (const verdict::Site& site : e.sites) {
         const auto detail = run.details.find(site.row);
         if (detail == run.details.end() || detail->second.thread == runfile::RowId{}) continue;
-        const auto outer = std::find_if(site.frames.rbegin(), site.frames.rend(), [](const verdict::Frame& f) { return f.user; });
+        const auto outer =
+            std::find_if(site.frames.rbegin(), site.frames.rend(), [](const verdict::Frame& f) { return f.user; });
         auto& [bytes, name] = busiest[detail->second.thread.value];
         if (outer != site.frames.rend() && site.total.value > bytes) bytes = site.total.value, name = outer->function;
       }
@@ -233,7 +256,13 @@ class ThreadNames {
       const bool main = pids.contains(t.process.value) && pids[t.process.value] == t.tid;
       const int n = ++number[t.process.value];
       const std::string& function = busiest[t.id.value].second;
-      list_.push_back(main ? "main thread" : cut(format("{}, thread {}", !function.empty() ? function : t.name.empty() ? "thread" : t.name, n), 120));
+      list_.push_back(main ? "main thread"
+                           : cut(format("{}, thread {}",
+                                        !function.empty() ? function
+                                        : t.name.empty()  ? "thread"
+                                                          : t.name,
+                                        n),
+                                 120));
     }
   }
   /// -1: several threads were seen there, or nothing is known.
@@ -255,7 +284,8 @@ struct SiteLimits {
   size_t snapshots = kMostSnapshots, sites = kMostSites, churning = 150;
 };
 
-Json sites(const RunContents& run, const verdict::Evidence& e, PageStrings& strings, const ThreadNames& threads, const SourceLine& source, const SiteLimits& limits) {
+Json sites(const RunContents& run, const verdict::Evidence& e, PageStrings& strings, const ThreadNames& threads,
+           const SourceLine& source, const SiteLimits& limits) {
   std::vector<const verdict::Mark*> with;
   std::vector<size_t> always;
   size_t peak = 0;
@@ -306,15 +336,19 @@ Json sites(const RunContents& run, const verdict::Evidence& e, PageStrings& stri
   Column file, function, line, flags;
   Json text = Json::object();  // of the user's lines that hold most
   const auto frame = [&](const verdict::Frame& f) {
-    const auto [at, fresh] = frame_of.try_emplace({f.file, f.function, f.line, f.native, f.user}, int64_t(frame_of.size()));
+    const auto [at, fresh] =
+        frame_of.try_emplace({f.file, f.function, f.line, f.native, f.user}, int64_t(frame_of.size()));
     if (fresh) {
-      file.add(strings(f.file)), function.add(strings(f.function)), line.add(f.line), flags.add(int64_t(f.native) + 2 * int64_t(f.user) + 4 * int64_t(has_name(f)));
+      file.add(strings(f.file)), function.add(strings(f.function)), line.add(f.line),
+          flags.add(int64_t(f.native) + 2 * int64_t(f.user) + 4 * int64_t(has_name(f)));
       if (source && f.user && !f.native && text.size() < kMostPlaces)
-        if (const std::string found = stripped(source(f.file, f.line)); !found.empty()) text[std::to_string(at->second)] = cut(found, 200);
+        if (const std::string found = stripped(source(f.file, f.line)); !found.empty())
+          text[std::to_string(at->second)] = cut(found, 200);
     }
     return at->second;
   };
-  Json stacks = Json::array(), columns = Json::array(), last = Json::array(), allocated = Json::array(), freed = Json::array(), temporary = Json::array(), thread = Json::array(), doubt = Json::array();
+  Json stacks = Json::array(), columns = Json::array(), last = Json::array(), allocated = Json::array(),
+       freed = Json::array(), temporary = Json::array(), thread = Json::array(), doubt = Json::array();
   for (const int site : order) {
     Json stack = Json::array();
     for (const verdict::Frame& f : e.sites[size_t(site)].frames) stack.push_back(frame(f));
@@ -336,11 +370,23 @@ Json sites(const RunContents& run, const verdict::Evidence& e, PageStrings& stri
     for (const verdict::SiteState& s : kept[k]->sites)
       if (known(s.site)) all += s.bytes.value;
     t.seconds(kept[k]->t);
-    kind.add(strings(kept[k]->kind)), index.add(kept[k]->index), rss.add(kept[k]->rss), sum.add(all), rest.add(other[k]);
+    kind.add(strings(kept[k]->kind)), index.add(kept[k]->index), rss.add(kept[k]->rss), sum.add(all),
+        rest.add(other[k]);
   }
-  return {{"frames", {{"file", file.take()}, {"function", function.take()}, {"line", line.take()}, {"flags", flags.take()}, {"text", std::move(text)}}},
+  return {{"frames",
+           {{"file", file.take()},
+            {"function", function.take()},
+            {"line", line.take()},
+            {"flags", flags.take()},
+            {"text", std::move(text)}}},
           {"stacks", std::move(stacks)},
-          {"snapshots", {{"t", t.take()}, {"kind", kind.take()}, {"index", index.take()}, {"rss", rss.take()}, {"sum", sum.take()}, {"other", rest.take()}}},
+          {"snapshots",
+           {{"t", t.take()},
+            {"kind", kind.take()},
+            {"index", index.take()},
+            {"rss", rss.take()},
+            {"sum", sum.take()},
+            {"other", rest.take()}}},
           {"bytes", std::move(columns)},
           {"blocks", std::move(last)},
           {"allocated", std::move(allocated)},
@@ -355,27 +401,32 @@ Json processes(const RunContents& run, PageStrings& strings, const ThreadNames& 
   std::vector<const verdict::SeenProcess*> order;
   for (const verdict::SeenProcess& p : run.evidence.processes) order.push_back(&p);
   const auto main = [&](const verdict::SeenProcess* p) { return p->row != 0 && p->row == run.evidence.process; };
-  std::ranges::stable_sort(order, [&](const auto* a, const auto* b) { return std::pair(main(a), peak_of(*a)) > std::pair(main(b), peak_of(*b)); });
+  std::ranges::stable_sort(order, [&](const auto* a, const auto* b) {
+    return std::pair(main(a), peak_of(*a)) > std::pair(main(b), peak_of(*b));
+  });
   if (order.size() > kMostProcesses) order.resize(kMostProcesses);
   for (const verdict::SeenProcess* p : order) {
     ProcessPoints points = points_of(*p, std::max<size_t>(60, kMostPoints / order.size()));
     const auto child = std::ranges::find(run.children, p->row, &verdict::Evidence::process);
-    list.push_back({{"process", p->row ? Json(p->row) : Json()},
-                    {"pid", p->pid},
-                    {"parent", p->parent},
-                    {"name", cut(p->name, 200)},
-                    {"command", cut(p->command, 400)},
-                    {"start", std::llround(std::clamp(p->start, 0.0, 1e12) * 1000)},
-                    {"end", p->end ? Json(std::llround(std::clamp(*p->end, 0.0, 1e12) * 1000)) : Json()},
-                    {"seen", p->seen},
-                    {"main", main(p)},
-                    {"peak", peak_of(*p).value},
-                    {"t", points.t.take()},
-                    {"resident", points.resident.take()},
-                    {"private", points.private_bytes.take()},
-                    {"sites", child == run.children.end() || p->row == 0 ? Json() : sites(run, *child, strings, threads, source, {.snapshots = 8, .sites = 200, .churning = 20})},
-                    {"sizes", p->row ? page_sizes(run, p->row) : Json()},
-                    {"story", page_story(run, p->row, strings)}});
+    list.push_back(
+        {{"process", p->row ? Json(p->row) : Json()},
+         {"pid", p->pid},
+         {"parent", p->parent},
+         {"name", cut(p->name, 200)},
+         {"command", cut(p->command, 400)},
+         {"start", std::llround(std::clamp(p->start, 0.0, 1e12) * 1000)},
+         {"end", p->end ? Json(std::llround(std::clamp(*p->end, 0.0, 1e12) * 1000)) : Json()},
+         {"seen", p->seen},
+         {"main", main(p)},
+         {"peak", peak_of(*p).value},
+         {"t", points.t.take()},
+         {"resident", points.resident.take()},
+         {"private", points.private_bytes.take()},
+         {"sites", child == run.children.end() || p->row == 0
+                       ? Json()
+                       : sites(run, *child, strings, threads, source, {.snapshots = 8, .sites = 200, .churning = 20})},
+         {"sizes", p->row ? page_sizes(run, p->row) : Json()},
+         {"story", page_story(run, p->row, strings)}});
   }
   return list;
 }
@@ -390,7 +441,8 @@ Json sources(const RunContents& run, PageStrings& strings) {
       text.push_back(cut(s.text.substr(at, end - at), 400));
       at = end + 1;
     }
-    list.push_back({{"file", strings(s.file)}, {"function", strings(s.function)}, {"first", s.first}, {"lines", std::move(text)}});
+    list.push_back(
+        {{"file", strings(s.file)}, {"function", strings(s.function)}, {"first", s.first}, {"lines", std::move(text)}});
   }
   return list;
 }
@@ -420,8 +472,13 @@ Json programs(const RunContents& run, PageStrings& strings) {
                     {"plan_seconds", p.program.plan_seconds},
                     {"method", cut(p.program.method)},
                     {"buffers",
-                     {{"name", name.take()}, {"account", account.take()}, {"layer", layer.take()}, {"offset", offset.take()}, {"size", size.take()},
-                      {"first", first.take()}, {"last", last.take()}}},
+                     {{"name", name.take()},
+                      {"account", account.take()},
+                      {"layer", layer.take()},
+                      {"offset", offset.take()},
+                      {"size", size.take()},
+                      {"first", first.take()},
+                      {"last", last.take()}}},
                     {"ops", {{"op", op.take()}, {"layer", of.take()}, {"workspace", workspace.take()}}},
                     {"left_out", all - buffers.size()}});
   }
@@ -430,11 +487,19 @@ Json programs(const RunContents& run, PageStrings& strings) {
 
 Json facts(const RunContents& run) {
   const verdict::Evidence& e = run.evidence;
-  Json j = {{"command", cut(e.command)}, {"seconds", run.seconds()},      {"ended", run.meta.contains("status")}, {"status", run.text("status")},
-            {"exit_code", e.exit_code ? Json(*e.exit_code) : Json()},      {"signal", e.signal ? Json(*e.signal) : Json()},
-            {"peak", e.peak_rss.value},   {"baseline", e.baseline_rss.value}, {"end", end_rss(e).value}};
-  if (const verdict::Mark* round = last_round(e)) j["last_round"] = {{"name", round->kind == "epoch" ? "epoch" : "round"}, {"rss", round->rss->value}};
-  for (const char* key : {"started", "model", "optimizer", "loss", "batch", "threads", "version", "program", "host.cpu", "host.cores", "host.memory_bytes", "host.kernel"})
+  Json j = {{"command", cut(e.command)},
+            {"seconds", run.seconds()},
+            {"ended", run.meta.contains("status")},
+            {"status", run.text("status")},
+            {"exit_code", e.exit_code ? Json(*e.exit_code) : Json()},
+            {"signal", e.signal ? Json(*e.signal) : Json()},
+            {"peak", e.peak_rss.value},
+            {"baseline", e.baseline_rss.value},
+            {"end", end_rss(e).value}};
+  if (const verdict::Mark* round = last_round(e))
+    j["last_round"] = {{"name", round->kind == "epoch" ? "epoch" : "round"}, {"rss", round->rss->value}};
+  for (const char* key : {"started", "model", "optimizer", "loss", "batch", "threads", "version", "program", "host.cpu",
+                          "host.cores", "host.memory_bytes", "host.kernel"})
     if (const std::string text = run.text(key); !text.empty()) j[key] = cut(text, 400);
   if (const double planned = run.number("planned_bytes"); planned > 0) j["planned"] = int64_t(planned);
   return j;
@@ -446,7 +511,14 @@ Json measured(const RunContents& run) {
   if (run.engine) {
     for (auto r = run.os.rbegin(); r != run.os.rend(); ++r)
       if (r->rss && r->explained) {
-        explained_json = {{"t", std::llround(r->t * 1000)}, {"resident", r->rss->value}, {"explained", r->explained->value}, {"in_use", nullptr}, {"with_line", nullptr}, {"with_line_error", nullptr}, {"free", nullptr}, {"files", nullptr}};
+        explained_json = {{"t", std::llround(r->t * 1000)},
+                          {"resident", r->rss->value},
+                          {"explained", r->explained->value},
+                          {"in_use", nullptr},
+                          {"with_line", nullptr},
+                          {"with_line_error", nullptr},
+                          {"free", nullptr},
+                          {"files", nullptr}};
         break;
       }
   } else if (const std::optional<Explained> x = explained(e, run.meta)) {
@@ -454,8 +526,10 @@ Json measured(const RunContents& run) {
     for (const verdict::Mark& m : e.marks)
       if (m.rss && *m.rss == x->resident && !m.sites.empty()) t = m.t;
     // Parts as they were told, not cut to what is resident: the page says how much they overlap.
-    explained_json = {{"t", std::llround(t * 1000)},          {"resident", x->resident.value}, {"explained", nullptr},         {"in_use", x->in_use.value},
-                      {"with_line", x->with_line.value}, {"with_line_error", x->with_line_error}, {"free", x->free.value}, {"files", x->files.value}};
+    explained_json = {
+        {"t", std::llround(t * 1000)}, {"resident", x->resident.value},   {"explained", nullptr},
+        {"in_use", x->in_use.value},   {"with_line", x->with_line.value}, {"with_line_error", x->with_line_error},
+        {"free", x->free.value},       {"files", x->files.value}};
   }
   return {{"samples", int64_t(run.number("sampling.samples"))},
           {"interval", int64_t(e.sampling_interval)},
@@ -484,7 +558,11 @@ Json counters(const verdict::Evidence& e) {
 }
 
 Json document(Json runs, Json compare, bool live) {
-  return {{"format", 2}, {"version", MILLPOND_VERSION}, {"live", live}, {"runs", std::move(runs)}, {"compare", std::move(compare)}};
+  return {{"format", 2},
+          {"version", MILLPOND_VERSION},
+          {"live", live},
+          {"runs", std::move(runs)},
+          {"compare", std::move(compare)}};
 }
 
 }  // namespace
@@ -496,7 +574,8 @@ PageJson page_run(const RunContents& run, const SourceLine& source) {
   Json limits = Json::array(), advice = Json::array();
   for (const verdict::Limit& l : e.limits) limits.push_back({{"name", l.name}, {"bytes", l.bytes.value}});
   for (const verdict::Advice& a : run.verdict.advice)
-    if (advice.size() < kMostFindings) advice.push_back({{"what", a.what}, {"text", cut(a.text)}, {"place", place(a.place, source)}});
+    if (advice.size() < kMostFindings)
+      advice.push_back({{"what", a.what}, {"text", cut(a.text)}, {"place", place(a.place, source)}});
   Json j = {{"name", cut(run.name, 400)},
             {"source", run.engine ? "engine" : "watch"},
             {"title", cut(run.title())},
@@ -537,11 +616,13 @@ PageJson page_document(const RunContents& run, const SourceLine& source, const P
   return document(std::move(runs), nullptr, options.live);
 }
 
-PageJson page_document(const RunContents& before, const SourceLine& source_before, const RunContents& after, const SourceLine& source_after) {
+PageJson page_document(const RunContents& before, const SourceLine& source_before, const RunContents& after,
+                       const SourceLine& source_after) {
   Json runs = Json::array();
   runs.push_back(page_run(before, source_before));
   runs.push_back(page_run(after, source_after));
-  const Run a{before.name, &before.evidence, &before.verdict, source_before}, b{after.name, &after.evidence, &after.verdict, source_after};
+  const Run a{before.name, &before.evidence, &before.verdict, source_before},
+      b{after.name, &after.evidence, &after.verdict, source_after};
   return document(std::move(runs), compare_json(a, b, int(kMostPlaces)), false);
 }
 

@@ -1,4 +1,5 @@
-// How numbers and names stand in the page's document: columns of differences, and a list in which every name is told once.
+// How numbers and names stand in the page's document: columns of differences, and a list in which every name is told
+// once.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -25,8 +26,10 @@ class Column {
     last_ = v;
   }
   void add(const std::optional<int64_t>& v) {
-    if (v) add(*v);
-    else list_.push_back(nullptr);
+    if (v)
+      add(*v);
+    else
+      list_.push_back(nullptr);
   }
   void add(const std::optional<Bytes>& v) { add(v ? std::optional<int64_t>(v->value) : std::nullopt); }
   void seconds(double t) { add(int64_t(std::llround(std::clamp(t, 0.0, 1e12) * 1000))); }
@@ -51,7 +54,8 @@ class PageStrings {
   PageJson list_ = PageJson::array();
 };
 
-/// Of more points than fit, the least and the most of every stretch, so that no peak is lost and every number shown was measured.
+/// Of more points than fit, the least and the most of every stretch, so that no peak is lost and every number shown was
+/// measured.
 template <class Value>
 std::vector<size_t> peaks_of(size_t n, size_t most, Value value) {
   if (n <= most) return spread(n, most);

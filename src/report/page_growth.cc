@@ -20,14 +20,20 @@ PageJson parts_of(const verdict::Account& a) {
   for (size_t i = 0; i < a.parts.size(); ++i) {
     const verdict::AccountPart& p = a.parts[i];
     const bool last = i + 1 == a.parts.size();
-    if (parts.size() + 1 >= kMostParts && !last) continue;  // a division names shares of three per cent and more: there are never so many
+    if (parts.size() + 1 >= kMostParts && !last)
+      continue;  // a division names shares of three per cent and more: there are never so many
     // What is rounded off goes to what is left over, which comes last: the parts add up.
     const int64_t bytes = last ? left : whole(p.bytes);
     left -= bytes;
     PageJson chain = PageJson::array(), born;
     for (const std::string& step : p.chain) chain.push_back(cut(step, 400));
     if (p.born) born = {{"file", cut(p.born->file)}, {"line", p.born->line}, {"function", cut(p.born->function)}};
-    parts.push_back({{"kind", to_string(p.kind)}, {"name", cut(p.name, 400)}, {"chain", std::move(chain)}, {"born", std::move(born)}, {"bytes", bytes}, {"range", range_of(p.range)}});
+    parts.push_back({{"kind", to_string(p.kind)},
+                     {"name", cut(p.name, 400)},
+                     {"chain", std::move(chain)},
+                     {"born", std::move(born)},
+                     {"bytes", bytes},
+                     {"range", range_of(p.range)}});
   }
   return parts;
 }

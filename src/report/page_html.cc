@@ -26,11 +26,16 @@ std::string base64(const std::string& bytes) {
 std::string escaped(const std::string& text) {
   std::string out;
   for (const char c : text) {
-    if (c == '&') out += "&amp;";
-    else if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '"') out += "&quot;";
-    else out += c;
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '"')
+      out += "&quot;";
+    else
+      out += c;
   }
   return out;
 }
@@ -47,8 +52,11 @@ std::string packed(const PageJson& document) {
   const std::string text = document.dump(-1, ' ', false, PageJson::error_handler_t::replace);
   uLongf size = compressBound(uLong(text.size()));
   std::string out(size, '\0');
-  const int code = compress2(reinterpret_cast<Bytef*>(out.data()), &size, reinterpret_cast<const Bytef*>(text.data()), uLong(text.size()), 6);
-  if (code != Z_OK) throw Error(Code::kMemory, format("page: {} could not be compressed", Bytes{int64_t(text.size())})).hint("free some memory");
+  const int code = compress2(reinterpret_cast<Bytef*>(out.data()), &size, reinterpret_cast<const Bytef*>(text.data()),
+                             uLong(text.size()), 6);
+  if (code != Z_OK)
+    throw Error(Code::kMemory, format("page: {} could not be compressed", Bytes{int64_t(text.size())}))
+        .hint("free some memory");
   out.resize(size);
   return out;
 }
@@ -57,9 +65,13 @@ std::string page_html(const PageJson& document, const std::string& plain_text) {
   std::string page(page_template());
   const PageJson& runs = document.at("runs");
   std::string title = "Millpond";
-  if (!runs.empty()) title = format("{}: {}", cut(runs.back().at("title").get<std::string>(), 120), runs.back().at("verdict").get<std::string>());
+  if (!runs.empty())
+    title = format("{}: {}", cut(runs.back().at("title").get<std::string>(), 120),
+                   runs.back().at("verdict").get<std::string>());
   // Once through JSON and back: what is no UTF-8 is replaced, as in the document.
-  const auto clean = [](const std::string& text) { return PageJson::parse(PageJson(text).dump(-1, ' ', false, PageJson::error_handler_t::replace)).get<std::string>(); };
+  const auto clean = [](const std::string& text) {
+    return PageJson::parse(PageJson(text).dump(-1, ' ', false, PageJson::error_handler_t::replace)).get<std::string>();
+  };
   put(page, "<!--millpond:text-->", escaped(clean(plain_text)));
   put(page, "<!--millpond:data-->", base64(packed(document)));
   put(page, "millpond:title", escaped(clean(title)));

@@ -1,5 +1,5 @@
-// The story of one process as the page tells it: its rounds, its accounts, its lines, its blocks by size. Of the main process these are parts of the RUN
-// (page.h), of every other one that was looked into parts of its entry.
+// The story of one process as the page tells it: its rounds, its accounts, its lines, its blocks by size. Of the main
+// process these are parts of the RUN (page.h), of every other one that was looked into parts of its entry.
 #pragma once
 #include "report/page_column.h"
 
@@ -9,7 +9,8 @@ struct StoryLimits {
   size_t marks = 4000, moments = 1500, cells = 400'000;
 };
 
-/// The evidence of a process by its row of the run file; the main one where none is named. Null: it was not looked into.
+/// The evidence of a process by its row of the run file; the main one where none is named. Null: it was not looked
+/// into.
 const verdict::Evidence* evidence_of(const RunContents& run, int64_t process);
 
 /// Of what lived for a moment only, at a site.
@@ -26,7 +27,8 @@ PageJson page_sizes(const RunContents& run, std::optional<int64_t> process = {})
 /// `story` of a process that is not the main one; null where it was not looked into.
 PageJson page_story(const RunContents& run, int64_t process, PageStrings& strings);
 
-/// What frameworks' pools had of GPUs, of every process that was looked into, with the rounds that the verdict on them compared.
+/// What frameworks' pools had of GPUs, of every process that was looked into, with the rounds that the verdict on them
+/// compared.
 PageJson page_pools(const RunContents& run);
 
 }  // namespace millpond::report

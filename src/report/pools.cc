@@ -27,9 +27,10 @@ std::vector<PoolLine> pool_lines(const verdict::Evidence& e) {
     const Pool::Point &first = pool.points.front(), &last = pool.points.back();
     std::vector<double> in_use;
     for (const Pool::Point& p : pool.points) in_use.push_back(double(p.in_use.value));
-    lines.push_back({pool.space, format("{}: {} in use, then {}, {} at most{}{}  {}", shown(pool.name, 20), first.in_use, last.in_use, peak_of(pool),
-                                        last.reserved ? format("; {} reserved", *last.reserved) : "", last.retries > 0 ? format("; {} retries", last.retries) : "",
-                                        sparkline(in_use, 12))});
+    lines.push_back(
+        {pool.space, format("{}: {} in use, then {}, {} at most{}{}  {}", shown(pool.name, 20), first.in_use,
+                            last.in_use, peak_of(pool), last.reserved ? format("; {} reserved", *last.reserved) : "",
+                            last.retries > 0 ? format("; {} retries", last.retries) : "", sparkline(in_use, 12))});
   }
   return lines;
 }

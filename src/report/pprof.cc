@@ -1,4 +1,5 @@
-// profile.proto by hand: the few fields that are needed, in the wire format of protocol buffers (varints and length-delimited fields only).
+// profile.proto by hand: the few fields that are needed, in the wire format of protocol buffers (varints and
+// length-delimited fields only).
 #include <cmath>
 #include <map>
 
@@ -54,11 +55,22 @@ class Strings {
 }  // namespace
 
 std::string pprof(const Weighed& w, bool growth, double seconds) {
-  enum Profile { kSampleType = 1, kSample = 2, kLocation = 4, kFunction = 5, kStrings = 6, kDuration = 10, kPeriodType = 11, kPeriod = 12, kComment = 13,
-                 kDefaultType = 14 };
+  enum Profile {
+    kSampleType = 1,
+    kSample = 2,
+    kLocation = 4,
+    kFunction = 5,
+    kStrings = 6,
+    kDuration = 10,
+    kPeriodType = 11,
+    kPeriod = 12,
+    kComment = 13,
+    kDefaultType = 14
+  };
   Strings strings;
   Message out;
-  const std::string space = growth ? "growth_space" : "inuse_space", objects = growth ? "growth_objects" : "inuse_objects";
+  const std::string space = growth ? "growth_space" : "inuse_space",
+                    objects = growth ? "growth_objects" : "inuse_objects";
   const auto value_type = [&](const std::string& type, const char* unit) {
     Message m;
     m.number(1, strings(type));
@@ -100,7 +112,8 @@ std::string pprof(const Weighed& w, bool growth, double seconds) {
     const auto whole = [](double v) { return uint64_t(std::llround(std::max(0.0, v))); };
     Message sample;
     sample.packed(1, stack);  // innermost first, as frames are
-    sample.packed(2, {whole(s.site->total_blocks), whole(double(s.site->total.value)), whole(s.blocks), whole(s.bytes)});
+    sample.packed(2,
+                  {whole(s.site->total_blocks), whole(double(s.site->total.value)), whole(s.blocks), whole(s.bytes)});
     out.bytes(kSample, sample.data());
   }
   out.number(kDuration, uint64_t(std::llround(std::max(0.0, seconds) * 1e9)));

@@ -26,7 +26,8 @@ constexpr Rule kRules[] = {{"leak", "MemoryLeak", "Memory grows with every round
 std::string uri(const std::string& path) {
   std::string out = path.starts_with('/') ? "file://" : "";
   for (const char c : path) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) || std::string_view("/-._~").find(c) != std::string_view::npos;
+    const bool plain =
+        std::isalnum(static_cast<unsigned char>(c)) || std::string_view("/-._~").find(c) != std::string_view::npos;
     out += plain ? std::string(1, c) : format("%{:02X}", static_cast<unsigned char>(c));
   }
   return out;
@@ -55,26 +56,35 @@ Json sarif(const std::vector<SarifResult>& results, bool ran, std::optional<int>
       ids.push_back(r.rule);
       id = ids.end() - 1;
     }
-    Json result = {{"ruleId", r.rule}, {"ruleIndex", id - ids.begin()}, {"level", r.level}, {"message", {{"text", shown(r.text, kLongest)}}}};
+    Json result = {{"ruleId", r.rule},
+                   {"ruleIndex", id - ids.begin()},
+                   {"level", r.level},
+                   {"message", {{"text", shown(r.text, kLongest)}}}};
     if (!r.file.empty()) {
       Json artifact = {{"uri", uri(r.file)}};
       if (!r.file.starts_with('/')) artifact["uriBaseId"] = "%SRCROOT%";
       Json region = {{"startLine", std::max(1, r.line)}};
       if (!r.snippet.empty()) region["snippet"] = {{"text", shown(r.snippet, kLongest)}};
-      Json location = {{"physicalLocation", {{"artifactLocation", std::move(artifact)}, {"region", std::move(region)}}}};
-      if (!r.function.empty()) location["logicalLocations"] = Json::array({{{"fullyQualifiedName", shown(r.function, 200)}, {"kind", "function"}}});
+      Json location = {
+          {"physicalLocation", {{"artifactLocation", std::move(artifact)}, {"region", std::move(region)}}}};
+      if (!r.function.empty())
+        location["logicalLocations"] =
+            Json::array({{{"fullyQualifiedName", shown(r.function, 200)}, {"kind", "function"}}});
       result["locations"] = Json::array({std::move(location)});
     }
     list.push_back(std::move(result));
   }
   Json invocation = {{"executionSuccessful", ran}};
   if (exit_code) invocation["exitCode"] = *exit_code;
-  return {{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
-          {"version", "2.1.0"},
-          {"runs", Json::array({{{"tool", {{"driver", {{"name", "millpond"}, {"version", MILLPOND_VERSION}, {"rules", std::move(rules)}}}}},
-                                 {"invocations", Json::array({std::move(invocation)})},
-                                 {"columnKind", "utf16CodeUnits"},
-                                 {"results", std::move(list)}}})}};
+  return {
+      {"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+      {"version", "2.1.0"},
+      {"runs",
+       Json::array(
+           {{{"tool", {{"driver", {{"name", "millpond"}, {"version", MILLPOND_VERSION}, {"rules", std::move(rules)}}}}},
+             {"invocations", Json::array({std::move(invocation)})},
+             {"columnKind", "utf16CodeUnits"},
+             {"results", std::move(list)}}})}};
 }
 
 }  // namespace millpond::report

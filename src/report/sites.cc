@@ -36,7 +36,9 @@ std::vector<const Frame*> condensed(const verdict::Site& site) {
 }
 
 struct FrameLess {
-  bool operator()(const Frame* a, const Frame* b) const { return std::tie(a->file, a->line, a->function) < std::tie(b->file, b->line, b->function); }
+  bool operator()(const Frame* a, const Frame* b) const {
+    return std::tie(a->file, a->line, a->function) < std::tie(b->file, b->line, b->function);
+  }
 };
 
 struct Node {
@@ -89,8 +91,9 @@ std::string frame_text(const Frame& f, size_t most) {
 void draw(const Node& node, double least, double all, int depth, const TextStyle& style, std::string& out) {
   for (const Node* below : node.by_size()) {
     if (double(below->bytes.value) < least) break;
-    const std::string text = format("{:>9} {:>7}  {}{}", to_string(below->bytes), per_cent(double(below->bytes.value) / all),
-                                    std::string(size_t(std::min(depth, 30)) * 2, ' '), frame_text(*below->frame, 48));
+    const std::string text =
+        format("{:>9} {:>7}  {}{}", to_string(below->bytes), per_cent(double(below->bytes.value) / all),
+               std::string(size_t(std::min(depth, 30)) * 2, ' '), frame_text(*below->frame, 48));
     out += "  " + (columns(text) > size_t(style.width) ? shown(text, size_t(style.width)) : text) + "\n";
     draw(*below, least, all, depth + 1, style, out);
   }
@@ -129,7 +132,8 @@ std::string table_text(const Evidence& e, const Moment& moment, const TextStyle&
     std::vector<std::string> cells{with_error(row.bytes, row.error), per_cent(row.share), format("{:.0f}", row.blocks)};
     if (growth) cells.push_back(std::fabs(row.per_period.value_or(0)) < 1 ? "-" : signed_bytes(*row.per_period));
     cells.push_back(line_of(row.place.file, row.place.line, 32));
-    cells.push_back(short_function(row.place.function, 40) + (row.through.empty() ? "" : format(" > {}", short_function(row.through, 40))));
+    cells.push_back(short_function(row.place.function, 40) +
+                    (row.through.empty() ? "" : format(" > {}", short_function(row.through, 40))));
     table.add(std::move(cells));
   }
   out += table.text(style.width);
@@ -153,21 +157,29 @@ Json table_json(const Evidence& e, const Moment& moment, int limit) {
                     {"share", row.share},
                     {"bytes_per_period", row.per_period ? Json(*row.per_period) : Json()}});
   }
-  return {{"t", moment.mark->t}, {"kind", moment.mark->kind}, {"index", moment.mark->index}, {"bytes", places.sum.value},
-          {"period", places.unit.empty() ? Json() : Json(places.unit)}, {"places", rows}};
+  return {{"t", moment.mark->t},
+          {"kind", moment.mark->kind},
+          {"index", moment.mark->index},
+          {"bytes", places.sum.value},
+          {"period", places.unit.empty() ? Json() : Json(places.unit)},
+          {"places", rows}};
 }
 
 std::string tree_text(const Evidence& e, const Moment& moment, const TextStyle& style, int limit) {
   const Node root = tree_of(e, moment);
   const double least = least_bytes(root, limit);
-  std::string out = format("Held by calls {}: {} in sampled blocks; calls that hold less than {} are left out\n", moment.text, root.bytes, to_bytes(least));
+  std::string out = format("Held by calls {}: {} in sampled blocks; calls that hold less than {} are left out\n",
+                           moment.text, root.bytes, to_bytes(least));
   draw(root, least, std::max(1.0, double(root.bytes.value)), 0, style, out);
   return out;
 }
 
 Json tree_json(const Evidence& e, const Moment& moment, int limit) {
   const Node root = tree_of(e, moment);
-  return {{"t", moment.mark->t}, {"kind", moment.mark->kind}, {"index", moment.mark->index}, {"bytes", root.bytes.value},
+  return {{"t", moment.mark->t},
+          {"kind", moment.mark->kind},
+          {"index", moment.mark->index},
+          {"bytes", root.bytes.value},
           {"calls", tree_node(root, least_bytes(root, limit))}};
 }
 

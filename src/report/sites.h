@@ -12,8 +12,9 @@ namespace millpond::report {
 std::string table_text(const verdict::Evidence& evidence, const Moment& moment, const TextStyle& style, int limit);
 nlohmann::ordered_json table_json(const verdict::Evidence& evidence, const Moment& moment, int limit);
 
-/// Calls from the outermost inwards with all that is held below each. Of frames of libraries only the first of a row of them is shown, and the one that
-/// allocates: a stack of Keras has fifty. At most `limit` lines; what is small is left out first.
+/// Calls from the outermost inwards with all that is held below each. Of frames of libraries only the first of a row of
+/// them is shown, and the one that allocates: a stack of Keras has fifty. At most `limit` lines; what is small is left
+/// out first.
 std::string tree_text(const verdict::Evidence& evidence, const Moment& moment, const TextStyle& style, int limit);
 nlohmann::ordered_json tree_json(const verdict::Evidence& evidence, const Moment& moment, int limit);
 

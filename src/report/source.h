@@ -1,4 +1,5 @@
-// stored_source: the lines of the user's source that a run file holds. No file is opened: a run file may be a stranger's, and what it names is not to be shown.
+// stored_source: the lines of the user's source that a run file holds. No file is opened: a run file may be a
+// stranger's, and what it names is not to be shown.
 #pragma once
 #include <vector>
 

@@ -23,7 +23,8 @@ struct Row {
 
 std::string rows_text(const char* label, const std::vector<Row>& rows, const TextStyle& style) {
   size_t wide = 0, line = 0;
-  for (const Row& r : rows) wide = std::max(wide, std::min(kName, columns(r.name))), line = std::max(line, std::min(kSpark, r.values.size()));
+  for (const Row& r : rows)
+    wide = std::max(wide, std::min(kName, columns(r.name))), line = std::max(line, std::min(kSpark, r.values.size()));
   std::string out;
   for (size_t i = 0; i < rows.size(); ++i) {
     const Row& r = rows[i];
@@ -47,9 +48,14 @@ std::vector<Row> account_rows(const RunContents& run) {
   std::vector<Row> rows;
   for (const Account& a : table.accounts) {
     if (a.most() <= 0) continue;
-    rows.push_back({a.kind == AccountKind::kReserved ? a.name + " (reserved)" : a.kind == AccountKind::kRetained ? a.name + " (retained)" : a.name,
-                    {a.bytes.begin(), a.bytes.end()}, double(a.bytes[peak]),
-                    a.kind == AccountKind::kReserved || table.resident[peak].value_or(0) <= 0 ? 0 : double(a.bytes[peak]) / double(*table.resident[peak])});
+    rows.push_back({a.kind == AccountKind::kReserved   ? a.name + " (reserved)"
+                    : a.kind == AccountKind::kRetained ? a.name + " (retained)"
+                                                       : a.name,
+                    {a.bytes.begin(), a.bytes.end()},
+                    double(a.bytes[peak]),
+                    a.kind == AccountKind::kReserved || table.resident[peak].value_or(0) <= 0
+                        ? 0
+                        : double(a.bytes[peak]) / double(*table.resident[peak])});
   }
   return rows;
 }
@@ -58,8 +64,11 @@ std::vector<Row> line_rows(const verdict::Evidence& e) {
   const std::optional<Moment> peak = peak_moment(e);
   if (!peak) return {};
   const auto key = [&](int site) {
-    const verdict::Frame* f = site >= 0 && size_t(site) < e.sites.size() ? verdict::own_frame(e.sites[size_t(site)]) : nullptr;
-    return f ? format("{}:{} {}", short_path(f->file.substr(f->file.rfind('/') + 1), 28), f->line, shown(f->function, 30)) : std::string();
+    const verdict::Frame* f =
+        site >= 0 && size_t(site) < e.sites.size() ? verdict::own_frame(e.sites[size_t(site)]) : nullptr;
+    return f ? format("{}:{} {}", short_path(f->file.substr(f->file.rfind('/') + 1), 28), f->line,
+                      shown(f->function, 30))
+             : std::string();
   };
   std::map<std::string, double> held;
   double sum = 0;
@@ -96,9 +105,12 @@ std::string plan_text(const RunContents& run) {
     int64_t now = 0;
     for (size_t i = 0; i + 1 < change.size(); ++i) live.push_back(double(now += change[i]));
     const size_t peak = live.empty() ? 0 : size_t(std::ranges::max_element(live) - live.begin());
-    out += format("  {:<9} {}, {} calls  {}  arena {}, lower bound {}", out.empty() ? "plan" : "", shown(p.program.name, 30), p.program.calls, sparkline(live, int(kSpark)),
-                  p.program.planned, p.program.lower_bound);
-    if (peak < p.calls.size()) out += format("; peak at call {}, {} of {}", peak + 1, shown(p.calls[peak].op, 30), shown(p.calls[peak].layer, 30));
+    out += format("  {:<9} {}, {} calls  {}  arena {}, lower bound {}", out.empty() ? "plan" : "",
+                  shown(p.program.name, 30), p.program.calls, sparkline(live, int(kSpark)), p.program.planned,
+                  p.program.lower_bound);
+    if (peak < p.calls.size())
+      out +=
+          format("; peak at call {}, {} of {}", peak + 1, shown(p.calls[peak].op, 30), shown(p.calls[peak].layer, 30));
     out += "\n";
   }
   return out;
@@ -110,8 +122,11 @@ std::string terminal_text(const RunContents& run, const TextStyle& style) {
   std::string out = doctor_text(run.evidence, run.verdict, run.meta, style);
   if (!style.verbose && !run.engine) return out;
   constexpr size_t kMostPlans = 6;
-  if (!style.verbose) return out + "\n" + rows_text("accounts", account_rows(run), style) + clipped(plan_text(run), kMostPlans, style.width);
-  const std::string accounts = rows_text("accounts", account_rows(run), style), lines = rows_text("lines", line_rows(run.evidence), style), plan = plan_text(run);
+  if (!style.verbose)
+    return out + "\n" + rows_text("accounts", account_rows(run), style) +
+           clipped(plan_text(run), kMostPlans, style.width);
+  const std::string accounts = rows_text("accounts", account_rows(run), style),
+                    lines = rows_text("lines", line_rows(run.evidence), style), plan = plan_text(run);
   if (!out.ends_with("\n\n")) out += "\n";
   return out + accounts + lines + plan;
 }

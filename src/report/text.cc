@@ -10,17 +10,19 @@ namespace millpond::report {
 namespace {
 
 bool harmful(char32_t c) {
-  return c < 0x20 || (c >= 0x7f && c < 0xa0) ||       // control characters, C1 too: a terminal may obey them
-         (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || c == 0x061c || c == 0x00ad ||
-         (c >= 0xe0000 && c <= 0xe0fff);              // unseen, or turning the line around
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) ||  // control characters, C1 too: a terminal may obey them
+         (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
+         c == 0x061c || c == 0x00ad || (c >= 0xe0000 && c <= 0xe0fff);  // unseen, or turning the line around
 }
 
 std::string clean(std::string_view text, bool lines) {
   std::string out;
   while (!text.empty()) {
     const Utf8Character c = first_character(text);
-    if (c.good && (!harmful(c.value) || (lines && c.value == '\n'))) out.append(text.substr(0, c.size));
-    else out += '?';
+    if (c.good && (!harmful(c.value) || (lines && c.value == '\n')))
+      out.append(text.substr(0, c.size));
+    else
+      out += '?';
     text.remove_prefix(c.size);
   }
   return out;
@@ -48,9 +50,9 @@ size_t columns(std::string_view text) {
 
 std::string shown(std::string_view text, size_t most) {
   // A name of 64 KiB is cut before it is looked at closely.
-  std::string out = most && text.size() > 16 * most + 64
-                        ? clean(text.substr(0, 8 * most), false) + "..." + clean(text.substr(text.size() - 8 * most), false)
-                        : clean(text, false);
+  std::string out = most && text.size() > 16 * most + 64 ? clean(text.substr(0, 8 * most), false) + "..." +
+                                                               clean(text.substr(text.size() - 8 * most), false)
+                                                         : clean(text, false);
   if (most == 0 || columns(out) <= most) return out;
   if (most < 8) return std::string(first_columns(out, most));
   const size_t head = (most - 3) / 2, tail = most - 3 - head;
@@ -79,7 +81,8 @@ std::string short_function(std::string_view name, size_t most) {
     depth += text[open] == ')' ? 1 : text[open] == '(' ? -1 : 0;
     if (depth == 0 || open == 0) break;
   }
-  if (open != text.npos && open > 0 && text[open] == '(' && !text.substr(0, open).ends_with("operator")) text.resize(open);
+  if (open != text.npos && open > 0 && text[open] == '(' && !text.substr(0, open).ends_with("operator"))
+    text.resize(open);
   return shown(text, most);
 }
 
@@ -92,7 +95,8 @@ double sampling_error(Bytes bytes, double blocks, double interval) {
   if (interval <= 0 || blocks <= 0 || bytes.value <= 0) return 0;
   const double size = double(bytes.value) / blocks, taken = -std::expm1(-size / interval);
   if (size >= interval) return 0;
-  // Each block counts size / taken with probability `taken`: a sum over all of them varies by size^2 (1 - taken) / taken for each.
+  // Each block counts size / taken with probability `taken`: a sum over all of them varies by size^2 (1 - taken) /
+  // taken for each.
   constexpr double kDeviations = 1.96;
   return kDeviations * size * std::sqrt(blocks * (1 - taken) / taken);
 }

@@ -1,4 +1,5 @@
-// All processes of a program together: how many there were, and the most that they held. What a limit, a comparison or a baseline speaks of where there are several.
+// All processes of a program together: how many there were, and the most that they held. What a limit, a comparison or
+// a baseline speaks of where there are several.
 #pragma once
 #include <optional>
 #include <string>
@@ -20,8 +21,8 @@ struct Peak {
   /// "the peak", "the peak of its 3 processes together"
   std::string name() const;
 };
-/// Of one process the kernel's high-water mark; of several the most that they held together, shared pages counted once. It is summed up now and then only, so it
-/// is never said to be less than what the main process held alone.
+/// Of one process the kernel's high-water mark; of several the most that they held together, shared pages counted once.
+/// It is summed up now and then only, so it is never said to be less than what the main process held alone.
 Peak whole_peak(const verdict::Evidence& evidence);
 
 struct ProcessLine {

@@ -1,6 +1,6 @@
-// copy: a run file as it stands, while another connection of this or another process writes it. Takes SQLite's own locks, so the copy is of one moment and
-// nobody else's locks are lost (closing a file that this process has open elsewhere would lose them). The writer waits while pages are copied: some
-// milliseconds for 20 MB.
+// copy: a run file as it stands, while another connection of this or another process writes it. Takes SQLite's own
+// locks, so the copy is of one moment and nobody else's locks are lost (closing a file that this process has open
+// elsewhere would lose them). The writer waits while pages are copied: some milliseconds for 20 MB.
 #pragma once
 #include <string>
 

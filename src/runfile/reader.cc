@@ -19,8 +19,27 @@
 namespace millpond::runfile {
 namespace {
 
-enum Doctor { kProcesses = 8, kFrames, kSites, kMarks, kSiteStates, kTreeSeries, kNotes, kGpus, kGpuSeries, kSpaces, kProcessSeries, kSources, kThreads, kSiteDetails, kSizes,
-              kProcessDetails, kProcessMemory, kMappingSeries, kPoolSeries };
+enum Doctor {
+  kProcesses = 8,
+  kFrames,
+  kSites,
+  kMarks,
+  kSiteStates,
+  kTreeSeries,
+  kNotes,
+  kGpus,
+  kGpuSeries,
+  kSpaces,
+  kProcessSeries,
+  kSources,
+  kThreads,
+  kSiteDetails,
+  kSizes,
+  kProcessDetails,
+  kProcessMemory,
+  kMappingSeries,
+  kPoolSeries
+};
 constexpr Seen kAllSeen[] = {Seen::kInside, Seen::kOutside, Seen::kNot};
 constexpr How kAllHow[] = {How::kUnknown, How::kFork, How::kSpawn, How::kExec};
 constexpr size_t kLongestSpace = 64;
@@ -36,7 +55,7 @@ struct Header {
   int version = 0;
 };
 Header check_header(const std::string& path, const ReaderLimits& limits) {
-  struct stat facts {};
+  struct stat facts{};
   if (stat(path.c_str(), &facts) != 0)
     throw Error(Code::kFile, format("run file {} cannot be opened: {}", path, std::strerror(errno)))
         .hint("check the path");
@@ -65,16 +84,19 @@ Header check_header(const std::string& path, const ReaderLimits& limits) {
     throw refusal(path, format("has schema version {}, and this Millpond reads up to {}", number(60), kSchemaVersion),
                   "open it with a newer Millpond");
   if (head[18] != 1 || head[19] != 1)
-    throw refusal(path, "is written in another way (a write-ahead log) than Millpond's", "check where the file comes from");
+    throw refusal(path, "is written in another way (a write-ahead log) than Millpond's",
+                  "check where the file comes from");
   const int64_t page = head[16] << 8 | head[17];
   return {(page == 1 ? 65536 : page) * int64_t{number(28)}, number(60)};
 }
 
-// What lies beside a run file takes part when SQLite opens it, and may be a stranger's too. Returns the size of the journal that a killed program left.
+// What lies beside a run file takes part when SQLite opens it, and may be a stranger's too. Returns the size of the
+// journal that a killed program left.
 int64_t check_beside(const std::string& path, const ReaderLimits& limits) {
-  struct stat facts {};
+  struct stat facts{};
   if (lstat((path + "-wal").c_str(), &facts) == 0)
-    throw refusal(path, "has a write-ahead log beside it, which Millpond's never have", format("check where {}-wal comes from", path));
+    throw refusal(path, "has a write-ahead log beside it, which Millpond's never have",
+                  format("check where {}-wal comes from", path));
   const std::string journal = path + "-journal";
   if (lstat(journal.c_str(), &facts) != 0 || facts.st_size == 0) return 0;
   if (!S_ISREG(facts.st_mode) || facts.st_size > limits.file.value)
@@ -83,10 +105,12 @@ int64_t check_beside(const std::string& path, const ReaderLimits& limits) {
   constexpr unsigned char kNames[] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
   unsigned char last[sizeof kNames] = {};
   if (FILE* file = std::fopen(journal.c_str(), "rbe")) {
-    const bool got = std::fseek(file, -long(sizeof last), SEEK_END) == 0 && std::fread(last, 1, sizeof last, file) == sizeof last;
+    const bool got =
+        std::fseek(file, -long(sizeof last), SEEK_END) == 0 && std::fread(last, 1, sizeof last, file) == sizeof last;
     std::fclose(file);
     if (got && std::memcmp(last, kNames, sizeof last) == 0)
-      throw refusal(path, "has a journal beside it that names another file", format("check where {} comes from", journal));
+      throw refusal(path, "has a journal beside it that names another file",
+                    format("check where {} comes from", journal));
   }
   return facts.st_size;
 }
@@ -98,7 +122,8 @@ RowId id_or_none(const Statement& s, int column) { return s.null(column) ? RowId
 
 }  // namespace
 
-/// A run file that can be read as it is; of one whose program was killed in the middle of a commit, a copy in which that commit was taken back.
+/// A run file that can be read as it is; of one whose program was killed in the middle of a commit, a copy in which
+/// that commit was taken back.
 struct Opened {
   std::optional<TemporaryFolder> folder;
   std::unique_ptr<Database> db;
@@ -115,7 +140,9 @@ struct Opened {
     std::filesystem::copy_file(path, copy, error);
     if (!error) std::filesystem::copy_file(path + "-journal", copy + "-journal", error);
     if (error)
-      throw Error(Code::kFile, format("run file {}: its program was killed, and a copy to put it right could not be made: {}", path, error.message()))
+      throw Error(Code::kFile,
+                  format("run file {}: its program was killed, and a copy to put it right could not be made: {}", path,
+                         error.message()))
           .hint("make room in TMPDIR");
     // SQLite takes the commit back when it is first read by somebody who may write.
     chmod(copy.c_str(), 0600);
@@ -155,7 +182,8 @@ struct Reader::State {
         "(SELECT count(*) FROM sqlite_schema s, pragma_index_list(s.name) i WHERE s.type = 'table' AND i.partial) + "
         "(SELECT count(*) FROM sqlite_schema WHERE type NOT IN ('table', 'index'))");
     if (!found.step() || found.integer(0) != 0)
-      throw refusal(path, "computes with its rows (a constraint, an index, a view or a trigger), which Millpond's do not",
+      throw refusal(path,
+                    "computes with its rows (a constraint, an index, a view or a trigger), which Millpond's do not",
                     "check where the file comes from");
   }
 
@@ -179,8 +207,7 @@ struct Reader::State {
       Statement count(db, format("SELECT count(*) FROM {}", table));
       const int64_t most = std::min(limits.rows, t.most);
       if (count.step(); count.integer(0) > most)
-        throw refusal(path,
-                      format("has {} rows in {}, and at most {} are read", count.integer(0), table, most),
+        throw refusal(path, format("has {} rows in {}, and at most {} are read", count.integer(0), table, most),
                       "check where the file comes from");
       if (std::string_view(table) == "meta") {
         Statement said(db, "SELECT value FROM meta WHERE key = 'schema_minor'");
@@ -202,13 +229,16 @@ struct Reader::State {
     for (Statement s = select(kSpaces, ""); s.step();) {
       const std::string name = s.text(1);
       if (name.empty() || name.size() > kLongestSpace)
-        throw refusal(path, format("has a memory space \"{}\", which is none", name.substr(0, 40)), "record the run again");
+        throw refusal(path, format("has a memory space \"{}\", which is none", name.substr(0, 40)),
+                      "record the run again");
       spaces[s.integer(0)] = name;
     }
   }
   const std::string& space(const Statement& s, int column) const {
     const auto at = spaces.find(s.integer(column));
-    if (at == spaces.end()) throw refusal(path, format("speaks of memory space {}, which it does not have", s.integer(column)), "record the run again");
+    if (at == spaces.end())
+      throw refusal(path, format("speaks of memory space {}, which it does not have", s.integer(column)),
+                    "record the run again");
     return at->second;
   }
 
@@ -220,7 +250,8 @@ struct Reader::State {
       errno = 0;
       const long long n = std::strtoll(p, &end, 10);
       if (end == p || errno || n < 0 || list.size() == 256 || (*end && *end != ' '))
-        throw refusal(path, format("has \"{}\" where numbers are expected", text.substr(0, 40)), "record the run again");
+        throw refusal(path, format("has \"{}\" where numbers are expected", text.substr(0, 40)),
+                      "record the run again");
       list.push_back(n);
       p = *end ? end + 1 : end;
     }
@@ -254,7 +285,7 @@ Reader::Reader(const std::string& path, const ReaderLimits& limits) {
   } catch (const Error& e) {
     // SQLite says "malformed" for a file that was cut off, too. Asked only now: while a commit is under way the header
     // may be ahead of the file, and SQLite knows what to do then.
-    struct stat facts {};
+    struct stat facts{};
     if (e.code() != Code::kFormat || stat(path.c_str(), &facts) != 0 || facts.st_size >= promised) throw;
     throw refusal(path, format("is cut off: it has {} of {} bytes", facts.st_size, promised),
                   "copy or record it again");
@@ -265,9 +296,13 @@ Reader::Reader(Reader&&) noexcept = default;
 
 std::string gpu_space(int64_t device) { return format("gpu:{}", device); }
 
-const char* to_string(Seen seen) { return seen == Seen::kInside ? "inside" : seen == Seen::kOutside ? "outside" : "not"; }
+const char* to_string(Seen seen) {
+  return seen == Seen::kInside ? "inside" : seen == Seen::kOutside ? "outside" : "not";
+}
 
-const char* to_string(How how) { return how == How::kFork ? "fork" : how == How::kSpawn ? "spawn" : how == How::kExec ? "exec" : ""; }
+const char* to_string(How how) {
+  return how == How::kFork ? "fork" : how == How::kSpawn ? "spawn" : how == How::kExec ? "exec" : "";
+}
 
 std::optional<double> number(const Meta& meta, const char* key) {
   const auto at = meta.find(key);
@@ -311,7 +346,8 @@ std::vector<SeriesRow> Reader::series() const {
       throw refusal(state_->path, format("has a series of the kind \"{}\"", kind.substr(0, 40)),
                     "only current and peak are known");
     list.push_back({s.seconds(0), id_or_none(s, 1), state_->name_of(names, s.integer(2), carried),
-                    kind == "peak" ? SeriesKind::kPeak : SeriesKind::kCurrent, s.bytes(4), id_or_none(s, 5), state_->space(s, 6)});
+                    kind == "peak" ? SeriesKind::kPeak : SeriesKind::kCurrent, s.bytes(4), id_or_none(s, 5),
+                    state_->space(s, 6)});
   }
   return list;
 }
@@ -371,7 +407,8 @@ std::vector<Process> Reader::processes() const {
     const std::string seen = s.text(7);
     const auto known = std::ranges::find_if(kAllSeen, [&](Seen k) { return seen == to_string(k); });
     if (known == std::end(kAllSeen))
-      throw refusal(state_->path, format("has a process that was seen \"{}\"", seen.substr(0, 40)), "only inside, outside and not are known");
+      throw refusal(state_->path, format("has a process that was seen \"{}\"", seen.substr(0, 40)),
+                    "only inside, outside and not are known");
     list.push_back({{s.integer(0)},
                     s.integer(1),
                     s.integer(2),
@@ -388,7 +425,8 @@ std::vector<ProcessPointRow> Reader::process_series() const {
   std::vector<ProcessPointRow> list;
   if (!state_->has(kProcessSeries)) return list;
   for (Statement s = state_->select(kProcessSeries, "ORDER BY rowid"); s.step();)
-    list.push_back({s.seconds(0), id_or_none(s, 1), state_->space(s, 2), bytes_or_none(s, 3), bytes_or_none(s, 4), bytes_or_none(s, 5)});
+    list.push_back({s.seconds(0), id_or_none(s, 1), state_->space(s, 2), bytes_or_none(s, 3), bytes_or_none(s, 4),
+                    bytes_or_none(s, 5)});
   return list;
 }
 
@@ -399,7 +437,8 @@ std::vector<ProcessDetailRow> Reader::process_details() const {
     const std::string how = s.null(1) ? std::string() : s.text(1);
     const auto known = std::ranges::find_if(kAllHow, [&](How k) { return how == to_string(k); });
     if (known == std::end(kAllHow))
-      throw refusal(state_->path, format("has a process that began by \"{}\"", how.substr(0, 40)), "only fork, spawn and exec are known");
+      throw refusal(state_->path, format("has a process that began by \"{}\"", how.substr(0, 40)),
+                    "only fork, spawn and exec are known");
     list.push_back({{s.integer(0)}, *known, s.null(2) ? std::string() : s.text(2), bytes_or_none(s, 3)});
   }
   return list;
@@ -409,7 +448,13 @@ std::vector<ProcessMemoryRow> Reader::process_memory() const {
   std::vector<ProcessMemoryRow> list;
   if (!state_->has(kProcessMemory)) return list;
   for (Statement s = state_->select(kProcessMemory, "ORDER BY rowid"); s.step();)
-    list.push_back({s.seconds(0), {s.integer(1)}, s.bytes(2), bytes_or_none(s, 3), bytes_or_none(s, 4), s.bytes(5), bytes_or_none(s, 6)});
+    list.push_back({s.seconds(0),
+                    {s.integer(1)},
+                    s.bytes(2),
+                    bytes_or_none(s, 3),
+                    bytes_or_none(s, 4),
+                    s.bytes(5),
+                    bytes_or_none(s, 6)});
   return list;
 }
 
@@ -419,7 +464,8 @@ std::vector<MappingRow> Reader::mapping_series() const {
   for (Statement s = state_->select(kMappingSeries, "ORDER BY rowid"); s.step();) {
     const std::string kind = s.text(2);
     if (std::ranges::none_of(kMappingKinds, [&](const char* k) { return kind == k; }))
-      throw refusal(state_->path, format("has mappings of the kind \"{}\"", kind.substr(0, 40)), "record the run again");
+      throw refusal(state_->path, format("has mappings of the kind \"{}\"", kind.substr(0, 40)),
+                    "record the run again");
     list.push_back({s.seconds(0), id_or_none(s, 1), kind, s.bytes(3), s.bytes(4), s.bytes(5), s.bytes(6)});
   }
   return list;
@@ -433,7 +479,9 @@ std::vector<SourceRow> Reader::sources() const {
     list.push_back({s.text(1), s.text(2), s.integer(3), s.text(4)});
     sum += int64_t(list.back().text.size());
     if (sum > kMostSource || list.back().first < 1)
-      throw refusal(state_->path, format("has sources that Millpond does not write (more than {}, or a line before the first)", Bytes{kMostSource}),
+      throw refusal(state_->path,
+                    format("has sources that Millpond does not write (more than {}, or a line before the first)",
+                           Bytes{kMostSource}),
                     "check where the file comes from");
   }
   return list;
@@ -504,14 +552,16 @@ std::vector<SiteStateRow> Reader::site_states() const {
 std::vector<ThreadRow> Reader::threads() const {
   std::vector<ThreadRow> list;
   if (!state_->has(kThreads)) return list;
-  for (Statement s = state_->select(kThreads, "ORDER BY id"); s.step();) list.push_back({{s.integer(0)}, {s.integer(1)}, s.integer(2), s.text(3)});
+  for (Statement s = state_->select(kThreads, "ORDER BY id"); s.step();)
+    list.push_back({{s.integer(0)}, {s.integer(1)}, s.integer(2), s.text(3)});
   return list;
 }
 
 std::vector<SiteDetailRow> Reader::site_details() const {
   std::vector<SiteDetailRow> list;
   if (!state_->has(kSiteDetails)) return list;
-  for (Statement s = state_->select(kSiteDetails, "ORDER BY site"); s.step();) list.push_back({{s.integer(0)}, id_or_none(s, 1), s.bytes(2)});
+  for (Statement s = state_->select(kSiteDetails, "ORDER BY site"); s.step();)
+    list.push_back({{s.integer(0)}, id_or_none(s, 1), s.bytes(2)});
   return list;
 }
 
@@ -527,7 +577,8 @@ std::vector<TreeRow> Reader::tree_series() const {
   std::vector<TreeRow> list;
   if (!state_->has(kTreeSeries)) return list;
   for (Statement s = state_->select(kTreeSeries, "ORDER BY rowid"); s.step();)
-    list.push_back({s.seconds(0), s.integer(1), bytes_or_none(s, 2), bytes_or_none(s, 3), bytes_or_none(s, 4), id_or_none(s, 5), state_->space(s, 6)});
+    list.push_back({s.seconds(0), s.integer(1), bytes_or_none(s, 2), bytes_or_none(s, 3), bytes_or_none(s, 4),
+                    id_or_none(s, 5), state_->space(s, 6)});
   return list;
 }
 
@@ -542,7 +593,8 @@ std::vector<NoteRow> Reader::notes() const {
 std::vector<GpuRow> Reader::gpus() const {
   std::vector<GpuRow> list;
   if (!state_->has(kGpus)) return list;
-  for (Statement s = state_->select(kGpus, "ORDER BY device"); s.step();) list.push_back({s.integer(0), s.text(1), s.bytes(2), s.bytes(3), bytes_or_none(s, 4)});
+  for (Statement s = state_->select(kGpus, "ORDER BY device"); s.step();)
+    list.push_back({s.integer(0), s.text(1), s.bytes(2), s.bytes(3), bytes_or_none(s, 4)});
   return list;
 }
 
@@ -550,7 +602,8 @@ std::vector<GpuPointRow> Reader::gpu_series() const {
   std::vector<GpuPointRow> list;
   if (!state_->has(kGpuSeries)) return list;
   for (Statement s = state_->select(kGpuSeries, "ORDER BY rowid"); s.step();)
-    list.push_back({s.seconds(0), s.integer(1), s.bytes(2), bytes_or_none(s, 3), id_or_none(s, 4), s.null(5) ? gpu_space(s.integer(1)) : state_->space(s, 5)});
+    list.push_back({s.seconds(0), s.integer(1), s.bytes(2), bytes_or_none(s, 3), id_or_none(s, 4),
+                    s.null(5) ? gpu_space(s.integer(1)) : state_->space(s, 5)});
   return list;
 }
 
@@ -558,8 +611,9 @@ std::vector<PoolRow> Reader::pool_series() const {
   std::vector<PoolRow> list;
   if (!state_->has(kPoolSeries)) return list;
   for (Statement s = state_->select(kPoolSeries, "ORDER BY rowid"); s.step();)
-    list.push_back({s.seconds(0), id_or_none(s, 1), state_->space(s, 2), s.text(3).substr(0, kLongestPool), s.bytes(4), bytes_or_none(s, 5), bytes_or_none(s, 6), bytes_or_none(s, 7),
-                    bytes_or_none(s, 8), s.integer(9), s.integer(10), bytes_or_none(s, 11)});
+    list.push_back({s.seconds(0), id_or_none(s, 1), state_->space(s, 2), s.text(3).substr(0, kLongestPool), s.bytes(4),
+                    bytes_or_none(s, 5), bytes_or_none(s, 6), bytes_or_none(s, 7), bytes_or_none(s, 8), s.integer(9),
+                    s.integer(10), bytes_or_none(s, 11)});
   return list;
 }
 

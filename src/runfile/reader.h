@@ -1,8 +1,8 @@
 // Reader: opens a run file, its own or a stranger's. The file is not trusted: header, version, layout, types, sizes and
 // counts are checked, views, triggers and unsafe functions are off, and whatever is wrong ends in an Error that names
-// the place, never in a crash or in memory without bound. The file is opened for reading only and no other is opened: what
-// a killed program left half written is put right in a copy. Costs: opening reads the
-// whole file once (SQLite's own check, about 1 s for each GiB); then only what is asked for.
+// the place, never in a crash or in memory without bound. The file is opened for reading only and no other is opened:
+// what a killed program left half written is put right in a copy. Costs: opening reads the whole file once (SQLite's
+// own check, about 1 s for each GiB); then only what is asked for.
 #pragma once
 #include <memory>
 #include <string>
@@ -51,7 +51,8 @@ class Reader {
   std::vector<GpuPointRow> gpu_series() const;
   std::vector<PoolRow> pool_series() const;  // by time of writing
   // Empty in files of version 1.
-  std::vector<ProcessPointRow> process_series() const;  // by time of writing: each process and space has a series of its own
+  std::vector<ProcessPointRow> process_series()
+      const;  // by time of writing: each process and space has a series of its own
   // Empty in files of version 2.0 too.
   std::vector<ThreadRow> threads() const;
   std::vector<SiteDetailRow> site_details() const;  // by site
@@ -60,9 +61,11 @@ class Reader {
   std::vector<ProcessDetailRow> process_details() const;
   std::vector<ProcessMemoryRow> process_memory() const;  // by time of writing
   std::vector<MappingRow> mapping_series() const;        // likewise
-  std::vector<SourceRow> sources() const;               // all that is shown of a source is here: no reader opens the files that a run file names
+  std::vector<SourceRow> sources()
+      const;  // all that is shown of a source is here: no reader opens the files that a run file names
 
-  /// Of the file: 1 or 2. Rows of version 1 come out as version 2 has them: no process, the space "host", every process seen from inside.
+  /// Of the file: 1 or 2. Rows of version 1 come out as version 2 has them: no process, the space "host", every process
+  /// seen from inside.
   int version() const;
   /// The file that is read: the one that was named, or the copy in which a killed program's last commit was taken back.
   const std::string& path() const;

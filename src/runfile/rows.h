@@ -15,7 +15,7 @@ namespace millpond::runfile {
 /// is only added raises kMinorVersion instead: older readers do not see it and lose nothing else.
 constexpr int kSchemaVersion = 2;
 constexpr int kMinorVersion = 3;
-constexpr int64_t kMostText = 1 << 16;  // bytes of one value
+constexpr int64_t kMostText = 1 << 16;          // bytes of one value
 constexpr int32_t kApplicationId = 0x504f4e44;  // "POND", in the header of the file
 
 struct RowId {
@@ -28,7 +28,8 @@ using Meta = std::map<std::string, std::string>;
 /// 2^59).
 std::optional<double> number(const Meta& meta, const char* key);
 
-/// Where memory lies, as `series` and its like say it: "host", "shared" (pages that several processes map), "gpu:0", ...
+/// Where memory lies, as `series` and its like say it: "host", "shared" (pages that several processes map), "gpu:0",
+/// ...
 inline const std::string kHost = "host", kShared = "shared";
 std::string gpu_space(int64_t device);
 
@@ -65,7 +66,7 @@ struct OsRow {
   std::optional<Bytes> rss, peak_rss, pss, private_dirty, swap;
   std::optional<Bytes> heap_in_use, heap_free;  // what the allocator says
   std::optional<Bytes> explained;  // of rss, as in design: charged, files, stacks, code, free in the allocator
-  RowId process{};  // whose; none: the program that writes the file
+  RowId process{};                 // whose; none: the program that writes the file
   std::string space = kHost;
 };
 
@@ -90,8 +91,8 @@ struct Program {
 
 // ---- what the doctor saw (docs/doctor.md) ----
 
-/// How a process was seen. kInside: by the probe in it; kOutside: by what the system tells of it; kNot: it is known to have been there, and counted in the
-/// sums of the tree.
+/// How a process was seen. kInside: by the probe in it; kOutside: by what the system tells of it; kNot: it is known to
+/// have been there, and counted in the sums of the tree.
 enum class Seen { kInside, kOutside, kNot };
 const char* to_string(Seen seen);
 /// A process of the watched tree. Pids come again: the row is the process.
@@ -109,27 +110,32 @@ struct ProcessPointRow {
   double t = 0;
   RowId process;
   std::string space = kHost;
-  std::optional<Bytes> resident;   // pages of the process there: shared ones count in each process that touched them
-  std::optional<Bytes> private_;   // of those, what no other process has
-  std::optional<Bytes> in_use{};   // what its allocator has handed out; only where the probe is inside
+  std::optional<Bytes> resident;  // pages of the process there: shared ones count in each process that touched them
+  std::optional<Bytes> private_;  // of those, what no other process has
+  std::optional<Bytes> in_use{};  // what its allocator has handed out; only where the probe is inside
 };
-/// How a process came to be, as far as that is known. kFork: a copy of its parent; kSpawn: a new interpreter, by multiprocessing; kExec: another program.
+/// How a process came to be, as far as that is known. kFork: a copy of its parent; kSpawn: a new interpreter, by
+/// multiprocessing; kExec: another program.
 enum class How { kUnknown, kFork, kSpawn, kExec };
 const char* to_string(How how);
 struct ProcessDetailRow {
   RowId process;
   How how = How::kUnknown;
-  std::string label{};              // the name that multiprocessing gave it: "ForkPoolWorker-2"; empty: none
-  std::optional<Bytes> inherited{}; // of a fork: memory without a file behind it that it had of its parent when it began
+  std::string label{};  // the name that multiprocessing gave it: "ForkPoolWorker-2"; empty: none
+  std::optional<Bytes>
+      inherited{};  // of a fork: memory without a file behind it that it had of its parent when it began
 };
-/// What the pages of a process were at a moment. Where private_ rises and anonymous does not, pages of its parent became its own: it wrote into them.
+/// What the pages of a process were at a moment. Where private_ rises and anonymous does not, pages of its parent
+/// became its own: it wrote into them.
 struct ProcessMemoryRow {
   double t = 0;
   RowId process;
   Bytes resident;
-  std::optional<Bytes> private_, pss;  // pss: shared pages count with the part that falls to it, so sums over a tree count each page once
-  Bytes anonymous;                     // of resident: without a file behind it, shared with its parent or not
-  std::optional<Bytes> alive{};        // blocks that this very process took and has not given back (an estimate); only where the probe is inside
+  std::optional<Bytes> private_,
+      pss;          // pss: shared pages count with the part that falls to it, so sums over a tree count each page once
+  Bytes anonymous;  // of resident: without a file behind it, shared with its parent or not
+  std::optional<Bytes> alive{};  // blocks that this very process took and has not given back (an estimate); only where
+                                 // the probe is inside
 };
 /// What a process had mapped at a moment, by kind of memory (kMappingKinds).
 struct MappingRow {
@@ -138,10 +144,13 @@ struct MappingRow {
   std::string kind;
   Bytes mapped, resident, private_, pss;
 };
-/// anonymous: of this process alone; stack; shared_anonymous: without a name, shared with its children; shared_memory: /dev/shm and its like; library: files with code;
-/// file: other files; device: of a driver, where pinned memory is; tmpfs: files in /dev/shm that were made during the run, mapped or not.
-inline constexpr const char* kMappingKinds[] = {"anonymous", "stack", "shared_anonymous", "shared_memory", "library", "file", "device", "tmpfs"};
-/// The text of a function of the user's, as it was when the run was recorded. For code outside of any function: a piece of the file.
+/// anonymous: of this process alone; stack; shared_anonymous: without a name, shared with its children; shared_memory:
+/// /dev/shm and its like; library: files with code; file: other files; device: of a driver, where pinned memory is;
+/// tmpfs: files in /dev/shm that were made during the run, mapped or not.
+inline constexpr const char* kMappingKinds[] = {"anonymous", "stack", "shared_anonymous", "shared_memory",
+                                                "library",   "file",  "device",           "tmpfs"};
+/// The text of a function of the user's, as it was when the run was recorded. For code outside of any function: a piece
+/// of the file.
 struct SourceRow {
   std::string file, function;  // file: as `frames` names it
   int64_t first = 1;           // line number of the first line of `text`
@@ -150,7 +159,8 @@ struct SourceRow {
 constexpr int64_t kMostSource = 1 << 16;  // bytes of all sources of a run
 /// How the function of a native frame begins that has no name: only its place in the module is known ("+0x1af898").
 constexpr const char* kOffset = "+0x";
-/// A line of Python, or a native function. For native ones `file` is the source where it is known, otherwise the module.
+/// A line of Python, or a native function. For native ones `file` is the source where it is known, otherwise the
+/// module.
 struct FrameRow {
   std::string file, function;
   int64_t line = 0;
@@ -168,8 +178,8 @@ struct SiteRow {
 /// A thread that was seen to allocate.
 struct ThreadRow {
   RowId id, process;
-  int64_t tid = 0;    // that of the main thread is the process's pid
-  std::string name;   // as the system has it; empty: it was gone before it could be asked
+  int64_t tid = 0;   // that of the main thread is the process's pid
+  std::string name;  // as the system has it; empty: it was gone before it could be asked
 };
 /// More of a site, known when the run is over.
 struct SiteDetailRow {
@@ -233,8 +243,9 @@ struct PoolRow {
   std::string pool;   // "torch", "jax", "tensorflow"
   Bytes in_use;
   std::optional<Bytes> reserved, peak, inactive_split, largest_free;  // peak: of in_use; largest_free: block
-  int64_t retries = 0, ooms = 0;                                      // so far: times that it had to give back what it kept, times that even that was not enough
-  std::optional<Bytes> limit;                                         // that the framework knows for the device
+  int64_t retries = 0,
+          ooms = 0;  // so far: times that it had to give back what it kept, times that even that was not enough
+  std::optional<Bytes> limit;  // that the framework knows for the device
 };
 constexpr size_t kLongestPool = 32;
 /// JSON, as the agent wrote it.

@@ -1,7 +1,7 @@
-// schema: the tables of a run file, version 2, as SQL. Process and memory space are keys of every series: `process` is NULL where the program that writes
-// the file speaks of itself (the engine), and `space` is a row of `spaces`, of which the first is "host".
-// `threads`, `site_details` and `sizes` came with minor version 1 of it; `process_details`, `process_memory` and `mapping_series` with minor version 2;
-// `pool_series` with minor version 3.
+// schema: the tables of a run file, version 2, as SQL. Process and memory space are keys of every series: `process` is
+// NULL where the program that writes the file speaks of itself (the engine), and `space` is a row of `spaces`, of which
+// the first is "host". `threads`, `site_details` and `sizes` came with minor version 1 of it; `process_details`,
+// `process_memory` and `mapping_series` with minor version 2; `pool_series` with minor version 3.
 #pragma once
 
 namespace millpond::runfile {

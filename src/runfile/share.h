@@ -1,8 +1,9 @@
 // share: a run file to give to others: a copy without paths, user names and host names.
 //
-// Every text of every table is written anew: paths become relative to the project or to site-packages, other absolute paths keep their last part, folders of
-// the system (/usr, /lib, ...) stay, and names are replaced. The copy has the tables and columns that readers know and nothing else, not even what SQLite
-// keeps in free pages. Amounts and times are the same.
+// Every text of every table is written anew: paths become relative to the project or to site-packages, other absolute
+// paths keep their last part, folders of the system (/usr, /lib, ...) stay, and names are replaced. The copy has the
+// tables and columns that readers know and nothing else, not even what SQLite keeps in free pages. Amounts and times
+// are the same.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,8 +13,8 @@
 namespace millpond::runfile {
 
 struct Private {
-  std::string project;               // the folder that the program ran in
-  std::vector<std::string> homes;    // home folders
+  std::string project;             // the folder that the program ran in
+  std::vector<std::string> homes;  // home folders
   std::vector<std::string> users, hosts;
 };
 

@@ -171,7 +171,8 @@ std::string Statement::text(int column) const {
   if (sqlite3_column_type(handle_.get(), column) != SQLITE_TEXT) refuse(column, "a text");
   const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(handle_.get(), column));
   const int64_t size = sqlite3_column_bytes(handle_.get(), column);
-  if (size > kMostTexts - texts_) refuse(column, "a text that together with the others of its table stays below 64 MiB");
+  if (size > kMostTexts - texts_)
+    refuse(column, "a text that together with the others of its table stays below 64 MiB");
   texts_ += size;
   return std::string(data, size_t(size));
 }

@@ -23,11 +23,13 @@ struct Whole {
 class Database {
  public:
   enum class Mode { kCreate, kWrite, kRead };
-  /// kCreate: a new file that only its owner may read (mode 0600). Throws Error(kFile) with the path and SQLite's reason.
+  /// kCreate: a new file that only its owner may read (mode 0600). Throws Error(kFile) with the path and SQLite's
+  /// reason.
   Database(std::string path, Mode mode);
 
   void run(const std::string& sql);
-  /// A program that was killed left a journal, and somebody who may write has to roll it back before the file can be read.
+  /// A program that was killed left a journal, and somebody who may write has to roll it back before the file can be
+  /// read.
   static bool needs_rollback(const std::string& path);
   int64_t last_id() const { return sqlite3_last_insert_rowid(handle_.get()); }
   /// Page cache, schema and prepared statements.

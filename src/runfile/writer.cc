@@ -84,26 +84,34 @@ struct Writer::State {
   Statement series{db, "INSERT INTO series VALUES (?, ?, ?, ?, ?, ?, ?)"};
   Statement os{db, "INSERT INTO os_series VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
   Statement space{db, "INSERT INTO spaces (name) VALUES (?)"};
-  Statement process{db, "INSERT INTO processes (pid, parent, name, command, t_start, t_end, seen) VALUES (?, ?, ?, ?, ?, ?, ?)"};
-  Statement process_known{db, "UPDATE processes SET pid = ?, parent = ?, name = ?, command = ?, t_start = ?, t_end = ?, seen = ? WHERE id = ?"};
+  Statement process{
+      db, "INSERT INTO processes (pid, parent, name, command, t_start, t_end, seen) VALUES (?, ?, ?, ?, ?, ?, ?)"};
+  Statement process_known{
+      db,
+      "UPDATE processes SET pid = ?, parent = ?, name = ?, command = ?, t_start = ?, t_end = ?, seen = ? WHERE id = ?"};
   Statement process_point{db, "INSERT INTO process_series VALUES (?, ?, ?, ?, ?, ?)"};
   Statement process_details{db, "INSERT OR REPLACE INTO process_details VALUES (?, ?, ?, ?)"};
-  Statement process_memory{db, "INSERT INTO process_memory VALUES (?, ?, ?, ?, ?, ?, ?)"}, mapping{db, "INSERT INTO mapping_series VALUES (?, ?, ?, ?, ?, ?, ?)"};
+  Statement process_memory{db, "INSERT INTO process_memory VALUES (?, ?, ?, ?, ?, ?, ?)"},
+      mapping{db, "INSERT INTO mapping_series VALUES (?, ?, ?, ?, ?, ?, ?)"};
   Statement source{db, "INSERT INTO sources (file, function, first, text) VALUES (?, ?, ?, ?)"};
   Statement frame{db, "INSERT INTO frames (file, function, line, native, user) VALUES (?, ?, ?, ?, ?)"};
-  Statement site{db, "INSERT INTO sites (process, frames, total_bytes, total_blocks, freed_bytes) VALUES (?, ?, 0, 0.0, 0)"};
+  Statement site{
+      db, "INSERT INTO sites (process, frames, total_bytes, total_blocks, freed_bytes) VALUES (?, ?, 0, 0.0, 0)"};
   Statement totals{db, "UPDATE sites SET total_bytes = ?, total_blocks = ?, freed_bytes = ? WHERE id = ?"};
   Statement thread{db, "INSERT INTO threads (process, tid, name) VALUES (?, ?, ?)"};
   Statement details{db, "INSERT INTO site_details VALUES (?, ?, ?)"};
   Statement sizes{db, "INSERT INTO sizes VALUES (?, ?, ?, ?, ?, ?)"};
   Statement mark{db,
-                 "INSERT INTO marks (process, t, kind, name, \"index\", period, rss, heap_in_use, heap_free, heap_mapped, python_arenas, "
+                 "INSERT INTO marks (process, t, kind, name, \"index\", period, rss, heap_in_use, heap_free, "
+                 "heap_mapped, python_arenas, "
                  "private_dirty, pss, processes, units) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
   Statement state{db, "INSERT INTO site_states VALUES (?, ?, ?, ?, ?)"};
-  Statement forget_states{db, "DELETE FROM site_states WHERE mark = ?"}, forget_mark{db, "DELETE FROM marks WHERE id = ?"};
+  Statement forget_states{db, "DELETE FROM site_states WHERE mark = ?"},
+      forget_mark{db, "DELETE FROM marks WHERE id = ?"};
   Statement tree{db, "INSERT INTO tree_series VALUES (?, ?, ?, ?, ?, ?, ?)"};
   Statement note{db, "INSERT INTO notes VALUES (?, ?, ?)"};
-  Statement gpu{db, "INSERT OR REPLACE INTO gpus VALUES (?, ?, ?, ?, ?)"}, gpu_point{db, "INSERT INTO gpu_series VALUES (?, ?, ?, ?, ?, ?)"};
+  Statement gpu{db, "INSERT OR REPLACE INTO gpus VALUES (?, ?, ?, ?, ?)"},
+      gpu_point{db, "INSERT INTO gpu_series VALUES (?, ?, ?, ?, ?, ?)"};
   Statement pool_point{db, "INSERT INTO pool_series VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
   std::map<std::string, RowId, std::less<>> accounts, spaces{{kHost, RowId{1}}};
   std::map<std::tuple<RowId, RowId, RowId>, Last> last;  // by process, space and account
@@ -137,7 +145,9 @@ struct Writer::State {
 
 namespace {
 std::optional<int64_t> or_null(RowId id) { return id.value ? std::optional(id.value) : std::nullopt; }
-std::optional<std::string> text_or_null(const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); }
+std::optional<std::string> text_or_null(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
 }  // namespace
 
 Writer::Writer(const std::string& path, const Meta& meta, const WriterOptions& options) {
@@ -157,7 +167,7 @@ Writer::~Writer() {
   }
   state_.reset();
   const std::string journal = path + "-journal";
-  struct stat facts {};
+  struct stat facts{};
   if (stat(journal.c_str(), &facts) == 0 && facts.st_size == 0)
     std::remove(journal.c_str());  // one with content is still needed
 }
@@ -191,8 +201,8 @@ void Writer::add(double t, RowId phase, std::span<const AccountBytes> accounts) 
 void Writer::add(const OsRow& r) {
   state_->write();
   state_->os
-      .bind(r.t, or_null(r.phase), or_null(r.process), state_->space_of(r.space).value, r.rss, r.peak_rss, r.pss, r.private_dirty, r.swap, r.heap_in_use, r.heap_free,
-            r.explained)
+      .bind(r.t, or_null(r.phase), or_null(r.process), state_->space_of(r.space).value, r.rss, r.peak_rss, r.pss,
+            r.private_dirty, r.swap, r.heap_in_use, r.heap_free, r.explained)
       .execute();
 }
 
@@ -207,8 +217,7 @@ RowId Writer::add(const Program& p, std::span<const PlanBuffer> buffers, std::sp
   const int64_t id = db.last_id();
   Statement buffer(db, "INSERT INTO plan_buffers VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
   for (const PlanBuffer& b : buffers)
-    buffer.bind(id, b.name, state_->account_of(b.account).value, b.layer, b.offset, b.size, b.first, b.last)
-        .execute();
+    buffer.bind(id, b.name, state_->account_of(b.account).value, b.layer, b.offset, b.size, b.first, b.last).execute();
   Statement call(db, "INSERT INTO plan_calls VALUES (?, ?, ?, ?, ?, ?)");
   for (size_t i = 0; i < calls.size(); ++i)
     call.bind(id, int64_t(i), calls[i].op, calls[i].layer, calls[i].name, calls[i].workspace).execute();
@@ -223,17 +232,21 @@ RowId Writer::add(const Process& p) {
 
 void Writer::put(const Process& p) {
   state_->write();
-  state_->process_known.bind(p.pid, p.parent, p.name, text_or_null(p.command), p.start, p.end, to_string(p.seen), p.id.value).execute();
+  state_->process_known
+      .bind(p.pid, p.parent, p.name, text_or_null(p.command), p.start, p.end, to_string(p.seen), p.id.value)
+      .execute();
 }
 
 void Writer::add(const ProcessPointRow& r) {
   state_->write();
-  state_->process_point.bind(r.t, or_null(r.process), state_->space_of(r.space).value, r.resident, r.private_, r.in_use).execute();
+  state_->process_point.bind(r.t, or_null(r.process), state_->space_of(r.space).value, r.resident, r.private_, r.in_use)
+      .execute();
 }
 
 void Writer::put(const ProcessDetailRow& d) {
   state_->write();
-  state_->process_details.bind(d.process.value, text_or_null(to_string(d.how)), text_or_null(d.label), d.inherited).execute();
+  state_->process_details.bind(d.process.value, text_or_null(to_string(d.how)), text_or_null(d.label), d.inherited)
+      .execute();
 }
 
 void Writer::add(const ProcessMemoryRow& r) {
@@ -305,8 +318,8 @@ RowId Writer::add(const MarkRow& m, std::span<const SiteStateRow> states) {
   std::string units;
   for (int64_t u : m.units) units += format("{}{}", units.empty() ? "" : " ", u);
   state_->mark
-      .bind(m.process.value, m.t, m.kind, m.name, m.index, int64_t{m.period}, m.rss, m.heap_in_use, m.heap_free, m.heap_mapped, m.python_arenas,
-            m.private_dirty, m.pss, m.processes, units)
+      .bind(m.process.value, m.t, m.kind, m.name, m.index, int64_t{m.period}, m.rss, m.heap_in_use, m.heap_free,
+            m.heap_mapped, m.python_arenas, m.private_dirty, m.pss, m.processes, units)
       .execute();
   const RowId id{state_->db.last_id()};
   for (const SiteStateRow& s : states) {
@@ -325,7 +338,9 @@ void Writer::remove_mark(RowId mark) {
 
 void Writer::add(const TreeRow& r) {
   state_->write();
-  state_->tree.bind(r.t, or_null(r.process), state_->space_of(r.space).value, r.processes, r.rss, r.private_dirty, r.pss).execute();
+  state_->tree
+      .bind(r.t, or_null(r.process), state_->space_of(r.space).value, r.processes, r.rss, r.private_dirty, r.pss)
+      .execute();
 }
 
 void Writer::put(const GpuRow& g) {
@@ -335,13 +350,16 @@ void Writer::put(const GpuRow& g) {
 
 void Writer::add(const GpuPointRow& r) {
   state_->write();
-  state_->gpu_point.bind(r.t, or_null(r.process), state_->space_of(gpu_space(r.device)).value, r.device, r.used, r.by_tree).execute();
+  state_->gpu_point
+      .bind(r.t, or_null(r.process), state_->space_of(gpu_space(r.device)).value, r.device, r.used, r.by_tree)
+      .execute();
 }
 
 void Writer::add(const PoolRow& r) {
   state_->write();
   state_->pool_point
-      .bind(r.t, or_null(r.process), state_->space_of(r.space).value, r.pool, r.in_use, r.reserved, r.peak, r.inactive_split, r.largest_free, r.retries, r.ooms, r.limit)
+      .bind(r.t, or_null(r.process), state_->space_of(r.space).value, r.pool, r.in_use, r.reserved, r.peak,
+            r.inactive_split, r.largest_free, r.retries, r.ooms, r.limit)
       .execute();
 }
 
@@ -349,7 +367,8 @@ int64_t Writer::thin(const char* table, const char* within) {
   state_->write();
   const Database& db = state_->db;
   // rowids are given in order, but after a thinning they have gaps: every second by its place
-  Statement(db, format("DELETE FROM {0} WHERE rowid IN (SELECT id FROM (SELECT rowid AS id, row_number() OVER ({1} ORDER BY rowid) AS place FROM {0}) "
+  Statement(db, format("DELETE FROM {0} WHERE rowid IN (SELECT id FROM (SELECT rowid AS id, row_number() OVER ({1} "
+                       "ORDER BY rowid) AS place FROM {0}) "
                        "WHERE place % 2 = 0)",
                        table, within))
       .execute();

@@ -23,9 +23,12 @@ std::string account(const Node& n) {
   const std::string layer = n.layer.empty() ? "step" : n.layer;
   switch (n.phase) {
     case graph::Phase::kForward:
-    case graph::Phase::kLoss: return "activations/" + layer;
-    case graph::Phase::kBackward: return "gradients/" + layer;
-    case graph::Phase::kUpdate: return "workspace/" + layer;
+    case graph::Phase::kLoss:
+      return "activations/" + layer;
+    case graph::Phase::kBackward:
+      return "gradients/" + layer;
+    case graph::Phase::kUpdate:
+      return "workspace/" + layer;
   }
   return layer;
 }
@@ -67,7 +70,10 @@ void assign_buffers(Lowered& a, const BufferOptions& options) {
       place[v] = {.kind = Place::Kind::kCaller, .index = int(a.callers.size())};
       a.callers.push_back(n->name);
     } else if (n->role == Role::kInput) {
-      place[v] = new_buffer("staging/" + n->name, n->types[0].bytes(), 0, escapes.count(v) ? forever : last_read.count(v) ? last_read[v] : 0);
+      place[v] = new_buffer("staging/" + n->name, n->types[0].bytes(), 0,
+                            escapes.count(v)     ? forever
+                            : last_read.count(v) ? last_read[v]
+                                                 : 0);
       a.problem.buffers.back().escapes = escapes.count(v) > 0;
       a.inputs[n->name] = place[v];
     }
@@ -108,7 +114,9 @@ void assign_buffers(Lowered& a, const BufferOptions& options) {
           bool free = true;
           for (size_t k = 0; k < call.in.size(); ++k)
             if (call.in[k].kind == Place::Kind::kBuffer && call.in[k].index == q.index)
-              free &= std::ranges::any_of(facts.may_overwrite, [&](const graph::Overlap& r) { return r.output == int(o) && r.input == int(k); });
+              free &= std::ranges::any_of(facts.may_overwrite, [&](const graph::Overlap& r) {
+                return r.output == int(o) && r.input == int(k);
+              });
           for (const Place& other : call.out) free &= other.kind != Place::Kind::kBuffer || other.index != q.index;
           if (free) at = q;
         }

@@ -17,7 +17,8 @@ Eager::Entry& Eager::find(const std::shared_ptr<const graph::Operator>& op, std:
   return e;
 }
 
-Eager::Entry& Eager::make(const graph::Key& key, const std::shared_ptr<const graph::Operator>& op, std::span<const graph::TensorType> inputs) {
+Eager::Entry& Eager::make(const graph::Key& key, const std::shared_ptr<const graph::Operator>& op,
+                          std::span<const graph::TensorType> inputs) {
   Entry e;
   e.op = op;
   backend::Request request;
@@ -31,10 +32,12 @@ Eager::Entry& Eager::make(const graph::Key& key, const std::shared_ptr<const gra
   const int count = int(inputs.size() + e.outputs.size());
   script.operands.resize(size_t(count));
   for (int i = 0; i < count; ++i) script.handed.push_back({i, i});
-  script.calls.push_back({e.kernel.get(), {script.operands.data(), script.operands.data() + inputs.size(), e.scratch.address()}});
+  script.calls.push_back(
+      {e.kernel.get(), {script.operands.data(), script.operands.data() + inputs.size(), e.scratch.address()}});
   e.executor = backend_.prepare(std::move(script));
   constexpr int64_t kLists = 512;  // of the executor and of a kernel without tables
-  e.bytes = e.scratch.size() + e.kernel->held() + key.bytes() + Bytes{kLists + int64_t(sizeof(Entry) + (inputs.size() + e.outputs.size()) * 2 * sizeof(graph::TensorType))};
+  e.bytes = e.scratch.size() + e.kernel->held() + key.bytes() +
+            Bytes{kLists + int64_t(sizeof(Entry) + (inputs.size() + e.outputs.size()) * 2 * sizeof(graph::TensorType))};
   e.used = ++clock_;
   bytes_ += e.bytes;
   ++made_;

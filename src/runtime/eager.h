@@ -20,13 +20,15 @@ class Eager {
   Eager(const backend::Backend& backend, int threads, Bytes most) : backend_(backend), threads_(threads), most_(most) {}
 
   /// Types of what the operator makes of such operands. Throws Error where the operator or the backend refuses them.
-  const std::vector<graph::TensorType>& outputs(const std::shared_ptr<const graph::Operator>& op, std::span<const graph::TensorType> inputs) {
+  const std::vector<graph::TensorType>& outputs(const std::shared_ptr<const graph::Operator>& op,
+                                                std::span<const graph::TensorType> inputs) {
     return find(op, inputs).outputs;
   }
   /// Begins one call. `operands`: addresses of the backend's memory, 64-byte aligned, inputs first and then outputs;
   /// outputs do not overlap inputs, but where the operator's memory() facts allow or demand it. They must be there
   /// until Backend::wait().
-  void run(const std::shared_ptr<const graph::Operator>& op, std::span<const graph::TensorType> inputs, std::span<std::byte* const> operands, Team& team) {
+  void run(const std::shared_ptr<const graph::Operator>& op, std::span<const graph::TensorType> inputs,
+           std::span<std::byte* const> operands, Team& team) {
     const Entry& e = find(op, inputs);
     e.executor->hand_over(operands);
     e.executor->run(team, nullptr);
@@ -48,7 +50,8 @@ class Eager {
     uint64_t used = 0;
   };
   Entry& find(const std::shared_ptr<const graph::Operator>& op, std::span<const graph::TensorType> inputs);
-  Entry& make(const graph::Key& key, const std::shared_ptr<const graph::Operator>& op, std::span<const graph::TensorType> inputs);
+  Entry& make(const graph::Key& key, const std::shared_ptr<const graph::Operator>& op,
+              std::span<const graph::TensorType> inputs);
   void make_room(const graph::Key& but);
 
   const backend::Backend& backend_;

@@ -2,7 +2,8 @@
 // machine code is generated and no memory of a tensor is taken, so that a search for what fits into a budget can try
 // many options. Kernels only describe themselves here; Program (runtime/program.h) gives the result memory and runs it.
 //
-//   graph ─▶ passes, each recorded ─▶ graph ─▶ calls in its order ─▶ buffers with sizes and lifetimes ─▶ plan: offsets in one arena
+//   graph ─▶ passes, each recorded ─▶ graph ─▶ calls in its order ─▶ buffers with sizes and lifetimes ─▶ plan: offsets
+//   in one arena
 #pragma once
 #include <map>
 #include <memory>
@@ -51,12 +52,12 @@ struct Lowered {
   graph::Graph graph;                   // after the passes
   std::vector<passes::Record> records;  // of each pass, in the order in which they ran
   std::vector<Call> calls;
-  plan::Problem problem;                // buffers named by account: "activations/conv1", ...
+  plan::Problem problem;  // buffers named by account: "activations/conv1", ...
   plan::Plan plan;
-  std::vector<Variable*> variables;     // borrowed; they need no place yet
+  std::vector<Variable*> variables;  // borrowed; they need no place yet
   std::vector<Tensor> constants;
   std::map<std::string, Place, std::less<>> inputs, outputs;
-  std::vector<std::string> callers;     // the caller's operands: inputs in the order of making, then outputs in theirs
+  std::vector<std::string> callers;  // the caller's operands: inputs in the order of making, then outputs in theirs
 };
 
 /// Every variable node of `graph` must carry the address of a runtime::Variable as its identity.

@@ -27,10 +27,15 @@ void Program::place_constants() {
 std::byte* Program::address(const Place& p) const {
   const size_t i = size_t(p.index);
   switch (p.kind) {
-    case Place::Kind::kBuffer: return arena_ + lowered_.plan.offsets[i].value;
-    case Place::Kind::kVariable: return lowered_.variables[i]->memory().address();
-    case Place::Kind::kCaller: return nullptr;  // until it is handed over
-    case Place::Kind::kConstant: return constant_memory_.empty() ? const_cast<std::byte*>(lowered_.constants[i].data()) : constant_memory_[i].address();
+    case Place::Kind::kBuffer:
+      return arena_ + lowered_.plan.offsets[i].value;
+    case Place::Kind::kVariable:
+      return lowered_.variables[i]->memory().address();
+    case Place::Kind::kCaller:
+      return nullptr;  // until it is handed over
+    case Place::Kind::kConstant:
+      return constant_memory_.empty() ? const_cast<std::byte*>(lowered_.constants[i].data())
+                                      : constant_memory_[i].address();
   }
   return nullptr;
 }
@@ -73,8 +78,10 @@ void Program::bind(std::byte* arena) {
     script.calls.push_back({c.kernel.get(), a});
   }
   for (const auto& [name, place] : lowered_.inputs) script.inputs.push_back({address(place), input_type(name).bytes()});
-  for (const auto& [name, place] : lowered_.outputs) script.outputs.push_back({address(place), output_type(name).bytes()});
-  for (const auto& [name, weight] : sums_) script.sums.push_back({find(lowered_.outputs, name, name_, "output"), weight});
+  for (const auto& [name, place] : lowered_.outputs)
+    script.outputs.push_back({address(place), output_type(name).bytes()});
+  for (const auto& [name, weight] : sums_)
+    script.sums.push_back({find(lowered_.outputs, name, name_, "output"), weight});
 #ifdef MILLPOND_CHECKS
   script.dead = dead();
 #endif
@@ -94,12 +101,17 @@ std::vector<backend::Script::Dead> Program::dead() const {
   }
   std::vector<backend::Script::Dead> all;
   for (size_t i = 0; i < buffers.size(); ++i)
-    if (root[i] == int(i) && !escapes[i] && last[i] < int(lowered_.calls.size())) all.push_back({last[i], {arena_ + lowered_.plan.offsets[i].value, buffers[i].size}});
+    if (root[i] == int(i) && !escapes[i] && last[i] < int(lowered_.calls.size()))
+      all.push_back({last[i], {arena_ + lowered_.plan.offsets[i].value, buffers[i].size}});
   return all;
 }
 
-std::byte* Program::input(std::string_view name) const { return executor_->input(find(lowered_.inputs, name, name_, "input")); }
-const std::byte* Program::output(std::string_view name) const { return executor_->output(find(lowered_.outputs, name, name_, "output")); }
+std::byte* Program::input(std::string_view name) const {
+  return executor_->input(find(lowered_.inputs, name, name_, "input"));
+}
+const std::byte* Program::output(std::string_view name) const {
+  return executor_->output(find(lowered_.outputs, name, name_, "output"));
+}
 
 const graph::TensorType& Program::input_type(std::string_view name) const {
   for (const graph::Node* n : lowered_.graph.inputs())

@@ -13,7 +13,8 @@ namespace millpond::runtime {
 class Program {
  public:
   Program(std::string name, Lowered lowered) : name_(std::move(name)), lowered_(std::move(lowered)) {}
-  Program(std::string name, graph::Graph graph, const Options& options) : Program(std::move(name), lower(std::move(graph), options)) {}
+  Program(std::string name, graph::Graph graph, const Options& options)
+      : Program(std::move(name), lower(std::move(graph), options)) {}
 
   const std::string& name() const { return name_; }
   const Lowered& lowered() const { return lowered_; }
@@ -24,7 +25,9 @@ class Program {
 
   /// Outputs whose sum over many runs is wanted: float32 scalars, each times its weight, in the order of run()'s sums.
   /// Before bind().
-  void sum_outputs(std::vector<std::pair<std::string, double>> names_and_weights) { sums_ = std::move(names_and_weights); }
+  void sum_outputs(std::vector<std::pair<std::string, double>> names_and_weights) {
+    sums_ = std::move(names_and_weights);
+  }
   /// Fixes every address. The arena must hold arena_bytes() of the backend's memory, 64-byte aligned; variables must be
   /// placed there too. May be called again.
   void bind(std::byte* arena);

@@ -13,7 +13,8 @@ Tensor Variable::view() const {
   MP_ASSERT(placed());
   std::byte* const host = memory_.host();
   if (!host)
-    throw Error(Code::kUnsupported, format("{} lies in the memory of the backend \"{}\", which the host cannot see", account_, memory_.backend().name()))
+    throw Error(Code::kUnsupported, format("{} lies in the memory of the backend \"{}\", which the host cannot see",
+                                           account_, memory_.backend().name()))
         .hint("use copies: get_weights and set_weights");
   return Tensor::view(host, type_.dtype, type_.shape, memory_.keeper());
 }

@@ -65,7 +65,8 @@ class Variable {
 
 /// Gives every variable that has no memory yet its place, all in one piece of the backend's memory in this order,
 /// 64-byte aligned, zeros. It goes back with the last of them. It is charged to `account` ("weights", "slots").
-void place(std::span<Variable* const> variables, std::string account, const backend::Backend& backend = backend::default_backend());
+void place(std::span<Variable* const> variables, std::string account,
+           const backend::Backend& backend = backend::default_backend());
 /// What place() would take for all of them.
 Bytes bytes_to_place(std::span<const Variable* const> variables);
 

@@ -4,12 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <pthread.h>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <filesystem>
 #include <mutex>
-#include <pthread.h>
 #include <thread>
 
 #include "base/format.h"
@@ -60,7 +60,8 @@ struct LivePage::State {
   Answer answer(const std::string& path) {
     const std::lock_guard lock(mutex);
     const bool known = path.empty() || path == "data" || path == "events" || path == "metrics";
-    if (!known) return {404, "text/plain; charset=utf-8", std::make_shared<const std::string>("there is no such page\n")};
+    if (!known)
+      return {404, "text/plain; charset=utf-8", std::make_shared<const std::string>("there is no such page\n")};
     asked = Clock::now();
     changed.notify_all();
     if (path.empty()) return {200, "text/html; charset=utf-8", page};
@@ -69,15 +70,18 @@ struct LivePage::State {
       return {200, "", nullptr, true};
     }
     const std::shared_ptr<const std::string>& body = path == "data" ? document : metrics;
-    if (!body) return {503, "text/plain; charset=utf-8", std::make_shared<const std::string>("the program has not been looked at yet\n")};
+    if (!body)
+      return {503, "text/plain; charset=utf-8",
+              std::make_shared<const std::string>("the program has not been looked at yet\n")};
     if (path == "data") served = version;
     return {200, path == "data" ? "application/octet-stream" : kMetricsType, body};
   }
 
   bool news() {
-    struct stat facts {};
+    struct stat facts{};
     if (stat(file.c_str(), &facts) != 0) return false;
-    const bool fresh = facts.st_size != size || facts.st_mtim.tv_sec != seen.tv_sec || facts.st_mtim.tv_nsec != seen.tv_nsec;
+    const bool fresh =
+        facts.st_size != size || facts.st_mtim.tv_sec != seen.tv_sec || facts.st_mtim.tv_nsec != seen.tv_nsec;
     size = facts.st_size;
     seen = facts.st_mtim;
     return fresh;
@@ -89,7 +93,8 @@ struct LivePage::State {
       runfile::copy(file, draft);
       report::RunContents run = report::read_contents(runfile::Reader(draft), fs::path(file).filename().string());
       report::answer_early(run);
-      auto made = std::make_shared<const std::string>(report::packed(report::page_document(run, report::stored_source(run.sources, report::Indent::kKept), {.live = true})));
+      auto made = std::make_shared<const std::string>(report::packed(
+          report::page_document(run, report::stored_source(run.sources, report::Indent::kKept), {.live = true})));
       auto told = std::make_shared<const std::string>(openmetrics(run));
       const std::lock_guard lock(mutex);
       document = std::move(made);
@@ -119,7 +124,9 @@ struct LivePage::State {
     }
   }
   /// A page that is open asks again when its stream ends, so a stream in the last half hour counts as interest.
-  bool somebody() const { return Clock::now() - asked < kInterest || (streamed && Clock::now() - asked < std::chrono::minutes(30)); }
+  bool somebody() const {
+    return Clock::now() - asked < kInterest || (streamed && Clock::now() - asked < std::chrono::minutes(30));
+  }
 };
 
 LivePage::LivePage(std::string file) : state_(std::make_unique<State>()) {

@@ -40,16 +40,22 @@ std::string openmetrics(const report::RunContents& run) {
     constexpr size_t kMostProcesses = 64;
     family("millpond_processes", "gauge", "Processes that were seen, the main one included.");
     out += format("millpond_processes {}\n", report::processes_seen(run.evidence));
-    family("millpond_process_resident_bytes", "gauge", "Resident memory of a process when it was last looked at; pages that processes share count in each.", "bytes");
+    family("millpond_process_resident_bytes", "gauge",
+           "Resident memory of a process when it was last looked at; pages that processes share count in each.",
+           "bytes");
     for (size_t i = 0; i < std::min(processes.size(), kMostProcesses); ++i)
-      out += format("millpond_process_resident_bytes{{process=\"{}\"}} {}\n", label(processes[i].name), processes[i].points.back().second.value);
-    family("millpond_all_peak_bytes", "gauge", "The most that all processes held together, shared pages counted once.", "bytes");
+      out += format("millpond_process_resident_bytes{{process=\"{}\"}} {}\n", label(processes[i].name),
+                    processes[i].points.back().second.value);
+    family("millpond_all_peak_bytes", "gauge", "The most that all processes held together, shared pages counted once.",
+           "bytes");
     out += format("millpond_all_peak_bytes {}\n", report::whole_peak(run.evidence).bytes.value);
   }
   const report::AccountTable table = report::grouped(report::accounts_over_time(run, {.moments = 2}), 64);
   if (!table.t.empty()) {
     family("millpond_account_bytes", "gauge", "Memory by account, at the last mark.", "bytes");
-    for (const report::Account& a : table.accounts) out += format("millpond_account_bytes{{account=\"{}\",kind=\"{}\"}} {}\n", label(a.name), to_string(a.kind), a.bytes.back());
+    for (const report::Account& a : table.accounts)
+      out += format("millpond_account_bytes{{account=\"{}\",kind=\"{}\"}} {}\n", label(a.name), to_string(a.kind),
+                    a.bytes.back());
   }
   std::map<std::string, int64_t> rounds;
   for (const verdict::Mark& m : run.evidence.marks)
@@ -59,8 +65,9 @@ std::string openmetrics(const report::RunContents& run) {
     for (const auto& [kind, n] : rounds) out += format("millpond_rounds_total{{kind=\"{}\"}} {}\n", label(kind), n);
   }
   family("millpond_verdict", "stateset", "What the memory does.");
-  for (const verdict::Kind k : {verdict::Kind::kLeak, verdict::Kind::kFragmentation, verdict::Kind::kRetention, verdict::Kind::kCache, verdict::Kind::kReserve,
-                                verdict::Kind::kFlat, verdict::Kind::kUnsure})
+  for (const verdict::Kind k :
+       {verdict::Kind::kLeak, verdict::Kind::kFragmentation, verdict::Kind::kRetention, verdict::Kind::kCache,
+        verdict::Kind::kReserve, verdict::Kind::kFlat, verdict::Kind::kUnsure})
     out += format("millpond_verdict{{millpond_verdict=\"{}\"}} {}\n", to_string(k), int(k == run.verdict.kind));
   double rate = 0;
   for (const verdict::Finding& f : run.verdict.findings)

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <pthread.h>
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -15,7 +16,6 @@
 #include <cstring>
 #include <list>
 #include <mutex>
-#include <pthread.h>
 #include <thread>
 #include <vector>
 
@@ -29,7 +29,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Time = Clock::time_point;
 
-Clock::duration seconds(double s) { return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s)); }
+Clock::duration seconds(double s) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
+}
 
 struct Fd {
   int value = -1;
@@ -88,9 +90,12 @@ struct Server::State {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof address;
-    if (listener.value < 0 || wake.value < 0 || bind(listener.value, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 || listen(listener.value, 16) != 0 ||
+    if (listener.value < 0 || wake.value < 0 ||
+        bind(listener.value, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+        listen(listener.value, 16) != 0 ||
         getsockname(listener.value, reinterpret_cast<sockaddr*>(&address), &size) != 0)
-      throw Error(Code::kFile, format("--live: no port of 127.0.0.1 can be had: {}", std::strerror(errno))).hint("run without --live; the page can be made afterwards");
+      throw Error(Code::kFile, format("--live: no port of 127.0.0.1 can be had: {}", std::strerror(errno)))
+          .hint("run without --live; the page can be made afterwards");
     guard.port = ntohs(address.sin_port);
     guard.token = make_token();
   }
@@ -102,7 +107,9 @@ struct Server::State {
     c.answering = true;
     c.deadline = Clock::now() + seconds(options.idle_seconds);
   }
-  void refuse(Client& c, const Refusal& r) { reply(c, r.status, "text/plain; charset=utf-8", std::make_shared<const std::string>(r.text + "\n")); }
+  void refuse(Client& c, const Refusal& r) {
+    reply(c, r.status, "text/plain; charset=utf-8", std::make_shared<const std::string>(r.text + "\n"));
+  }
 
   void request(Client& c, size_t streams) {
     Request q;
@@ -127,15 +134,18 @@ struct Server::State {
     if (n < 0) return errno == EAGAIN || errno == EINTR;
     if (c.answering) return true;  // what comes after the request is not for us
     c.in.append(buffer, size_t(n));
-    if (end_of_head(c.in)) request(c, streams);
-    else if (c.in.size() > kLongestHead) refuse(c, {431, "the request is too long"});
+    if (end_of_head(c.in))
+      request(c, streams);
+    else if (c.in.size() > kLongestHead)
+      refuse(c, {431, "the request is too long"});
     return true;
   }
 
   bool push(Client& c) {
     while (c.left() > 0) {
       const bool in_head = c.sent < c.head.size();
-      const std::string_view part = in_head ? std::string_view(c.head).substr(c.sent) : std::string_view(*c.body).substr(c.sent - c.head.size());
+      const std::string_view part =
+          in_head ? std::string_view(c.head).substr(c.sent) : std::string_view(*c.body).substr(c.sent - c.head.size());
       const ssize_t n = send(c.fd.value, part.data(), part.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
       if (n < 0) return errno == EAGAIN || errno == EINTR;
       c.sent += size_t(n);
@@ -176,7 +186,8 @@ struct Server::State {
         fds.push_back({c.fd.value, short(POLLIN | (c.answering && c.left() > 0 ? POLLOUT : 0)), 0});
         if (!c.events || c.left() > 0) next = std::min(next, c.deadline);
       }
-      const int wait = int(std::clamp<int64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(next - before).count() + 1, 1, 1000));
+      const int wait = int(std::clamp<int64_t>(
+          std::chrono::duration_cast<std::chrono::milliseconds>(next - before).count() + 1, 1, 1000));
       if (poll(fds.data(), nfds_t(fds.size()), wait) < 0 && errno != EINTR) return;
       if (fds[0].revents) {
         uint64_t count = 0;
@@ -214,7 +225,8 @@ struct Server::State {
   }
 };
 
-Server::Server(std::function<Answer(const std::string&)> answer, const ServerOptions& options) : state_(std::make_unique<State>()) {
+Server::Server(std::function<Answer(const std::string&)> answer, const ServerOptions& options)
+    : state_(std::make_unique<State>()) {
   state_->answer = std::move(answer);
   state_->options = options;
   state_->open();
@@ -233,7 +245,9 @@ Server::~Server() {
 }
 
 int Server::port() const { return state_->guard.port; }
-std::string Server::address() const { return format("http://127.0.0.1:{}/{}/", state_->guard.port, state_->guard.token); }
+std::string Server::address() const {
+  return format("http://127.0.0.1:{}/{}/", state_->guard.port, state_->guard.token);
+}
 
 void Server::tell(const std::string& event, const std::string& data) {
   {

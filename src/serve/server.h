@@ -1,6 +1,6 @@
-// Server: one thread, one poll loop, on 127.0.0.1 at a port the system chooses. Every client has bounds: 8 KiB and five seconds for its request, ten
-// seconds without taking a byte of its answer, 64 of them at once. What is sent is shared, not copied; a slow reader of events misses some and holds up
-// nobody.
+// Server: one thread, one poll loop, on 127.0.0.1 at a port the system chooses. Every client has bounds: 8 KiB and five
+// seconds for its request, ten seconds without taking a byte of its answer, 64 of them at once. What is sent is shared,
+// not copied; a slow reader of events misses some and holds up nobody.
 #pragma once
 #include <functional>
 #include <memory>
@@ -22,7 +22,8 @@ struct ServerOptions {
 
 class Server {
  public:
-  /// `answer` is called in the server's own thread with what follows the token in the address. Throws Error(kFile) when there is no port.
+  /// `answer` is called in the server's own thread with what follows the token in the address. Throws Error(kFile) when
+  /// there is no port.
   Server(std::function<Answer(const std::string& path)> answer, const ServerOptions& options = {});
   ~Server();
   Server(const Server&) = delete;
@@ -38,7 +39,8 @@ class Server {
   void finish(double seconds, std::function<bool()> done = {});
   /// How many read events now: pages that are open.
   size_t streams() const;
-  /// Ends when nobody has read events for `grace` seconds (a page that is loaded again is away for a moment), or after so many seconds.
+  /// Ends when nobody has read events for `grace` seconds (a page that is loaded again is away for a moment), or after
+  /// so many seconds.
   void stay(double grace, double seconds);
 
  private:

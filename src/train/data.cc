@@ -21,33 +21,48 @@ bool fits(const Shape& want, const Shape& got) {
 
 Data check_data(ModelImpl& model, const Arrays& x, const Arrays& y, bool with_labels, const char* what) {
   if (x.empty() || !x[0].data()) {
-    if (x.empty() || x[0].shape().rank() == 0 || x[0].shape()[0] != 0) throw Error(Code::kUsage, format("{}: no data is given", what));
+    if (x.empty() || x[0].shape().rank() == 0 || x[0].shape()[0] != 0)
+      throw Error(Code::kUsage, format("{}: no data is given", what));
   }
   for (const Tensor& t : x)
-    if (t.shape().rank() == 0) throw Error(Code::kShape, format("{}: x is a single number; the first dimension counts the samples", what));
+    if (t.shape().rank() == 0)
+      throw Error(Code::kShape, format("{}: x is a single number; the first dimension counts the samples", what));
   model.build_from(sample_of(x[0]), is_floating(x[0].dtype()) ? DType::kFloat32 : x[0].dtype());
   const nn::Network& net = model.built();
   Data data{x, y, x[0].shape()[0], {}};
-  if (x.size() != net.inputs.size()) throw Error(Code::kUsage, format("{}: the model \"{}\" has {} inputs, but {} arrays are given", what, model.name, net.inputs.size(), x.size()));
+  if (x.size() != net.inputs.size())
+    throw Error(Code::kUsage, format("{}: the model \"{}\" has {} inputs, but {} arrays are given", what, model.name,
+                                     net.inputs.size(), x.size()));
   for (size_t i = 0; i < x.size(); ++i) {
     const Shape want = net.inputs[i].shape(), got = sample_of(x[i]);
     if (!fits(want, got))
-      throw Error(Code::kShape, format("{}: samples of x{} have the shape {}, but the input \"{}\" wants {}", what, i, got, net.inputs[i].node()->layer->name, want))
+      throw Error(Code::kShape, format("{}: samples of x{} have the shape {}, but the input \"{}\" wants {}", what, i,
+                                       got, net.inputs[i].node()->layer->name, want))
           .with("layer", net.inputs[i].node()->layer->name);
-    if (x[i].shape()[0] != data.samples) throw Error(Code::kShape, format("{}: x0 has {} samples, but x{} has {}", what, data.samples, i, x[i].shape()[0]));
+    if (x[i].shape()[0] != data.samples)
+      throw Error(Code::kShape,
+                  format("{}: x0 has {} samples, but x{} has {}", what, data.samples, i, x[i].shape()[0]));
   }
   if (with_labels) {
-    if (y.size() != net.outputs.size()) throw Error(Code::kUsage, format("{}: the model \"{}\" has {} outputs, but y has {} arrays", what, model.name, net.outputs.size(), y.size()));
+    if (y.size() != net.outputs.size())
+      throw Error(Code::kUsage, format("{}: the model \"{}\" has {} outputs, but y has {} arrays", what, model.name,
+                                       net.outputs.size(), y.size()));
     for (size_t i = 0; i < y.size(); ++i) {
-      if (y[i].shape().rank() == 0) throw Error(Code::kShape, format("{}: y is a single number; the first dimension counts the samples", what));
-      if (y[i].shape()[0] != data.samples) throw Error(Code::kShape, format("{}: x0 has {} samples, but y{} has {}", what, data.samples, i, y[i].shape()[0]));
+      if (y[i].shape().rank() == 0)
+        throw Error(Code::kShape, format("{}: y is a single number; the first dimension counts the samples", what));
+      if (y[i].shape()[0] != data.samples)
+        throw Error(Code::kShape,
+                    format("{}: x0 has {} samples, but y{} has {}", what, data.samples, i, y[i].shape()[0]));
       data.labels.push_back(sample_of(y[i]));
     }
   } else {
     data.y.clear();
   }
-  if (data.samples == 0) throw Error(Code::kValue, format("{}: the data has no samples", what)).hint("give at least one");
-  if (data.samples > int64_t(UINT32_MAX)) throw Error(Code::kUnsupported, format("{}: {} samples; at most {} are counted so far", what, data.samples, UINT32_MAX));
+  if (data.samples == 0)
+    throw Error(Code::kValue, format("{}: the data has no samples", what)).hint("give at least one");
+  if (data.samples > int64_t(UINT32_MAX))
+    throw Error(Code::kUnsupported,
+                format("{}: {} samples; at most {} are counted so far", what, data.samples, UINT32_MAX));
   return data;
 }
 
@@ -78,15 +93,22 @@ void connect(Ready& r, const Data& data, bool check_inputs) {
   int64_t column = 0;
   for (; column < width; ++column) {
     value = t.at(row * width + column);
-    if (below ? !(value > -1 && std::trunc(value) < double(feed.limit)) : !std::isfinite(value) || std::abs(value) > FLT_MAX) break;
+    if (below ? !(value > -1 && std::trunc(value) < double(feed.limit))
+              : !std::isfinite(value) || std::abs(value) > FLT_MAX)
+      break;
   }
   const std::string where = width == 1 ? "" : format(", value {}", column);
   if (below) {
-    throw Error(Code::kValue, format("{} {} in row {} of {}{} is out of range: {} \"{}\" has {} {}, 0 to {}", feed.label ? "label" : "index", value, row, feed.name, where,
-                                     feed.label ? "the output" : "the layer", feed.limit_of, feed.limit, feed.label ? "classes" : "rows", feed.limit - 1))
+    throw Error(Code::kValue, format("{} {} in row {} of {}{} is out of range: {} \"{}\" has {} {}, 0 to {}",
+                                     feed.label ? "label" : "index", value, row, feed.name, where,
+                                     feed.label ? "the output" : "the layer", feed.limit_of, feed.limit,
+                                     feed.label ? "classes" : "rows", feed.limit - 1))
         .with("layer", feed.limit_of);
   }
-  throw Error(Code::kValue, format("row {} of {}{} is {}", row, feed.name, where, std::isnan(value) ? "NaN" : std::isinf(value) ? "infinite" : format("too large for {}", feed.type.dtype)))
+  throw Error(Code::kValue, format("row {} of {}{} is {}", row, feed.name, where,
+                                   std::isnan(value)   ? "NaN"
+                                   : std::isinf(value) ? "infinite"
+                                                       : format("too large for {}", feed.type.dtype)))
       .hint("clean the data, or train with check_inputs off");
 }
 
@@ -129,7 +151,8 @@ void Means::reset() {
 }
 void Means::read(std::span<Logs::Entry> entries) {
   backend_.wait();
-  for (size_t i = 0; i < means_.size(); ++i) entries[means_[i].scalar].value = samples_ > 0 ? sums_[i] / (samples_ * means_[i].per_sample) : 0;
+  for (size_t i = 0; i < means_.size(); ++i)
+    entries[means_[i].scalar].value = samples_ > 0 ? sums_[i] / (samples_ * means_[i].per_sample) : 0;
   for (Counted& c : counted_) {
     for (size_t i = 0; i < c.variables.size(); ++i) c.counts[i] = c.variables[i]->seen("metrics");
     entries[c.scalar].value = c.metric->result(c.counts);

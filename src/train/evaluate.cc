@@ -16,10 +16,11 @@ void expect_batch(int64_t batch, const char* what) {
   if (batch <= 0) throw Error(Code::kUsage, format("{}: batch_size is {}, but must be at least 1", what, batch));
 }
 
-// Batches in order, the last one shorter. Calls before(program) before a batch is staged, run(program) to begin the step, and after it
-// f(program, step, first row).
+// Batches in order, the last one shorter. Calls before(program) before a batch is staged, run(program) to begin the
+// step, and after it f(program, step, first row).
 template <class Before, class Run, class F>
-void run_in_order(const Use& use, Team& team, Kind kind, const Data& data, const EvaluateJob& job, Before&& before, Run&& run, F&& f) {
+void run_in_order(const Use& use, Team& team, Kind kind, const Data& data, const EvaluateJob& job, Before&& before,
+                  Run&& run, F&& f) {
   const int64_t batch = std::min(job.batch, data.samples);
   const int64_t batches = (data.samples + batch - 1) / batch;
   const int64_t steps = job.steps > 0 ? std::min(job.steps, batches) : batches;
@@ -27,7 +28,8 @@ void run_in_order(const Use& use, Team& team, Kind kind, const Data& data, const
   uint64_t seen = 0;
   for (int64_t s = 0; s < steps; ++s) {
     const int64_t first = s * batch, count = std::min(batch, data.samples - first);
-    if (!ready || ready->key.batch != count || use.programs().uses() != seen) {  // somebody else's code may have moved it
+    if (!ready || ready->key.batch != count ||
+        use.programs().uses() != seen) {  // somebody else's code may have moved it
       ready = &use.program(kind, count, job.threads, data.labels);
       seen = use.programs().uses();
       connect(*ready, data, job.check_inputs);
@@ -42,7 +44,8 @@ void run_in_order(const Use& use, Team& team, Kind kind, const Data& data, const
 
 // The same from a dataset.
 template <class Before, class Run, class F>
-void run_in_order(const Use& use, Team& team, Kind kind, Stream& stream, const EvaluateJob& job, Before&& before, Run&& run, F&& f) {
+void run_in_order(const Use& use, Team& team, Kind kind, Stream& stream, const EvaluateJob& job, Before&& before,
+                  Run&& run, F&& f) {
   Ready* ready = nullptr;
   uint64_t seen = 0;
   int64_t first = 0, step = 0;
@@ -77,12 +80,15 @@ Results evaluate_any(const Use& use, Team& team, From& from, const EvaluateJob& 
     for (const Scalar& s : r.scalars) names.push_back(s.name);
     for (const std::string& n : names) entries.push_back({n, 0});
   };
-  run_in_order(use, team, Kind::kEvaluate, from, job, begin, [&](Ready& r) { means->run(r, team); }, [&](Ready&, int64_t step, int64_t) {
-    if (!hooks.wants(Callback::kTestBegin | Callback::kTestEnd)) return;
-    means->read(entries);
-    hooks.batch(Callback::kTestEnd, [&](Callback& c) { c.on_test_batch_end(step, Logs(entries)); });
-    if (step + 1 < steps) hooks.batch(Callback::kTestBegin, [&](Callback& c) { c.on_test_batch_begin(step + 1, {}); });
-  });
+  run_in_order(
+      use, team, Kind::kEvaluate, from, job, begin, [&](Ready& r) { means->run(r, team); },
+      [&](Ready&, int64_t step, int64_t) {
+        if (!hooks.wants(Callback::kTestBegin | Callback::kTestEnd)) return;
+        means->read(entries);
+        hooks.batch(Callback::kTestEnd, [&](Callback& c) { c.on_test_batch_end(step, Logs(entries)); });
+        if (step + 1 < steps)
+          hooks.batch(Callback::kTestBegin, [&](Callback& c) { c.on_test_batch_begin(step + 1, {}); });
+      });
   means->read(entries);
   hooks.each([&](Callback& c) { c.on_test_end(Logs(entries)); });
   Results results;
@@ -90,7 +96,9 @@ Results evaluate_any(const Use& use, Team& team, From& from, const EvaluateJob& 
   return results;
 }
 
-int64_t steps_of(int64_t batches, int64_t steps) { return steps > 0 ? (batches >= 0 ? std::min(steps, batches) : steps) : std::max<int64_t>(0, batches); }
+int64_t steps_of(int64_t batches, int64_t steps) {
+  return steps > 0 ? (batches >= 0 ? std::min(steps, batches) : steps) : std::max<int64_t>(0, batches);
+}
 int64_t batches_of(const Data& data, int64_t batch) { return (data.samples + batch - 1) / batch; }
 
 // Where predictions go: kept in arrays (of a known length, or growing), into files, to a function.
@@ -98,16 +106,19 @@ class Sink {
  public:
   Sink(const nn::Network& net, const PredictOptions& o, int64_t samples) : o_(o) {
     if (!o.output_files.empty() && o.output_files.size() != net.outputs.size())
-      throw Error(Code::kUsage, format("predict: {} output_files for a model of {} outputs", o.output_files.size(), net.outputs.size()));
+      throw Error(Code::kUsage, format("predict: {} output_files for a model of {} outputs", o.output_files.size(),
+                                       net.outputs.size()));
     for (size_t i = 0; i < net.outputs.size(); ++i) {
       shapes_.push_back(net.outputs[i].shape());
       types_.push_back(net.outputs[i].dtype());
-      if (!o.output_files.empty()) files_.push_back(std::make_unique<io::NpyWriter>(o.output_files[i], types_[i], shapes_[i]));
+      if (!o.output_files.empty())
+        files_.push_back(std::make_unique<io::NpyWriter>(o.output_files[i], types_[i], shapes_[i]));
     }
     if (streams()) return;
     parts_.resize(shapes_.size());
     if (samples >= 0)
-      for (size_t i = 0; i < shapes_.size(); ++i) whole_.emplace_back(types_[i], shapes_[i].with_front(samples), "data/predictions");
+      for (size_t i = 0; i < shapes_.size(); ++i)
+        whole_.emplace_back(types_[i], shapes_[i].with_front(samples), "data/predictions");
   }
   /// The predictions of a step that was begun.
   void add(const Ready& r, int64_t first) {
@@ -116,10 +127,14 @@ class Sink {
     for (size_t i = 0; i < shapes_.size(); ++i) {
       const int64_t bytes = (size_of(types_[i]) * shapes_[i].size()).value * r.key.batch;
       const std::byte* from = r.predictions[i];
-      if (!whole_.empty()) std::memcpy(whole_[i].data() + first * (size_of(types_[i]) * shapes_[i].size()).value, from, size_t(bytes));
-      else if (!streams()) std::memcpy(parts_[i].emplace_back(types_[i], shapes_[i].with_front(r.key.batch), "data/predictions").data(), from, size_t(bytes));
+      if (!whole_.empty())
+        std::memcpy(whole_[i].data() + first * (size_of(types_[i]) * shapes_[i].size()).value, from, size_t(bytes));
+      else if (!streams())
+        std::memcpy(parts_[i].emplace_back(types_[i], shapes_[i].with_front(r.key.batch), "data/predictions").data(),
+                    from, size_t(bytes));
       if (!files_.empty()) files_[i]->append({from, size_t(bytes)});
-      if (o_.output) outputs.push_back(Tensor::view(const_cast<std::byte*>(from), types_[i], shapes_[i].with_front(r.key.batch)));
+      if (o_.output)
+        outputs.push_back(Tensor::view(const_cast<std::byte*>(from), types_[i], shapes_[i].with_front(r.key.batch)));
     }
     if (o_.output) o_.output(first, outputs);
     rows_ += r.key.batch;
@@ -153,18 +168,22 @@ class Sink {
 };
 
 template <class From>
-Arrays predict_any(const Use& use, From& from, const EvaluateJob& job, const PredictOptions& o, int64_t samples, int64_t steps) {
+Arrays predict_any(const Use& use, From& from, const EvaluateJob& job, const PredictOptions& o, int64_t samples,
+                   int64_t steps) {
   const TeamLease lease(job.threads);
   Sink sink(use.model().built(), o, samples);
   const Hooks hooks(job.callbacks);
   hooks.each([](Callback& c) { c.on_predict_begin({}); });
   hooks.batch(Callback::kPredictBegin, [](Callback& c) { c.on_predict_batch_begin(0, {}); });
-  run_in_order(use, *lease, Kind::kPredict, from, job, [](const Ready&) {}, [&](Ready& r) { r.program.run(*lease); }, [&](Ready& r, int64_t step, int64_t first) {
-    sink.add(r, first);
-    if (!hooks.wants(Callback::kPredictBegin | Callback::kPredictEnd)) return;
-    hooks.batch(Callback::kPredictEnd, [&](Callback& c) { c.on_predict_batch_end(step, {}); });
-    if (step + 1 < steps) hooks.batch(Callback::kPredictBegin, [&](Callback& c) { c.on_predict_batch_begin(step + 1, {}); });
-  });
+  run_in_order(
+      use, *lease, Kind::kPredict, from, job, [](const Ready&) {}, [&](Ready& r) { r.program.run(*lease); },
+      [&](Ready& r, int64_t step, int64_t first) {
+        sink.add(r, first);
+        if (!hooks.wants(Callback::kPredictBegin | Callback::kPredictEnd)) return;
+        hooks.batch(Callback::kPredictEnd, [&](Callback& c) { c.on_predict_batch_end(step, {}); });
+        if (step + 1 < steps)
+          hooks.batch(Callback::kPredictBegin, [&](Callback& c) { c.on_predict_batch_begin(step + 1, {}); });
+      });
   hooks.each([](Callback& c) { c.on_predict_end({}); });
   return sink.finish();
 }
@@ -191,28 +210,33 @@ Results Model::evaluate(const Arrays& x, const Arrays& y, const EvaluateOptions&
   const train::Data data = train::check_data(*impl_, x, y, true, "evaluate");
   const int64_t steps = train::steps_of(train::batches_of(data, o.batch_size), o.steps);
   Model self = *this;  // for callbacks, who may change it
-  const train::Hooks attach(o.callbacks, &self, {.epochs = 1, .steps = steps, .batch_size = o.batch_size, .verbose = o.verbose});
+  const train::Hooks attach(o.callbacks, &self,
+                            {.epochs = 1, .steps = steps, .batch_size = o.batch_size, .verbose = o.verbose});
   train::Progress progress(o.verbose);
   progress.begin(0, 0, steps);
   const TeamLease lease(train::threads_or_all(o.threads));
-  const Results results = train::evaluate(use, *lease, data, {o.batch_size, o.steps, (*lease).size(), o.check_inputs, o.callbacks});
+  const Results results =
+      train::evaluate(use, *lease, data, {o.batch_size, o.steps, (*lease).size(), o.check_inputs, o.callbacks});
   std::vector<Logs::Entry> entries;
   progress.end(steps, train::logs_of(results, entries));
   return results;
 }
 
 Results Model::evaluate(const Dataset& dataset, const EvaluateOptions& o) const {
-  if (o.steps == 0 && dataset.cardinality() == INFINITE) throw Error(Code::kUsage, "evaluate: the dataset has no end").hint("give steps");
+  if (o.steps == 0 && dataset.cardinality() == INFINITE)
+    throw Error(Code::kUsage, "evaluate: the dataset has no end").hint("give steps");
   const train::Use use(*impl_, "evaluate", train::Use::How::kRun);
   train::Stream stream(*impl_, dataset, true, "evaluate", 0);
   const int64_t steps = train::steps_of(stream.cardinality(), o.steps);
   Model self = *this;
-  const train::Hooks attach(o.callbacks, &self, {.epochs = 1, .steps = steps, .batch_size = stream.batch(), .verbose = o.verbose});
+  const train::Hooks attach(o.callbacks, &self,
+                            {.epochs = 1, .steps = steps, .batch_size = stream.batch(), .verbose = o.verbose});
   train::Progress progress(o.verbose);
   progress.begin(0, 0, steps);
   const TeamLease lease(train::threads_or_all(o.threads));
   int64_t taken = 0;
-  const Results results = train::evaluate(use, *lease, stream, {stream.batch(), o.steps, (*lease).size(), o.check_inputs, o.callbacks, &taken});
+  const Results results = train::evaluate(
+      use, *lease, stream, {stream.batch(), o.steps, (*lease).size(), o.check_inputs, o.callbacks, &taken});
   std::vector<Logs::Entry> entries;
   progress.end(taken, train::logs_of(results, entries));
   return results;
@@ -222,9 +246,11 @@ Arrays Model::predict(const Arrays& x, const PredictOptions& o) const {
   train::expect_batch(o.batch_size, "predict");
   const train::Use use(*impl_, "predict", train::Use::How::kRun);
   const train::Data data = train::check_data(*impl_, x, {}, false, "predict");
-  const int64_t batch = std::min(o.batch_size, data.samples), steps = train::steps_of(train::batches_of(data, o.batch_size), o.steps);
+  const int64_t batch = std::min(o.batch_size, data.samples),
+                steps = train::steps_of(train::batches_of(data, o.batch_size), o.steps);
   Model self = *this;
-  const train::Hooks attach(o.callbacks, &self, {.epochs = 1, .steps = steps, .batch_size = o.batch_size, .verbose = o.verbose});
+  const train::Hooks attach(o.callbacks, &self,
+                            {.epochs = 1, .steps = steps, .batch_size = o.batch_size, .verbose = o.verbose});
   train::Progress progress(o.verbose);
   progress.begin(0, 0, steps);
   const train::EvaluateJob job{o.batch_size, o.steps, train::threads_or_all(o.threads), o.check_inputs, o.callbacks};
@@ -234,16 +260,19 @@ Arrays Model::predict(const Arrays& x, const PredictOptions& o) const {
 }
 
 Arrays Model::predict(const Dataset& dataset, const PredictOptions& o) const {
-  if (o.steps == 0 && dataset.cardinality() == INFINITE) throw Error(Code::kUsage, "predict: the dataset has no end").hint("give steps");
+  if (o.steps == 0 && dataset.cardinality() == INFINITE)
+    throw Error(Code::kUsage, "predict: the dataset has no end").hint("give steps");
   const train::Use use(*impl_, "predict", train::Use::How::kRun);
   train::Stream stream(*impl_, dataset, false, "predict", 0);
   const int64_t steps = train::steps_of(stream.cardinality(), o.steps);
   Model self = *this;
-  const train::Hooks attach(o.callbacks, &self, {.epochs = 1, .steps = steps, .batch_size = stream.batch(), .verbose = o.verbose});
+  const train::Hooks attach(o.callbacks, &self,
+                            {.epochs = 1, .steps = steps, .batch_size = stream.batch(), .verbose = o.verbose});
   train::Progress progress(o.verbose);
   progress.begin(0, 0, steps);
   int64_t taken = 0;
-  const train::EvaluateJob job{stream.batch(), o.steps, train::threads_or_all(o.threads), o.check_inputs, o.callbacks, &taken};
+  const train::EvaluateJob job{stream.batch(), o.steps,     train::threads_or_all(o.threads),
+                               o.check_inputs, o.callbacks, &taken};
   Arrays results = train::predict_any(use, stream, job, o, -1, steps);
   progress.end(taken, {});
   return results;

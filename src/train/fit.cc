@@ -55,18 +55,25 @@ void check(const FitOptions& o) {
   at_least("validation_steps", o.validation_steps, 0);
   at_least("validation_batch_size", o.validation_batch_size, 0);
   at_least("validation_freq", o.validation_freq, 1);
-  if (!(o.validation_split >= 0 && o.validation_split < 1)) throw Error(Code::kUsage, format("fit: validation_split is {}, but must be at least 0 and less than 1", o.validation_split));
+  if (!(o.validation_split >= 0 && o.validation_split < 1))
+    throw Error(Code::kUsage,
+                format("fit: validation_split is {}, but must be at least 0 and less than 1", o.validation_split));
 }
 
 // One call of fit. The members are what the loop over steps needs, in one place.
 //
-// There are two ways to get a batch. Arrays in memory have their order in an index of 4 bytes a sample and are gathered in the step's own thread: some
-// hundred nanoseconds for a batch of 32, where the smallest model's whole step takes ten microseconds, and handing a batch over between threads alone
-// would cost several. Everything else is a Dataset.
+// There are two ways to get a batch. Arrays in memory have their order in an index of 4 bytes a sample and are gathered
+// in the step's own thread: some hundred nanoseconds for a batch of 32, where the smallest model's whole step takes ten
+// microseconds, and handing a batch over between threads alone would cost several. Everything else is a Dataset.
 class Fit {
  public:
   Fit(const Use& use, Stream& stream, const FitOptions& o)
-      : use_(use), model_(use.model()), o_(o), threads_(threads_or_all(o.threads)), stream_(&stream), progress_(o.verbose) {
+      : use_(use),
+        model_(use.model()),
+        o_(o),
+        threads_(threads_or_all(o.threads)),
+        stream_(&stream),
+        progress_(o.verbose) {
     split();
     batch_ = last_batch_ = stream.batch();
     batches_ = stream.cardinality();
@@ -74,14 +81,16 @@ class Fit {
     validation_batch_ = o.validation_batch_size > 0 ? o.validation_batch_size : o.batch_size;
     model_.validation = validation_ ? &*validation_ : nullptr;
     data_.labels = stream.labels();
-    if (const DatasetIterator& it = stream.iterator(); !it.running().own_budget()) progress_.note(format("data budget {}, a tenth of the free memory", it.budget()).c_str());
+    if (const DatasetIterator& it = stream.iterator(); !it.running().own_budget())
+      progress_.note(format("data budget {}, a tenth of the free memory", it.budget()).c_str());
   }
   Fit(const Use& use, const Data& all, const FitOptions& o)
       : use_(use), model_(use.model()), o_(o), threads_(threads_or_all(o.threads)), data_(all), progress_(o.verbose) {
     split();
     batch_ = std::min(o.batch_size, data_.samples);
     if (o.batch_size > data_.samples)
-      note(format("note: batch_size {} is larger than the data; each epoch is one batch of {} samples", o.batch_size, data_.samples));
+      note(format("note: batch_size {} is larger than the data; each epoch is one batch of {} samples", o.batch_size,
+                  data_.samples));
     batches_ = (data_.samples + batch_ - 1) / batch_;
     steps_ = o.steps_per_epoch > 0 ? o.steps_per_epoch : batches_;
     last_batch_ = data_.samples - (batches_ - 1) * batch_;
@@ -95,7 +104,8 @@ class Fit {
 
   History run(Model& handle) {
     prepare();
-    const Hooks hooks(o_.callbacks, &handle, {.epochs = o_.epochs, .steps = steps_, .batch_size = batch_, .verbose = o_.verbose});
+    const Hooks hooks(o_.callbacks, &handle,
+                      {.epochs = o_.epochs, .steps = steps_, .batch_size = batch_, .verbose = o_.verbose});
     std::optional<Order> order;
     if (!stream_) order.emplace(data_.samples, o_.shuffle);
     const Interrupt interrupt;
@@ -134,8 +144,12 @@ class Fit {
     history_.memory = memory();
     if (stream_) report();
     if (epochs_alone_ > 0)
-      note(format("note: other runs of this process had its processors: {} of {} epochs ran in one thread, not in {}; the numbers are the same", epochs_alone_, history_.epoch.size(), threads_));
-    if (history_.interrupted) note(format("interrupted: {} steps taken; the weights are those after the last of them", history_.steps));
+      note(
+          format("note: other runs of this process had its processors: {} of {} epochs ran in one thread, not in {}; "
+                 "the numbers are the same",
+                 epochs_alone_, history_.epoch.size(), threads_));
+    if (history_.interrupted)
+      note(format("interrupted: {} steps taken; the weights are those after the last of them", history_.steps));
     return std::move(history_);
   }
 
@@ -162,15 +176,19 @@ class Fit {
   void split() {
     if (o_.validation) {
       if (o_.validation_data) throw Error(Code::kUsage, "fit: both validation and validation_data are given");
-      if (o_.validation->cardinality() == INFINITE && o_.validation_steps == 0) throw Error(Code::kUsage, "fit: the validation dataset has no end").hint("give validation_steps");
+      if (o_.validation->cardinality() == INFINITE && o_.validation_steps == 0)
+        throw Error(Code::kUsage, "fit: the validation dataset has no end").hint("give validation_steps");
       validation_stream_ = std::make_unique<Stream>(model_, *o_.validation, true, "fit: validation", 0);
     } else if (o_.validation_data) {
       validation_ = check_data(model_, o_.validation_data.x, o_.validation_data.y, true, "fit: validation_data");
     } else if (o_.validation_split > 0) {
-      if (stream_) throw Error(Code::kUsage, "fit: validation_split needs arrays").hint("give a part of the dataset as validation: data.take(n) and data.skip(n)");
+      if (stream_)
+        throw Error(Code::kUsage, "fit: validation_split needs arrays")
+            .hint("give a part of the dataset as validation: data.take(n) and data.skip(n)");
       const auto at = int64_t(std::floor(double(data_.samples) * (1 - o_.validation_split)));
       if (at == 0 || at == data_.samples)
-        throw Error(Code::kValue, format("fit: validation_split {} of {} samples leaves {} to train and {} to validate", o_.validation_split, data_.samples, at, data_.samples - at));
+        throw Error(Code::kValue, format("fit: validation_split {} of {} samples leaves {} to train and {} to validate",
+                                         o_.validation_split, data_.samples, at, data_.samples - at));
       validation_ = rows_of(data_, at, data_.samples);
       data_ = rows_of(data_, 0, at);
     }
@@ -190,7 +208,8 @@ class Fit {
       use_.program(Kind::kEvaluate, batch, threads_, validation_->labels);
       if (rest && o_.validation_steps == 0) use_.program(Kind::kEvaluate, rest, threads_, validation_->labels);
     }
-    if (validation_stream_) use_.program(Kind::kEvaluate, validation_stream_->batch(), threads_, validation_stream_->labels());
+    if (validation_stream_)
+      use_.program(Kind::kEvaluate, validation_stream_->batch(), threads_, validation_stream_->labels());
   }
 
   // Programs may have gone or moved when somebody else's code has run.
@@ -215,7 +234,8 @@ class Fit {
     return *last_;
   }
 
-  // The same from a dataset. Without steps_per_epoch an epoch ends with the data; the next one is begun as soon as that is known, so that queues fill meanwhile.
+  // The same from a dataset. Without steps_per_epoch an epoch ends with the data; the next one is begun as soon as that
+  // is known, so that queues fill meanwhile.
   [[gnu::noinline]] int64_t train_stream(int epoch, const Hooks& hooks, const Interrupt& interrupt) {
     constexpr uint8_t kBoth = Callback::kTrainBegin | Callback::kTrainEnd;
     bool watched = hooks.wants(kBoth);
@@ -226,7 +246,10 @@ class Fit {
       const int64_t samples = stream_->advance();
       if (samples == 0) {
         if (o_.steps_per_epoch > 0 && !ran_out_) {
-          note(format("note: the data ran out after {} batches of this epoch, fewer than steps_per_epoch {}; it begins anew. Use repeat(), or fewer steps", step, o_.steps_per_epoch));
+          note(
+              format("note: the data ran out after {} batches of this epoch, fewer than steps_per_epoch {}; it begins "
+                     "anew. Use repeat(), or fewer steps",
+                     step, o_.steps_per_epoch));
           ran_out_ = true;
         }
         if (epoch + 1 < o_.epochs) stream_->rewind(epoch + 1);
@@ -239,7 +262,8 @@ class Fit {
       ++step;
       if (watched) {
         means_->read(entries_);
-        hooks.batch(Callback::kTrainEnd, [&](Callback& c) { c.on_train_batch_end(step - 1, first_entries(means_->size())); });
+        hooks.batch(Callback::kTrainEnd,
+                    [&](Callback& c) { c.on_train_batch_end(step - 1, first_entries(means_->size())); });
         watched = hooks.wants(kBoth);
         refresh();
         more = !model_.stop;
@@ -267,7 +291,9 @@ class Fit {
     d.table = it.explain();
     for (const data::Stage* stage : it.running().pool().stages())
       if (const int64_t most = stage->peak.load(); most > 0) d.accounts.emplace_back(stage->holding.account(), most);
-    if (d.share > 0.1 && d.seconds_waited > 0.05) note(format("note: training waited for data {:.0f} % of the time; the slowest stage is {}", 100 * d.share, d.slowest));
+    if (d.share > 0.1 && d.seconds_waited > 0.05)
+      note(format("note: training waited for data {:.0f} % of the time; the slowest stage is {}", 100 * d.share,
+                  d.slowest));
   }
 
   // The steps of one epoch; returns how many were taken.
@@ -286,7 +312,8 @@ class Fit {
       if (at_ >= data_.samples) at_ = 0;
       if (watched) {
         means_->read(entries_);
-        hooks.batch(Callback::kTrainEnd, [&](Callback& c) { c.on_train_batch_end(step, first_entries(means_->size())); });
+        hooks.batch(Callback::kTrainEnd,
+                    [&](Callback& c) { c.on_train_batch_end(step, first_entries(means_->size())); });
         watched = hooks.wants(kBoth);
         refresh();
         if (model_.stop) return step + 1;
@@ -297,7 +324,9 @@ class Fit {
       }
       if (interrupt.asked()) return step + 1;
       if (at_ == 0 && step + 1 < steps_) {  // as Keras: an epoch ends with the data, and the next one begins anew
-        if (o_.steps_per_epoch > 0 && !ran_out_) note(format("note: the data has {} batches, fewer than steps_per_epoch {}; epochs end with the data", batches_, o_.steps_per_epoch));
+        if (o_.steps_per_epoch > 0 && !ran_out_)
+          note(format("note: the data has {} batches, fewer than steps_per_epoch {}; epochs end with the data",
+                      batches_, o_.steps_per_epoch));
         ran_out_ = true;
         return step + 1;
       }
@@ -307,9 +336,11 @@ class Fit {
 
   // Adds val_ values to the entries; returns how many entries there are.
   size_t validate(int epoch, const Interrupt& interrupt) {
-    if ((!validation_ && !validation_stream_) || interrupt.asked() || (epoch + 1) % o_.validation_freq != 0) return means_->size();
+    if ((!validation_ && !validation_stream_) || interrupt.asked() || (epoch + 1) % o_.validation_freq != 0)
+      return means_->size();
     const EvaluateJob job{validation_batch_, o_.validation_steps, threads_, o_.check_inputs, o_.callbacks};
-    const Results r = validation_stream_ ? evaluate(use_, **lease_, *validation_stream_, job) : evaluate(use_, **lease_, *validation_, job);
+    const Results r = validation_stream_ ? evaluate(use_, **lease_, *validation_stream_, job)
+                                         : evaluate(use_, **lease_, *validation_, job);
     if (validation_stream_) validation_stream_->rewind(0);
     for (size_t i = 0; i < r.size(); ++i) entries_[means_->size() + i].value = r[i].second;
     return means_->size() + r.size();
@@ -336,7 +367,7 @@ class Fit {
   const FitOptions& o_;
   int threads_;
   std::optional<TeamLease> lease_;
-  int epochs_alone_ = 0;  // for which helpers were refused
+  int epochs_alone_ = 0;      // for which helpers were refused
   Stream* stream_ = nullptr;  // borrowed; null: from data_
   Data data_;
   std::optional<Data> validation_;
@@ -366,7 +397,8 @@ History Model::fit(const Arrays& x, const Arrays& y, const FitOptions& options) 
 
 History Model::fit(const Dataset& data, const FitOptions& options) {
   train::check(options);
-  if (options.steps_per_epoch == 0 && data.cardinality() == INFINITE) throw Error(Code::kUsage, "fit: the dataset has no end").hint("give steps_per_epoch");
+  if (options.steps_per_epoch == 0 && data.cardinality() == INFINITE)
+    throw Error(Code::kUsage, "fit: the dataset has no end").hint("give steps_per_epoch");
   const train::Use use(*impl_, "fit", train::Use::How::kTrain);
   train::Stream stream(*impl_, data, true, "fit", options.initial_epoch);
   impl_->needs_compile("fit");

@@ -10,7 +10,8 @@ template <class List, class Name>
 [[noreturn]] void unknown(std::string_view name, const List& list, Name&& of) {
   std::string known;
   for (const auto& e : list) known += format("{}{}", known.empty() ? "" : ", ", of(e));
-  throw Error(Code::kUsage, format("there is no \"{}\"", name)).hint(known.empty() ? "there is nothing" : "there are " + known);
+  throw Error(Code::kUsage, format("there is no \"{}\"", name))
+      .hint(known.empty() ? "there is nothing" : "there are " + known);
 }
 
 }  // namespace

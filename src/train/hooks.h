@@ -1,5 +1,5 @@
-// Hooks: the callbacks of one training, evaluation or prediction. A batch hook that nobody overrides is found out by its
-// first call and costs nothing from then on.
+// Hooks: the callbacks of one training, evaluation or prediction. A batch hook that nobody overrides is found out by
+// its first call and costs nothing from then on.
 #pragma once
 #include <span>
 #include <vector>
@@ -11,7 +11,8 @@ namespace millpond::train {
 
 class Hooks {
  public:
-  Hooks(std::span<const CallbackRef> callbacks, Model* model, const Callback::Params& params) : callbacks_(callbacks.begin(), callbacks.end()) {
+  Hooks(std::span<const CallbackRef> callbacks, Model* model, const Callback::Params& params)
+      : callbacks_(callbacks.begin(), callbacks.end()) {
     for (const CallbackRef& c : callbacks_) {
       const Callback::Params outer = c->params();
       before_.push_back({c->attach(model, params), outer});

@@ -16,9 +16,9 @@ namespace {
 
 struct Handler {
   std::mutex mutex;
-  int trainings = 0;                // that live now, of all threads
-  bool installed = false;           // ours, by the first of them
-  struct sigaction replaced = {};   // what to put back
+  int trainings = 0;               // that live now, of all threads
+  bool installed = false;          // ours, by the first of them
+  struct sigaction replaced = {};  // what to put back
 } handler;
 thread_local int trainings_here = 0;
 
@@ -36,7 +36,7 @@ Interrupt::Interrupt() {
   sigaction(SIGINT, nullptr, &handler.replaced);
   handler.installed = handler.replaced.sa_handler != SIG_IGN;
   if (!handler.installed) return;
-  struct sigaction ours {};
+  struct sigaction ours{};
   ours.sa_handler = on_interrupt;
   ours.sa_flags = int(SA_RESETHAND);
   sigemptyset(&ours.sa_mask);
@@ -47,7 +47,7 @@ Interrupt::~Interrupt() {
   const std::lock_guard lock(handler.mutex);
   --trainings_here;
   if (--handler.trainings > 0 || !handler.installed) return;
-  struct sigaction now {};
+  struct sigaction now{};
   sigaction(SIGINT, nullptr, &now);
   // A handler that a callback has installed meanwhile stays. The default is what SA_RESETHAND left of ours.
   if (now.sa_handler == on_interrupt || now.sa_handler == SIG_DFL) sigaction(SIGINT, &handler.replaced, nullptr);

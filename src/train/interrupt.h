@@ -1,7 +1,8 @@
-// Interrupt: while one lives, Ctrl-C sets a flag instead of ending the process; a second Ctrl-C ends it as ever. There may be
-// several at once, of fits in several threads: the first installs the handler, all of them see the flag, and the last to go
-// puts back the handler that was there before. A program that ignores Ctrl-C (nohup) goes on ignoring it.
-// The flag stays set when the trainings have ended, so that the next one of a loop does not begin as if nothing had been.
+// Interrupt: while one lives, Ctrl-C sets a flag instead of ending the process; a second Ctrl-C ends it as ever. There
+// may be several at once, of fits in several threads: the first installs the handler, all of them see the flag, and the
+// last to go puts back the handler that was there before. A program that ignores Ctrl-C (nohup) goes on ignoring it.
+// The flag stays set when the trainings have ended, so that the next one of a loop does not begin as if nothing had
+// been.
 #pragma once
 #include <atomic>
 

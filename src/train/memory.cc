@@ -61,13 +61,16 @@ void charge(MemoryPlan& plan, const std::string& account, Bytes bytes) {
 }
 
 void finish(MemoryPlan& plan) {
-  plan.gap = plan.lower_bound.value ? double((plan.arena - plan.lower_bound).value) / double(plan.lower_bound.value) : 0;
-  plan.total = plan.weights + plan.slots + plan.metrics + plan.gradients + plan.activations + plan.workspace + plan.staging + plan.constants + plan.padding;
+  plan.gap =
+      plan.lower_bound.value ? double((plan.arena - plan.lower_bound).value) / double(plan.lower_bound.value) : 0;
+  plan.total = plan.weights + plan.slots + plan.metrics + plan.gradients + plan.activations + plan.workspace +
+               plan.staging + plan.constants + plan.padding;
 }
 
 }  // namespace
 
-void add_variables(MemoryPlan& plan, const nn::Network& net, OptimizerImpl* optimizer, const runtime::Variable* counter, std::span<runtime::Variable* const> counts) {
+void add_variables(MemoryPlan& plan, const nn::Network& net, OptimizerImpl* optimizer, const runtime::Variable* counter,
+                   std::span<runtime::Variable* const> counts) {
   for (const auto& l : net.layers)
     if (l->type != "InputLayer") layer_row(plan, l->name);
   const auto add = [&](const runtime::Variable& v, Bytes& sum) {
@@ -94,7 +97,8 @@ void add_program(MemoryPlan& plan, const runtime::Lowered& program, Kind kind, i
   int slow = 0;
   for (const runtime::Call& c : program.calls) slow += c.kernel->slow();
   const plan::Plan& p = program.plan;
-  plan.programs.push_back({std::string(to_string(kind)), batch, p.size, p.lower_bound, int(program.calls.size()), slow, p.seconds});
+  plan.programs.push_back(
+      {std::string(to_string(kind)), batch, p.size, p.lower_bound, int(program.calls.size()), slow, p.seconds});
   plan.seconds += p.seconds;
   for (const auto& n : program.graph.nodes())
     if (n->role == graph::Role::kConstant) plan.constants += n->types[0].bytes();
@@ -128,7 +132,10 @@ void add_program(MemoryPlan& plan, const runtime::Lowered& program, Kind kind, i
     }
     if (h.first > p.peak_call || h.last < p.peak_call) continue;
     charge(plan, h.buffer->name, h.buffer->size);
-    (k == "gradients" ? plan.gradients : k == "activations" ? plan.activations : k == "staging" ? plan.staging : plan.workspace) += h.buffer->size;
+    (k == "gradients"     ? plan.gradients
+     : k == "activations" ? plan.activations
+     : k == "staging"     ? plan.staging
+                          : plan.workspace) += h.buffer->size;
     if (layered) {
       MemoryPlan::Layer& row = layer_row(plan, layer);
       (k == "gradients" ? row.gradients : k == "activations" ? row.activations : row.workspace) += h.buffer->size;
@@ -152,23 +159,29 @@ runtime::Options quick(const runtime::Options& options) {
 
 }  // namespace
 
-int64_t largest_batch(const nn::Network& net, const Compiled* compiled, Kind kind, const runtime::Options& options, std::span<const Shape> labels, Bytes room) {
+int64_t largest_batch(const nn::Network& net, const Compiled* compiled, Kind kind, const runtime::Options& options,
+                      std::span<const Shape> labels, Bytes room) {
   constexpr int64_t kMost = int64_t{1} << 20;
   runtime::Variable counter("counter", {DType::kInt32, {}});
   MetricCounts counts;
   std::map<int64_t, int64_t> known;
   const auto arena = [&](int64_t batch) {
     auto& bytes = known[batch];
-    if (!bytes) bytes = runtime::lower(trace(net, compiled, kind, batch, labels, &counter, counts, options.offered_passes()).graph, quick(options)).plan.size.value + 1;
+    if (!bytes)
+      bytes =
+          runtime::lower(trace(net, compiled, kind, batch, labels, &counter, counts, options.offered_passes()).graph,
+                         quick(options))
+              .plan.size.value +
+          1;
     return bytes - 1;
   };
   // A step of one sample may take other kernels, and a little more, than one of a few.
   const std::array<int64_t, 4> few{1, 2, 4, 8};
   const auto first = std::ranges::find_if(few, [&](int64_t batch) { return arena(batch) <= room.value; });
   if (first == few.end()) return 0;
-  // Arenas grow almost in proportion to the batch: aim where the line through two known ones meets the room, first beyond what
-  // fits and, once something did not fit, between the two. When the line no longer leads on, try a little more than what fits,
-  // and each time it still fits, four times as much more.
+  // Arenas grow almost in proportion to the batch: aim where the line through two known ones meets the room, first
+  // beyond what fits and, once something did not fit, between the two. When the line no longer leads on, try a little
+  // more than what fits, and each time it still fits, four times as much more.
   constexpr int kMostPlans = 24;
   int64_t fits = *first, too_large = kMost + 1, ahead = 0;
   bool bounded = false;  // too_large was planned, and did not fit
@@ -179,7 +192,8 @@ int64_t largest_batch(const nn::Network& net, const Compiled* compiled, Kind kin
     int64_t aim = fits * 8;
     if (other) {
       const double slope = double(arena(other) - arena(fits)) / double(other - fits);
-      aim = slope > 0 ? fits + int64_t(std::min(double(kMost), (double(room.value) - double(arena(fits))) / slope)) : fits * 64;
+      aim = slope > 0 ? fits + int64_t(std::min(double(kMost), (double(room.value) - double(arena(fits))) / slope))
+                      : fits * 64;
     }
     if (refused >= 2) aim = fits + (too_large - fits) / 2;
     if (aim <= fits) {
@@ -187,8 +201,10 @@ int64_t largest_batch(const nn::Network& net, const Compiled* compiled, Kind kin
       aim = fits + ahead;
     }
     aim = std::clamp(aim, fits + 1, too_large - 1);
-    if (arena(aim) <= room.value) fits = aim, refused = 0;
-    else too_large = aim, bounded = true, ahead = 0, ++refused;
+    if (arena(aim) <= room.value)
+      fits = aim, refused = 0;
+    else
+      too_large = aim, bounded = true, ahead = 0, ++refused;
   }
   return fits;
 }
@@ -206,18 +222,26 @@ void refuse_if_too_large(ModelImpl& model, const Ready& made, Bytes more) {
   if (needed <= free.bytes) return;
 
   MemoryPlan plan;
-  add_variables(plan, model.built(), made.key.kind == Kind::kTrain ? model.compiled->optimizer.impl().get() : nullptr, nullptr, {});
+  add_variables(plan, model.built(), made.key.kind == Kind::kTrain ? model.compiled->optimizer.impl().get() : nullptr,
+                nullptr, {});
   add_program(plan, made.program.lowered(), made.key.kind, made.key.batch);
   const Bytes room = free.bytes - fixed + (made.program.arena_bytes() - more);
   runtime::Options options;
   options.threads = made.key.threads;
-  const int64_t largest = room.value > 0 ? largest_batch(model.built(), model.compiled ? &*model.compiled : nullptr, made.key.kind, options, made.key.labels, room) : 0;
+  const int64_t largest = room.value > 0 ? largest_batch(model.built(), model.compiled ? &*model.compiled : nullptr,
+                                                         made.key.kind, options, made.key.labels, room)
+                                         : 0;
   const char* what = made.key.kind == Kind::kTrain ? "fit" : made.key.kind == Kind::kEvaluate ? "evaluate" : "predict";
-  Error e(Code::kMemory, format("{} refused: it needs {} more, but {} is free ({} short)", what, needed, free.bytes, needed - free.bytes));
-  e.add("where", format("\"{}\", batch {}; the peak is call {} of {}, {}", model.name, made.key.batch, plan.peak_call + 1, plan.calls, plan.peak_layer));
-  e.add("of that", format("activations {}, gradients {}, workspace {}, staging {}, slots {}, weights {}", plan.activations, plan.gradients, plan.workspace, plan.staging, plan.slots, plan.weights));
-  if (largest > 0) e.add("try", format("batch {} fits", largest));
-  else e.add("try", "not even one sample fits: a smaller model, or a machine with more memory");
+  Error e(Code::kMemory, format("{} refused: it needs {} more, but {} is free ({} short)", what, needed, free.bytes,
+                                needed - free.bytes));
+  e.add("where", format("\"{}\", batch {}; the peak is call {} of {}, {}", model.name, made.key.batch,
+                        plan.peak_call + 1, plan.calls, plan.peak_layer));
+  e.add("of that", format("activations {}, gradients {}, workspace {}, staging {}, slots {}, weights {}",
+                          plan.activations, plan.gradients, plan.workspace, plan.staging, plan.slots, plan.weights));
+  if (largest > 0)
+    e.add("try", format("batch {} fits", largest));
+  else
+    e.add("try", "not even one sample fits: a smaller model, or a machine with more memory");
   e.add("free", format("limited by the {}", free.limited_by));
   throw e;
 }
@@ -227,15 +251,18 @@ void refuse_if_too_large(ModelImpl& model, const Ready& made, Bytes more) {
 Bytes MemoryPlan::account(std::string_view name) const {
   Bytes sum;
   for (const auto& [account, bytes] : accounts)
-    if (account == name || (account.size() > name.size() && account.starts_with(name) && account[name.size()] == '/')) sum += bytes;
+    if (account == name || (account.size() > name.size() && account.starts_with(name) && account[name.size()] == '/'))
+      sum += bytes;
   return sum;
 }
 
 std::string MemoryPlan::table(bool by_layer) const {
   std::string out = optimizer.empty() ? format("Memory of predicting with \"{}\", batch {}\n", model, batch)
-                                      : format("Memory of training \"{}\", batch {}, {}, {} thread{}\n", model, batch, optimizer, threads, threads == 1 ? "" : "s");
+                                      : format("Memory of training \"{}\", batch {}, {}, {} thread{}\n", model, batch,
+                                               optimizer, threads, threads == 1 ? "" : "s");
   const auto row = [&](std::string_view name, Bytes bytes, std::string_view text = "") {
-    if (bytes.value > 0 || !text.empty()) out += format("  {:<14}{:>10}{}{}\n", name, to_string(bytes), text.empty() ? "" : "   ", text);
+    if (bytes.value > 0 || !text.empty())
+      out += format("  {:<14}{:>10}{}{}\n", name, to_string(bytes), text.empty() ? "" : "   ", text);
   };
   row("weights", weights);
   row("slots", slots);
@@ -247,20 +274,27 @@ std::string MemoryPlan::table(bool by_layer) const {
   row("constants", constants);
   row("padding", padding);
   row("total", total, format("arena {}, lower bound {}, gap {:.2f} %", arena, lower_bound, gap * 100));
-  if (calls > 0) out += format("  the peak is call {} of {}: {} of {}\n", peak_call + 1, calls, peak_operator, peak_layer.empty() ? "the step" : peak_layer);
+  if (calls > 0)
+    out += format("  the peak is call {} of {}: {} of {}\n", peak_call + 1, calls, peak_operator,
+                  peak_layer.empty() ? "the step" : peak_layer);
   for (const Program& p : programs) {
-    out += format("  program {:<10} batch {:<6} arena {:>10}   {} calls, planned in {:.1f} ms", p.name, p.batch, p.arena, p.calls, p.seconds * 1e3);
+    out += format("  program {:<10} batch {:<6} arena {:>10}   {} calls, planned in {:.1f} ms", p.name, p.batch,
+                  p.arena, p.calls, p.seconds * 1e3);
     if (p.slow_kernels) out += format(", {} slow kernel{}", p.slow_kernels, p.slow_kernels == 1 ? "" : "s");
     out += '\n';
   }
-  if (largest_batch > 0) out += format("  the largest batch that fits in the {} free now is {}{}\n", memory_free, largest_batch, largest_batch >= int64_t{1} << 20 ? " or more" : "");
+  if (largest_batch > 0)
+    out += format("  the largest batch that fits in the {} free now is {}{}\n", memory_free, largest_batch,
+                  largest_batch >= int64_t{1} << 20 ? " or more" : "");
   if (largest_batch == 0) out += format("  not even one sample fits in the {} free now\n", memory_free);
   if (by_layer) {
     size_t wide = 5;
     for (const Layer& l : layers) wide = std::max(wide, l.name.size());
-    out += format("  {:<{}}  {:>10}  {:>10}  {:>11}  {:>10}  {:>10}  {:>10}\n", "layer", wide, "weights", "slots", "activations", "gradients", "workspace", "at most");
+    out += format("  {:<{}}  {:>10}  {:>10}  {:>11}  {:>10}  {:>10}  {:>10}\n", "layer", wide, "weights", "slots",
+                  "activations", "gradients", "workspace", "at most");
     for (const Layer& l : layers)
-      out += format("  {:<{}}  {:>10}  {:>10}  {:>11}  {:>10}  {:>10}  {:>10}\n", l.name, wide, l.weights, l.slots, l.activations, l.gradients, l.workspace, l.most);
+      out += format("  {:<{}}  {:>10}  {:>10}  {:>11}  {:>10}  {:>10}  {:>10}\n", l.name, wide, l.weights, l.slots,
+                    l.activations, l.gradients, l.workspace, l.most);
   }
   return out;
 }
@@ -273,7 +307,9 @@ std::optional<Compiled> compiled_for(const ModelImpl& m, const PlanOptions& o) {
   if (o.optimizer == "none") return {};
   if (!m.compiled && o.loss.empty() && o.optimizer.empty()) return {};
   const size_t outputs = m.built().outputs.size();
-  Compiled c = m.compiled ? *m.compiled : Compiled{Optimizer("adam"), std::vector<Loss>(outputs, Loss("mse")), std::vector<std::vector<Metric>>(outputs), std::vector<double>(outputs, 1)};
+  Compiled c = m.compiled ? *m.compiled
+                          : Compiled{Optimizer("adam"), std::vector<Loss>(outputs, Loss("mse")),
+                                     std::vector<std::vector<Metric>>(outputs), std::vector<double>(outputs, 1)};
   if (!o.loss.empty()) std::ranges::fill(c.losses, Loss(o.loss));
   if (!o.optimizer.empty()) c.optimizer = Optimizer(o.optimizer);
   return c;
@@ -282,9 +318,12 @@ std::optional<Compiled> compiled_for(const ModelImpl& m, const PlanOptions& o) {
 runtime::Options options_for(const PlanOptions& o) {
   runtime::Options r;
   r.threads = threads_or_all(o.threads);
-  if (o.backend == "null") r.backend = &backend::null_backend();
-  else if (o.backend == "reference") r.backend = &backend::reference_backend();
-  else if (o.backend != "cpu") throw Error(Code::kUsage, format("backend \"{}\" is not known", o.backend)).hint("known are cpu, reference, null");
+  if (o.backend == "null")
+    r.backend = &backend::null_backend();
+  else if (o.backend == "reference")
+    r.backend = &backend::reference_backend();
+  else if (o.backend != "cpu")
+    throw Error(Code::kUsage, format("backend \"{}\" is not known", o.backend)).hint("known are cpu, reference, null");
   if (!o.passes) r.passes = passes::Options::none();
   return r;
 }
@@ -295,7 +334,8 @@ MemoryPlan plan_of_programs(const ModelImpl& model) {
   MemoryPlan plan;
   plan.model = model.name;
   plan.optimizer = model.compiled ? model.compiled->optimizer.name() : "";
-  add_variables(plan, model.built(), model.compiled ? model.compiled->optimizer.impl().get() : nullptr, &model.counter, model.uses.workspaces().front()->counts().all());
+  add_variables(plan, model.built(), model.compiled ? model.compiled->optimizer.impl().get() : nullptr, &model.counter,
+                model.uses.workspaces().front()->counts().all());
   for (const Programs* programs : model.uses.workspaces())
     for (const Ready* r : programs->all()) add_program(plan, r->program.lowered(), r->key.kind, r->key.batch);
   finish(plan);
@@ -321,8 +361,12 @@ MemoryPlan Model::plan(const PlanOptions& o) const {
   plan.threads = options.threads;
   const auto add = [&](Kind kind) {
     const std::span<const Shape> wanted = kind == Kind::kPredict ? std::span<const Shape>{} : labels;
-    const runtime::Lowered program = runtime::lower(train::trace(net, c ? &*c : nullptr, kind, o.batch, wanted, &counter, counts, options.offered_passes()).graph, options);
-    if (plan.programs.empty()) train::add_variables(plan, net, kind == Kind::kTrain ? c->optimizer.impl().get() : nullptr, kind == Kind::kTrain ? &counter : nullptr, counts.all());
+    const runtime::Lowered program = runtime::lower(
+        train::trace(net, c ? &*c : nullptr, kind, o.batch, wanted, &counter, counts, options.offered_passes()).graph,
+        options);
+    if (plan.programs.empty())
+      train::add_variables(plan, net, kind == Kind::kTrain ? c->optimizer.impl().get() : nullptr,
+                           kind == Kind::kTrain ? &counter : nullptr, counts.all());
     train::add_program(plan, program, kind, o.batch);
   };
   if (c) add(Kind::kTrain);
@@ -337,7 +381,10 @@ MemoryPlan Model::plan(const PlanOptions& o) const {
     if (c)
       for (const runtime::Variable* v : c->optimizer.impl()->variables()) unplaced.push_back(v);
     const Bytes room = plan.memory_free - runtime::bytes_to_place(unplaced) + impl_->uses.arena_bytes();
-    plan.largest_batch = room.value <= 0 ? 0 : train::largest_batch(net, c ? &*c : nullptr, c ? Kind::kTrain : Kind::kPredict, options, labels, room);
+    plan.largest_batch =
+        room.value <= 0
+            ? 0
+            : train::largest_batch(net, c ? &*c : nullptr, c ? Kind::kTrain : Kind::kPredict, options, labels, room);
   }
   return plan;
 }
@@ -351,7 +398,8 @@ std::string Model::print_passes(const PlanOptions& o) const {
   train::MetricCounts counts;
   const std::vector<Shape> labels = c ? train::expected_labels(net, *c) : std::vector<Shape>{};
   const train::Kind kind = c ? train::Kind::kTrain : train::Kind::kPredict;
-  train::Traced traced = train::trace(net, c ? &*c : nullptr, kind, o.batch, labels, &counter, counts, options.offered_passes());
+  train::Traced traced =
+      train::trace(net, c ? &*c : nullptr, kind, o.batch, labels, &counter, counts, options.offered_passes());
   std::vector<passes::Record> records = std::move(traced.records);
   const runtime::Lowered program = runtime::lower(std::move(traced.graph), options);
   records.insert(records.end(), program.records.begin(), program.records.end());
@@ -360,8 +408,10 @@ std::string Model::print_passes(const PlanOptions& o) const {
   for (const passes::Record& r : records) {
     if (first) out += format("as written: {} nodes\n{}\n", r.nodes_before, r.before);
     first = false;
-    if (r.before == r.after) out += format("after {}: the same\n", r.pass);
-    else out += format("after {}: {} nodes, before {}\n{}\n", r.pass, r.nodes_after, r.nodes_before, r.after);
+    if (r.before == r.after)
+      out += format("after {}: the same\n", r.pass);
+    else
+      out += format("after {}: {} nodes, before {}\n{}\n", r.pass, r.nodes_after, r.nodes_before, r.after);
   }
   return out;
 }

@@ -10,7 +10,8 @@ std::vector<runtime::Variable*> MetricCounts::of(const std::string& name, const 
   auto it = std::ranges::find(entries_, name, &Entry::name);
   if (it == entries_.end()) {
     Entry e{name, {}};
-    for (const nn::CountingMetric::Count& c : metric.counts()) e.variables.push_back(std::make_unique<runtime::Variable>(format("metrics/{}/{}", name, c.name), c.type));
+    for (const nn::CountingMetric::Count& c : metric.counts())
+      e.variables.push_back(std::make_unique<runtime::Variable>(format("metrics/{}/{}", name, c.name), c.type));
     it = entries_.insert(it, std::move(e));
   }
   std::vector<runtime::Variable*> variables;

@@ -1,6 +1,6 @@
-// MetricCounts: what the counting metrics of one workspace (train/use.h) count. All of its programs, for training and evaluating, full
-// batches and the last one, share them; Means begins them anew and puts back what an outer run had counted.
-// Memory: the counts, account metrics/<name>/<count>, in one segment.
+// MetricCounts: what the counting metrics of one workspace (train/use.h) count. All of its programs, for training and
+// evaluating, full batches and the last one, share them; Means begins them anew and puts back what an outer run had
+// counted. Memory: the counts, account metrics/<name>/<count>, in one segment.
 #pragma once
 #include <memory>
 #include <string>

@@ -14,7 +14,9 @@ namespace train {
 using graph::TensorType;
 
 ModelImpl::ModelImpl(std::shared_ptr<nn::Network> net)
-    : name(net->name), network(std::move(net)), counter(format("slots/{}.counter", name), TensorType{DType::kInt32, {}}) {}
+    : name(net->name),
+      network(std::move(net)),
+      counter(format("slots/{}.counter", name), TensorType{DType::kInt32, {}}) {}
 
 ModelImpl::ModelImpl(std::vector<Layer> layers, std::string n)
     : name(n.empty() ? nn::automatic_name("Sequential") : std::move(n)),
@@ -23,7 +25,9 @@ ModelImpl::ModelImpl(std::vector<Layer> layers, std::string n)
 
 const nn::Network& ModelImpl::built() const {
   if (!network)
-    throw Error(Code::kUsage, pending.empty() ? format("the model \"{}\" has no layers", name) : format("the model \"{}\" does not know yet what a sample looks like", name))
+    throw Error(Code::kUsage, pending.empty()
+                                  ? format("the model \"{}\" has no layers", name)
+                                  : format("the model \"{}\" does not know yet what a sample looks like", name))
         .hint("put Input({...}) first, call build({...}), or fit it");
   return *network;
 }
@@ -52,10 +56,16 @@ std::vector<nn::Weight> ModelImpl::placed_weights() {
 void ModelImpl::resolve_compile() {
   if (!options || !network) return;
   const size_t outputs = network->outputs.size();
-  Compiled c{options->optimizer, {options->loss.begin(), options->loss.end()}, options->metrics.by_output, options->loss_weights};
+  Compiled c{options->optimizer,
+             {options->loss.begin(), options->loss.end()},
+             options->metrics.by_output,
+             options->loss_weights};
   if (c.losses.size() == 1 && outputs > 1) c.losses.resize(outputs, c.losses[0]);
   const auto expect = [&](size_t got, const char* what) {
-    if (got != outputs) throw Error(Code::kUsage, format("compile: {} {} for a model of {} output{}", got, what, outputs, outputs == 1 ? "" : "s")).hint("give one for each output");
+    if (got != outputs)
+      throw Error(Code::kUsage,
+                  format("compile: {} {} for a model of {} output{}", got, what, outputs, outputs == 1 ? "" : "s"))
+          .hint("give one for each output");
   };
   if (c.losses.empty()) c.losses.resize(outputs);
   expect(c.losses.size(), "losses");
@@ -67,7 +77,9 @@ void ModelImpl::resolve_compile() {
 }
 
 const Compiled& ModelImpl::needs_compile(const char* what) const {
-  if (!compiled) throw Error(Code::kUsage, format("{}: the model \"{}\" has not been compiled", what, name)).hint("call compile first");
+  if (!compiled)
+    throw Error(Code::kUsage, format("{}: the model \"{}\" has not been compiled", what, name))
+        .hint("call compile first");
   return *compiled;
 }
 
@@ -79,7 +91,8 @@ void ModelImpl::place_state(Kind kind) {
 
 int threads_or_all(int threads) {
   constexpr int kMost = 1024;  // more than the processors of any one machine that this is for; each costs a stack
-  if (threads < 0 || threads > kMost) throw Error(Code::kUsage, format("threads is {}, but must be 0 (all) to {}", threads, kMost));
+  if (threads < 0 || threads > kMost)
+    throw Error(Code::kUsage, format("threads is {}, but must be 0 (all) to {}", threads, kMost));
   return threads == 0 ? usable_threads() : threads;
 }
 
@@ -88,7 +101,8 @@ namespace {
 // A layer of a Sequential that begins with Input is called at once, so that shapes are checked where they are written.
 std::shared_ptr<ModelImpl> make_sequential(std::vector<Layer> layers, std::string name) {
   auto impl = std::make_shared<ModelImpl>(std::move(layers), std::move(name));
-  if (!impl->pending.empty() && impl->pending[0].type() == "InputLayer" && impl->pending.size() > 1) impl->network = nn::make_sequential(impl->pending, impl->name);
+  if (!impl->pending.empty() && impl->pending[0].type() == "InputLayer" && impl->pending.size() > 1)
+    impl->network = nn::make_sequential(impl->pending, impl->name);
   return impl;
 }
 
@@ -101,7 +115,8 @@ Arrays::operator Tensor() const {
 }
 
 Model::Model(std::vector<SymbolicTensor> inputs, std::vector<SymbolicTensor> outputs, std::string name)
-    : impl_(std::make_shared<train::ModelImpl>(nn::make_network(std::move(inputs), std::move(outputs), std::move(name)))) {}
+    : impl_(std::make_shared<train::ModelImpl>(
+          nn::make_network(std::move(inputs), std::move(outputs), std::move(name)))) {}
 
 SymbolicTensor Model::operator()(const SymbolicTensor& x) const { return Layer(*this)(x); }
 Model::operator Layer() const {
@@ -115,7 +130,8 @@ std::vector<Layer> Model::layers() const {
   if (!impl_->network) return impl_->pending;
   std::vector<Layer> all;
   for (const auto& l : impl_->network->layers)
-    if (!impl_->network->sequential || l->type != "InputLayer") all.emplace_back(l);  // Keras's Sequential does not count its input
+    if (!impl_->network->sequential || l->type != "InputLayer")
+      all.emplace_back(l);  // Keras's Sequential does not count its input
   return all;
 }
 
@@ -125,13 +141,15 @@ Layer Model::get_layer(std::string_view name) const {
     if (l.name() == name) return l;
     known += (known.empty() ? "" : ", ") + l.name();
   }
-  throw Error(Code::kUsage, format("the model \"{}\" has no layer \"{}\"", impl_->name, name)).hint("there are " + known);
+  throw Error(Code::kUsage, format("the model \"{}\" has no layer \"{}\"", impl_->name, name))
+      .hint("there are " + known);
 }
 
 Layer Model::get_layer(int index) const {
   const auto all = layers();
   const int i = index < 0 ? index + int(all.size()) : index;
-  if (i < 0 || i >= int(all.size())) throw Error(Code::kUsage, format("the model \"{}\" has no layer {}: there are {}", impl_->name, index, all.size()));
+  if (i < 0 || i >= int(all.size()))
+    throw Error(Code::kUsage, format("the model \"{}\" has no layer {}: there are {}", impl_->name, index, all.size()));
   return all[size_t(i)];
 }
 
@@ -152,11 +170,14 @@ void Model::compile(CompileOptions options) {
   impl_->options = std::move(options);
   impl_->resolve_compile();
 }
-void Model::compile(Optimizer optimizer, LossList loss, MetricList metrics) { compile({.optimizer = std::move(optimizer), .loss = std::move(loss), .metrics = std::move(metrics)}); }
+void Model::compile(Optimizer optimizer, LossList loss, MetricList metrics) {
+  compile({.optimizer = std::move(optimizer), .loss = std::move(loss), .metrics = std::move(metrics)});
+}
 bool Model::compiled() const { return impl_->options.has_value(); }
 
 Optimizer Model::optimizer() const {
-  if (!impl_->options) throw Error(Code::kUsage, format("the model \"{}\" has not been compiled", impl_->name)).hint("call compile first");
+  if (!impl_->options)
+    throw Error(Code::kUsage, format("the model \"{}\" has not been compiled", impl_->name)).hint("call compile first");
   return impl_->options->optimizer;
 }
 
@@ -190,22 +211,27 @@ MemoryReport Model::memory() const {
   for (const train::Place& p : train::places_of(*impl_)) {
     report.taken += p.size;
     const auto same = std::ranges::find(report.accounts, p.account, &std::pair<std::string, Bytes>::first);
-    if (same != report.accounts.end()) same->second += p.size;
-    else report.accounts.emplace_back(p.account, p.size);
+    if (same != report.accounts.end())
+      same->second += p.size;
+    else
+      report.accounts.emplace_back(p.account, p.size);
   }
   return report;
 }
 
 std::vector<std::string> Model::weight_names() const {
   std::vector<std::string> names;
-  for (const nn::OwnedWeight& w : nn::owned_weights(impl_->built())) names.push_back(w.layer->name + "/" + w.weight->path());
+  for (const nn::OwnedWeight& w : nn::owned_weights(impl_->built()))
+    names.push_back(w.layer->name + "/" + w.weight->path());
   return names;
 }
 
 std::string Model::to_json(int indent) const { return nn::to_text(nn::network_to_json(impl_->built()), indent); }
 
-Sequential::Sequential(std::initializer_list<Layer> layers, std::string name) : Model(train::make_sequential(layers, std::move(name))) {}
-Sequential::Sequential(const std::vector<Layer>& layers, std::string name) : Model(train::make_sequential(layers, std::move(name))) {}
+Sequential::Sequential(std::initializer_list<Layer> layers, std::string name)
+    : Model(train::make_sequential(layers, std::move(name))) {}
+Sequential::Sequential(const std::vector<Layer>& layers, std::string name)
+    : Model(train::make_sequential(layers, std::move(name))) {}
 
 void Sequential::add(Layer layer) {
   auto& m = *impl_;
@@ -220,6 +246,8 @@ void Sequential::add(Layer layer) {
 
 void Sequential::build(Shape input_shape) { impl_->build_from(input_shape, DType::kFloat32); }
 
-Model model_from_json(std::string_view json) { return Model(std::make_shared<train::ModelImpl>(nn::network_from_json(json))); }
+Model model_from_json(std::string_view json) {
+  return Model(std::make_shared<train::ModelImpl>(nn::network_from_json(json)));
+}
 
 }  // namespace millpond

@@ -27,12 +27,12 @@ struct ModelImpl {
   std::shared_ptr<nn::Network> network;  // null until the shape of a sample is known
   std::optional<Compiled> compiled;      // as resolved for the network's outputs
   std::optional<CompileOptions> options;
-  runtime::Variable counter;             // counts training steps, for dropout
-  Uses uses;                             // who uses the model now, and the programs it has made
-  std::mutex making;                     // of programs, and of what they need: see use.h
-  std::atomic<bool> stop = false;        // set by stop_training, from any thread
-  bool interrupted = false;              // the last fit, by Ctrl-C
-  const Data* training = nullptr;        // borrowed while fit runs: its arrays
+  runtime::Variable counter;       // counts training steps, for dropout
+  Uses uses;                       // who uses the model now, and the programs it has made
+  std::mutex making;               // of programs, and of what they need: see use.h
+  std::atomic<bool> stop = false;  // set by stop_training, from any thread
+  bool interrupted = false;        // the last fit, by Ctrl-C
+  const Data* training = nullptr;  // borrowed while fit runs: its arrays
   const Data* validation = nullptr;
 
   /// Throws Error(kUsage) when nothing says what a sample looks like.
@@ -58,7 +58,8 @@ struct Data {
   int64_t samples = 0;
   std::vector<Shape> labels;  // of one sample of each y
 };
-/// Throws Error(kShape) naming input, both shapes and sizes; Error(kValue) for no samples at all. Builds a Sequential that waits for data.
+/// Throws Error(kShape) naming input, both shapes and sizes; Error(kValue) for no samples at all. Builds a Sequential
+/// that waits for data.
 Data check_data(ModelImpl& model, const Arrays& x, const Arrays& y, bool with_labels, const char* what);
 Data rows_of(const Data& data, int64_t from, int64_t to);
 
@@ -70,8 +71,9 @@ void stage_batch(Team& team, Ready& ready, const Data& data, const Rows& rows);
 /// The Error(kValue) for a row that staging refused.
 [[noreturn]] void refuse(const Ready& ready, const Data& data, const Rows& rows, Refusal bad);
 
-/// Running means of the scalars of a program, and what its counting metrics count: from its making on they begin anew, and when it goes
-/// they have what they had before, so that a callback of one run may begin another. Steps whose scalars it is to have are run by it.
+/// Running means of the scalars of a program, and what its counting metrics count: from its making on they begin anew,
+/// and when it goes they have what they had before, so that a callback of one run may begin another. Steps whose
+/// scalars it is to have are run by it.
 class Means {
  public:
   explicit Means(const Ready& like);

@@ -28,21 +28,26 @@ OptimizerImpl::OptimizerImpl(std::string n, ops::Rule r, NormClipping c, double 
       rate(lr),
       learning_rate(format("slots/{}.learning_rate", name), TensorType{DType::kFloat32, {}}),
       iterations(format("slots/{}.iterations", name), TensorType{DType::kInt64, {}}) {
-  for (const ops::Rule::Kept& k : rule.own) numbers.push_back(std::make_unique<runtime::Variable>(format("slots/{}.{}", name, k.name), TensorType{DType::kFloat32, {}}));
+  for (const ops::Rule::Kept& k : rule.own)
+    numbers.push_back(
+        std::make_unique<runtime::Variable>(format("slots/{}.{}", name, k.name), TensorType{DType::kFloat32, {}}));
 }
 
 void OptimizerImpl::build(std::span<const nn::OwnedWeight> trainable) {
   if (!slots.empty()) {
     const bool same = slots.size() == trainable.size() &&
-                      std::equal(slots.begin(), slots.end(), trainable.begin(), [](const Slots& s, const nn::OwnedWeight& w) { return s.weight == w.weight; });
+                      std::equal(slots.begin(), slots.end(), trainable.begin(),
+                                 [](const Slots& s, const nn::OwnedWeight& w) { return s.weight == w.weight; });
     if (!same)
-      throw Error(Code::kUsage, format("the optimizer \"{}\" already trains other weights", name)).hint("give each model an optimizer of its own, and compile again after changing what is trainable");
+      throw Error(Code::kUsage, format("the optimizer \"{}\" already trains other weights", name))
+          .hint("give each model an optimizer of its own, and compile again after changing what is trainable");
     return;
   }
   for (const nn::OwnedWeight& w : trainable) {
     Slots s{w.weight, {}};
     for (const ops::Rule::Kept& k : rule.slots)
-      s.variables.push_back(std::make_unique<runtime::Variable>(format("slots/{}.{}/{}/{}", name, k.name, w.layer->name, w.weight->path()), w.weight->variable.type()));
+      s.variables.push_back(std::make_unique<runtime::Variable>(
+          format("slots/{}.{}/{}/{}", name, k.name, w.layer->name, w.weight->path()), w.weight->variable.type()));
     slots.push_back(std::move(s));
   }
 }
@@ -61,8 +66,10 @@ namespace {
 void fill(runtime::Variable& v, double initial) {
   if (initial == 0) return;
   v.overwrite([&](Tensor& all) {
-    if (all.dtype() == DType::kFloat64) std::ranges::fill(all.values<double>(), initial);
-    else std::ranges::fill(all.values<float>(), float(initial));
+    if (all.dtype() == DType::kFloat64)
+      std::ranges::fill(all.values<double>(), initial);
+    else
+      std::ranges::fill(all.values<float>(), float(initial));
   });
 }
 
@@ -102,13 +109,15 @@ std::vector<Value> OptimizerImpl::with_scales(Builder& b, Value scalars, std::sp
   if (!total) return all;
   // Once one gradient is not finite, the scale is NaN, and so is every weight: as in Keras, nothing goes on in silence.
   const Value norm = ops::sqrt(b, total), limit = b.scalar(DType::kFloat32, clipping.global);
-  const Value one = b.scalar(DType::kFloat32, 1), least = ops::minimum(b, ops::divide(b, one, norm), ops::divide(b, one, limit));
+  const Value one = b.scalar(DType::kFloat32, 1),
+              least = ops::minimum(b, ops::divide(b, one, norm), ops::divide(b, one, limit));
   const Value scale = ops::add(b, ops::multiply(b, limit, least), ops::subtract(b, norm, norm));
   std::ranges::fill(all, with(scale));
   return all;
 }
 
-void OptimizerImpl::update(Builder& b, std::span<const nn::OwnedWeight> trainable, std::span<const Value> weights, std::span<const Value> gradients) {
+void OptimizerImpl::update(Builder& b, std::span<const nn::OwnedWeight> trainable, std::span<const Value> weights,
+                           std::span<const Value> gradients) {
   const auto read = [&](runtime::Variable& v) { return b.variable(v.account(), v.type(), &v); };
   Value lr, count;
   std::vector<Value> own, sizes, scalars;
@@ -136,13 +145,17 @@ void OptimizerImpl::update(Builder& b, std::span<const nn::OwnedWeight> trainabl
 void Settings::number(const char* key, double& value, double low, double high) const {
   if (source_) source_->number(key, value);
   if (value >= low && value <= high) return;
-  const std::string range = high == kAny ? format("be a number that is not below {}", low) : format("lie between {} and {}", low, high);
+  const std::string range =
+      high == kAny ? format("be a number that is not below {}", low) : format("lie between {} and {}", low, high);
   throw Error(Code::kUsage, format("{}: {} is {}, but must {}", optimizer_, key, value, range));
 }
 
 void Settings::expect_one_way(double norm, double value, double global) const {
   if ((norm > 0) + (value > 0) + (global > 0) > 1)
-    throw Error(Code::kUsage, format("{}: clipnorm is {}, clipvalue {} and global_clipnorm {}, but gradients are clipped in one way only", optimizer_, norm, value, global))
+    throw Error(
+        Code::kUsage,
+        format("{}: clipnorm is {}, clipvalue {} and global_clipnorm {}, but gradients are clipped in one way only",
+               optimizer_, norm, value, global))
         .hint("leave all but one of them at 0");
 }
 
@@ -176,7 +189,9 @@ std::vector<std::string> Optimizer::known() {
 }
 
 const std::string& Optimizer::name() const { return impl_->name; }
-double Optimizer::learning_rate() const { return impl_->learning_rate.placed() ? double(impl_->learning_rate.get<float>()) : impl_->rate; }
+double Optimizer::learning_rate() const {
+  return impl_->learning_rate.placed() ? double(impl_->learning_rate.get<float>()) : impl_->rate;
+}
 void Optimizer::set_learning_rate(double learning_rate) {
   train::Settings(impl_->name, nullptr).number("learning_rate", learning_rate);
   impl_->rate = learning_rate;

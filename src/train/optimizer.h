@@ -1,5 +1,5 @@
-// OptimizerImpl: rule, clipping, learning rate, step count and slots. Slots are made with the first trace for training and placed,
-// together, before the first step.
+// OptimizerImpl: rule, clipping, learning rate, step count and slots. Slots are made with the first trace for training
+// and placed, together, before the first step.
 #pragma once
 #include <memory>
 #include <string>
@@ -42,11 +42,13 @@ struct OptimizerImpl {
   void place(runtime::Variable& beside);
 
   /// Adds the update of every weight to the graph, and the count of steps. A null gradient leaves its weight alone.
-  void update(graph::Builder& b, std::span<const nn::OwnedWeight> trainable, std::span<const graph::Value> weights, std::span<const graph::Value> gradients);
+  void update(graph::Builder& b, std::span<const nn::OwnedWeight> trainable, std::span<const graph::Value> weights,
+              std::span<const graph::Value> gradients);
 
  private:
   /// The scalars of each weight's step: those of the rule, and after them what its gradient is multiplied by.
-  std::vector<graph::Value> with_scales(graph::Builder& b, graph::Value scalars, std::span<const graph::Value> gradients) const;
+  std::vector<graph::Value> with_scales(graph::Builder& b, graph::Value scalars,
+                                        std::span<const graph::Value> gradients) const;
 };
 
 }  // namespace millpond::train

@@ -27,7 +27,8 @@ std::vector<Place> places_of(const ModelImpl& model) {
       for (const auto& n : r->program.graph().nodes())
         if (n->role == graph::Role::kConstant) places.push_back({"constants", n->constant.data(), n->constant.bytes()});
     }
-    if (const backend::Memory& memory = programs->arena()) places.push_back({"arena", memory.address(), std::min(arena, memory.size())});
+    if (const backend::Memory& memory = programs->arena())
+      places.push_back({"arena", memory.address(), std::min(arena, memory.size())});
   }
   return places;
 }
@@ -36,7 +37,8 @@ std::vector<Place> places_of_data(const ModelImpl& model) {
   std::vector<Place> places;
   const auto add = [&](const char* prefix, const Arrays& arrays) {
     for (size_t i = 0; i < arrays.size(); ++i)
-      if (std::ranges::find(places, arrays[i].data(), &Place::begin) == places.end())  // validating with what it learns from
+      if (std::ranges::find(places, arrays[i].data(), &Place::begin) ==
+          places.end())  // validating with what it learns from
         places.push_back({format("data/{}{}", prefix, i), arrays[i].data(), arrays[i].bytes()});
   };
   if (model.training) add("x", model.training->x), add("y", model.training->y);
@@ -51,9 +53,13 @@ void charge_other_data(ledger::Ledger& ledger, const std::vector<Place>& known) 
   each_holding_at([&](const std::string& account, const void* begin, Bytes size) {
     if (!account.starts_with("data/")) return;
     const auto* at = static_cast<const std::byte*>(begin);
-    if (std::ranges::any_of(known, [&](const Place& p) { return at < p.begin + p.size.value && p.begin < at + size.value; })) return;
-    if (begin && size >= kOwnPages) large.push_back({account, at, size});
-    else small[account] += size;
+    if (std::ranges::any_of(known,
+                            [&](const Place& p) { return at < p.begin + p.size.value && p.begin < at + size.value; }))
+      return;
+    if (begin && size >= kOwnPages)
+      large.push_back({account, at, size});
+    else
+      small[account] += size;
   });
   for (const Place& p : large) charge(ledger, p);
   for (const auto& [account, bytes] : small) {

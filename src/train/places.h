@@ -19,8 +19,8 @@ std::vector<Place> places_of(const ModelImpl& model);
 /// While fit runs, the arrays it learns from and validates with: data/x0, data/y0, data/val_x0, ...
 std::vector<Place> places_of_data(const ModelImpl& model);
 
-/// Every other tensor of this process that is charged to data/<something>: predictions and weights that callbacks keep, arrays
-/// that nobody learns from. `known` are the ranges that have their account already.
+/// Every other tensor of this process that is charged to data/<something>: predictions and weights that callbacks keep,
+/// arrays that nobody learns from. `known` are the ranges that have their account already.
 void charge_other_data(ledger::Ledger& ledger, const std::vector<Place>& known);
 
 /// What the data pipelines that run now hold: pipeline/<stage>; large buffers with their addresses.

@@ -32,7 +32,8 @@ void Ready::bind(std::byte* arena) {
   for (size_t i = 0; i < outputs.size(); ++i) predictions[i] = program.output(outputs[i]);
 }
 
-Ready& Programs::get(const ProgramKey& key, const std::function<Traced(const passes::Options&)>& make, const std::function<void(const Ready&, Bytes)>& allow) {
+Ready& Programs::get(const ProgramKey& key, const std::function<Traced(const passes::Options&)>& make,
+                     const std::function<void(const Ready&, Bytes)>& allow) {
   ++clock_;
   for (const auto& r : ready_)
     if (r->key == key) {
@@ -48,7 +49,7 @@ Ready& Programs::get(const ProgramKey& key, const std::function<Traced(const pas
   const bool grow = wanted > arena_.size();
   allow(*made, grow ? wanted - arena_.size() : Bytes{0});
   if (grow) {
-    made->program.wait();       // for runs that are still in it
+    made->program.wait();        // for runs that are still in it
     arena_ = backend::Memory();  // first give back, then take: both are never there at once
     arena_bytes_ = 0;
     try {

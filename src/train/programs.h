@@ -47,9 +47,10 @@ class Programs {
   static constexpr size_t kMost = 8;
 
   explicit Programs(std::string account) : account_(std::move(account)) {}
-  /// The program, bound. `make` traces it if it is not there; `allow` is told the arena that is wanted before it is taken and
-  /// throws to refuse. A reference is good until kMost other programs have been asked for.
-  Ready& get(const ProgramKey& key, const std::function<Traced(const passes::Options&)>& make, const std::function<void(const Ready&, Bytes more)>& allow);
+  /// The program, bound. `make` traces it if it is not there; `allow` is told the arena that is wanted before it is
+  /// taken and throws to refuse. A reference is good until kMost other programs have been asked for.
+  Ready& get(const ProgramKey& key, const std::function<Traced(const passes::Options&)>& make,
+             const std::function<void(const Ready&, Bytes more)>& allow);
   void clear();
   /// Returns when the steps that this thread has begun have ended.
   void wait() const;

@@ -41,7 +41,8 @@ struct Line {
 
 }  // namespace
 
-Progress::Progress(int verbose, std::FILE* to) : verbose_(verbose), to_(to), moving_(verbose == 1 && isatty(fileno(to))) {}
+Progress::Progress(int verbose, std::FILE* to)
+    : verbose_(verbose), to_(to), moving_(verbose == 1 && isatty(fileno(to))) {}
 
 void Progress::begin(int epoch, int epochs, int64_t steps) {
   epoch_ = epoch, epochs_ = epochs, steps_ = steps;
@@ -64,8 +65,10 @@ bool Progress::look(int64_t step) {
 void Progress::print(int64_t step, const Logs& logs, bool last) {
   Line line;
   if (epochs_ > 0) line.add("Epoch {}/{}  ", epoch_ + 1, epochs_);
-  if (steps_ > 0) line.add("{}/{} ", step, steps_);
-  else line.add("{} step{} ", step, step == 1 ? "" : "s");  // of data that does not say how long it is
+  if (steps_ > 0)
+    line.add("{}/{} ", step, steps_);
+  else
+    line.add("{} step{} ", step, step == 1 ? "" : "s");  // of data that does not say how long it is
   if (!last && steps_ > 0) {
     constexpr int kWide = 20;
     const int full = int(std::min<int64_t>(kWide, step * kWide / steps_));
@@ -77,8 +80,10 @@ void Progress::print(int64_t step, const Logs& logs, bool last) {
   line.add_duration(s / double(std::max<int64_t>(1, step)));
   line.add("/step");
   for (const Logs::Entry& e : logs)
-    if (const double size = std::abs(e.value); size != 0 && (size < 1e-3 || size >= 1e5)) line.add("  {} {:.4e}", e.name, e.value);
-    else line.add("  {} {:.4f}", e.name, e.value);
+    if (const double size = std::abs(e.value); size != 0 && (size < 1e-3 || size >= 1e5))
+      line.add("  {} {:.4e}", e.name, e.value);
+    else
+      line.add("  {} {:.4f}", e.name, e.value);
   if (!last && step > 0 && steps_ > step) {
     line.add("  left ");
     line.add_duration(s / double(step) * double(steps_ - step));

@@ -1,6 +1,6 @@
-// Progress: what fit and evaluate print. Verbose 1: one line that moves (on a terminal; otherwise as 2); verbose 2: a line for
-// each epoch. Prints into a buffer of its own: no allocation, no lock, and the clock is asked about a thousand times a second
-// at most, however short a step is.
+// Progress: what fit and evaluate print. Verbose 1: one line that moves (on a terminal; otherwise as 2); verbose 2: a
+// line for each epoch. Prints into a buffer of its own: no allocation, no lock, and the clock is asked about a thousand
+// times a second at most, however short a step is.
 #pragma once
 #include <chrono>
 #include <cstdint>

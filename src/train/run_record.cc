@@ -37,13 +37,20 @@ void add_program(runfile::Writer& writer, const std::string& name, const runtime
   std::vector<runfile::PlanBuffer> buffers;
   for (size_t i = 0; i < p.problem.buffers.size(); ++i) {
     const plan::Buffer& b = p.problem.buffers[i];
-    buffers.push_back({format("{}#{}", b.name, i), b.name, layer_of(b.name), p.plan.offsets[i], b.size, b.first, b.last});
+    buffers.push_back(
+        {format("{}#{}", b.name, i), b.name, layer_of(b.name), p.plan.offsets[i], b.size, b.first, b.last});
   }
   std::vector<runfile::PlanCall> calls;
   for (const runtime::Call& c : p.calls)
-    calls.push_back({std::string(c.node->op->name()), c.node->layer, c.node->layer, c.scratch >= 0 ? p.problem.buffers[size_t(c.scratch)].size : Bytes{}});
-  writer.add(runfile::Program{.id = {}, .name = name, .calls = int64_t(calls.size()), .planned = p.plan.size, .lower_bound = p.plan.lower_bound,
-                              .plan_seconds = p.plan.seconds, .method = p.plan.method},
+    calls.push_back({std::string(c.node->op->name()), c.node->layer, c.node->layer,
+                     c.scratch >= 0 ? p.problem.buffers[size_t(c.scratch)].size : Bytes{}});
+  writer.add(runfile::Program{.id = {},
+                              .name = name,
+                              .calls = int64_t(calls.size()),
+                              .planned = p.plan.size,
+                              .lower_bound = p.plan.lower_bound,
+                              .plan_seconds = p.plan.seconds,
+                              .method = p.plan.method},
              buffers, calls);
 }
 
@@ -68,7 +75,10 @@ struct RunRecord::State {
     const MemoryPlan plan = train::plan_of_programs(model);
     std::string losses;
     for (const Loss& l : model.compiled->losses) losses += (losses.empty() ? "" : ", ") + l.name();
-    for (const auto& [key, value] : runfile::Meta{{"model", plan.model}, {"optimizer", plan.optimizer}, {"loss", losses}, {"batch", std::to_string(params.batch_size)},
+    for (const auto& [key, value] : runfile::Meta{{"model", plan.model},
+                                                  {"optimizer", plan.optimizer},
+                                                  {"loss", losses},
+                                                  {"batch", std::to_string(params.batch_size)},
                                                   {"planned_bytes", std::to_string(plan.total.value)}})
       writer.set_meta(key, value);
     for (const train::Programs* programs : model.uses.workspaces())
@@ -116,13 +126,24 @@ struct RunRecord::State {
       if (line.own.value) accounts.push_back({line.name, line.own, line.peak});
     for (const ledger::ExplainedLine& line : explanation.lines) {
       if (snapshot.total(line.name).value || line.name == "accounts on the heap") continue;  // has its own name above
-      const std::string name = line.name.starts_with("file ") ? "process/files/" + line.name.substr(line.name.rfind('/') + 1) : "process/" + line.name;
+      const std::string name = line.name.starts_with("file ")
+                                   ? "process/files/" + line.name.substr(line.name.rfind('/') + 1)
+                                   : "process/" + line.name;
       accounts.push_back({name, line.counted, line.counted});
     }
     writer.add(t, phase, accounts);
-    runfile::OsRow row{.t = t, .phase = phase, .rss = observed.resident, .peak_rss = {}, .pss = {}, .private_dirty = {}, .swap = {},
-                       .heap_in_use = observed.allocator.in_use, .heap_free = observed.allocator.free, .explained = explanation.explained};
-    if (const auto os = totals()) row.peak_rss = os->peak, row.pss = os->pss, row.private_dirty = os->private_dirty, row.swap = os->swap;
+    runfile::OsRow row{.t = t,
+                       .phase = phase,
+                       .rss = observed.resident,
+                       .peak_rss = {},
+                       .pss = {},
+                       .private_dirty = {},
+                       .swap = {},
+                       .heap_in_use = observed.allocator.in_use,
+                       .heap_free = observed.allocator.free,
+                       .explained = explanation.explained};
+    if (const auto os = totals())
+      row.peak_rss = os->peak, row.pss = os->pss, row.private_dirty = os->private_dirty, row.swap = os->swap;
     writer.add(row);
   }
 
@@ -135,7 +156,8 @@ struct RunRecord::State {
   std::vector<train::ProgramKey> written;
 };
 
-RunRecord::RunRecord(const std::string& path, const RunRecordOptions& options) : state_(std::make_unique<State>(path, options)) {}
+RunRecord::RunRecord(const std::string& path, const RunRecordOptions& options)
+    : state_(std::make_unique<State>(path, options)) {}
 RunRecord::RunRecord(RunRecord&&) noexcept = default;
 RunRecord::~RunRecord() = default;
 

@@ -22,25 +22,33 @@ bool all_finite(const std::byte* at, DType type, int64_t n) {
 
 }  // namespace
 
-Stream::Stream(ModelImpl& model, const Dataset& dataset, bool labels, const char* what, int64_t epoch) : iterator_(dataset), what_(what), cardinality_(dataset.cardinality()) {
+Stream::Stream(ModelImpl& model, const Dataset& dataset, bool labels, const char* what, int64_t epoch)
+    : iterator_(dataset), what_(what), cardinality_(dataset.cardinality()) {
   if (epoch) iterator_.rewind(epoch);
   if (!iterator_.next(element_)) throw Error(Code::kValue, format("{}: the dataset has no elements", what));
   // How many tensors are x: all that the model has inputs for; a model that waits for its data has one.
   const std::shared_ptr<nn::Network> network = model.network_now();
   const size_t inputs = network ? network->inputs.size() : 1;
-  if (element_.size() < inputs) throw Error(Code::kUsage, format("{}: elements have {} tensors, but the model \"{}\" has {} inputs", what, element_.size(), model.name, inputs));
+  if (element_.size() < inputs)
+    throw Error(Code::kUsage, format("{}: elements have {} tensors, but the model \"{}\" has {} inputs", what,
+                                     element_.size(), model.name, inputs));
   Arrays x(std::vector<Tensor>(element_.begin(), element_.begin() + int64_t(inputs)));
   Arrays y(std::vector<Tensor>(element_.begin() + int64_t(inputs), element_.end()));
   for (const Tensor& t : element_)
-    if (t.shape().rank() == 0) throw Error(Code::kShape, format("{}: an element is a single number; batches are wanted", what)).hint("put batch(32) at the end of the dataset");
+    if (t.shape().rank() == 0)
+      throw Error(Code::kShape, format("{}: an element is a single number; batches are wanted", what))
+          .hint("put batch(32) at the end of the dataset");
   if (labels && network && y.size() == network->outputs.size() + 1)
-    throw Error(Code::kUnsupported, format("{}: elements have {} tensors, but the model \"{}\" has {} inputs and {} outputs", what, element_.size(), model.name, inputs, network->outputs.size()))
+    throw Error(Code::kUnsupported,
+                format("{}: elements have {} tensors, but the model \"{}\" has {} inputs and {} outputs", what,
+                       element_.size(), model.name, inputs, network->outputs.size()))
         .hint("weights of samples are not supported yet: leave them out with map");
   try {
     first_ = check_data(model, x, labels ? y : Arrays(), labels, what);
   } catch (const Error& e) {
     if (e.code() != Code::kShape) throw;
-    throw Error(e).hint(format("elements of the dataset are {}; batches are wanted, with batch(n) at its end", to_string(data::spec_of(element_))));
+    throw Error(e).hint(format("elements of the dataset are {}; batches are wanted, with batch(n) at its end",
+                               to_string(data::spec_of(element_))));
   }
   if (!labels) element_.resize(inputs);
   for (const Tensor& t : element_) {
@@ -55,11 +63,17 @@ Stream::Stream(ModelImpl& model, const Dataset& dataset, bool labels, const char
 
 void Stream::check_like_first(const Element& e) const {
   const size_t n = rows_.size();
-  if (e.size() < n) throw Error(Code::kShape, format("{}: batch {} has {} tensors, the first one had {}", what_, batches_, e.size(), n));
+  if (e.size() < n)
+    throw Error(Code::kShape,
+                format("{}: batch {} has {} tensors, the first one had {}", what_, batches_, e.size(), n));
   for (size_t i = 0; i < n; ++i) {
     if (e[i].shape().rank() == 0 || e[i].shape().without(0) != rows_[i])
-      throw Error(Code::kShape, format("{}: tensor {} of batch {} has the shape {}, but samples of the first one have {}", what_, i, batches_, e[i].shape(), rows_[i]));
-    if (e[i].shape()[0] != e[0].shape()[0]) throw Error(Code::kShape, format("{}: tensor 0 of batch {} has {} samples, but tensor {} has {}", what_, batches_, e[0].shape()[0], i, e[i].shape()[0]));
+      throw Error(Code::kShape,
+                  format("{}: tensor {} of batch {} has the shape {}, but samples of the first one have {}", what_, i,
+                         batches_, e[i].shape(), rows_[i]));
+    if (e[i].shape()[0] != e[0].shape()[0])
+      throw Error(Code::kShape, format("{}: tensor 0 of batch {} has {} samples, but tensor {} has {}", what_, batches_,
+                                       e[0].shape()[0], i, e[i].shape()[0]));
   }
 }
 
@@ -106,7 +120,9 @@ void Stream::stage(Team& team, Ready& r, bool check_inputs) {
       Lane& lane = r.lanes[i];
       lane.from = element_[i].data();
       lane.from_type = element_[i].dtype();
-      lane.check = lane.limit ? Check::kBelow : check_inputs && is_floating(lane.from_type) ? Check::kFinite : Check::kNone;
+      lane.check = lane.limit                                    ? Check::kBelow
+                   : check_inputs && is_floating(lane.from_type) ? Check::kFinite
+                                                                 : Check::kNone;
     }
     bad = backend::stage(team, r.lanes, rows);
   }
@@ -114,7 +130,8 @@ void Stream::stage(Team& team, Ready& r, bool check_inputs) {
     Data data{{}, {}, samples_, first_.labels};
     for (size_t i = 0; i < r.lanes.size(); ++i) {
       const Lane& lane = r.lanes[i];
-      (i < first_.x.size() ? data.x : data.y).push_back(Tensor::view(const_cast<std::byte*>(lane.from), lane.from_type, rows_[i].with_front(samples_)));
+      (i < first_.x.size() ? data.x : data.y)
+          .push_back(Tensor::view(const_cast<std::byte*>(lane.from), lane.from_type, rows_[i].with_front(samples_)));
     }
     try {
       refuse(r, data, rows, bad);

@@ -1,5 +1,6 @@
-// Stream: a dataset's batches on their way into a program's input buffers. A batch that comes finished out of the pipeline is copied there in the one
-// pass that also converts and checks it; rows of numbered sources (arrays, .npy) that need no conversion and no queue are gathered there directly.
+// Stream: a dataset's batches on their way into a program's input buffers. A batch that comes finished out of the
+// pipeline is copied there in the one pass that also converts and checks it; rows of numbered sources (arrays, .npy)
+// that need no conversion and no queue are gathered there directly.
 #pragma once
 #include "millpond/dataset.h"
 #include "train/model.h"
@@ -8,7 +9,8 @@ namespace millpond::train {
 
 class Stream {
  public:
-  /// Begins to run the dataset and takes its first batch, which says what all of them look like. Throws Error(kValue) when there is none.
+  /// Begins to run the dataset and takes its first batch, which says what all of them look like. Throws Error(kValue)
+  /// when there is none.
   Stream(ModelImpl& model, const Dataset& dataset, bool labels, const char* what, int64_t epoch);
 
   /// Samples in the batch that is staged next; 0: the data has ended.
@@ -29,8 +31,8 @@ class Stream {
   DatasetIterator iterator_;
   const char* what_;
   int64_t cardinality_;
-  Data first_;                    // shapes only; its values are long gone
-  std::vector<Shape> rows_;       // of each tensor, without the batch
+  Data first_;               // shapes only; its values are long gone
+  std::vector<Shape> rows_;  // of each tensor, without the batch
   std::vector<DType> types_;
   Element element_;
   int64_t samples_ = 0, batches_ = 0;

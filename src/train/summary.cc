@@ -33,25 +33,31 @@ std::string Model::summary_text(const PlanOptions& options) const {
   for (const auto& c : net.calls) call_of.emplace(c->layer.get(), c.get());
   for (const auto& l : net.layers) {
     if (net.sequential && l->type == "InputLayer") continue;
-    Row r{format("{} ({})", l->name, l->type), keras_shape(call_of[l.get()]->type.shape), grouped(Layer(l).count_params()), ""};
+    Row r{format("{} ({})", l->name, l->type), keras_shape(call_of[l.get()]->type.shape),
+          grouped(Layer(l).count_params()), ""};
     if (!net.sequential)
-      for (const SymbolicTensor& in : call_of[l.get()]->inputs) r.connected += (r.connected.empty() ? "" : ", ") + in.node()->layer->name;
+      for (const SymbolicTensor& in : call_of[l.get()]->inputs)
+        r.connected += (r.connected.empty() ? "" : ", ") + in.node()->layer->name;
     rows.push_back(std::move(r));
   }
   size_t w[4] = {};
-  for (const Row& r : rows) w[0] = std::max(w[0], r.layer.size()), w[1] = std::max(w[1], r.shape.size()), w[2] = std::max(w[2], r.parameters.size()), w[3] = std::max(w[3], r.connected.size());
+  for (const Row& r : rows)
+    w[0] = std::max(w[0], r.layer.size()), w[1] = std::max(w[1], r.shape.size()),
+    w[2] = std::max(w[2], r.parameters.size()), w[3] = std::max(w[3], r.connected.size());
   const size_t wide = w[0] + w[1] + w[2] + w[3] + (w[3] ? 6 : 4);
   std::string out = format("Model: \"{}\"\n", impl_->name);
   const std::string line(wide, '-');
   for (size_t i = 0; i < rows.size(); ++i) {
     const Row& r = rows[i];
-    std::string text = format("{:<{}}  {:<{}}  {:>{}}  {}", r.layer, w[0], r.shape, w[1], r.parameters, w[2], r.connected);
+    std::string text =
+        format("{:<{}}  {:<{}}  {:>{}}  {}", r.layer, w[0], r.shape, w[1], r.parameters, w[2], r.connected);
     text.erase(text.find_last_not_of(' ') + 1);
     out += text + "\n";
     if (i == 0) out += line + "\n";
   }
   int64_t trainable = 0, fixed = 0;
-  for (const nn::OwnedWeight& o : nn::owned_weights(net)) (o.weight->trainable && o.layer->trainable ? trainable : fixed) += o.weight->variable.type().shape.size();
+  for (const nn::OwnedWeight& o : nn::owned_weights(net))
+    (o.weight->trainable && o.layer->trainable ? trainable : fixed) += o.weight->variable.type().shape.size();
   out += line + "\n";
   out += format("Total params: {} ({})\n", grouped(trainable + fixed), Bytes{4 * (trainable + fixed)});
   out += format("Trainable params: {} ({})\n", grouped(trainable), Bytes{4 * trainable});

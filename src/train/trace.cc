@@ -16,9 +16,12 @@ using graph::Value;
 
 std::string_view to_string(Kind kind) {
   switch (kind) {
-    case Kind::kTrain: return "train";
-    case Kind::kEvaluate: return "evaluate";
-    case Kind::kPredict: return "predict";
+    case Kind::kTrain:
+      return "train";
+    case Kind::kEvaluate:
+      return "evaluate";
+    case Kind::kPredict:
+      return "predict";
   }
   return "";
 }
@@ -36,7 +39,7 @@ std::vector<Shape> expected_labels(const nn::Network& net, const Compiled& compi
 namespace {
 
 struct Labelled {
-  Value value;                             // as staged
+  Value value;                               // as staged
   std::shared_ptr<const nn::LossImpl> loss;  // resolved by the shapes; null: none
 };
 
@@ -44,8 +47,9 @@ Value weighted(Builder& b, Value v, double weight) { return weight == 1 ? v : op
 
 }  // namespace
 
-Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_t batch, std::span<const Shape> label_shapes, runtime::Variable* counter,
-             MetricCounts& counts, const passes::Options& passes) {
+Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_t batch,
+             std::span<const Shape> label_shapes, runtime::Variable* counter, MetricCounts& counts,
+             const passes::Options& passes) {
   Traced t;
   Builder b(t.graph);
   const bool training = kind == Kind::kTrain;
@@ -61,7 +65,8 @@ Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_
   t.records = passes::run_before_gradients(t.graph, passes);
   for (const auto& limit : context.limits())
     for (Feed& f : t.feeds)
-      if (f.name == limit.input && (f.limit == 0 || limit.count < f.limit)) f.limit = limit.count, f.limit_of = limit.layer;
+      if (f.name == limit.input && (f.limit == 0 || limit.count < f.limit))
+        f.limit = limit.count, f.limit_of = limit.layer;
 
   if (kind == Kind::kPredict) {
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -77,7 +82,8 @@ Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_
     t.graph.outputs.push_back({name, v});
     t.scalars.push_back({std::move(name), weight, per_sample});
   };
-  const auto count = [&](const std::string& name, const std::shared_ptr<const nn::CountingMetric>& metric, Value y, Value prediction) {
+  const auto count = [&](const std::string& name, const std::shared_ptr<const nn::CountingMetric>& metric, Value y,
+                         Value prediction) {
     std::vector<runtime::Variable*> variables = counts.of(name, *metric);
     std::vector<Value> before;
     for (runtime::Variable* v : variables) before.push_back(b.variable(v->account(), v->type(), v));
@@ -117,7 +123,9 @@ Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_
       }
       labels.push_back(std::move(l));
     }
-    if (!total) throw Error(Code::kUsage, format("the model \"{}\" has no loss for any output", net.name)).hint("give compile a loss");
+    if (!total)
+      throw Error(Code::kUsage, format("the model \"{}\" has no loss for any output", net.name))
+          .hint("give compile a loss");
     scalar("loss", total, double(batch), 1);
     if (several)
       for (auto& [name, value] : parts) scalar(name, value, double(batch), 1);
@@ -134,14 +142,17 @@ Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_
   }
   for (size_t i = 0; i < t.scalars.size(); ++i)
     for (size_t j = 0; j < i; ++j)
-      if (t.scalars[i].name == t.scalars[j].name) throw Error(Code::kUsage, format("two metrics have the name \"{}\"", t.scalars[i].name)).hint("give one of them another name");
+      if (t.scalars[i].name == t.scalars[j].name)
+        throw Error(Code::kUsage, format("two metrics have the name \"{}\"", t.scalars[i].name))
+            .hint("give one of them another name");
   if (!training) return t;
 
   std::vector<nn::OwnedWeight> trainable;
   for (nn::OwnedWeight& w : nn::owned_weights(net))
     if (w.weight->trainable && w.layer->trainable) trainable.push_back(std::move(w));
   std::vector<Value> weights;
-  for (const nn::OwnedWeight& w : trainable) weights.push_back(b.variable(w.weight->variable.account(), w.weight->variable.type(), &w.weight->variable));
+  for (const nn::OwnedWeight& w : trainable)
+    weights.push_back(b.variable(w.weight->variable.account(), w.weight->variable.type(), &w.weight->variable));
   const std::vector<Value> gradients = passes::gradients(b, total, weights);
   OptimizerImpl& optimizer = *compiled->optimizer.impl();
   optimizer.build(trainable);
@@ -149,7 +160,8 @@ Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_
 
   const Builder::Scope scope(b, "state", graph::Phase::kUpdate);
   for (const auto& a : context.assignments())
-    t.graph.updates.push_back({b.variable(a.weight->variable.account(), a.weight->variable.type(), &a.weight->variable), a.value});
+    t.graph.updates.push_back(
+        {b.variable(a.weight->variable.account(), a.weight->variable.type(), &a.weight->variable), a.value});
   if (context.random()) t.graph.updates.push_back({context.counter_value(), ops::add(b, context.counter_value(), 1)});
   return t;
 }

@@ -35,15 +35,19 @@ void Use::refuse_against(const Use& other) const {
   const bool own = other.thread_ == thread_;
   if (own && how_ != How::kRemake) return;
   if (how_ == How::kRemake) {
-    throw Error(Code::kUsage, format("{}: the model \"{}\" is in use, by {}{}", what_, model_.name, other.what_, own ? ", whose callback calls this" : " in another thread"))
+    throw Error(Code::kUsage, format("{}: the model \"{}\" is in use, by {}{}", what_, model_.name, other.what_,
+                                     own ? ", whose callback calls this" : " in another thread"))
         .hint(format("call {} before or after it", what_));
   }
   if (other.changes() || other.how_ == How::kRemake)
-    throw Error(Code::kUsage, format("{}: the model \"{}\" is being changed by {} in another thread", what_, model_.name, other.what_))
+    throw Error(Code::kUsage, format("{}: the model \"{}\" is being changed by {} in another thread", what_,
+                                     model_.name, other.what_))
         .hint(changes() ? "several models may train at once, but one model is trained by one thread at a time"
                         : "wait until that has returned, or call this from its callbacks");
   if (changes())
-    throw Error(Code::kUsage, format("{}: the model \"{}\" is in use by {} in another thread", what_, model_.name, other.what_)).hint("wait until that has returned");
+    throw Error(Code::kUsage,
+                format("{}: the model \"{}\" is in use by {} in another thread", what_, model_.name, other.what_))
+        .hint("wait until that has returned");
 }
 
 // The innermost use of this thread that has a workspace, or null.
@@ -65,7 +69,8 @@ void Use::take_workspace(std::unique_lock<std::mutex>& lock) {
     }
     if (how_ == How::kTrain) uses.workspaces_.resize(1);  // no other use is active, so none is taken
     const auto free = std::ranges::find(uses.workspaces_, false, [](const auto& w) { return w->taken; });
-    if (free != uses.workspaces_.end()) workspace_ = free->get();
+    if (free != uses.workspaces_.end())
+      workspace_ = free->get();
     else if (int(uses.workspaces_.size()) < std::max(2, usable_threads()))
       workspace_ = uses.workspaces_.emplace_back(std::make_unique<Uses::Workspace>()).get();
     if (workspace_) {
@@ -78,8 +83,10 @@ void Use::take_workspace(std::unique_lock<std::mutex>& lock) {
 
 Use::Use(ModelImpl& model, const char* what, How how) : model_(model), what_(what), how_(how) {
   std::unique_lock lock(model_.uses.mutex_);
-  if (runs()) take_workspace(lock);
-  else check();
+  if (runs())
+    take_workspace(lock);
+  else
+    check();
   model_.uses.active_.push_back(this);
 }
 
@@ -101,13 +108,15 @@ Ready& Use::program(Kind kind, int64_t batch, int threads, const std::vector<Sha
       key,
       [&](const passes::Options& passes) {
         making.lock();
-        return trace(m.built(), m.compiled ? &*m.compiled : nullptr, kind, batch, key.labels, &m.counter, programs().counts(), passes);
+        return trace(m.built(), m.compiled ? &*m.compiled : nullptr, kind, batch, key.labels, &m.counter,
+                     programs().counts(), passes);
       },
       [&](const Ready& made, Bytes more) {
         refuse_if_too_large(m, made, more);
         m.place_state(kind);
         programs().counts().place();
-        runtime::place(made.program.variables(), "slots");  // a layer called as if training counts without an optimizer too
+        runtime::place(made.program.variables(),
+                       "slots");  // a layer called as if training counts without an optimizer too
       });
 }
 

@@ -14,9 +14,12 @@ struct Entry {
 };
 
 // The attribute in which Keras's layer keeps the layer inside it.
-std::string attribute(const std::string& group) { return group == "attention_output" ? "output_dense" : group + "_dense"; }
+std::string attribute(const std::string& group) {
+  return group == "attention_output" ? "output_dense" : group + "_dense";
+}
 
-void collect(const nn::Network& net, const std::string& at, std::vector<Entry>& entries, std::vector<io::ObjectName>& names) {
+void collect(const nn::Network& net, const std::string& at, std::vector<Entry>& entries,
+             std::vector<io::ObjectName>& names) {
   std::map<std::string, int> used;
   for (const auto& l : net.layers) {
     if (net.sequential && l->type == "InputLayer") continue;
@@ -62,15 +65,21 @@ void Model::load_weights(const std::string& path) {
     const auto it = reader.entries().find(e.path);
     const Shape& want = e.weight->variable.type().shape;
     if (it == reader.entries().end())
-      throw Error(Code::kFormat, format("{} has no {}, where {} of the model \"{}\" should be", path, e.path, e.weight->variable.account(), impl_->name)).hint("the file belongs to another model");
+      throw Error(Code::kFormat, format("{} has no {}, where {} of the model \"{}\" should be", path, e.path,
+                                        e.weight->variable.account(), impl_->name))
+          .hint("the file belongs to another model");
     if (it->second.shape != want)
-      throw Error(Code::kShape, format("{}: {} has the shape {}, but {} has {}", path, e.path, it->second.shape, e.weight->variable.account(), want)).hint("the file belongs to another model");
+      throw Error(Code::kShape, format("{}: {} has the shape {}, but {} has {}", path, e.path, it->second.shape,
+                                       e.weight->variable.account(), want))
+          .hint("the file belongs to another model");
   }
   impl_->placed_weights();
   for (const Entry& e : entries) {
     runtime::Variable& to = e.weight->variable;
-    if (reader.entries().at(e.path).dtype == to.type().dtype) to.overwrite([&](Tensor& values) { reader.read_into(e.path, values); });
-    else to.write(reader.read(e.path, "data/weights").astype(to.type().dtype, "data/weights"));
+    if (reader.entries().at(e.path).dtype == to.type().dtype)
+      to.overwrite([&](Tensor& values) { reader.read_into(e.path, values); });
+    else
+      to.write(reader.read(e.path, "data/weights").astype(to.type().dtype, "data/weights"));
   }
 }
 

@@ -53,8 +53,8 @@ std::vector<SeenWalk> walks_of(const Evidence& e) {
   return walks;
 }
 
-/// Between the walk nearest to the end of warm-up and the last one; of one walk alone by the births since then. `all_of_it`: what the last one found,
-/// of whatever time.
+/// Between the walk nearest to the end of warm-up and the last one; of one walk alone by the births since then.
+/// `all_of_it`: what the last one found, of whatever time.
 Gains gains_of(const Case& c, const std::vector<SeenWalk>& walks, bool all_of_it) {
   Gains g;
   const SeenWalk& last = walks.back();
@@ -63,19 +63,25 @@ Gains gains_of(const Case& c, const std::vector<SeenWalk>& walks, bool all_of_it
   const double warm = p.unit == Unit::kSecond || p.marks.empty() ? p.warm : p.warm + double(p.marks.front()->index);
   const SeenWalk* base = nullptr;
   for (const SeenWalk& w : walks)
-    if (&w != &last && w.kind == last.kind && same && (!base || std::abs(w.walk.period - warm) < std::abs(base->walk.period - warm))) base = &w;
+    if (&w != &last && w.kind == last.kind && same &&
+        (!base || std::abs(w.walk.period - warm) < std::abs(base->walk.period - warm)))
+      base = &w;
   if (all_of_it || (base && !(base->walk.period < last.walk.period))) base = nullptr;
   // Births are told in equal parts of the time since the rounds began.
-  const double early = last.walk.period > 0 && same && !all_of_it ? std::clamp(warm / last.walk.period, 0.0, kTable.walk_early) : 0;
+  const double early =
+      last.walk.period > 0 && same && !all_of_it ? std::clamp(warm / last.walk.period, 0.0, kTable.walk_early) : 0;
   for (const Holder& h : last.walk.holders) {
     if (h.how != Holder::How::kReached) continue;
     double gained = h.bytes;
     if (base) {
-      const auto before = std::ranges::find_if(base->walk.holders, [&](const Holder& b) { return b.how == h.how && b.type == h.type && b.chain == h.chain; });
+      const auto before = std::ranges::find_if(base->walk.holders, [&](const Holder& b) {
+        return b.how == h.how && b.type == h.type && b.chain == h.chain;
+      });
       if (before != base->walk.holders.end()) gained -= before->bytes;
     } else {
       double all = 0, late = 0;
-      for (size_t i = 0; i < kBirths; ++i) all += h.births[i], late += double(i) >= early * double(kBirths) ? h.births[i] : 0;
+      for (size_t i = 0; i < kBirths; ++i)
+        all += h.births[i], late += double(i) >= early * double(kBirths) ? h.births[i] : 0;
       if (all > 0) gained *= late / all;
       if (h.bounded && h.length && *h.length >= *h.bounded) gained = 0;  // what comes in takes the place of what goes
     }
@@ -184,14 +190,18 @@ Shares by_holder(const Case& c, const Gains& gains, const std::vector<LineGain>&
 Shares shares_of_sampled(const Case& c, const std::vector<LineGain>& lines, double sampled) {
   const std::vector<SeenWalk> walks = walks_of(c.evidence);
   if (!walks.empty()) {
-    if (const Gains gains = gains_of(c, walks, false); gains.alive > kTable.walk_sees * sampled) return by_holder(c, gains, lines, sampled);
-    if (const Gains gains = gains_of(c, walks, true); gains.alive > kTable.walk_sees_some * sampled) return by_holder(c, gains, lines, sampled);
+    if (const Gains gains = gains_of(c, walks, false); gains.alive > kTable.walk_sees * sampled)
+      return by_holder(c, gains, lines, sampled);
+    if (const Gains gains = gains_of(c, walks, true); gains.alive > kTable.walk_sees_some * sampled)
+      return by_holder(c, gains, lines, sampled);
   }
-  return c.notes.agent ? by_line(c, lines, sampled, Part::kInUse, "in use, who holds it was not seen") : by_line(c, lines, sampled, Part::kNative, "held by native code");
+  return c.notes.agent ? by_line(c, lines, sampled, Part::kInUse, "in use, who holds it was not seen")
+                       : by_line(c, lines, sampled, Part::kNative, "held by native code");
 }
 
-/// What is free by the allocator's own count and still takes memory. Trim gives pages back that stay in that count until they are used again: so much of it as
-/// trims gave back, and no more than is free at any time since, is not resident. `pinned`: the share of the rest that trim could not give back.
+/// What is free by the allocator's own count and still takes memory. Trim gives pages back that stay in that count
+/// until they are used again: so much of it as trims gave back, and no more than is free at any time since, is not
+/// resident. `pinned`: the share of the rest that trim could not give back.
 struct ResidentFree {
   TimeSeries level;
   std::optional<double> pinned{};
@@ -206,7 +216,8 @@ ResidentFree resident_free(const Case& c) {
     for (; probe != c.evidence.probes.end() && probe->t <= t; ++probe) {
       if (probe->after_trim.value <= 0) continue;  // an allocator without trim
       const double given = std::max(0.0, double((probe->after_gc - probe->after_trim).value));
-      if (there - away > 0 && !early(*probe, c.periods)) kept.push_back(1 - std::clamp(given / (there - away), 0.0, 1.0));
+      if (there - away > 0 && !early(*probe, c.periods))
+        kept.push_back(1 - std::clamp(given / (there - away), 0.0, 1.0));
       away += given;
     }
     away = std::min(away, free);
@@ -220,15 +231,17 @@ ResidentFree resident_free(const Case& c) {
 void add_free(const Case& c, const Rounds& rounds, Division& division) {
   const ResidentFree free = resident_free(c);
   Shares shares{{AccountPart{Part::kFree, "free in the allocator"}, 1 - free.pinned.value_or(0), 0}};
-  if (free.pinned) shares.push_back({AccountPart{Part::kPinned, "free, pinned by what lives between"}, *free.pinned, 0});
+  if (free.pinned)
+    shares.push_back({AccountPart{Part::kPinned, "free, pinned by what lives between"}, *free.pinned, 0});
   division.add(levels_at(rounds, free.level), std::move(shares));
 }
 
 }  // namespace
 
 std::string_view to_string(AccountPart::Kind kind) {
-  static constexpr std::string_view kWords[] = {"held",  "native", "garbage", "in use", "free",    "pinned",    "stacks",
-                                                "files", "shared", "copied",  "gpu",    "outside", "untouched", "unexplained"};
+  static constexpr std::string_view kWords[] = {"held",   "native",  "garbage",   "in use",     "free",
+                                                "pinned", "stacks",  "files",     "shared",     "copied",
+                                                "gpu",    "outside", "untouched", "unexplained"};
   return kWords[size_t(kind)];
 }
 
@@ -260,15 +273,18 @@ Rounds rounds_of(const Periods& p) {
   constexpr size_t kMostRounds = 512;
   Rounds rounds;
   rounds.unit = p.unit;
-  const size_t from = size_t(std::ranges::lower_bound(p.x, p.warm) - p.x.begin()), n = p.size() - std::min(from, p.size());
+  const size_t from = size_t(std::ranges::lower_bound(p.x, p.warm) - p.x.begin()),
+               n = p.size() - std::min(from, p.size());
   const size_t stride = 1 + n / kMostRounds;
   for (size_t i = from; i < p.size(); ++i)
     if ((p.size() - 1 - i) % stride == 0) rounds.t.push_back(p.marks[i]->t), rounds.x.push_back(p.x[i]);
   return rounds;
 }
 
-bool add_inside(const Case& c, const Rounds& rounds, const ProcessLevels* process, bool with_mapped, Division& division) {
-  const std::vector<double> used = levels_at(rounds, timed(c.periods, c.periods.live)), sampled = levels_at(rounds, timed(c.periods, c.sites.total));
+bool add_inside(const Case& c, const Rounds& rounds, const ProcessLevels* process, bool with_mapped,
+                Division& division) {
+  const std::vector<double> used = levels_at(rounds, timed(c.periods, c.periods.live)),
+                            sampled = levels_at(rounds, timed(c.periods, c.sites.total));
   const std::vector<double> own = process ? process->own_at(rounds) : std::vector<double>();
   const auto gain = [&](const std::vector<double>& level) { return level.empty() ? 0 : grown(rounds, level); };
   const double by_allocator = gain(used), by_samples = gain(sampled), by_system = gain(own);
@@ -282,12 +298,14 @@ bool add_inside(const Case& c, const Rounds& rounds, const ProcessLevels* proces
   division.set_noise(noise);
   Shares shares = shares_of_sampled(c, lines, by_samples);
   const double chance = 1.96 * std::sqrt(noise.unit * (noise.born + noise.gone));
-  // Shared mappings and files are sampled as blocks, as large as their addresses; run files of before have none of them.
+  // Shared mappings and files are sampled as blocks, as large as their addresses; run files of before have none of
+  // them.
   const double told = used.empty() ? by_system : by_allocator, mapped = process ? gain(process->mapped_at(rounds)) : 0;
   if (mapped > kTable.mapped && std::abs(by_samples - told - mapped) < std::abs(by_samples - told)) {
     std::vector<double> level = used.empty() ? own : used;
     if (!with_mapped) {
-      division.add(std::move(level), AccountPart{Part::kInUse, used.empty() ? "in use, who holds it was not seen" : "in use, as allocators count"});
+      division.add(std::move(level), AccountPart{Part::kInUse, used.empty() ? "in use, who holds it was not seen"
+                                                                            : "in use, as allocators count"});
       return false;
     }
     const std::vector<double> beside = process->mapped_resident_at(rounds);
@@ -295,8 +313,10 @@ bool add_inside(const Case& c, const Rounds& rounds, const ProcessLevels* proces
     division.add(std::move(level), std::move(shares), used.empty() ? 1 : 0);
     return true;
   }
-  // The allocators' own count is exact where it counts all; samples say what it is made of. Mappings that a library made by itself only they see.
-  if (!used.empty() && by_allocator > 0 && std::abs(by_samples - by_allocator) <= chance + kTable.rounding * by_allocator) {
+  // The allocators' own count is exact where it counts all; samples say what it is made of. Mappings that a library
+  // made by itself only they see.
+  if (!used.empty() && by_allocator > 0 &&
+      std::abs(by_samples - by_allocator) <= chance + kTable.rounding * by_allocator) {
     division.add(used, std::move(shares));
   } else if (used.empty() && by_system > 0 && std::abs(by_samples - by_system) <= chance) {
     // No allocator was asked. Pages without a file are as many as the samples say, give or take what these are off by.

@@ -40,8 +40,10 @@ struct Member {
 };
 
 void add_own(const Member& m, const Rounds& rounds, Division& division) {
-  if (m.inside && m.inside->periods.size() >= kFewestRounds) add_inside(*m.inside, rounds, m.levels.get(), false, division);
-  else m.levels->add_outside(rounds, division);
+  if (m.inside && m.inside->periods.size() >= kFewestRounds)
+    add_inside(*m.inside, rounds, m.levels.get(), false, division);
+  else
+    m.levels->add_outside(rounds, division);
   m.levels->add_stacks(rounds, division);
 }
 
@@ -59,7 +61,8 @@ Account named(Account a, const Member& m, std::string space) {
   return a;
 }
 
-/// Of a device: what the framework's pool has handed out and what it keeps free, where it told; the rest is the context's and other libraries'.
+/// Of a device: what the framework's pool has handed out and what it keeps free, where it told; the rest is the
+/// context's and other libraries'.
 Account of_device(const Member& m, const Rounds& rounds, const std::vector<SeenProcess::Point>& points, bool only) {
   TimeSeries all, in_use;
   for (const SeenProcess::Point& p : points) {
@@ -80,7 +83,9 @@ Account of_device(const Member& m, const Rounds& rounds, const std::vector<SeenP
     division.add(levels_at(rounds, all), AccountPart{Part::kGpu, "on the device, as the driver tells"});
   } else {
     division.add(levels_at(rounds, in_use), AccountPart{Part::kGpu, "in use in the framework's pool"});
-    if (!reserved.empty()) division.add(less(levels_at(rounds, reserved), levels_at(rounds, in_use)), AccountPart{Part::kFree, "kept free by the framework's pool"});
+    if (!reserved.empty())
+      division.add(less(levels_at(rounds, reserved), levels_at(rounds, in_use)),
+                   AccountPart{Part::kFree, "kept free by the framework's pool"});
   }
   return division.take();
 }
@@ -106,8 +111,8 @@ void add_spaces(const Member& m, const Rounds& main, std::vector<Account>& list)
       list.push_back(named(of_device(m, rounds, points, std::ranges::count_if(spaces, is_device) == 1), m, space));
 }
 
-/// The private pages of each process and each shared page once. Processes that began or ended meanwhile are a part each: what they have in common with others
-/// is not told apart.
+/// The private pages of each process and each shared page once. Processes that began or ended meanwhile are a part
+/// each: what they have in common with others is not told apart.
 std::optional<Account> of_tree(const Evidence& main, const std::vector<Member>& members, const Rounds& rounds) {
   if (rounds.size() < kFewestRounds) return {};
   std::vector<double> total(rounds.size(), 0.0), once = total, copied = total, mapped = total, meanwhile = total;
@@ -125,14 +130,16 @@ std::optional<Account> of_tree(const Evidence& main, const std::vector<Member>& 
     steady.push_back(&m);
     const std::vector<double> own = levels_at(rounds, m.levels->private_dirty);
     plus(once, less(pss, own));
-    // What is private beyond what has no file behind it: shared mappings that no other process has, and pages that were a parent's.
+    // What is private beyond what has no file behind it: shared mappings that no other process has, and pages that were
+    // a parent's.
     const std::vector<double> lone = m.levels->private_mapped_at(rounds);
     plus(mapped, lone);
     plus(copied, less(less(own, levels_at(rounds, m.levels->anonymous)), lone));
   }
   TimeSeries lying;
   double most = 0;
-  for (const auto& [t, bytes] : main.loose_files) lying.emplace_back(t, double(bytes.value)), most = std::max(most, double(bytes.value));
+  for (const auto& [t, bytes] : main.loose_files)
+    lying.emplace_back(t, double(bytes.value)), most = std::max(most, double(bytes.value));
   const std::vector<double> files = most < kTable.mapped ? std::vector<double>() : levels_at(rounds, lying);
   if (seen < 2 && files.empty()) return {};
   const bool alone = members.size() == 1;  // its pages are all its own: what it shares with others is not asked for

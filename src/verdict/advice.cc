@@ -13,7 +13,10 @@ namespace {
 
 /// How often the line did it in all: the agent speaks up when it has seen enough, and goes on counting.
 double count_of(const Notes& notes, const SeenAdvice& a) {
-  const std::string_view what = a.what == "clear_session_in_loop" ? "clear_session" : a.what == "predict_in_loop" ? "predict" : a.what == "retracing" ? "trace" : "";
+  const std::string_view what = a.what == "clear_session_in_loop" ? "clear_session"
+                                : a.what == "predict_in_loop"     ? "predict"
+                                : a.what == "retracing"           ? "trace"
+                                                                  : "";
   double count = a.count;
   for (const CountedLine& line : notes.lines)
     if (line.what == what && same_line(line.place, a.place)) count = std::max(count, line.count);
@@ -65,7 +68,8 @@ std::optional<GpuGrowth> growth_of(const Gpu& gpu) {
   constexpr double kLeast = 32e6, kShare = 0.05;
   std::vector<double> t, bytes;
   const auto points = gpu.told();
-  for (size_t i = points.size() / 4; i < points.size(); ++i) t.push_back(points[i].first), bytes.push_back(points[i].second);
+  for (size_t i = points.size() / 4; i < points.size(); ++i)
+    t.push_back(points[i].first), bytes.push_back(points[i].second);
   if (t.size() < kFewest) return {};
   const Course way = course(t, bytes, kLeast);
   if (way.move != Move::kGrows || way.total < std::max(kLeast, kShare * bytes.back())) return {};
@@ -81,14 +85,18 @@ std::optional<Advice> gpu_growth(const Evidence& e) {
       if (!most || g->to - g->from > most->to - most->from) most = g;
     }
   if (!most) return {};
-  return Advice{"gpu_growth",
-                format("{} GPU {} ({}) rises over the whole run: from {} to {} in {}{}. {}These are totals, which prove no leak: a caching allocator takes memory in "
-                       "advance and keeps what is freed. Compare with what the framework has in use (torch.cuda.memory_allocated, "
-                       "tf.config.experimental.get_memory_info, jax.Device.memory_stats).",
-                       most->gpu->whole() ? "What is used of" : "The program's memory on", most->gpu->device, most->gpu->name, amount(most->from), amount(most->to),
-                       duration(most->seconds), others ? format(", and so on {} more", others) : "",
-                       most->gpu->whole() ? "Whether it is the program's was not told by the driver. " : ""),
-                {}};
+  return Advice{
+      "gpu_growth",
+      format(
+          "{} GPU {} ({}) rises over the whole run: from {} to {} in {}{}. {}These are totals, which prove no leak: a "
+          "caching allocator takes memory in "
+          "advance and keeps what is freed. Compare with what the framework has in use (torch.cuda.memory_allocated, "
+          "tf.config.experimental.get_memory_info, jax.Device.memory_stats).",
+          most->gpu->whole() ? "What is used of" : "The program's memory on", most->gpu->device, most->gpu->name,
+          amount(most->from), amount(most->to), duration(most->seconds),
+          others ? format(", and so on {} more", others) : "",
+          most->gpu->whole() ? "Whether it is the program's was not told by the driver. " : ""),
+      {}};
 }
 
 }  // namespace
@@ -124,10 +132,11 @@ std::vector<Advice> advice(const Case& c) {
     if (std::optional<Advice> gpu = gpu_growth(c.evidence)) all.push_back(std::move(*gpu));
   for (const Container& k : c.notes.containers)
     if (k.still && is_tensor(k.item_type) && k.is_user && !c.leaking() && c.rose("torch.with_grad_fn") >= 3)
-      all.push_back(
-          {"list_keeps_tensors",
-           format("{} keeps tensors with their graphs ({}): store a number (.item(), of a tensor with one element), or the tensor without its graph (.detach()).", tell(k), at(k.place)),
-           k.place});
+      all.push_back({"list_keeps_tensors",
+                     format("{} keeps tensors with their graphs ({}): store a number (.item(), of a tensor with one "
+                            "element), or the tensor without its graph (.detach()).",
+                            tell(k), at(k.place)),
+                     k.place});
   if (c.evidence.dropped > 0)
     all.push_back({"dropped",
                    format("{} records were dropped because the buffer was full: sizes by place are less certain.",

@@ -24,13 +24,15 @@ constexpr double kElement = 1 << 10;  // of a data set
 
 /// In which of the parts that ages come in, at the last mark, this one lies.
 size_t part_of(const Case& c, const Mark& mark) {
-  const auto begin = std::ranges::find_if(c.evidence.marks, [](const Mark& m) { return m.period && m.kind != "timer"; });
+  const auto begin =
+      std::ranges::find_if(c.evidence.marks, [](const Mark& m) { return m.period && m.kind != "timer"; });
   const double from = begin == c.evidence.marks.end() ? 0 : begin->t;
   const double share = (mark.t - from) / (c.periods.marks.back()->t - from);
   return share > 0 ? size_t(std::min(share, 1.0) * kAgeParts) : 0;  // 0 where it is no number, too
 }
 
-/// Taken early, and it stays: nearly all of it is old, or was born in the first period, which may be most of a short run.
+/// Taken early, and it stays: nearly all of it is old, or was born in the first period, which may be most of a short
+/// run.
 bool early(const Case& c, const SiteGroup& s) {
   double sum = 0, later = 0;
   for (Bytes b : s.age) sum += double(b.value);
@@ -97,7 +99,8 @@ double Case::grown_in_blocks(double block) const {
 
 double Case::share(const Container& c) const {
   if (growth.slope.value <= 0) return 0;
-  const double share = c.bytes_per_period / growth.slope.value, weighs = c.per_period > 0 ? c.bytes_per_period / c.per_period * c.length : 0;
+  const double share = c.bytes_per_period / growth.slope.value,
+               weighs = c.per_period > 0 ? c.bytes_per_period / c.per_period * c.length : 0;
   const std::vector<double>& y = (periods.live.empty() ? periods.rss : periods.live).y;
   const double rose = y.empty() ? 0 : std::ranges::max(y) - std::ranges::min(y);
   const bool wrongly = share > 2 * kTable.too_much && weighs > kTable.too_much * rose;  // there is not so much

@@ -27,7 +27,8 @@ struct Case {
 
   /// How much a counter rose after warm-up; 0 when it was not reported.
   double rose(const std::string& counter) const;
-  /// A counter rose in the later half of the time in which memory grows too: what it counted only before is no part of that.
+  /// A counter rose in the later half of the time in which memory grows too: what it counted only before is no part of
+  /// that.
   bool still_rises(const std::string& counter) const;
   /// How often something counted happened after warm-up: by the units at the marks, otherwise by the user's lines.
   double times(std::string_view what, std::optional<Unit> unit = {}) const;

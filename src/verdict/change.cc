@@ -3,8 +3,8 @@
 #include <array>
 #include <cstdint>
 
-#include "millpond/error.h"
 #include "base/format.h"
+#include "millpond/error.h"
 
 namespace millpond::verdict {
 namespace {
@@ -43,9 +43,11 @@ struct Hunk {
 };
 
 std::vector<Hunk> hunks(const Change& change, std::string_view text, const std::vector<std::string_view>& lines) {
-  if (change.edits.empty()) throw Error(Code::kUnsupported, "fix: this fix is not an edit of a file").hint("read what the report says of it");
+  if (change.edits.empty())
+    throw Error(Code::kUnsupported, "fix: this fix is not an edit of a file").hint("read what the report says of it");
   const auto changed = [](const std::string& how) {
-    return Error(Code::kFile, format("fix: the file is not what it was when the program ran: {}", how)).hint("watch the program again, and take the fix of that run");
+    return Error(Code::kFile, format("fix: the file is not what it was when the program ran: {}", how))
+        .hint("watch the program again, and take the fix of that run");
   };
   if (digest(text) != change.digest) throw changed(format("its digest is {}, not {}", digest(text), change.digest));
   std::vector<Hunk> found;
@@ -98,9 +100,12 @@ std::string unified_diff(const Change& change, std::string_view text, const std:
       const Hunk& hunk = all[k];
       // Lines that stay stand as such, so that what was added is seen.
       size_t same = 0;
-      while (same < hunk.count && same < hunk.after.size() && lines[at + same] == hunk.after[same]) body += format(" {}\n", hunk.after[same++]);
+      while (same < hunk.count && same < hunk.after.size() && lines[at + same] == hunk.after[same])
+        body += format(" {}\n", hunk.after[same++]);
       size_t tail = 0;
-      while (tail < hunk.count - same && tail < hunk.after.size() - same && lines[at + hunk.count - 1 - tail] == hunk.after[hunk.after.size() - 1 - tail]) ++tail;
+      while (tail < hunk.count - same && tail < hunk.after.size() - same &&
+             lines[at + hunk.count - 1 - tail] == hunk.after[hunk.after.size() - 1 - tail])
+        ++tail;
       for (size_t n = same; n < hunk.count - tail; ++n) body += format("-{}\n", lines[at + n]);
       for (size_t n = same; n < hunk.after.size() - tail; ++n) body += format("+{}\n", hunk.after[n]);
       for (size_t n = hunk.count - tail; n < hunk.count; ++n) body += format(" {}\n", lines[at + n]);
@@ -108,7 +113,8 @@ std::string unified_diff(const Change& change, std::string_view text, const std:
       added += long(hunk.after.size()) - long(hunk.count);
     }
     for (; at < to; ++at) body += format(" {}\n", lines[at]);
-    out += format("@@ -{},{} +{},{} @@\n{}", from + 1, to - from, long(from) + 1 + shift, long(to - from) + added, body);
+    out +=
+        format("@@ -{},{} +{},{} @@\n{}", from + 1, to - from, long(from) + 1 + shift, long(to - from) + added, body);
     shift += added;
     i = last + 1;
   }

@@ -14,7 +14,9 @@ namespace {
 /// What processes that run the same code have in common when they leak.
 using Alike = std::tuple<std::string, std::string, int, std::string, std::string>;  // cause, file, line, holder, space
 
-Alike key_of(const Finding& f) { return {f.cause, f.blame ? f.blame->file : "", f.blame ? f.blame->line : 0, f.holder, f.space}; }
+Alike key_of(const Finding& f) {
+  return {f.cause, f.blame ? f.blame->file : "", f.blame ? f.blame->line : 0, f.holder, f.space};
+}
 
 struct Group {
   Finding finding;  // of the one that grows most
@@ -28,18 +30,23 @@ struct Group {
 std::string who(const Evidence& main, const Evidence& child, int processes) {
   if (processes > 1) return format("{} processes that it started", processes);
   const auto seen = std::ranges::find(main.processes, child.process, &SeenProcess::row);
-  return seen == main.processes.end() ? "a process that it started" : format("a process that it started ({} {})", seen->name, seen->pid);
+  return seen == main.processes.end() ? "a process that it started"
+                                      : format("a process that it started ({} {})", seen->name, seen->pid);
 }
 
-/// Pages of inherited memory become a worker's own when it writes to them: no more than one copy for each, and its own allocators hold no more than before.
+/// Pages of inherited memory become a worker's own when it writes to them: no more than one copy for each, and its own
+/// allocators hold no more than before.
 void bound_copies(Verdict& v) {
   if (v.kind != Kind::kLeak || v.findings.empty() || v.findings.front().cause != "C24") return;
   Finding& f = v.findings.front();
   f.kind = v.kind = Kind::kCache;
   f.forecast.reset();
   f.bytes_per_unit = 0, f.bytes_per_unit_range = {};
-  f.evidence.push_back("what the worker processes took themselves does not grow: it ends when each has its copy of what was there when it began");
-  v.sentence = format("Not a leak: {} of private pages, and no more than one copy for each worker. {}.", f.total, f.title);
+  f.evidence.push_back(
+      "what the worker processes took themselves does not grow: it ends when each has its copy of what was there when "
+      "it began");
+  v.sentence =
+      format("Not a leak: {} of private pages, and no more than one copy for each worker. {}.", f.total, f.title);
 }
 
 }  // namespace
@@ -72,18 +79,23 @@ void add_children(const Evidence& main, std::span<const Evidence> children, Verd
   // Growth that is small in each of them may matter in all.
   for (const Finding& f : v.findings)
     if (const auto same = groups.find(key_of(f)); same != groups.end() && !f.sets_verdict) same->second.add(f);
-  std::erase_if(groups, [](const auto& g) { return !g.second.finding.sets_verdict && double(g.second.total.value) < kTable.small; });
+  std::erase_if(groups, [](const auto& g) {
+    return !g.second.finding.sets_verdict && double(g.second.total.value) < kTable.small;
+  });
   if (groups.empty()) {
     if (!unsure && !children.empty()) bound_copies(v);
     if (unsure && (v.kind == Kind::kFlat || v.kind == Kind::kReserve)) {
       v.kind = Kind::kUnsure;
       v.would_settle = why;
-      v.sentence = format("Memory rises in {}, and nothing shows yet whether that is a leak: {}.", who(main, *unsure, 1), why);
+      v.sentence =
+          format("Memory rises in {}, and nothing shows yet whether that is a leak: {}.", who(main, *unsure, 1), why);
     }
     return;
   }
-  std::erase_if(v.findings, [&](const Finding& f) { return f.cause == "C24" || (!f.sets_verdict && groups.contains(key_of(f))); });
-  const bool leaks = std::ranges::any_of(v.findings, [](const Finding& f) { return f.kind == Kind::kLeak && f.sets_verdict; });
+  std::erase_if(v.findings,
+                [&](const Finding& f) { return f.cause == "C24" || (!f.sets_verdict && groups.contains(key_of(f))); });
+  const bool leaks =
+      std::ranges::any_of(v.findings, [](const Finding& f) { return f.kind == Kind::kLeak && f.sets_verdict; });
   std::vector<Finding> told;
   for (auto& [key, g] : groups) {
     Finding f = std::move(g.finding);
@@ -102,10 +114,14 @@ void add_children(const Evidence& main, std::span<const Evidence> children, Verd
     v.kind = Kind::kLeak;
     v.would_settle.clear();
     const std::string where = worst.blame ? format("at `{}`, ", at(*worst.blame)) : "";
-    v.sentence = format("Memory{} grows in {}, by {} {}{}: {}{}.", worst.space == "host" ? "" : " of " + worst.space, worst.processes > 1 ? format("{} processes", worst.processes) : "a process that the program started",
-                        amount(worst.bytes_per_unit), each(worst), worst.processes > 1 ? " each" : "", where, worst.holder.empty() ? "what holds it was not found" : worst.holder);
+    v.sentence =
+        format("Memory{} grows in {}, by {} {}{}: {}{}.", worst.space == "host" ? "" : " of " + worst.space,
+               worst.processes > 1 ? format("{} processes", worst.processes) : "a process that the program started",
+               amount(worst.bytes_per_unit), each(worst), worst.processes > 1 ? " each" : "", where,
+               worst.holder.empty() ? "what holds it was not found" : worst.holder);
   }
-  const auto place = std::ranges::find_if(v.findings, [](const Finding& f) { return f.kind != Kind::kLeak || !f.sets_verdict; });
+  const auto place =
+      std::ranges::find_if(v.findings, [](const Finding& f) { return f.kind != Kind::kLeak || !f.sets_verdict; });
   v.findings.insert(place, std::make_move_iterator(told.begin()), std::make_move_iterator(told.end()));
 }
 

@@ -14,7 +14,8 @@ namespace {
 struct Even {
   std::vector<double> x, y;
 };
-/// Rounds that were not looked at lie on a line between those that were: only what is evenly spaced can be compared round by round.
+/// Rounds that were not looked at lie on a line between those that were: only what is evenly spaced can be compared
+/// round by round.
 Even evenly(std::span<const double> x, std::span<const double> y) {
   constexpr size_t kMost = 1024;
   std::vector<double> gaps;
@@ -47,7 +48,8 @@ double noise_of(std::span<const double> y) {
   return kDeviation * median(std::move(bends)) / std::sqrt(6.0);
 }
 
-/// The least of all that follow: what of a level stays until the end. What rose after the last deep fall counts when it is more than ever fell before.
+/// The least of all that follow: what of a level stays until the end. What rose after the last deep fall counts when it
+/// is more than ever fell before.
 std::vector<double> what_stays(std::span<const double> y, double least) {
   std::vector<double> stays(y.begin(), y.end());
   for (size_t i = y.size() - 1; i > 0; --i) stays[i - 1] = std::min(stays[i - 1], stays[i]);
@@ -85,7 +87,8 @@ size_t hinge(std::span<const double> y) {
   for (size_t k = 0; k + 3 < n; ++k) {
     const double before = double(k + 1), after = double(n - k), level = sum[k + 1] / before;
     const double level_error = squares[k + 1] - before * level * level;
-    const double s = sum[n] - sum[k] - after * level, m = moments[n] - moments[k] - double(k) * (sum[n] - sum[k]) - level * after * (after - 1) / 2;
+    const double s = sum[n] - sum[k] - after * level,
+                 m = moments[n] - moments[k] - double(k) * (sum[n] - sum[k]) - level * after * (after - 1) / 2;
     const double lags = (after - 1) * after * (2 * after - 1) / 6;
     const double rise = lags > 0 ? m / lags : 0;
     const double rest = squares[n] - squares[k] - 2 * level * (s + after * level) + after * level * level;
@@ -113,11 +116,14 @@ Spread spread(std::span<const double> v) {
 Spread rises_of_parts(std::span<const double> y, size_t from, size_t parts) {
   std::vector<double> rises;
   const double length = double(y.size() - 1 - from) / double(parts);
-  for (size_t i = 0; i < parts; ++i) rises.push_back(value_at(y, double(from) + double(i + 1) * length) - value_at(y, double(from) + double(i) * length));
+  for (size_t i = 0; i < parts; ++i)
+    rises.push_back(value_at(y, double(from) + double(i + 1) * length) -
+                    value_at(y, double(from) + double(i) * length));
   return spread(rises);
 }
 
-/// Student's t of the rises of equal parts. A tenth of the noise is added to their deviation, so that parts which are alike to the byte have a t at all.
+/// Student's t of the rises of equal parts. A tenth of the noise is added to their deviation, so that parts which are
+/// alike to the byte have a t at all.
 double alike(std::span<const double> y, size_t from, size_t parts, double noise) {
   const Spread s = rises_of_parts(y, from, parts);
   return s.mean / ((s.deviation + 0.1 * noise) / std::sqrt(double(parts)));
@@ -128,12 +134,14 @@ Slope slope_of_rise(std::span<const double> x, std::span<const double> y, size_t
   constexpr double kStudent = 2.1;  // 95 % to either side, of three to six parts
   Slope s = theil_sen(x.subspan(from), y.subspan(from));
   s.value = slope_of(x.subspan(from), y.subspan(from));
-  const double off = kStudent * rises_of_parts(y, from, parts).deviation * std::sqrt(double(parts)) / (x.back() - x[from]);
+  const double off =
+      kStudent * rises_of_parts(y, from, parts).deviation * std::sqrt(double(parts)) / (x.back() - x[from]);
   s.range = {std::min(s.range.low, s.value - off), std::max(s.range.high, s.value + off)};
   return s;
 }
 
-/// Where a rise in equal parts turns into a faster one in equal parts: something more is kept since then. `from`: nowhere.
+/// Where a rise in equal parts turns into a faster one in equal parts: something more is kept since then. `from`:
+/// nowhere.
 size_t faster_from(std::span<const double> y, size_t from, double noise) {
   size_t turn = from;
   double best = kTable.alike_few;
@@ -146,7 +154,8 @@ size_t faster_from(std::span<const double> y, size_t from, double noise) {
   return turn;
 }
 
-/// Without a round or two that gained far more than all others, which are alike: something else was taken then, once. Walks and stairs have no such rounds.
+/// Without a round or two that gained far more than all others, which are alike: something else was taken then, once.
+/// Walks and stairs have no such rounds.
 std::vector<double> without_jumps(std::vector<double> y, double least) {
   std::vector<double> gains, off;
   for (size_t i = 1; i < y.size(); ++i) gains.push_back(y[i] - y[i - 1]);
@@ -164,17 +173,20 @@ std::vector<double> without_jumps(std::vector<double> y, double least) {
   return y;
 }
 
-/// The last third of all that rose gained less than half of the first, by more than chance, and the middle lies between, or is far above it.
+/// The last third of all that rose gained less than half of the first, by more than chance, and the middle lies
+/// between, or is far above it.
 bool slows(std::span<const double> y, size_t from) {
   std::vector<double> gains;
   for (size_t i = from + 1; i < y.size(); ++i) gains.push_back(y[i] - y[i - 1]);
   const size_t third = gains.size() / 3;
   if (third < 2) return false;
   const std::span<const double> all(gains);
-  const Spread first = spread(all.first(third)), middle = spread(all.subspan(third, third)), last = spread(all.last(third));
+  const Spread first = spread(all.first(third)), middle = spread(all.subspan(third, third)),
+               last = spread(all.last(third));
   const double error = off_together(first.deviation, last.deviation) / std::sqrt(double(third));
   const bool falls = last.mean < 0.75 * middle.mean && middle.mean < 0.9 * first.mean;
-  return (falls || last.mean < kTable.slows / 2 * middle.mean) && last.mean < kTable.slows * first.mean && first.mean - last.mean > 1.5 * error;
+  return (falls || last.mean < kTable.slows / 2 * middle.mean) && last.mean < kTable.slows * first.mean &&
+         first.mean - last.mean > 1.5 * error;
 }
 
 }  // namespace
@@ -201,15 +213,20 @@ Rate rate(std::span<const double> seen_x, std::span<const double> seen_y) {
   double all = together(0);
   for (size_t lag = 1; lag <= lags; ++lag) all += 2 * (1 - double(lag) / double(lags + 1)) * together(lag);
   const double looks = lags > 0 ? std::max(0.0, -together(1)) : 0;
-  // Least squares of what adds up have 6/5 of the variance of the mean gain; few rounds know their variance badly (Student).
+  // Least squares of what adds up have 6/5 of the variance of the mean gain; few rounds know their variance badly
+  // (Student).
   const double few = 1 + 2.5 / double(n), rounds = double(n), length = x.back() - x.front();
-  r.variance = few * few * (1.2 * std::max(0.0, all) * rounds * rounds / std::max(1.0, rounds - 1 - double(lags)) + 12 * looks / rounds) / (length * length);
+  r.variance =
+      few * few *
+      (1.2 * std::max(0.0, all) * rounds * rounds / std::max(1.0, rounds - 1 - double(lags)) + 12 * looks / rounds) /
+      (length * length);
   return r;
 }
 
 namespace {
 
-/// A round that gained most of what rose at once, with next to nothing around it: something was taken once. Its index in y; 0: there is none.
+/// A round that gained most of what rose at once, with next to nothing around it: something was taken once. Its index
+/// in y; 0: there is none.
 size_t lone_jump(std::span<const double> y, double least) {
   size_t at = 0;
   double most = least;
@@ -236,14 +253,18 @@ Course course_until_end(std::span<const double> seen_x, std::span<const double> 
   c.move = Move::kFlat;
   if (c.total <= 2 * least) return c;
   least = std::max(least, kTable.worth * c.total);
-  const auto last_below = [&](double bound) { return size_t(std::ranges::upper_bound(stays, bound) - stays.begin()); };  // stays does not fall
+  const auto last_below = [&](double bound) {
+    return size_t(std::ranges::upper_bound(stays, bound) - stays.begin());
+  };                                                      // stays does not fall
   const size_t risen = last_below(stays.back() - least);  // the first of the last level
   const size_t onset = std::min(hinge(stays), risen - 1);
   size_t pause = 0, since = 0;  // from the first rise on: what lies before it is no pause, and one step has none
   for (size_t i = onset, from = onset; i <= risen; ++i)
     if (stays[i] >= stays[from] + least) pause = std::max(pause, since > 0 ? i - since : 0), since = from = i;
   c.onset = x[onset], c.last = x[risen];
-  const auto slope_until = [&](size_t end) { return theil_sen(x.subspan(onset, end - onset), std::span(level).subspan(onset, end - onset)); };
+  const auto slope_until = [&](size_t end) {
+    return theil_sen(x.subspan(onset, end - onset), std::span(level).subspan(onset, end - onset));
+  };
   const size_t quiet = std::max(size_t(kTable.quiet), size_t(std::ceil(kTable.longest * double(pause))));
   if (n - 1 - risen >= quiet) {
     c.move = Move::kStopped;
@@ -252,7 +273,8 @@ Course course_until_end(std::span<const double> seen_x, std::span<const double> 
   }
   c.slope = slope_until(n);
   if (risen - onset < kTable.few) {
-    // One step is no rate: it is over when the rounds since then brought nothing, and may be the beginning of something before.
+    // One step is no rate: it is over when the rounds since then brought nothing, and may be the beginning of something
+    // before.
     c.move = double(n - 1 - risen) >= kTable.late ? Move::kStopped : Move::kStep;
     return c;
   }
@@ -265,7 +287,9 @@ Course course_until_end(std::span<const double> seen_x, std::span<const double> 
   // It may just have ended: nothing came in rounds that should have brought more than enough to be seen.
   const double idle = x.back() - c.last;
   const double quiet_rounds = double(n - 1 - risen), missing = idle * c.slope.value / least;
-  const bool ended = quiet_rounds >= 2 && ((quiet_rounds > kTable.longest * double(pause) && missing > kTable.missing) || (quiet_rounds > double(pause) && missing > 2 * kTable.missing));
+  const bool ended =
+      quiet_rounds >= 2 && ((quiet_rounds > kTable.longest * double(pause) && missing > kTable.missing) ||
+                            (quiet_rounds > double(pause) && missing > 2 * kTable.missing));
   if (ended) c.move = Move::kUnclear;
   if (c.move == Move::kGrows || ended) return c;
   if (const size_t turn = faster_from(level, begun, c.noise); turn > begun) {

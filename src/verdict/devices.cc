@@ -8,13 +8,15 @@
 namespace millpond::verdict {
 namespace {
 
-/// A pool is read right after the marks of the program's rounds. Those of a clock are made elsewhere, and are a second apart.
+/// A pool is read right after the marks of the program's rounds. Those of a clock are made elsewhere, and are a second
+/// apart.
 constexpr double kBeside = 0.6;
 
 const Pool::Point* point_at(const Pool& pool, const Mark& mark, double next) {
   const auto after = std::ranges::lower_bound(pool.points, mark.t, {}, &Pool::Point::t);
   if (after != pool.points.end() && after->t < std::min(next, mark.t + kBeside)) return &*after;
-  if (mark.kind == "timer" && after != pool.points.begin() && mark.t - std::prev(after)->t < kBeside) return &*std::prev(after);
+  if (mark.kind == "timer" && after != pool.points.begin() && mark.t - std::prev(after)->t < kBeside)
+    return &*std::prev(after);
   return nullptr;
 }
 
@@ -32,13 +34,15 @@ std::string name_of(const Evidence& e, const std::string& space) {
 }
 
 std::string replaced(std::string text, std::string_view from, std::string_view to) {
-  for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+  for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
   return text;
 }
 
 /// What is said of the host's allocators is said of the pool.
 std::string of_pool(const std::string& text) {
-  return replaced(replaced(replaced(text, "resident memory", "memory in use"), "allocators have", "the pool has"), "what allocators have in use", "what the pool has in use");
+  return replaced(replaced(replaced(text, "resident memory", "memory in use"), "allocators have", "the pool has"),
+                  "what allocators have in use", "what the pool has in use");
 }
 
 std::string sentence_of(const Evidence& e, const Verdict& device, const std::string& space) {
@@ -49,7 +53,8 @@ std::string sentence_of(const Evidence& e, const Verdict& device, const std::str
 }
 
 int rank(Kind kind) {
-  constexpr Kind kWorstFirst[] = {Kind::kLeak, Kind::kUnsure, Kind::kFragmentation, Kind::kRetention, Kind::kCache, Kind::kReserve, Kind::kFlat};
+  constexpr Kind kWorstFirst[] = {Kind::kLeak,  Kind::kUnsure,  Kind::kFragmentation, Kind::kRetention,
+                                  Kind::kCache, Kind::kReserve, Kind::kFlat};
   return int(std::ranges::find(kWorstFirst, kind) - kWorstFirst);
 }
 
@@ -57,8 +62,10 @@ int rank(Kind kind) {
 
 Evidence of_device(const Evidence& host, const Pool& pool) {
   Evidence e;
-  e.command = host.command, e.space = pool.space, e.seconds = host.seconds, e.ended = host.ended, e.exit_code = host.exit_code, e.signal = host.signal;
-  e.sites = host.sites, e.notes = host.notes, e.counters = host.counters, e.gpus = host.gpus, e.processes = host.processes, e.process = host.process;
+  e.command = host.command, e.space = pool.space, e.seconds = host.seconds, e.ended = host.ended,
+  e.exit_code = host.exit_code, e.signal = host.signal;
+  e.sites = host.sites, e.notes = host.notes, e.counters = host.counters, e.gpus = host.gpus,
+  e.processes = host.processes, e.process = host.process;
   e.pools = {pool};
   for (size_t i = 0; i < host.marks.size(); ++i) {
     const Mark& from = host.marks[i];
@@ -80,7 +87,11 @@ Evidence of_device(const Evidence& host, const Pool& pool) {
   e.baseline_rss = pool.points.front().in_use;
   e.sampled_peak = e.peak_rss;
   if (const std::optional<Bytes> limit = pool.points.back().limit)
-    e.limits.push_back({pool.space, to_bytes(std::max(0.0, double(limit->value) - (pool.name == "torch" ? outside(host, pool) : 0)))});  // JAX tells what its pool may take at most
+    e.limits.push_back(
+        {pool.space,
+         to_bytes(std::max(
+             0.0, double(limit->value) -
+                      (pool.name == "torch" ? outside(host, pool) : 0)))});  // JAX tells what its pool may take at most
   return e;
 }
 
@@ -89,13 +100,15 @@ void weigh_by_walk(Notes& notes) {
     if (!notes.walk) return true;
     const auto holder = std::ranges::find_if(notes.walk->holders, [&](const Holder& h) {
       const bool reached = !h.chain.empty() && step_of(k, h) > 0;
-      return reached || (!h.puts.empty() && h.puts.front().place.line == k.place.line && h.puts.front().place.file == k.place.file);
+      return reached || (!h.puts.empty() && h.puts.front().place.line == k.place.line &&
+                         h.puts.front().place.file == k.place.file);
     });
     if (holder == notes.walk->holders.end()) return true;
     k.bytes_per_period = notes.walk->gained_each_round(*holder);
     return false;
   });
-  std::ranges::stable_sort(notes.containers, std::ranges::greater{}, [](const Container& k) { return std::pair(k.still, k.bytes_per_period); });
+  std::ranges::stable_sort(notes.containers, std::ranges::greater{},
+                           [](const Container& k) { return std::pair(k.still, k.bytes_per_period); });
 }
 
 void add_devices(const Evidence& host, Verdict& v) {
@@ -108,7 +121,8 @@ void add_devices(const Evidence& host, Verdict& v) {
     }
     const bool host_leaks = v.kind == Kind::kLeak, device_leaks = device.kind == Kind::kLeak;
     const auto size = [](const Verdict& of) { return of.findings.empty() ? Bytes{} : of.findings.front().total; };
-    const bool first = device_leaks && host_leaks ? size(v) < size(device) : rank(device.kind) < rank(v.kind) && !device.too_short;
+    const bool first =
+        device_leaks && host_leaks ? size(v) < size(device) : rank(device.kind) < rank(v.kind) && !device.too_short;
     if (first) {
       v.kind = device.kind, v.would_settle = device.would_settle, v.too_short = false;
       v.sentence = sentence_of(host, device, pool.space);
@@ -116,8 +130,11 @@ void add_devices(const Evidence& host, Verdict& v) {
     // What sets the verdict is first, and only that of its kind does.
     for (Finding& f : first ? v.findings : device.findings)
       if (!(host_leaks && device_leaks)) f.sets_verdict = false;
-    const auto place = first ? v.findings.begin() : std::ranges::find_if(v.findings, [&](const Finding& f) { return device_leaks ? f.kind != Kind::kLeak : false; });
-    v.findings.insert(place, std::make_move_iterator(device.findings.begin()), std::make_move_iterator(device.findings.end()));
+    const auto place = first ? v.findings.begin() : std::ranges::find_if(v.findings, [&](const Finding& f) {
+      return device_leaks ? f.kind != Kind::kLeak : false;
+    });
+    v.findings.insert(place, std::make_move_iterator(device.findings.begin()),
+                      std::make_move_iterator(device.findings.end()));
   }
 }
 

@@ -1,5 +1,6 @@
-// Devices: the pool of a framework on a GPU, judged as the memory of the host is. What the pool has in use at each mark stands in the place of resident memory, and the holders that
-// walks found for its blocks in the place of the host's; so growth, holders, causes, rates and forecasts are found by the same rules.
+// Devices: the pool of a framework on a GPU, judged as the memory of the host is. What the pool has in use at each mark
+// stands in the place of resident memory, and the holders that walks found for its blocks in the place of the host's;
+// so growth, holders, causes, rates and forecasts are found by the same rules.
 #pragma once
 #include "verdict/notes.h"
 #include "verdict/verdict.h"

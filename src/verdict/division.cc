@@ -6,10 +6,12 @@
 namespace millpond::verdict {
 namespace {
 
-constexpr uint64_t kResamplingSeed = 15;  // any will do: it is fixed so that a run has the same intervals whenever it is read
+constexpr uint64_t kResamplingSeed =
+    15;  // any will do: it is fixed so that a run has the same intervals whenever it is read
 
 bool is_one_part(const AccountPart& a, const AccountPart& b) {
-  return a.kind == b.kind && a.name == b.name && a.chain == b.chain && a.born.has_value() == b.born.has_value() && (!a.born || same_line(*a.born, *b.born));
+  return a.kind == b.kind && a.name == b.name && a.chain == b.chain && a.born.has_value() == b.born.has_value() &&
+         (!a.born || same_line(*a.born, *b.born));
 }
 
 }  // namespace
@@ -56,7 +58,8 @@ Account Division::take() {
 
   std::vector<size_t> part_of;  // of each term
   for (const Term& term : terms_) {
-    const auto same = std::ranges::find_if(a.parts, [&](const AccountPart& p) { return is_one_part(p, term.share.part); });
+    const auto same =
+        std::ranges::find_if(a.parts, [&](const AccountPart& p) { return is_one_part(p, term.share.part); });
     part_of.push_back(size_t(same - a.parts.begin()));
     if (same == a.parts.end()) a.parts.push_back(term.share.part), a.parts.back().bytes = 0;
     a.parts[part_of.back()].bytes += growth[term.level] * term.share.weight;
@@ -67,7 +70,9 @@ Account Division::take() {
   for (size_t b = 0; b < kResamplings; ++b) {
     double sampled = 0;
     if (noise_.unit > 0)
-      sampled = noise_.unit * (poisson(random, noise_.born / noise_.unit) - poisson(random, noise_.gone / noise_.unit)) - noise_.born + noise_.gone;
+      sampled =
+          noise_.unit * (poisson(random, noise_.born / noise_.unit) - poisson(random, noise_.gone / noise_.unit)) -
+          noise_.born + noise_.gone;
     std::vector<double> weight(terms_.size()), sum(levels_.size(), 0.0), meant(levels_.size(), 0.0);
     for (size_t i = 0; i < terms_.size(); ++i) {
       const Share& s = terms_[i].share;
@@ -91,7 +96,8 @@ Account Division::take() {
   double rest = a.growth;
   for (const AccountPart& p : a.parts) rest -= p.bytes;
   // What was asked for and not written yet takes no memory: allocators count it, the system does not.
-  AccountPart last{rest < 0 ? AccountPart::Kind::kUntouched : AccountPart::Kind::kUnexplained, rest < 0 ? "asked for and never written" : "not explained"};
+  AccountPart last{rest < 0 ? AccountPart::Kind::kUntouched : AccountPart::Kind::kUnexplained,
+                   rest < 0 ? "asked for and never written" : "not explained"};
   last.bytes = rest, last.range = middle_95(drawn[n]);
   a.parts.push_back(std::move(last));
   return a;

@@ -5,8 +5,8 @@
 namespace millpond::verdict {
 
 std::string_view to_string(Unit unit) {
-  constexpr std::array<std::string_view, 13> kNames = {"batch", "epoch", "model", "call", "shape", "compile", "line",
-                                                       "fit", "second", "run", "round", "task", "request"};
+  constexpr std::array<std::string_view, 13> kNames = {"batch", "epoch",  "model", "call",  "shape", "compile", "line",
+                                                       "fit",   "second", "run",   "round", "task",  "request"};
   return kNames.at(size_t(unit));
 }
 

@@ -26,15 +26,23 @@ void add_files(const Evidence& e, Verdict& v) {
   f.space = "shared";
   f.unit = rounds ? periods.unit : Unit::kSecond;
   f.holder = e.growing_file.empty() ? "files in /dev/shm" : e.growing_file;
-  f.title = format("A file in shared memory grows: {}. It takes memory until it is removed, whoever has it open", f.holder);
-  f.fix = format("Remove {} when it is no longer needed (or truncate it), or write it to a disk: what lies in /dev/shm lies in memory.", f.holder);
+  f.title =
+      format("A file in shared memory grows: {}. It takes memory until it is removed, whoever has it open", f.holder);
+  f.fix = format(
+      "Remove {} when it is no longer needed (or truncate it), or write it to a disk: what lies in /dev/shm lies in "
+      "memory.",
+      f.holder);
   f.bytes_per_unit = c.slope.value * seconds;
   f.bytes_per_unit_range = {c.slope.range.low * seconds, c.slope.range.high * seconds};
   f.units_seen = (c.last - c.onset) / seconds;
   f.total = to_bytes(c.total);
   f.process = e.process;
-  f.evidence.push_back(format("files in /dev/shm that were made during the run, and that the program had open and not mapped, rose by {} in {:.0f} s", amount(c.total), c.last - c.onset));
-  const bool leaks = std::ranges::any_of(v.findings, [](const Finding& other) { return other.kind == Kind::kLeak && other.sets_verdict; });
+  f.evidence.push_back(
+      format("files in /dev/shm that were made during the run, and that the program had open and not mapped, rose by "
+             "{} in {:.0f} s",
+             amount(c.total), c.last - c.onset));
+  const bool leaks = std::ranges::any_of(
+      v.findings, [](const Finding& other) { return other.kind == Kind::kLeak && other.sets_verdict; });
   if (!leaks) {
     for (Finding& other : v.findings) other.sets_verdict = false;
     v.kind = Kind::kLeak;
@@ -42,7 +50,8 @@ void add_files(const Evidence& e, Verdict& v) {
     v.sentence = format("Memory grows by {} {}: {}.", amount(f.bytes_per_unit), each(f), f.title);
     v.findings.insert(v.findings.begin(), std::move(f));
   } else {
-    const auto place = std::ranges::find_if(v.findings, [](const Finding& other) { return other.kind != Kind::kLeak || !other.sets_verdict; });
+    const auto place = std::ranges::find_if(
+        v.findings, [](const Finding& other) { return other.kind != Kind::kLeak || !other.sets_verdict; });
     v.findings.insert(place, std::move(f));
   }
 }

@@ -4,7 +4,8 @@
 
 namespace millpond::verdict {
 
-/// Into the verdict of the main process: a finding in the space "shared", which sets the verdict unless a leak does already.
+/// Into the verdict of the main process: a finding in the space "shared", which sets the verdict unless a leak does
+/// already.
 void add_files(const Evidence& evidence, Verdict& verdict);
 
 }  // namespace millpond::verdict

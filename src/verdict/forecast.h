@@ -6,7 +6,8 @@
 
 namespace millpond::verdict {
 
-/// Nothing without a limit, or when the slope may be zero. `unit`: of the rate; the round in which it happens is counted in it.
+/// Nothing without a limit, or when the slope may be zero. `unit`: of the rate; the round in which it happens is
+/// counted in it.
 std::optional<Forecast> forecast(const Case& c, Unit unit);
 
 }  // namespace millpond::verdict

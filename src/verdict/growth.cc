@@ -9,7 +9,8 @@
 namespace millpond::verdict {
 namespace {
 
-/// Resident memory with the dips of probes filled: until it is as high again as before, a probe's own effect would look like growth.
+/// Resident memory with the dips of probes filled: until it is as high again as before, a probe's own effect would look
+/// like growth.
 Series fill_dips(Series s, const Evidence& evidence, const Periods& periods) {
   for (const Probe& probe : evidence.probes) {
     const double at = periods.at(probe.t), before = double(probe.rss.value);
@@ -62,7 +63,8 @@ void read_levels(const Evidence& evidence, const Periods& periods, Growth& g) {
   g.small = std::max(kTable.small, kTable.small_share * g.level);
 }
 
-/// Where nothing tells what is in use: gc and trim gave back little of what resident memory had gained since the second round.
+/// Where nothing tells what is in use: gc and trim gave back little of what resident memory had gained since the second
+/// round.
 bool stays_at_probes(const Evidence& evidence, const Periods& periods) {
   if (evidence.probes.empty() || periods.rss.size() < 3) return false;
   const Probe& probe = evidence.probes.back();
@@ -72,7 +74,8 @@ bool stays_at_probes(const Evidence& evidence, const Periods& periods) {
   return double((probe.rss - probe.after_trim).value) < kTable.most * (periods.rss.y[last - 1] - periods.rss.y[1]);
 }
 
-/// Resident memory by the slopes of pairs with no probe between them. The first mark after a probe still fills up what was taken and is left out.
+/// Resident memory by the slopes of pairs with no probe between them. The first mark after a probe still fills up what
+/// was taken and is left out.
 Slope between_probes(const Series& rss, const Evidence& evidence, const Periods& periods) {
   constexpr size_t kMostMarks = 1024;
   std::vector<double> slopes, cuts;
@@ -117,12 +120,15 @@ bool falls_at_probes(const Evidence& evidence, const Periods& periods) {
   return seen > 0 && falls * 2 > seen;
 }
 
-/// Of what was gained in use from probe to probe, what gc must have freed: trim gave back that much more than the allocator had called free just before.
+/// Of what was gained in use from probe to probe, what gc must have freed: trim gave back that much more than the
+/// allocator had called free just before.
 double freed_by_gc(const Evidence& evidence, const Periods& periods) {
   double gained = 0, freed = 0, before = periods.live.empty() ? 0 : periods.live.y.front();
   for (const Probe& probe : evidence.probes) {
     const size_t after = size_t(std::ranges::upper_bound(periods.live.x, periods.at(probe.t)) - periods.live.x.begin());
-    if (early(probe, periods) || probe.after_trim.value <= 0 || after == 0 || periods.heap_free.size() != periods.live.size()) continue;
+    if (early(probe, periods) || probe.after_trim.value <= 0 || after == 0 ||
+        periods.heap_free.size() != periods.live.size())
+      continue;
     gained += periods.live.y[after - 1] - before;
     freed += std::max(0.0, double((probe.rss - probe.after_trim).value) - periods.heap_free.y[after - 1]);
     if (after < periods.live.size()) before = periods.live.y[after];
@@ -155,7 +161,8 @@ bool is_bounded(const Notes& notes, const std::vector<Leak>& leaks, double lengt
   // Beside it something else may grow that has none.
   const double free = std::max(gained_unbounded(notes, length), proven(leaks));
   if (free > kTable.estimated * g.total || free > g.small) return false;
-  if (gained(notes, length, [](const Container& c) { return c.bounded.has_value(); }) > kTable.most * g.total) return true;
+  if (gained(notes, length, [](const Container& c) { return c.bounded.has_value(); }) > kTable.most * g.total)
+    return true;
   if (!notes.walk) return false;
   double bounded = 0;
   for (const Holder& h : notes.walk->holders) bounded += h.ends() ? h.bytes : 0;
@@ -166,7 +173,6 @@ bool is_bounded(const Notes& notes, const std::vector<Leak>& leaks, double lengt
 bool containers_explain(const Notes& notes, double length, const Growth& g) {
   return gained_unbounded(notes, length) >= kTable.estimated * g.total;
 }
-
 
 // What only a program that keeps something counts up. Each at least three times after warm-up.
 const char* const kKeepers[][2] = {{"tf.gradient_registry", "entries of TensorFlow's gradient registry"},
@@ -180,19 +186,25 @@ const char* const kKeepers[][2] = {{"tf.gradient_registry", "entries of TensorFl
                                    {"jax.live_arrays", "living arrays"}};
 
 /// Sentences with numbers for what was decided.
-void tell_proofs(const Evidence& evidence, const Periods& periods, const LiveSites& sites, const std::vector<Leak>& leaks, Growth& g) {
+void tell_proofs(const Evidence& evidence, const Periods& periods, const LiveSites& sites,
+                 const std::vector<Leak>& leaks, Growth& g) {
   if (g.has_live && g.held.rises())
     g.proofs.push_back(format("allocators have {} more in use {}", amount(g.held.slope.value), each(periods.unit)));
   double every = 0;
   for (const SiteGroup& s : sites.groups)
     if (s.grown > 0 && s.slope.range.low > 0 && cohorts(s.age) == Cohorts::kEvery) every += s.grown;
   if (every >= kTable.estimated * g.total)
-    g.proofs.push_back(format("{} of live bytes come from places that leave about the same behind in every part of the run", amount(every)));
+    g.proofs.push_back(format(
+        "{} of live bytes come from places that leave about the same behind in every part of the run", amount(every)));
   const Series left = floors(evidence, periods);
-  if (left.size() > 1 && left.y.back() - left.y.front() > kTable.estimated * g.slope.value * (left.x.back() - left.x.front()))
-    g.proofs.push_back(format("after gc and trim memory was {} higher at the last probe than at the first", amount(left.y.back() - left.y.front())));
-  if (const auto held = std::ranges::find_if(leaks, [](const Leak& leak) { return leak.holder && leak.proven; }); held != leaks.end())
-    g.proofs.push_back(format("what is reached through {} was allocated at all times since round {:.0f}: about {} {}", held->holder->name(), held->since, amount(held->rate), each(periods.unit)));
+  if (left.size() > 1 &&
+      left.y.back() - left.y.front() > kTable.estimated * g.slope.value * (left.x.back() - left.x.front()))
+    g.proofs.push_back(format("after gc and trim memory was {} higher at the last probe than at the first",
+                              amount(left.y.back() - left.y.front())));
+  if (const auto held = std::ranges::find_if(leaks, [](const Leak& leak) { return leak.holder && leak.proven; });
+      held != leaks.end())
+    g.proofs.push_back(format("what is reached through {} was allocated at all times since round {:.0f}: about {} {}",
+                              held->holder->name(), held->since, amount(held->rate), each(periods.unit)));
   for (const auto& [name, words] : kKeepers) {
     const Series s = counter(evidence, periods, name).since(periods.warm);
     if (s.size() < 4) continue;
@@ -202,11 +214,13 @@ void tell_proofs(const Evidence& evidence, const Periods& periods, const LiveSit
     }
   }
   if (g.rss.move == Move::kGrows && g.rss.slope.value > 1.3 * g.slope.value)
-    g.proofs.push_back(format("resident memory rises by {} {}: what is freed among the kept blocks is not used again", amount(g.rss.slope.value), each(periods.unit)));
+    g.proofs.push_back(format("resident memory rises by {} {}: what is freed among the kept blocks is not used again",
+                              amount(g.rss.slope.value), each(periods.unit)));
 }
 
-/// Libraries ask for large pieces and hand out parts of them: in use rises in a few steps, and resident memory, as they are written to, in a straight line. At
-/// least two of them since resident memory began to rise, so that one piece that is filled slowly is none.
+/// Libraries ask for large pieces and hand out parts of them: in use rises in a few steps, and resident memory, as they
+/// are written to, in a straight line. At least two of them since resident memory began to rise, so that one piece that
+/// is filled slowly is none.
 bool filled_piecewise(const Periods& periods, const Growth& g) {
   if (!g.has_live || g.rss.move != Move::kGrows) return false;
   const Series in_use = periods.live.since(g.rss.onset);
@@ -215,7 +229,8 @@ bool filled_piecewise(const Periods& periods, const Growth& g) {
   return steps >= 2 && in_use.y.back() - in_use.y.front() > kTable.most * g.rss.total;
 }
 
-/// What resident memory gained beyond what is in use: the allocator calls it free, or it was asked for before and is written to only now.
+/// What resident memory gained beyond what is in use: the allocator calls it free, or it was asked for before and is
+/// written to only now.
 Outcome beyond_use(const Periods& periods, const LiveSites& sites, const Growth& g) {
   if (g.free.rises() && g.free.total > kTable.most * g.rss.total) return Outcome::kFreed;
   // More was asked for when the rise began than the process had in memory: it can only be written to.
@@ -223,7 +238,8 @@ Outcome beyond_use(const Periods& periods, const LiveSites& sites, const Growth&
     const auto found = std::ranges::lower_bound(s.x, g.rss.onset);
     return found == s.x.end() ? 0.0 : s.y[size_t(found - s.x.begin())];
   };
-  if (g.rss.move != Move::kGrows || at(sites.total) - at(periods.rss) > kTable.most * g.rss.total) return Outcome::kStopped;
+  if (g.rss.move != Move::kGrows || at(sites.total) - at(periods.rss) > kTable.most * g.rss.total)
+    return Outcome::kStopped;
   if (g.wanders || g.returned > kTable.most * g.rss.total) return Outcome::kFreed;
   return g.rss.total >= g.small ? Outcome::kUnproven : Outcome::kFlat;
 }
@@ -243,25 +259,31 @@ double in_use_until(const Evidence& evidence, double t) {
   return bytes;
 }
 
-/// A rise that began so late that few rounds were looked at since: resident memory is looked at by the clock, and tells whether it went on through the last rounds.
+/// A rise that began so late that few rounds were looked at since: resident memory is looked at by the clock, and tells
+/// whether it went on through the last rounds.
 std::optional<Course> late_rise(const Evidence& evidence, const Periods& periods, double small) {
   constexpr size_t kMostPoints = 64;
   if (periods.seconds <= 0 || periods.size() < 2) return {};
-  const auto over = std::ranges::find(evidence.marks, "end", &Mark::kind);  // what a program lets go of at its end is no fall
+  const auto over =
+      std::ranges::find(evidence.marks, "end", &Mark::kind);  // what a program lets go of at its end is no fall
   const double end = over == evidence.marks.end() ? INFINITY : over->t, begin = periods.marks[periods.size() / 2]->t;
   Series rss;
   for (const OsPoint& p : evidence.os)
-    if (p.rss && p.t >= begin && p.t <= end) rss.x.push_back(periods.between(p.t)), rss.y.push_back(double(p.rss->value));
+    if (p.rss && p.t >= begin && p.t <= end)
+      rss.x.push_back(periods.between(p.t)), rss.y.push_back(double(p.rss->value));
   const size_t from = rss.size() > kMostPoints ? rss.size() - kMostPoints : 0;
   Course c = course(std::span(rss.x).subspan(from), std::span(rss.y).subspan(from), kTable.grain);
   if (c.move != Move::kGrows || c.total < small || rss.x.back() - c.onset < kTable.late) return {};
-  const auto onset = std::ranges::lower_bound(evidence.os, c.onset, {}, [&](const OsPoint& p) { return periods.between(p.t); });
-  const double in_use = in_use_until(evidence, INFINITY) - in_use_until(evidence, onset == evidence.os.end() ? 0 : onset->t);
+  const auto onset =
+      std::ranges::lower_bound(evidence.os, c.onset, {}, [&](const OsPoint& p) { return periods.between(p.t); });
+  const double in_use =
+      in_use_until(evidence, INFINITY) - in_use_until(evidence, onset == evidence.os.end() ? 0 : onset->t);
   if (in_use < kTable.most * c.total) return {};
   return c;
 }
 
-Outcome decide(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites, const std::vector<Leak>& leaks, Growth& g) {
+Outcome decide(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites,
+               const std::vector<Leak>& leaks, Growth& g) {
   const double length = periods.x.back() - std::max(g.held.onset, periods.x.front());
   const bool has_held = g.has_live || g.has_sampled;
   const bool piecewise = g.held.move != Move::kGrows && filled_piecewise(periods, g);
@@ -279,22 +301,29 @@ Outcome decide(const Evidence& evidence, const Notes& notes, const Periods& peri
     g.piled_bytes = double(evidence.probes.back().garbage_bytes.value);
   }
   if (notes.walk && notes.walk->garbage > kTable.most * notes.walk->alive) g.garbage = true;
-  // In a child whose collector was not asked nothing tells circles from native code, but that the program turned it off.
+  // In a child whose collector was not asked nothing tells circles from native code, but that the program turned it
+  // off.
   double all = 0, unheld = 0;
-  for (const Leak& leak : leaks) all += leak.bytes, unheld += leak.holder || leak.container || leak.mapped ? 0 : leak.bytes;
+  for (const Leak& leak : leaks)
+    all += leak.bytes, unheld += leak.holder || leak.container || leak.mapped ? 0 : leak.bytes;
   const bool untold = notes.walk && notes.walk->native + notes.walk->garbage == 0;
-  if (collector_off && untold && unheld > kTable.most * all && notes.walk->alive - notes.walk->reached > kTable.most * unheld) g.garbage = true;
+  if (collector_off && untold && unheld > kTable.most * all &&
+      notes.walk->alive - notes.walk->reached > kTable.most * unheld)
+    g.garbage = true;
   if (g.collected > kTable.objects && freed_by_gc(evidence, periods) > kTable.most) g.garbage = true;
   if (main.rises()) {
     if (g.garbage) return collector_off ? Outcome::kLeak : Outcome::kFreed;
     const bool survive = proven(leaks) >= g.small;  // whatever else rises beside them
     if ((main.move == Move::kSlows && !survive) || is_bounded(notes, leaks, length, g)) return Outcome::kStopped;
     const bool kept = main.move == Move::kGrows && (has_held || stays_at_probes(evidence, periods));
-    g.little = kept || survive || (main.move != Move::kStep && main.slope.range.low > 0 && (containers_explain(notes, length, g) || proven(leaks) >= kTable.estimated * g.total));
+    g.little = kept || survive ||
+               (main.move != Move::kStep && main.slope.range.low > 0 &&
+                (containers_explain(notes, length, g) || proven(leaks) >= kTable.estimated * g.total));
     if (g.little && main.total >= g.small) return Outcome::kLeak;
     // Resident memory alone wanders by more than what is in use.
     const double enough = has_held ? g.small : std::max(g.small, kTable.wanders * g.level);
-    if (!g.little && main.total >= enough && !(has_held && late_rise(evidence, periods, g.small))) return Outcome::kUnproven;
+    if (!g.little && main.total >= enough && !(has_held && late_rise(evidence, periods, g.small)))
+      return Outcome::kUnproven;
   }
   // What falls or wanders beside them hides survivors in the sum.
   if (has_held && !g.garbage && proven(leaks) >= g.small) {
@@ -311,7 +340,8 @@ Outcome decide(const Evidence& evidence, const Notes& notes, const Periods& peri
   }
   if (has_held && g.rss.rises() && g.rss.total >= g.small) {
     g.total = g.rss.total;
-    if (containers_explain(notes, periods.x.back() - g.rss.onset, g)) return g.slope = g.rss.slope, g.measure = "resident memory", Outcome::kLeak;
+    if (containers_explain(notes, periods.x.back() - g.rss.onset, g))
+      return g.slope = g.rss.slope, g.measure = "resident memory", Outcome::kLeak;
     const Outcome rest = beyond_use(periods, sites, g);
     if (rest != Outcome::kFlat) {
       if (rest != Outcome::kStopped) g.slope = g.rss.slope, g.little = false;
@@ -344,7 +374,8 @@ Series counter(const Evidence& evidence, const Periods& periods, const std::stri
   return s;
 }
 
-Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites, const std::vector<Leak>& leaks) {
+Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites,
+                   const std::vector<Leak>& leaks) {
   Growth g;
   read_levels(evidence, periods, g);
   read_probes(evidence, periods, g);
@@ -363,21 +394,27 @@ Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& 
   if (g.has_live || g.has_sampled) g.measure = g.has_live ? "memory in use" : "sampled memory in use";
   g.garbage = falls_at_probes(evidence, periods);
   if (!evidence.probes.empty()) g.between = between_probes(periods.rss.since(periods.warm), evidence, periods);
-  g.refills = g.between.range.low > 0 && g.between.value * periods.length() / double(evidence.probes.size() + 1) > kTable.most * g.usually;
+  g.refills = g.between.range.low > 0 &&
+              g.between.value * periods.length() / double(evidence.probes.size() + 1) > kTable.most * g.usually;
   g.outcome = decide(evidence, notes, periods, sites, leaks, g);
   // Children that grow while the parent does not.
-  if (g.outcome != Outcome::kLeak && g.tree.move == Move::kGrows && g.tree.total >= g.small && g.rss.total < 0.3 * g.tree.total) {
+  if (g.outcome != Outcome::kLeak && g.tree.move == Move::kGrows && g.tree.total >= g.small &&
+      g.rss.total < 0.3 * g.tree.total) {
     g.by_tree = true;
     g.slope = g.tree.slope;
     g.total = g.tree.total;
     g.measure = "private memory of the process and its children";
     g.outcome = Outcome::kLeak;
-    g.proofs.push_back(format("memory private to the processes rose by {} {} while the main process's own stayed", amount(g.tree.slope.value), each(periods.unit)));
+    g.proofs.push_back(format("memory private to the processes rose by {} {} while the main process's own stayed",
+                              amount(g.tree.slope.value), each(periods.unit)));
   } else if (g.outcome == Outcome::kLeak) {
     const bool late = g.measure.ends_with(',');
-    // What was asked for and never written to takes no memory. After a probe resident memory may lag: pages that went back are taken again first.
+    // What was asked for and never written to takes no memory. After a probe resident memory may lag: pages that went
+    // back are taken again first.
     const double behind = (g.slope.value - g.rss.slope.value) * (periods.x.back() - g.rss.onset);
-    if (!late && g.rss.rises() && g.rss.slope.range.low > 0 && g.rss.slope.value < kTable.most * g.slope.value && g.rss.total < kTable.most * g.total && behind > 2 * g.returned) g.slope = g.rss.slope, g.total = g.rss.total, g.measure = "resident memory";
+    if (!late && g.rss.rises() && g.rss.slope.range.low > 0 && g.rss.slope.value < kTable.most * g.slope.value &&
+        g.rss.total < kTable.most * g.total && behind > 2 * g.returned)
+      g.slope = g.rss.slope, g.total = g.rss.total, g.measure = "resident memory";
     tell_proofs(evidence, periods, sites, leaks, g);
   }
   if (g.outcome == Outcome::kLeak) g.little = false;

@@ -1,8 +1,9 @@
-// Whether memory grows from round to round, and what that is. No causes here and no names: levels of memory, what gc and trim gave back, and what walks
-// over the heap found to hold the survivors.
+// Whether memory grows from round to round, and what that is. No causes here and no names: levels of memory, what gc
+// and trim gave back, and what walks over the heap found to hold the survivors.
 //
-// Asked in this order: does what is in use still grow at the end (course.h); is it garbage that gc takes, or held by something with a limit; do survivors of
-// every age stay. What grows in resident memory alone is free in the allocator, or was asked for earlier and is written to now.
+// Asked in this order: does what is in use still grow at the end (course.h); is it garbage that gc takes, or held by
+// something with a limit; do survivors of every age stay. What grows in resident memory alone is free in the allocator,
+// or was asked for earlier and is written to now.
 #pragma once
 #include <optional>
 #include <string>
@@ -27,37 +28,40 @@ enum class Outcome {
 
 struct Growth {
   Outcome outcome = Outcome::kFlat;
-  bool little = false;       // what is in use grows as a leak does, and by too little to set the verdict; slope and total are its own then
-  Slope slope;               // bytes for one of x: the headline
+  bool little = false;  // what is in use grows as a leak does, and by too little to set the verdict; slope and total
+                        // are its own then
+  Slope slope;          // bytes for one of x: the headline
   std::string measure = "resident memory";
-  double total = 0;          // of what rises at the end
-  double small = kTable.small;     // less is listed and does not set the verdict
+  double total = 0;             // of what rises at the end
+  double small = kTable.small;  // less is listed and does not set the verdict
 
-  Course held;     // what is in use, by the best that was measured: allocators' own count, otherwise sampled blocks
-  Course rss;      // dips that a probe made are filled up to the level before it
+  Course held;  // what is in use, by the best that was measured: allocators' own count, otherwise sampled blocks
+  Course rss;   // dips that a probe made are filled up to the level before it
   Course sampled, free, tree;
   bool has_live = false, has_sampled = false;
   bool by_tree = false;  // the growth is in the children
 
-  double level = 0;         // resident memory of the last third
-  double baseline = 0;      // when the first phase began, or at the first mark
-  double range = 0;         // highest period less the least of periods and baseline
-  double returned = 0;      // the most a probe gave back
-  double usually = 0;       // the median of what probes gave back
-  double returned_rss = 0;  // resident memory before that probe
-  double by_gc = 0;         // of that, by gc alone
-  double collected = 0;     // objects, by all probes
+  double level = 0;                   // resident memory of the last third
+  double baseline = 0;                // when the first phase began, or at the first mark
+  double range = 0;                   // highest period less the least of periods and baseline
+  double returned = 0;                // the most a probe gave back
+  double usually = 0;                 // the median of what probes gave back
+  double returned_rss = 0;            // resident memory before that probe
+  double by_gc = 0;                   // of that, by gc alone
+  double collected = 0;               // objects, by all probes
   double piled = 0, piled_bytes = 0;  // objects in circles that the last probe counted, where the program turned gc off
-  bool garbage = false;     // what rises is cyclic garbage: in use until gc runs
-  bool refills = false;     // what probes took of resident memory comes back slowly, round by round
-  bool wanders = false;     // resident memory comes and goes by itself from period to period
+  bool garbage = false;               // what rises is cyclic garbage: in use until gc runs
+  bool refills = false;               // what probes took of resident memory comes back slowly, round by round
+  bool wanders = false;               // resident memory comes and goes by itself from period to period
 
   std::vector<std::string> proofs;  // sentences
 
-  Slope between;            // of resident memory between probes
+  Slope between;  // of resident memory between probes
 
   /// How fast a limit comes nearer: resident memory, where it runs ahead of the headline.
-  const Slope& ahead() const { return between.range.low > 0 && !between.vague() && between.value > slope.value ? between : slope; }
+  const Slope& ahead() const {
+    return between.range.low > 0 && !between.vague() && between.value > slope.value ? between : slope;
+  }
 };
 
 Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites,

@@ -19,12 +19,9 @@ json to_json(const Interval& i) { return json::array({i.low, i.high}); }
 
 json to_json(const std::optional<Forecast>& f) {
   if (!f) return nullptr;
-  json j = {{"limit", f->limit},
-            {"limit_bytes", f->bytes.value},
-            {"seconds", f->seconds},
-            {"seconds_range", to_json(f->seconds_range)},
-            {"unit", to_string(f->unit)},
-            {"unit_index", nullptr},
+  json j = {{"limit", f->limit},          {"limit_bytes", f->bytes.value},
+            {"seconds", f->seconds},      {"seconds_range", to_json(f->seconds_range)},
+            {"unit", to_string(f->unit)}, {"unit_index", nullptr},
             {"units_left", nullptr}};
   if (f->unit_index) j["unit_index"] = *f->unit_index, j["units_left"] = f->units_left;
   return j;
@@ -73,9 +70,25 @@ json to_json(const Finding& f) {
 json to_json(const Account& a) {
   json parts = json::array();
   for (const AccountPart& p : a.parts)
-    parts.push_back({{"kind", to_string(p.kind)}, {"name", p.name}, {"chain", p.chain}, {"born", to_json(p.born)}, {"bytes", p.bytes}, {"error", p.error()}, {"range", to_json(p.range)}});
-  return {{"process", a.process ? json(a.process) : json()}, {"tree", a.tree}, {"space", a.space}, {"level", a.level}, {"growth", a.growth}, {"error", a.error()}, {"range", to_json(a.range)},
-          {"rounds", a.rounds}, {"unit", to_string(a.unit)}, {"from", a.from}, {"to", a.to}, {"parts", std::move(parts)}};
+    parts.push_back({{"kind", to_string(p.kind)},
+                     {"name", p.name},
+                     {"chain", p.chain},
+                     {"born", to_json(p.born)},
+                     {"bytes", p.bytes},
+                     {"error", p.error()},
+                     {"range", to_json(p.range)}});
+  return {{"process", a.process ? json(a.process) : json()},
+          {"tree", a.tree},
+          {"space", a.space},
+          {"level", a.level},
+          {"growth", a.growth},
+          {"error", a.error()},
+          {"range", to_json(a.range)},
+          {"rounds", a.rounds},
+          {"unit", to_string(a.unit)},
+          {"from", a.from},
+          {"to", a.to},
+          {"parts", std::move(parts)}};
 }
 
 }  // namespace

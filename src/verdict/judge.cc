@@ -79,8 +79,10 @@ Rhythm own_rhythm(const Case& c) {
 Leak rest_of(const Case& c, const std::vector<const Leak*>& others) {
   const Growth& g = c.growth;
   Leak rest;
-  rest.rate = g.slope.value, rest.off = std::max((g.slope.range.high - g.slope.range.low) / 2 * k95 / k90, k95 * kTable.rounding * g.slope.value);
-  rest.since = std::max(c.periods.x.front(), c.periods.x.back() - (g.slope.value > 0 ? g.total / g.slope.value : c.periods.length()));
+  rest.rate = g.slope.value,
+  rest.off = std::max((g.slope.range.high - g.slope.range.low) / 2 * k95 / k90, k95 * kTable.rounding * g.slope.value);
+  rest.since = std::max(c.periods.x.front(),
+                        c.periods.x.back() - (g.slope.value > 0 ? g.total / g.slope.value : c.periods.length()));
   for (const Leak* leak : others)
     if (leak->rate < rest.rate) rest.rate -= leak->rate, rest.off = off_together(rest.off, leak->off);
   rest.bytes = rest.rate * (c.periods.x.back() - rest.since);
@@ -94,7 +96,8 @@ void measure_leak(const Case& c, const Match& m, const Leak& leak, Finding& f) {
   const bool calls = f.unit == Unit::kSecond && m.additions > 0;
   if (calls) {
     f.unit = Unit::kCall, rate = m.additions;
-    f.each = f.blame && f.blame->line > 0 ? format("each time line {} runs", f.blame->line) : "each time something is added";
+    f.each =
+        f.blame && f.blame->line > 0 ? format("each time line {} runs", f.blame->line) : "each time something is added";
   }
   f.bytes_per_unit = leak.rate / rate;
   f.bytes_per_unit_range = {std::max(0.0, leak.rate - leak.off) / rate, (leak.rate + leak.off) / rate};
@@ -115,11 +118,15 @@ void measure_leak(const Case& c, const Match& m, const Leak& leak, Finding& f) {
 
 void tell_growth(const Case& c, Finding& f) {
   const Growth& g = c.growth;
-  f.evidence.insert(f.evidence.begin(), format("{} rises by {} {} ({} to {} at 95 %), seen over {} after warm-up", g.measure, amount(f.bytes_per_unit), each(f),
-                                               amount(f.bytes_per_unit_range.low), amount(f.bytes_per_unit_range.high), seen_over(f)));
+  f.evidence.insert(
+      f.evidence.begin(),
+      format("{} rises by {} {} ({} to {} at 95 %), seen over {} after warm-up", g.measure, amount(f.bytes_per_unit),
+             each(f), amount(f.bytes_per_unit_range.low), amount(f.bytes_per_unit_range.high), seen_over(f)));
   if (const Rhythm found = own_rhythm(c); found.every > 0)
-    f.evidence.push_back(format("memory has a rhythm of its own: its shape comes again every {:.2f} s (correlation {:.2f}), and each time {} stay",
-                                found.every, found.strength, amount(g.slope.value * found.every)));
+    f.evidence.push_back(
+        format("memory has a rhythm of its own: its shape comes again every {:.2f} s (correlation {:.2f}), and each "
+               "time {} stay",
+               found.every, found.strength, amount(g.slope.value * found.every)));
   for (const std::string& proof : g.proofs) f.evidence.push_back(proof);
   f.forecast = forecast(c, f.unit);
 }
@@ -129,10 +136,14 @@ int severity(Kind kind) { return kind == Kind::kUnsure ? 1 : kind == Kind::kFlat
 
 /// The leak that a match is about: one of its lines, or what holds it.
 const Leak* leak_of(const Case& c, const Match& m) {
-  const auto at = [](const std::optional<Place>& a, const std::optional<Place>& b) { return a && b && same_line(*a, *b); };
+  const auto at = [](const std::optional<Place>& a, const std::optional<Place>& b) {
+    return a && b && same_line(*a, *b);
+  };
   const auto is_it = [&](const Leak& leak) {
     const std::optional<Place> born = leak.line ? std::optional(leak.line->place) : std::nullopt;
-    return at(m.blame, leak.blame) || at(m.blame, born) || at(m.born, born) || (leak.holder && (m.chain == leak.holder->chain || std::ranges::find(m.chain, leak.holder->name()) != m.chain.end()));
+    return at(m.blame, leak.blame) || at(m.blame, born) || at(m.born, born) ||
+           (leak.holder &&
+            (m.chain == leak.holder->chain || std::ranges::find(m.chain, leak.holder->name()) != m.chain.end()));
   };
   const auto found = std::ranges::find_if(c.leaks, is_it);
   return found == c.leaks.end() ? nullptr : &*found;
@@ -140,7 +151,9 @@ const Leak* leak_of(const Case& c, const Match& m) {
 
 /// By what keeps it, as far as that was seen.
 Named name_of(const Case& c, const Leak& leak) {
-  const std::string mapped = format("shared mappings and mapped files rose by {} since round {:.0f}, as the system counts them", amount(leak.bytes), leak.since);
+  const std::string mapped =
+      format("shared mappings and mapped files rose by {} since round {:.0f}, as the system counts them",
+             amount(leak.bytes), leak.since);
   if (leak.container) {
     auto [cause, m] = container_match(c, *leak.container);
     if (leak.mapped) m.evidence.push_back(mapped);
@@ -150,14 +163,21 @@ Named name_of(const Case& c, const Leak& leak) {
   if (leak.holder) return {unknown, holder_match(*c.notes.walk, *leak.holder)};
   Match m;
   m.blame = leak.blame;
-  if (leak.mapped) m.title = "Shared mappings or mapped files are made and not closed; what holds them was not found", m.evidence.push_back(mapped);
-  else if (leak.line && leak.line->blocks >= kTable.several && leak.line->block() > c.evidence.sampling_interval)  // each of them is recorded
+  if (leak.mapped)
+    m.title = "Shared mappings or mapped files are made and not closed; what holds them was not found",
+    m.evidence.push_back(mapped);
+  else if (leak.line && leak.line->blocks >= kTable.several &&
+           leak.line->block() > c.evidence.sampling_interval)  // each of them is recorded
     m.additions = leak.rate / leak.line->block(), m.added = leak.line->blocks, m.each = leak.line->block();
-  if (leak.blame) m.evidence.push_back(format("{} allocated {} that are still in use, more in every part of the time since round {:.0f}", at(*leak.blame), amount(leak.bytes), leak.since));
+  if (leak.blame)
+    m.evidence.push_back(
+        format("{} allocated {} that are still in use, more in every part of the time since round {:.0f}",
+               at(*leak.blame), amount(leak.bytes), leak.since));
   return {unknown, std::move(m)};
 }
 
-/// By name as far as causes explain the growth, then all other leaks, each with its own rate; those too small to set the verdict too.
+/// By name as far as causes explain the growth, then all other leaks, each with its own rate; those too small to set
+/// the verdict too.
 std::vector<Finding> leaks(const Case& c, std::vector<Named> found) {
   constexpr size_t kMostTold = 8;
   std::erase_if(found, [](const Named& n) { return n.match.kind != Kind::kLeak; });
@@ -170,9 +190,12 @@ std::vector<Finding> leaks(const Case& c, std::vector<Named> found) {
     const bool main = findings.empty(), is_nameless = n.cause->id == "P1" || n.cause->id == "N1";
     const Leak* own = leak_of(c, n.match);
     // What is left for a further cause; the nameless ones only speak when nothing else does.
-    if (!main && (is_nameless || !n.match.blame || explained > kTable.explained || n.match.share < kTable.name || (own && std::ranges::find(told, own) != told.end()))) continue;
+    if (!main && (is_nameless || !n.match.blame || explained > kTable.explained || n.match.share < kTable.name ||
+                  (own && std::ranges::find(told, own) != told.end())))
+      continue;
     // One that is most of the growth is the growth, whatever its line is.
-    if (main && !own && !others.empty() && others.front()->rate > kTable.others * c.growth.slope.value) own = others.front();
+    if (main && !own && !others.empty() && others.front()->rate > kTable.others * c.growth.slope.value)
+      own = others.front();
     std::erase(others, own);
     const bool kept = n.cause->id == "P1" && own && own->container;
     Finding f = describe(c, kept ? name_of(c, *own) : n);
@@ -191,7 +214,9 @@ std::vector<Finding> leaks(const Case& c, std::vector<Named> found) {
     Finding f;
     f.kind = Kind::kLeak;
     f.title = "Memory that is in use grows steadily; what holds it was not seen";
-    f.fix = "Run it again under the agent (without python -I, -S or -E), so that the lines and what holds them can be named.";
+    f.fix =
+        "Run it again under the agent (without python -I, -S or -E), so that the lines and what holds them can be "
+        "named.";
     measure_leak(c, {}, rest_of(c, {}), f);
     findings.push_back(std::move(f));
   }
@@ -242,7 +267,8 @@ std::string more(int n, Unit unit) { return counted(n, noun_of(unit), " more"); 
 
 std::string settle(const Case& c) {
   if (!c.periods.enough())
-    return format("run at least {}", more(10 - int(std::min<size_t>(9, c.periods.size())), c.periods.size() ? c.periods.unit : Unit::kEpoch));
+    return format("run at least {}", more(10 - int(std::min<size_t>(9, c.periods.size())),
+                                          c.periods.size() ? c.periods.unit : Unit::kEpoch));
   if (c.evidence.probes.empty() && !c.growth.has_live && c.evidence.probes_off)
     return "run without --no-probes, so that gc and trim can show what is still in use";
   return format("run {}", more(int(std::max<size_t>(10, c.periods.size())), c.periods.unit));
@@ -261,7 +287,8 @@ bool short_and_rising(const Case& c) {
 }  // namespace
 
 std::string_view to_string(Kind kind) {
-  constexpr std::array<std::string_view, 7> kNames = {"leak", "fragmentation", "retention", "cache", "reserve", "flat", "unsure"};
+  constexpr std::array<std::string_view, 7> kNames = {"leak",    "fragmentation", "retention", "cache",
+                                                      "reserve", "flat",          "unsure"};
   return kNames.at(size_t(kind));
 }
 
@@ -273,7 +300,9 @@ Verdict judge(const Evidence& evidence) {
   for (Finding& f : levels(c, found)) v.findings.push_back(std::move(f));
   for (Finding& f : v.findings) {
     f.process = evidence.process;
-    const auto held = std::ranges::find_if(c.notes.containers, [&](const Container& k) { return f.blame && k.place.line == f.blame->line && k.place.file == f.blame->file; });
+    const auto held = std::ranges::find_if(c.notes.containers, [&](const Container& k) {
+      return f.blame && k.place.line == f.blame->line && k.place.file == f.blame->file;
+    });
     if (f.chain.empty() && held != c.notes.containers.end()) f.chain = held->chain;
   }
   std::ranges::stable_sort(v.findings, std::ranges::greater{},
@@ -297,7 +326,8 @@ Verdict judge(const Evidence& evidence) {
   v.advice = advice(c);
   // What a finding says of a line need not be advised too, with another count: that one is of all of the run.
   std::erase_if(v.advice, [&](const Advice& a) {
-    return a.what == "retracing" && a.place && std::ranges::any_of(v.findings, [&](const Finding& f) { return f.blame && same_line(*f.blame, *a.place); });
+    return a.what == "retracing" && a.place &&
+           std::ranges::any_of(v.findings, [&](const Finding& f) { return f.blame && same_line(*f.blame, *a.place); });
   });
   if (std::optional<Account> a = account(c)) v.account = std::make_shared<const Account>(std::move(*a));
   v.sentence = sentence(c, v);

@@ -17,7 +17,8 @@ struct Part {
   double share = 0;
 };
 
-/// Who holds what a line allocated, as the last walk found; most first. Nobody: nothing of Python, or it was not looked at since.
+/// Who holds what a line allocated, as the last walk found; most first. Nobody: nothing of Python, or it was not looked
+/// at since.
 std::vector<Part> holders_of(const HeapWalk& walk, const Place& line) {
   std::vector<Part> parts;
   double sum = 0;
@@ -35,7 +36,8 @@ std::vector<Part> holders_of(const HeapWalk& walk, const Place& line) {
 /// All along, or since a line began to keep something: what is made anew in each round has new things only.
 bool keeps_since(const Holder& h, double onset, double rounds) {
   if (h.accumulates() || onset >= rounds) return h.accumulates();
-  // Births are told by time and the onset by rounds, which are not alike: the first of them near to it is the beginning.
+  // Births are told by time and the onset by rounds, which are not alike: the first of them near to it is the
+  // beginning.
   const size_t part = size_t(double(kBirths) * std::max(0.0, onset - 1) / rounds), first = h.first();
   return h.accumulates(first > part && first - part <= kBirths / 4 ? first : part);
 }
@@ -50,14 +52,16 @@ bool grows(const Container& k, const Periods& periods) {
 
 /// The agent saw a container grow at the very line that allocates: that is the one.
 void take_container(const Notes& notes, const Periods& periods, Leak& leak) {
-  const auto k = std::ranges::find_if(notes.containers, [&](const Container& c) { return grows(c, periods) && same_line(c.place, leak.line->place); });
+  const auto k = std::ranges::find_if(
+      notes.containers, [&](const Container& c) { return grows(c, periods) && same_line(c.place, leak.line->place); });
   if (k == notes.containers.end()) return;
   leak.container = &*k, leak.blame = k->place;
   if (leak.holder && step_of(*k, *leak.holder) == 0) leak.holder = nullptr;
 }
 
 /// Lines that keep about as much in all parts of the time since they began, or whose holders do.
-std::vector<Leak> lines_that_keep(const Notes& notes, const HeapWalk& walk, const Periods& periods, const LiveSites& sites) {
+std::vector<Leak> lines_that_keep(const Notes& notes, const HeapWalk& walk, const Periods& periods,
+                                  const LiveSites& sites) {
   std::vector<Leak> leaks;
   for (const SiteGroup& line : sites.groups) {
     if (!line.user || line.bytes < kTable.told) continue;
@@ -68,7 +72,8 @@ std::vector<Leak> lines_that_keep(const Notes& notes, const HeapWalk& walk, cons
     for (const Part& part : parts) ends += part.holder->ends() ? part.share : 0;
     if (ends > kTable.most) continue;
     std::erase_if(parts, [&](const Part& part) {
-      return part.holder->ends() || part.share < kTable.part || !keeps_since(*part.holder, course.onset, walk.period - 1);
+      return part.holder->ends() || part.share < kTable.part ||
+             !keeps_since(*part.holder, course.onset, walk.period - 1);
     });
     const bool accumulates = std::ranges::any_of(parts, [](const Part& part) { return part.holder->accumulates(); });
     if (course.move != Move::kGrows && !accumulates && (course.move == Move::kSlows || parts.empty())) continue;
@@ -79,7 +84,10 @@ std::vector<Leak> lines_that_keep(const Notes& notes, const HeapWalk& walk, cons
     for (const Part& part : parts) told += part.share;
     for (const Part& part : parts) {
       const double share = part.share / told;
-      Leak leak{.holder = part.holder, .line = &line, .container = nullptr, .blame = part.holder ? puts_at(*part.holder) : std::nullopt};
+      Leak leak{.holder = part.holder,
+                .line = &line,
+                .container = nullptr,
+                .blame = part.holder ? puts_at(*part.holder) : std::nullopt};
       if (!leak.blame) leak.blame = line.place;
       take_container(notes, periods, leak);
       leak.rate = share * rate.value, leak.off = share * rate.off(), leak.since = course.onset;
@@ -91,7 +99,8 @@ std::vector<Leak> lines_that_keep(const Notes& notes, const HeapWalk& walk, cons
   return leaks;
 }
 
-/// What one line puts away, or one object holds, is one leak: the lists of a dictionary, an array and the record around it.
+/// What one line puts away, or one object holds, is one leak: the lists of a dictionary, an array and the record around
+/// it.
 std::vector<Leak> joined(std::vector<Leak> all) {
   std::ranges::stable_sort(all, std::ranges::greater{}, &Leak::bytes);
   std::vector<Leak> leaks;
@@ -122,7 +131,9 @@ void add_walked(const HeapWalk& walk, const Periods& periods, const LiveSites& s
   for (const Holder& h : walk.holders) {
     const double rate = walk.gained_each_round(h);
     const bool told = std::ranges::find(leaks, &h, &Leak::holder) != leaks.end();
-    if (h.how != Holder::How::kReached || !h.accumulates() || rate <= 0 || told || (!h.goes_on() && std::ranges::any_of(h.born, is_seen))) continue;
+    if (h.how != Holder::How::kReached || !h.accumulates() || rate <= 0 || told ||
+        (!h.goes_on() && std::ranges::any_of(h.born, is_seen)))
+      continue;
     Leak leak{.holder = &h, .line = nullptr, .container = nullptr, .blame = puts_at(h)};
     if (!leak.blame && !h.born.empty()) leak.blame = h.born.front().place;
     leak.rate = rate, leak.off = k95 * leak.rate / std::sqrt(std::max(1.0, h.samples));
@@ -131,12 +142,14 @@ void add_walked(const HeapWalk& walk, const Periods& periods, const LiveSites& s
   }
 }
 
-/// How far what a line asked for may lie from what its blocks take, besides chance: sizes are rounded up, of small blocks by a good part.
+/// How far what a line asked for may lie from what its blocks take, besides chance: sizes are rounded up, of small
+/// blocks by a good part.
 double rounding_of(const Leak& leak) {
   return leak.bytes * (leak.line && leak.line->block() < kTable.small_block ? kTable.small_rounding : kTable.rounding);
 }
 
-/// Until all that was sampled adds up to what allocators count. What differs by more than chance was not sampled at all: nobody's.
+/// Until all that was sampled adds up to what allocators count. What differs by more than chance was not sampled at
+/// all: nobody's.
 void add_up(const Evidence& evidence, const Periods& periods, const LiveSites& sites, std::vector<Leak>& leaks) {
   if (sites.total.size() < 2 || periods.live.size() < 2) return;
   const auto gained = [](const Series& s) { return s.y.back() - s.y.front(); };
@@ -166,7 +179,8 @@ void add_up_device(const Periods& periods, std::vector<Leak>& leaks) {
   const Rate counted = verdict::rate(rise.x, rise.y);
   const double scale = counted.value / sum;
   if (std::abs(scale - 1) > kTable.part) return;
-  for (Leak& leak : leaks) leak.rate *= scale, leak.bytes *= scale, leak.off = counted.off() * leak.rate / counted.value;
+  for (Leak& leak : leaks)
+    leak.rate *= scale, leak.bytes *= scale, leak.off = counted.off() * leak.rate / counted.value;
 }
 
 /// Of a container's gain in a round, by the items that the agent weighed.
@@ -177,10 +191,11 @@ bool is_of(const Container& k, const Leak& leak) {
   return held || same_line(k.place, *leak.blame) || (leak.line && same_line(k.place, leak.line->place));
 }
 
-/// Containers that the agent saw to grow until the end. It weighed some of their items: each of both measures counts as far as it is certain, unless they
-/// contradict one another.
+/// Containers that the agent saw to grow until the end. It weighed some of their items: each of both measures counts as
+/// far as it is certain, unless they contradict one another.
 void add_containers(const Notes& notes, const Periods& periods, std::vector<Leak>& leaks) {
-  const double counted = periods.live.size() < 2 ? INFINITY : periods.live.y.back() - std::ranges::min(periods.live.y) + kTable.pieces;
+  const double counted =
+      periods.live.size() < 2 ? INFINITY : periods.live.y.back() - std::ranges::min(periods.live.y) + kTable.pieces;
   double named = 0;
   for (const Leak& leak : leaks) named += leak.bytes;
   for (const Container& k : notes.containers) {
@@ -189,12 +204,14 @@ void add_containers(const Notes& notes, const Periods& periods, std::vector<Leak
     if (own == leaks.end()) own = std::ranges::find_if(leaks, [&](const Leak& leak) { return is_of(k, leak); });
     const double weighed = k.bytes_per_period, error = error_of(k);
     if (own == leaks.end()) {
-      const double rounds = std::min(periods.x.back() - periods.x.front(), k.per_period > 0 ? k.length / k.per_period : 0);
+      const double rounds =
+          std::min(periods.x.back() - periods.x.front(), k.per_period > 0 ? k.length / k.per_period : 0);
       if (weighed * rounds < kTable.told || k.looks < kTable.looks || k.place.line == 0) continue;
       if (weighed * rounds > kTable.too_much * counted) continue;  // then what was weighed is not its own
       // There is no room for both: a line without a holder that keeps as much allocates what it holds.
       const auto same = std::ranges::find_if(leaks, [&](const Leak& leak) {
-        return !leak.holder && !leak.container && std::abs(leak.rate - weighed) < off_together(leak.off, error) && named + weighed * rounds > counted;
+        return !leak.holder && !leak.container && std::abs(leak.rate - weighed) < off_together(leak.off, error) &&
+               named + weighed * rounds > counted;
       });
       if (same != leaks.end()) {
         same->container = &k;
@@ -220,32 +237,45 @@ bool holds_mappings(const Container& k, const Periods& periods, double rate) {
   constexpr double kPage = 4096, kSampled = 64 << 10;  // from there on each is a block with a line (probe/mappings.h)
   if (!grows(k, periods) || k.per_period <= 0) return false;
   const double each = rate / k.per_period, pages = std::round(each / kPage);
-  return pages >= 1 && each < kSampled && k.bytes_per_period < rate && std::abs(each - pages * kPage) < std::min(kTable.mapped_pages * each, kPage / 4);
+  return pages >= 1 && each < kSampled && k.bytes_per_period < rate &&
+         std::abs(each - pages * kPage) < std::min(kTable.mapped_pages * each, kPage / 4);
 }
 
-/// Shared mappings and mapped files are no allocator's, and the small ones are not sampled: the system counts them, now and then.
-void add_mapped(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites, std::vector<Leak>& leaks) {
+/// Shared mappings and mapped files are no allocator's, and the small ones are not sampled: the system counts them, now
+/// and then.
+void add_mapped(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites,
+                std::vector<Leak>& leaks) {
   const auto own = std::ranges::find(evidence.processes, evidence.process, &SeenProcess::row);
-  if (evidence.space != "host" || evidence.process == 0 || own == evidence.processes.end() || periods.size() < 2) return;
+  if (evidence.space != "host" || evidence.process == 0 || own == evidence.processes.end() || periods.size() < 2)
+    return;
   std::map<double, std::pair<double, double>> levels;  // addresses, and what of them is in memory
   for (const char* kind : {"shared_memory", "shared_anonymous", "file"})
     if (const auto found = own->mappings.find(kind); found != own->mappings.end())
       for (const Mapped& m : found->second)
-        if (m.t >= periods.marks.front()->t && m.t <= periods.marks.back()->t) levels[m.t].first += double(m.mapped.value), levels[m.t].second += double(m.resident.value);
+        if (m.t >= periods.marks.front()->t && m.t <= periods.marks.back()->t)
+          levels[m.t].first += double(m.mapped.value), levels[m.t].second += double(m.resident.value);
   std::vector<double> x, mapped, resident;
-  for (const auto& [t, level] : levels) x.push_back(periods.between(t)), mapped.push_back(level.first), resident.push_back(level.second);
+  for (const auto& [t, level] : levels)
+    x.push_back(periods.between(t)), mapped.push_back(level.first), resident.push_back(level.second);
   const Course c = course(x, resident, kTable.grain);
-  // Pages of one mapping that are read or written one after the other make it larger in memory, and are no more of them.
-  if (c.move != Move::kGrows || c.total < kTable.told || c.slope.value <= 0 || course(x, mapped, kTable.grain).move != Move::kGrows) return;
+  // Pages of one mapping that are read or written one after the other make it larger in memory, and are no more of
+  // them.
+  if (c.move != Move::kGrows || c.total < kTable.told || c.slope.value <= 0 ||
+      course(x, mapped, kTable.grain).move != Move::kGrows)
+    return;
   Leak leak;
   leak.rate = c.slope.value, leak.off = (c.slope.range.high - c.slope.range.low) / 2 * k95 / k90, leak.since = c.onset;
   leak.bytes = leak.rate * (periods.x.back() - c.onset), leak.proven = leak.mapped = true;
   const Container* keeper = nullptr;
   for (const Container& k : notes.containers)
-    if (holds_mappings(k, periods, leak.rate) && (!keeper || k.bytes_per_period < keeper->bytes_per_period)) keeper = &k;
-  const auto same = std::ranges::find_if(leaks, [&](const Leak& other) { return keeper ? is_of(*keeper, other) : std::abs(other.rate - leak.rate) < off_together(other.off, leak.off); });
+    if (holds_mappings(k, periods, leak.rate) && (!keeper || k.bytes_per_period < keeper->bytes_per_period))
+      keeper = &k;
+  const auto same = std::ranges::find_if(leaks, [&](const Leak& other) {
+    return keeper ? is_of(*keeper, other) : std::abs(other.rate - leak.rate) < off_together(other.off, leak.off);
+  });
   if (same != leaks.end()) return;  // its blocks were large enough to be sampled
-  // Where there are many of them they are counted seldom: without something that goes on to fill the last count must not be old, and large ones are sampled.
+  // Where there are many of them they are counted seldom: without something that goes on to fill the last count must
+  // not be old, and large ones are sampled.
   const Series sampled = sites.total.since(c.onset);
   const bool seen = !sampled.empty() && sampled.y.back() - sampled.y.front() > kTable.most * c.total;
   if (!keeper && (seen || x.back() < periods.x.back() - periods.length() / 4)) return;
@@ -254,7 +284,8 @@ void add_mapped(const Evidence& evidence, const Notes& notes, const Periods& per
   leaks.push_back(leak);
 }
 
-/// What allocators count has not risen for so long that a leak should have shown: it has ended, whatever was sampled or weighed before.
+/// What allocators count has not risen for so long that a leak should have shown: it has ended, whatever was sampled or
+/// weighed before.
 void drop_ended(const Periods& periods, std::vector<Leak>& leaks) {
   const Course all = course(periods.live.x, periods.live.y, kTable.told / 4);
   if (all.move != Move::kFlat && all.move != Move::kStopped) return;
@@ -265,15 +296,18 @@ void drop_ended(const Periods& periods, std::vector<Leak>& leaks) {
 
 }  // namespace
 
-std::vector<Leak> find_leaks(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites) {
+std::vector<Leak> find_leaks(const Evidence& evidence, const Notes& notes, const Periods& periods,
+                             const LiveSites& sites) {
   if (periods.x.empty()) return {};
   const HeapWalk none, &walk = notes.walk ? *notes.walk : none;
   std::vector<Leak> leaks = lines_that_keep(notes, walk, periods, sites);
   add_walked(walk, periods, sites, leaks);
   leaks = joined(std::move(leaks));
   std::erase_if(leaks, [](const Leak& leak) { return leak.rate <= 0 || leak.bytes < kTable.told; });
-  if (evidence.space == "host") add_up(evidence, periods, sites, leaks);
-  else add_up_device(periods, leaks);
+  if (evidence.space == "host")
+    add_up(evidence, periods, sites, leaks);
+  else
+    add_up_device(periods, leaks);
   add_containers(notes, periods, leaks);
   add_mapped(evidence, notes, periods, sites, leaks);
   drop_ended(periods, leaks);

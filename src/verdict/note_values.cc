@@ -33,8 +33,10 @@ const json& list_of(const json& j, const char* key) {
 }
 
 Place place_of(const json& j) {
-  constexpr size_t kMostLine = 400;  // of a line of source: regular expressions look at it, and go as deep as it is long
-  return {text_of(j, "file"), text_of(j, "function"), text_of(j, "text").substr(0, kMostLine), int(std::clamp(number_of(j, "line"), 0.0, 1e9))};
+  constexpr size_t kMostLine =
+      400;  // of a line of source: regular expressions look at it, and go as deep as it is long
+  return {text_of(j, "file"), text_of(j, "function"), text_of(j, "text").substr(0, kMostLine),
+          int(std::clamp(number_of(j, "line"), 0.0, 1e9))};
 }
 
 }  // namespace millpond::verdict

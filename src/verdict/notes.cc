@@ -38,7 +38,9 @@ std::optional<Statement> statement_of(const json& owner) {
   s.name = text_of(j, "name");
   s.line = int(std::clamp(number_of(j, "line"), 0.0, 1e9));
   s.given = int(std::clamp(number_of(j, "given"), 0.0, 100.0));
-  const auto bounded = [&](const char* key, size_t most) { return size_t(std::clamp(number_of(j, key), 0.0, double(most))); };
+  const auto bounded = [&](const char* key, size_t most) {
+    return size_t(std::clamp(number_of(j, key), 0.0, double(most)));
+  };
   s.end = bounded("end", s.text.size());
   s.indent = bounded("indent", s.text.size());
   const auto span = [&](const char* key) {
@@ -53,7 +55,8 @@ std::optional<Statement> statement_of(const json& owner) {
   size_t from = s.value.begin;
   for (const json& part : list_of(j, "parts")) {
     const Span inner = span_of(part, s.text.size());
-    if (inner.begin < from || inner.end > s.value.end || inner.end == inner.begin || s.parts.size() == kMostParts) return {};
+    if (inner.begin < from || inner.end > s.value.end || inner.end == inner.begin || s.parts.size() == kMostParts)
+      return {};
     s.parts.push_back(inner);
     from = inner.end;
   }
@@ -69,10 +72,12 @@ std::optional<Statement> statement_of(const json& owner) {
 std::optional<Kept> kept_of(const json& owner, const char* key, int deep = 0) {
   const auto it = owner.find(key);
   if (it == owner.end() || !it->is_object()) return {};
-  Kept k{text_of(*it, "family"), number_of(*it, "elements"), number_of(*it, "dimensions"), flag_of(*it, "graph"), flag_of(*it, "traceback")};
+  Kept k{text_of(*it, "family"), number_of(*it, "elements"), number_of(*it, "dimensions"), flag_of(*it, "graph"),
+         flag_of(*it, "traceback")};
   for (const json& part : list_of(*it, "parts")) {
     if (deep + 1 >= kPartsDeep || k.parts.size() == kMostParts) break;
-    if (std::optional<Kept> inner = kept_of(json{{"part", part}}, "part", deep + 1)) k.parts.push_back(std::move(*inner));
+    if (std::optional<Kept> inner = kept_of(json{{"part", part}}, "part", deep + 1))
+      k.parts.push_back(std::move(*inner));
   }
   return k;
 }
@@ -114,7 +119,8 @@ Container container_of(const json& j) {
   c.exact = flag_of(j, "exact");
   c.rising = flag_of(j, "still", true);
   c.full = flag_of(j, "full");
-  c.hook = flag_of(j, "hook") || contains(c.holder, " hook of ");  // the agent's own words: it was reached through such a table
+  c.hook = flag_of(j, "hook") ||
+           contains(c.holder, " hook of ");  // the agent's own words: it was reached through such a table
   const bool given = c.place.file == "<string>" || c.place.file == "<stdin>";  // a program without a file
   c.is_user = (given || user_file(c.place.file)) && !flag_of(j, "library");
   return c;
@@ -142,7 +148,8 @@ void read_holders(const json& note, Notes& notes, Known& known) {
           {text_of(j, "type"), number_of(j, "count"), number_of(j, "per_period"), number_of(j, "bytes")});
 }
 
-/// What a walk and the rounds after it knew of a container: it has reached its end, or is one of the items of something that has a limit.
+/// What a walk and the rounds after it knew of a container: it has reached its end, or is one of the items of something
+/// that has a limit.
 void take_end(const std::vector<Holder>& holders, Container& c) {
   const auto itself = std::ranges::find_if(holders, [&](const Holder& h) { return is_same(c, h); });
   if (itself != holders.end()) {
@@ -213,7 +220,8 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 
 bool user_file(std::string_view file) {
   if (file.empty() || file[0] == '<') return file.starts_with("<ipython-input-");
-  for (std::string_view part : {"site-packages", "dist-packages", "/lib/python", "/millpond/inject/", "/python/millpond/"})
+  for (std::string_view part :
+       {"site-packages", "dist-packages", "/lib/python", "/millpond/inject/", "/python/millpond/"})
     if (contains(file, part)) return false;
   return true;
 }
@@ -221,13 +229,16 @@ bool user_file(std::string_view file) {
 size_t step_of(const Container& container, const Holder& holder) {
   const std::string name = holder.name();
   for (size_t i = 1; i < container.chain.size(); ++i)
-    if (name == container.chain[i] || (name.starts_with(container.chain[i]) && std::string_view(name).substr(container.chain[i].size()).starts_with(" of "))) return i;
+    if (name == container.chain[i] || (name.starts_with(container.chain[i]) &&
+                                       std::string_view(name).substr(container.chain[i].size()).starts_with(" of ")))
+      return i;
   return 0;
 }
 
 bool is_same(const Container& container, const Holder& holder) {
   if (container.chain.size() < 2) return false;
-  const bool is_part = container.chain[1].starts_with("chain ") || (container.alike > 1 && container.chain[1].starts_with("item "));
+  const bool is_part =
+      container.chain[1].starts_with("chain ") || (container.alike > 1 && container.chain[1].starts_with("item "));
   return step_of(container, holder) == (is_part ? 2 : 1);
 }
 
@@ -290,8 +301,10 @@ Notes read_notes(const Evidence& evidence) {
     } else if (what == "walk") {
       const std::string space = text_of(note, "space");
       if ((space.empty() ? "host" : space) != evidence.space) continue;
-      if (std::optional<HeapWalk> walk = walk_of(note, notes.walk ? &*notes.walk : nullptr)) notes.walk = std::move(walk);
-      else notes.no_walk = text_of(note, "refused");
+      if (std::optional<HeapWalk> walk = walk_of(note, notes.walk ? &*notes.walk : nullptr))
+        notes.walk = std::move(walk);
+      else
+        notes.no_walk = text_of(note, "refused");
     } else if (what == "courses") {
       if (notes.walk && evidence.space == "host") take_courses(note, *notes.walk);
     } else if (what == "puts") {

@@ -26,28 +26,30 @@ struct Statement {
   std::string text, digest;  // whole lines; of the whole file
   std::string file;          // empty: that of the place it belongs to
   int line = 0;
-  std::string how;           // "append", "item" (target[...] = value), "aug", "set", "decorator", "close", "argument", "tf.function", ...
-  Span target, value;        // empty: there is none
-  std::vector<Span> parts;   // of a value that is a tuple, list or dictionary
-  std::optional<Span> jit;   // the True of jit_compile=True
-  size_t end = 0;            // of the statement; what follows is a comment, or another one
+  std::string how;          // "append", "item" (target[...] = value), "aug", "set", "decorator", "close", "argument",
+                            // "tf.function", ...
+  Span target, value;       // empty: there is none
+  std::vector<Span> parts;  // of a value that is a tuple, list or dictionary
+  std::optional<Span> jit;  // the True of jit_compile=True
+  size_t end = 0;           // of the statement; what follows is a comment, or another one
   size_t indent = 0;
-  bool alone = false;        // on its lines
-  int given = 0;             // arguments with a name that a decorator has
-  std::string name;          // what stands in the place of the old, or is called
-  std::string before_loop;   // the first line of the loop that a lambda could stand before
+  bool alone = false;       // on its lines
+  int given = 0;            // arguments with a name that a decorator has
+  std::string name;         // what stands in the place of the old, or is called
+  std::string before_loop;  // the first line of the loop that a lambda could stand before
   int loop_line = 0;
   size_t loop_indent = 0;
 
   std::string of(const Span& s) const { return text.substr(s.begin, s.end - s.begin); }
 };
 
-/// What kind of thing is kept, by its type: "torch", "tensorflow", "jax", "numpy", "exception", "number", "array" (the holder itself) or "object".
+/// What kind of thing is kept, by its type: "torch", "tensorflow", "jax", "numpy", "exception", "number", "array" (the
+/// holder itself) or "object".
 struct Kept {
   std::string family;
   double elements = 0, dimensions = 0;  // of an array that grows itself `elements` is the size of one
   bool graph = false, traceback = false;
-  std::vector<Kept> parts{};            // of tuples, lists and dictionaries that are alike
+  std::vector<Kept> parts{};  // of tuples, lists and dictionaries that are alike
 };
 
 /// A container that grew when it was looked at.
@@ -56,10 +58,10 @@ struct Container {
   std::string of, held_in;  // types with their modules: its own, and that of a library's object it belongs to
   std::vector<std::string> chain;
   double length = 0, per_period = 0, bytes_per_period = 0;
-  double step = 0;      // of what grows itself and is counted in bytes: every rise is a multiple of it; 0: not known
+  double step = 0;  // of what grows itself and is counted in bytes: every rise is a multiple of it; 0: not known
   bool exact = false;
   std::optional<double> bounded;
-  double alike = 1;     // for how many containers it speaks
+  double alike = 1;  // for how many containers it speaks
   std::optional<Kept> items;
   std::optional<Statement> statement;  // what adds to it
   Place place;
@@ -74,7 +76,8 @@ struct Container {
   bool is_buffer() const { return item_type.empty() && per_period > 0 && std::abs(per_period - bytes_per_period) <= 1; }
 };
 
-/// Which step of a container's chain a holder of the walk is: 1 is the container itself, more is around it; 0: none. Both tell the same steps, the walk with a word more ("item 'x' of dict").
+/// Which step of a container's chain a holder of the walk is: 1 is the container itself, more is around it; 0: none.
+/// Both tell the same steps, the walk with a word more ("item 'x' of dict").
 size_t step_of(const Container& container, const Holder& holder);
 /// The container itself; of a chain of objects, or of lists that are told as one, what they begin in.
 bool is_same(const Container& container, const Holder& holder);

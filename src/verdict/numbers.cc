@@ -40,7 +40,8 @@ std::string number(double n) {
 std::string counted(double n, std::string_view noun, std::string_view between) {
   const std::string digits = number(n);
   if (digits == "1") return format("1{} {}", between, noun);
-  const bool hisses = noun == "batch" || noun.ends_with("s") || noun.ends_with("x") || noun.ends_with("sh");  // an epoch does not
+  const bool hisses =
+      noun == "batch" || noun.ends_with("s") || noun.ends_with("x") || noun.ends_with("sh");  // an epoch does not
   return format("{}{} {}{}", digits, between, noun, hisses ? "es" : "s");
 }
 

@@ -1,4 +1,5 @@
-// Numbers and units as a person reads them. One function for one number: what the sentence says, forecast, table and JSON say too.
+// Numbers and units as a person reads them. One function for one number: what the sentence says, forecast, table and
+// JSON say too.
 #pragma once
 #include <string>
 #include <string_view>

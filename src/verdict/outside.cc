@@ -21,7 +21,8 @@ Seen seen(const std::vector<double>& y) {
   std::vector<double> x;
   for (size_t i = 0; i < later.size(); ++i) x.push_back(double(i));
   const Course c = course(x, later, kTable.grain);
-  return {later.front(), later.back(), c.rises() && c.total > std::max(kTable.small, kTable.small_share * later.back())};
+  return {later.front(), later.back(),
+          c.rises() && c.total > std::max(kTable.small, kTable.small_share * later.back())};
 }
 
 }  // namespace
@@ -40,13 +41,16 @@ void answer_from_outside(const Evidence& evidence, Verdict& v) {
     v.kind = Kind::kUnsure;
     v.findings.clear();
     v.would_settle = "run it where it can be looked into: \"not seen\" says what was in the way";
-    v.sentence = format("{} rose from {} to {} after warm-up, and {}: whether that is a leak cannot be told from outside.", what, amount(c.first), amount(c.last),
-                        evidence.blind_partly ? "not all of its processes were looked into" : "it is all that was seen");
+    v.sentence =
+        format("{} rose from {} to {} after warm-up, and {}: whether that is a leak cannot be told from outside.", what,
+               amount(c.first), amount(c.last),
+               evidence.blind_partly ? "not all of its processes were looked into" : "it is all that was seen");
   } else if (v.kind != Kind::kUnsure && !evidence.blind_partly) {
     v.kind = Kind::kFlat;
     v.sentence = own.size() < size_t(kTable.fewest)
                      ? "The run was too short to compare, and only resident memory was seen of it."
-                     : format("{}, all that was seen of it, was {} after warm-up and {} at the end.", what, amount(c.first), amount(c.last));
+                     : format("{}, all that was seen of it, was {} after warm-up and {} at the end.", what,
+                              amount(c.first), amount(c.last));
   }
 }
 

@@ -11,8 +11,8 @@
 namespace millpond::verdict {
 namespace {
 
-/// What a name says besides a place: "epoch at train.py:31" says "epoch", "epoch.py:31" nothing. Names of run files before version 2 are patterns of the
-/// printed line, and those have no digits.
+/// What a name says besides a place: "epoch at train.py:31" says "epoch", "epoch.py:31" nothing. Names of run files
+/// before version 2 are patterns of the printed line, and those have no digits.
 std::string words_of(const std::string& name) {
   std::string_view place = name;
   if (place.ends_with(')')) place = place.substr(0, place.rfind(" ("));  // another pattern of that place
@@ -24,7 +24,8 @@ std::string words_of(const std::string& name) {
 
 /// A line that counts rounds by a word of its own.
 bool is_round(const std::string& name) {
-  constexpr std::array<std::string_view, 9> kWords = {"epoch", "episode", "fold", "round", "iteration", "iter", "trial", "generation", "ep"};
+  constexpr std::array<std::string_view, 9> kWords = {"epoch", "episode", "fold",       "round", "iteration",
+                                                      "iter",  "trial",   "generation", "ep"};
   std::string word;
   for (const char c : lower(words_of(name)) + " ") {
     if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') {
@@ -32,7 +33,8 @@ bool is_round(const std::string& name) {
       continue;
     }
     for (std::string_view one : kWords)
-      if (word == one || (word.size() == one.size() + 1 && one != "ep" && word.starts_with(one) && word.back() == 's')) return true;
+      if (word == one || (word.size() == one.size() + 1 && one != "ep" && word.starts_with(one) && word.back() == 's'))
+        return true;
     word.clear();
   }
   return false;
@@ -77,8 +79,11 @@ Group choose(const Evidence& evidence, const std::string& lead) {
   const Group* best = nullptr;
   std::tuple<bool, bool, int, size_t> best_key;
   for (const auto& [key, marks] : groups) {
-    // The clock is looked at until a program says something of itself: what lies before that is its start, whatever the agent followed later.
-    const bool over = key.first == "timer" && std::ranges::any_of(evidence.marks, [last = marks.back()->t](const Mark& m) { return m.period && m.t > last; });
+    // The clock is looked at until a program says something of itself: what lies before that is its start, whatever the
+    // agent followed later.
+    const bool over =
+        key.first == "timer" &&
+        std::ranges::any_of(evidence.marks, [last = marks.back()->t](const Mark& m) { return m.period && m.t > last; });
     const bool enough = marks.size() >= 5 && !over;
     // Enough of them, then what was followed, then rank, then number; the smallest key wins.
     const std::tuple<bool, bool, int, size_t> own{!enough, key.first != lead,
@@ -141,7 +146,8 @@ double Periods::at(double t) const {
 double Periods::between(double t) const {
   if (x.size() < 2) return 0;
   const auto after = std::ranges::upper_bound(marks, t, {}, [](const Mark* m) { return m->t; });
-  const size_t i = std::clamp<size_t>(size_t(after - marks.begin()), 1, x.size() - 1);  // outside of them as the two nearest
+  const size_t i =
+      std::clamp<size_t>(size_t(after - marks.begin()), 1, x.size() - 1);  // outside of them as the two nearest
   const double length = marks[i]->t - marks[i - 1]->t;
   return length > 0 ? x[i - 1] + (t - marks[i - 1]->t) / length * (x[i] - x[i - 1]) : x[i];
 }
@@ -151,8 +157,13 @@ Periods find_periods(const Evidence& evidence, const std::string& lead) {
   p.marks = choose(evidence, lead);
   if (p.marks.empty()) return p;
   // By the clock the last looks may fall into the end of the program, when it lets go of all it has.
-  const auto falls = [&](size_t n) { return p.marks[n - 1]->rss && p.marks[n - 2]->rss && double(p.marks[n - 1]->rss->value) < 0.9 * double(p.marks[n - 2]->rss->value); };
-  for (size_t looks = 0; looks < 3 && p.marks.size() > 5 && p.marks.front()->kind == "timer" && falls(p.marks.size()); ++looks) p.marks.pop_back();
+  const auto falls = [&](size_t n) {
+    return p.marks[n - 1]->rss && p.marks[n - 2]->rss &&
+           double(p.marks[n - 1]->rss->value) < 0.9 * double(p.marks[n - 2]->rss->value);
+  };
+  for (size_t looks = 0; looks < 3 && p.marks.size() > 5 && p.marks.front()->kind == "timer" && falls(p.marks.size());
+       ++looks)
+    p.marks.pop_back();
   p.kind = p.marks.front()->kind;
   p.name = p.marks.front()->name;
   p.unit = unit_of(p.kind, p.name);

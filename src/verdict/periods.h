@@ -32,8 +32,9 @@ struct Periods {
   bool enough() const { return marks.size() >= 5; }
   double length() const { return x.empty() ? 0 : x.back() - warm; }  // after warm-up
 
-  Series rss, live, heap_free, arenas, tree;  // live: in use by malloc, its large blocks and the program's own mappings, and Python's arenas
-  Series counted(Unit unit) const;            // so far, at every mark
+  Series rss, live, heap_free, arenas,
+      tree;  // live: in use by malloc, its large blocks and the program's own mappings, and Python's arenas
+  Series counted(Unit unit) const;  // so far, at every mark
   /// How many of a unit for one of x, after warm-up.
   double rate(Unit unit) const;
   /// Where a moment lies: x of the last mark not after it; or between the marks around it, by time.

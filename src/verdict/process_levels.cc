@@ -8,8 +8,10 @@ namespace {
 
 using Part = AccountPart::Kind;
 
-constexpr std::pair<const char*, const char*> kFileKinds[] = {{"library", "code of libraries"}, {"file", "memory-mapped files"}};
-constexpr std::pair<const char*, const char*> kSharedKinds[] = {{"shared_memory", "shared memory"}, {"shared_anonymous", "shared mappings without a name"}};
+constexpr std::pair<const char*, const char*> kFileKinds[] = {{"library", "code of libraries"},
+                                                              {"file", "memory-mapped files"}};
+constexpr std::pair<const char*, const char*> kSharedKinds[] = {{"shared_memory", "shared memory"},
+                                                                {"shared_anonymous", "shared mappings without a name"}};
 
 constexpr const char* kMappedKinds[] = {"shared_memory", "shared_anonymous", "file"};
 
@@ -47,10 +49,13 @@ Rounds ProcessLevels::of(Rounds rounds) const {
 
 double ProcessLevels::mapped_gain(const Rounds& rounds, const char* kind) const {
   const auto found = process_.mappings.find(kind);
-  return found == process_.mappings.end() || found->second.size() < 2 ? 0 : grown(rounds, levels_at(rounds, resident_of(found->second)));
+  return found == process_.mappings.end() || found->second.size() < 2
+             ? 0
+             : grown(rounds, levels_at(rounds, resident_of(found->second)));
 }
 
-void ProcessLevels::add_kinds(const Rounds& rounds, const TimeSeries& series, std::span<const std::pair<const char*, const char*>> kinds, AccountPart::Kind part,
+void ProcessLevels::add_kinds(const Rounds& rounds, const TimeSeries& series,
+                              std::span<const std::pair<const char*, const char*>> kinds, AccountPart::Kind part,
                               const char* otherwise, Division& division) const {
   std::vector<double> level = levels_at(rounds, series);
   if (level.empty()) return;
@@ -58,7 +63,8 @@ void ProcessLevels::add_kinds(const Rounds& rounds, const TimeSeries& series, st
   std::vector<Division::Share> shares;
   double sum = 0;
   for (const auto& [kind, name] : kinds)
-    if (const double gain = mapped_gain(rounds, kind); gain > 0) shares.push_back({AccountPart{part, name}, gain, 0}), sum += gain;
+    if (const double gain = mapped_gain(rounds, kind); gain > 0)
+      shares.push_back({AccountPart{part, name}, gain, 0}), sum += gain;
   for (Division::Share& s : shares) s.weight /= sum;
   if (shares.empty()) shares.push_back({AccountPart{part, otherwise}, 1, 0});
   division.add(std::move(level), std::move(shares));
@@ -66,7 +72,8 @@ void ProcessLevels::add_kinds(const Rounds& rounds, const TimeSeries& series, st
 
 void ProcessLevels::add_stacks(const Rounds& rounds, Division& division) const {
   const auto found = process_.mappings.find("stack");
-  if (found != process_.mappings.end() && found->second.size() > 1) division.add(levels_at(rounds, resident_of(found->second)), AccountPart{Part::kStacks, "stacks of threads"});
+  if (found != process_.mappings.end() && found->second.size() > 1)
+    division.add(levels_at(rounds, resident_of(found->second)), AccountPart{Part::kStacks, "stacks of threads"});
 }
 void ProcessLevels::add_files(const Rounds& rounds, Division& division, bool mapped_too) const {
   if (mapped_too) return add_kinds(rounds, files, kFileKinds, Part::kFiles, "files", division);
@@ -75,7 +82,9 @@ void ProcessLevels::add_files(const Rounds& rounds, Division& division, bool map
   for (size_t i = 0; i < code.size(); ++i) code[i] -= mapped[i];
   division.add(std::move(code), AccountPart{Part::kFiles, "code of libraries"});
 }
-void ProcessLevels::add_shared(const Rounds& rounds, Division& division) const { add_kinds(rounds, shared, kSharedKinds, Part::kShared, "shared mappings", division); }
+void ProcessLevels::add_shared(const Rounds& rounds, Division& division) const {
+  add_kinds(rounds, shared, kSharedKinds, Part::kShared, "shared mappings", division);
+}
 
 std::vector<double> ProcessLevels::own_at(const Rounds& rounds) const {
   std::vector<double> own = levels_at(rounds, anonymous);
@@ -87,7 +96,8 @@ std::vector<double> ProcessLevels::own_at(const Rounds& rounds) const {
   return own;
 }
 
-std::vector<double> ProcessLevels::sum_of_kinds(const Rounds& rounds, std::span<const char* const> kinds, Bytes Mapped::*what) const {
+std::vector<double> ProcessLevels::sum_of_kinds(const Rounds& rounds, std::span<const char* const> kinds,
+                                                Bytes Mapped::* what) const {
   std::vector<double> sum(rounds.size(), 0.0);
   for (const char* kind : kinds) {
     const auto found = process_.mappings.find(kind);
@@ -100,9 +110,15 @@ std::vector<double> ProcessLevels::sum_of_kinds(const Rounds& rounds, std::span<
   return sum;
 }
 
-std::vector<double> ProcessLevels::mapped_at(const Rounds& rounds) const { return sum_of_kinds(rounds, kMappedKinds, &Mapped::mapped); }
-std::vector<double> ProcessLevels::mapped_resident_at(const Rounds& rounds) const { return sum_of_kinds(rounds, kMappedKinds, &Mapped::resident); }
-std::vector<double> ProcessLevels::private_mapped_at(const Rounds& rounds) const { return sum_of_kinds(rounds, std::span(kMappedKinds).first(2), &Mapped::private_dirty); }
+std::vector<double> ProcessLevels::mapped_at(const Rounds& rounds) const {
+  return sum_of_kinds(rounds, kMappedKinds, &Mapped::mapped);
+}
+std::vector<double> ProcessLevels::mapped_resident_at(const Rounds& rounds) const {
+  return sum_of_kinds(rounds, kMappedKinds, &Mapped::resident);
+}
+std::vector<double> ProcessLevels::private_mapped_at(const Rounds& rounds) const {
+  return sum_of_kinds(rounds, std::span(kMappedKinds).first(2), &Mapped::private_dirty);
+}
 
 void ProcessLevels::add_outside(const Rounds& rounds, Division& division) const {
   division.add(own_at(rounds), AccountPart{Part::kOutside, "heaps and other memory of its own, not seen from inside"});
@@ -117,7 +133,8 @@ Rounds rounds_of(const ProcessLevels& levels) {
   const double begin = levels.resident.front().first, warm = begin + kWarmUp * (levels.resident.back().first - begin);
   const size_t n = levels.resident.size(), stride = 1 + n / kMostLooks;
   for (size_t i = 0; i < n; ++i)
-    if (const double t = levels.resident[i].first; t >= warm && (n - 1 - i) % stride == 0) rounds.t.push_back(t), rounds.x.push_back(t);
+    if (const double t = levels.resident[i].first; t >= warm && (n - 1 - i) % stride == 0)
+      rounds.t.push_back(t), rounds.x.push_back(t);
   return rounds;
 }
 

@@ -23,7 +23,10 @@ constexpr int64_t kMostStacks = int64_t{512}
 RowId main_process(const std::vector<runfile::Process>& processes, const std::vector<runfile::MarkRow>& marks) {
   std::unordered_map<int64_t, int64_t> periods;
   for (const runfile::MarkRow& m : marks)
-    if (m.period) periods[m.process.value] += m.kind == "timer" || m.kind == "task" || m.kind == "request" ? 1 : 1000;  // what a program says of itself counts more
+    if (m.period)
+      periods[m.process.value] += m.kind == "timer" || m.kind == "task" || m.kind == "request"
+                                      ? 1
+                                      : 1000;  // what a program says of itself counts more
   RowId best = processes.empty() ? RowId{} : processes.front().id;
   for (const runfile::Process& p : processes)
     if (periods[p.id.value] > periods[best.value]) best = p.id;
@@ -38,23 +41,48 @@ void take_epochs(Evidence& e, const runfile::Reader& file, const std::vector<run
   for (const runfile::OsRow& row : os) {
     const auto phase = epoch.find(row.phase.value);
     if (phase == epoch.end() || !phase->second || !row.rss) continue;
-    Mark m{.t = row.t, .kind = "epoch", .name = "fit", .index = ++rounds, .period = true, .rss = row.rss, .heap_in_use = row.heap_in_use, .heap_free = row.heap_free,
-           .heap_mapped = {}, .python_arenas = {}, .tree_private_dirty = {}, .tree_pss = {}, .processes = 1, .units = {}, .sites = {}};
+    Mark m{.t = row.t,
+           .kind = "epoch",
+           .name = "fit",
+           .index = ++rounds,
+           .period = true,
+           .rss = row.rss,
+           .heap_in_use = row.heap_in_use,
+           .heap_free = row.heap_free,
+           .heap_mapped = {},
+           .python_arenas = {},
+           .tree_private_dirty = {},
+           .tree_pss = {},
+           .processes = 1,
+           .units = {},
+           .sites = {}};
     m.units[size_t(Unit::kEpoch)] = uint64_t(rounds);
     e.marks.push_back(std::move(m));
   }
 }
 
-void take_processes(Evidence& e, const std::vector<runfile::Process>& processes, const std::vector<runfile::ProcessPointRow>& points) {
+void take_processes(Evidence& e, const std::vector<runfile::Process>& processes,
+                    const std::vector<runfile::ProcessPointRow>& points) {
   std::unordered_map<int64_t, size_t> place;
   for (const runfile::Process& p : processes) {
     place[p.id.value] = e.processes.size();
-    e.processes.push_back({p.id.value, p.pid, p.parent, p.name, p.command, p.start, p.end, to_string(p.seen), {}, {}, {}});
+    e.processes.push_back(
+        {p.id.value, p.pid, p.parent, p.name, p.command, p.start, p.end, to_string(p.seen), {}, {}, {}});
   }
   for (const runfile::ProcessPointRow& row : points) {
     if (row.process == RowId{} && !place.contains(0)) {
       place[0] = e.processes.size();
-      e.processes.push_back({.row = 0, .pid = 0, .parent = 0, .name = "other", .command = {}, .start = 0, .end = {}, .seen = to_string(runfile::Seen::kNot), .spaces = {}, .pages = {}, .mappings = {}});
+      e.processes.push_back({.row = 0,
+                             .pid = 0,
+                             .parent = 0,
+                             .name = "other",
+                             .command = {},
+                             .start = 0,
+                             .end = {},
+                             .seen = to_string(runfile::Seen::kNot),
+                             .spaces = {},
+                             .pages = {},
+                             .mappings = {}});
     }
     const auto at = place.find(row.process.value);
     if (at == place.end()) continue;
@@ -65,7 +93,8 @@ void take_processes(Evidence& e, const std::vector<runfile::Process>& processes,
 }
 
 /// What the pages of each process were, and its mappings by kind.
-void take_pages(Evidence& e, const std::vector<runfile::ProcessMemoryRow>& memory, const std::vector<runfile::MappingRow>& mappings) {
+void take_pages(Evidence& e, const std::vector<runfile::ProcessMemoryRow>& memory,
+                const std::vector<runfile::MappingRow>& mappings) {
   std::unordered_map<int64_t, SeenProcess*> of;
   for (SeenProcess& p : e.processes)
     if (p.row != 0) of[p.row] = &p;
@@ -92,8 +121,14 @@ void take_note(Evidence& e, double t, const nlohmann::json& note) {
     for (const auto& [name, value] : note["values"].items())
       if (value.is_number()) e.counters[name].emplace_back(t, std::clamp(value.get<double>(), -1e15, 1e15));
   } else if (kind == "probe") {
-    const Probe probe{t, int64_t(number("period")), bytes("rss"), bytes("after_gc"), bytes("after_trim"),
-                      int64_t(number("collected")), int64_t(number("garbage")), bytes("garbage_bytes")};
+    const Probe probe{t,
+                      int64_t(number("period")),
+                      bytes("rss"),
+                      bytes("after_gc"),
+                      bytes("after_trim"),
+                      int64_t(number("collected")),
+                      int64_t(number("garbage")),
+                      bytes("garbage_bytes")};
     if (e.probes.size() < kMostProbes) e.probes.push_back(probe);
   }
 }
@@ -136,7 +171,8 @@ Evidence read_evidence(const runfile::Reader& file, std::optional<RowId> asked) 
   const bool given = e.command.find(" -c ") != std::string::npos;
   for (const runfile::SiteRow& row : file.sites()) {
     if (row.process != process) continue;
-    Site site{.frames = {}, .total = row.total, .total_blocks = row.total_blocks, .freed = row.freed, .row = row.id.value};
+    Site site{
+        .frames = {}, .total = row.total, .total_blocks = row.total_blocks, .freed = row.freed, .row = row.id.value};
     for (const RowId id : row.frames) {
       if (id.value < 1 || id.value > int64_t(frames.size())) continue;
       const runfile::FrameRow& f = frames[size_t(id.value - 1)];
@@ -144,7 +180,8 @@ Evidence read_evidence(const runfile::Reader& file, std::optional<RowId> asked) 
       if (stacks > kMostStacks) throw too_much("call stacks that together take more than 512 MiB");
       // Python's names for a program without a file; libraries make code that is called <string> too.
       const bool program = !f.native && (f.file == "<stdin>" || (given && f.file == "<string>"));
-      site.frames.push_back({f.file, f.function, int(std::clamp<int64_t>(f.line, 0, 1'000'000'000)), f.native, f.user || program});
+      site.frames.push_back(
+          {f.file, f.function, int(std::clamp<int64_t>(f.line, 0, 1'000'000'000)), f.native, f.user || program});
     }
     if (e.sites.size() == kMostSites) throw too_much("more places that allocate than one process can have");
     site_of[row.id.value] = int(e.sites.size());
@@ -153,10 +190,21 @@ Evidence read_evidence(const runfile::Reader& file, std::optional<RowId> asked) 
   std::unordered_map<int64_t, size_t> mark_of;
   for (const runfile::MarkRow& row : marks) {
     if (row.process != process) continue;
-    Mark m{.t = row.t, .kind = row.kind, .name = row.name, .index = row.index, .period = row.period, .rss = row.rss,
-           .heap_in_use = row.heap_in_use, .heap_free = row.heap_free, .heap_mapped = row.heap_mapped,
-           .python_arenas = row.python_arenas, .tree_private_dirty = row.private_dirty, .tree_pss = row.pss,
-           .processes = int(std::clamp<int64_t>(row.processes, 0, 1 << 20)), .units = {}, .sites = {}};
+    Mark m{.t = row.t,
+           .kind = row.kind,
+           .name = row.name,
+           .index = row.index,
+           .period = row.period,
+           .rss = row.rss,
+           .heap_in_use = row.heap_in_use,
+           .heap_free = row.heap_free,
+           .heap_mapped = row.heap_mapped,
+           .python_arenas = row.python_arenas,
+           .tree_private_dirty = row.private_dirty,
+           .tree_pss = row.pss,
+           .processes = int(std::clamp<int64_t>(row.processes, 0, 1 << 20)),
+           .units = {},
+           .sites = {}};
     for (size_t i = 0; i < row.units.size() && i < m.units.size(); ++i) m.units[i] = uint64_t(row.units[i]);
     mark_of[row.id.value] = e.marks.size();
     e.marks.push_back(std::move(m));
@@ -184,14 +232,19 @@ Evidence read_evidence(const runfile::Reader& file, std::optional<RowId> asked) 
     e.os.push_back({row.t, {}, {}, row.private_dirty, row.pss, int(std::clamp<int64_t>(row.processes, 0, 1 << 20))});
   }
   std::stable_sort(e.os.begin(), e.os.end(), [](const OsPoint& a, const OsPoint& b) { return a.t < b.t; });
-  for (runfile::GpuRow& row : file.gpus()) e.gpus.push_back({row.device, std::move(row.name), row.total, row.used_peak, row.by_tree_peak, {}});
+  for (runfile::GpuRow& row : file.gpus())
+    e.gpus.push_back({row.device, std::move(row.name), row.total, row.used_peak, row.by_tree_peak, {}});
   for (const runfile::GpuPointRow& row : file.gpu_series())
-    if (const auto gpu = std::ranges::find(e.gpus, row.device, &Gpu::device); gpu != e.gpus.end()) gpu->points.push_back({row.t, row.used, row.by_tree});
+    if (const auto gpu = std::ranges::find(e.gpus, row.device, &Gpu::device); gpu != e.gpus.end())
+      gpu->points.push_back({row.t, row.used, row.by_tree});
   for (runfile::PoolRow& row : file.pool_series()) {
     if (row.process != process) continue;
-    auto pool = std::ranges::find_if(e.pools, [&](const Pool& p) { return p.space == row.space && p.name == row.pool; });
-    if (pool == e.pools.end()) pool = e.pools.insert(e.pools.end(), Pool{std::move(row.space), std::move(row.pool), {}});
-    pool->points.push_back({row.t, row.in_use, row.reserved, row.peak, row.inactive_split, row.largest_free, row.limit, row.retries, row.ooms});
+    auto pool =
+        std::ranges::find_if(e.pools, [&](const Pool& p) { return p.space == row.space && p.name == row.pool; });
+    if (pool == e.pools.end())
+      pool = e.pools.insert(e.pools.end(), Pool{std::move(row.space), std::move(row.pool), {}});
+    pool->points.push_back({row.t, row.in_use, row.reserved, row.peak, row.inactive_split, row.largest_free, row.limit,
+                            row.retries, row.ooms});
   }
   for (Pool& pool : e.pools) std::ranges::stable_sort(pool.points, {}, &Pool::Point::t);
   if (process == main) {

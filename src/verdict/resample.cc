@@ -7,12 +7,15 @@
 namespace millpond::verdict {
 namespace {
 
-/// The numbers of this file. How often the intervals hold the truth is measured in tests/verdict/account_test.cc on levels of known truth.
-constexpr size_t kMostAveraged = 5;   // rounds at each end: more would tell of a shorter time
-constexpr size_t kBendFrom = 12;      // rounds: with fewer a bend of the line would follow the noise
-constexpr double kBendWorth = 6;      // F of two lines against one, of a bend that was sought: noise alone has more in one case in twenty
-constexpr double kLineTakes = 2, kBendTakes = 5;  // degrees of freedom that the fitted line takes, its sought bend included
-constexpr double kLeastLeft = 0.2;                // of the variance of neighbours' means: below it a factor would be a guess
+/// The numbers of this file. How often the intervals hold the truth is measured in tests/verdict/account_test.cc on
+/// levels of known truth.
+constexpr size_t kMostAveraged = 5;  // rounds at each end: more would tell of a shorter time
+constexpr size_t kBendFrom = 12;     // rounds: with fewer a bend of the line would follow the noise
+constexpr double kBendWorth =
+    6;  // F of two lines against one, of a bend that was sought: noise alone has more in one case in twenty
+constexpr double kLineTakes = 2,
+                 kBendTakes = 5;    // degrees of freedom that the fitted line takes, its sought bend included
+constexpr double kLeastLeft = 0.2;  // of the variance of neighbours' means: below it a factor would be a guess
 
 /// Student's t that holds 95 % against the normal distribution's: few residuals say little of their spread.
 double student(double freedom) {
@@ -25,7 +28,8 @@ struct Line {
   double at = 0, slope = 0;  // at: the value of the first x
 };
 Line fitted(std::span<const double> x, std::span<const double> y) {
-  const double n = double(x.size()), mx = std::accumulate(x.begin(), x.end(), 0.0) / n, my = std::accumulate(y.begin(), y.end(), 0.0) / n;
+  const double n = double(x.size()), mx = std::accumulate(x.begin(), x.end(), 0.0) / n,
+               my = std::accumulate(y.begin(), y.end(), 0.0) / n;
   double xx = 0, xy = 0;
   for (size_t i = 0; i < x.size(); ++i) xx += (x[i] - mx) * (x[i] - mx), xy += (x[i] - mx) * (y[i] - my);
   const double slope = xx > 0 ? xy / xx : 0;
@@ -40,8 +44,8 @@ double squares(std::span<const double> x, std::span<const double> y, const Line&
   return sum;
 }
 
-/// What is left of a level beside what it does: one straight line, or two where growth began or ended on the way. `block`: so many
-/// neighbours are drawn together.
+/// What is left of a level beside what it does: one straight line, or two where growth began or ended on the way.
+/// `block`: so many neighbours are drawn together.
 std::vector<double> residuals(std::span<const double> x, std::span<const double> y, size_t block) {
   const size_t n = x.size();
   size_t bend = n;
@@ -50,12 +54,16 @@ std::vector<double> residuals(std::span<const double> x, std::span<const double>
     double least = one;
     const size_t step = 1 + n / 64;
     for (size_t i = 4; i + 4 <= n; i += step) {
-      const auto of = [&](size_t from, size_t count) { return squares(x.subspan(from, count), y.subspan(from, count), fitted(x.subspan(from, count), y.subspan(from, count))); };
+      const auto of = [&](size_t from, size_t count) {
+        return squares(x.subspan(from, count), y.subspan(from, count),
+                       fitted(x.subspan(from, count), y.subspan(from, count)));
+      };
       if (const double both = of(0, i) + of(i, n - i); both < least) least = both, bend = i;
     }
     if (one - least <= kBendWorth * (kBendTakes - kLineTakes) / (double(n) - kBendTakes) * least) bend = n;
   }
-  // A line that is fitted to them takes a part of what the mean of some neighbours varies by: the longer they are, the more.
+  // A line that is fitted to them takes a part of what the mean of some neighbours varies by: the longer they are, the
+  // more.
   const double takes = bend < n ? kBendTakes : kLineTakes, freedom = std::max(1.0, double(n) - takes);
   const double wider = student(freedom) / std::sqrt(std::max(kLeastLeft, 1 - takes * double(block) / double(n)));
   std::vector<double> off(n);
@@ -90,7 +98,8 @@ double grown(const Rounds& rounds, std::span<const double> y) {
   return sum / double(some);
 }
 
-std::vector<std::vector<double>> growth_errors(const Rounds& rounds, std::span<const std::vector<double>> levels, Random& random) {
+std::vector<std::vector<double>> growth_errors(const Rounds& rounds, std::span<const std::vector<double>> levels,
+                                               Random& random) {
   const size_t n = rounds.size();
   std::vector<std::vector<double>> left, errors(levels.size(), std::vector<double>(kResamplings));
   // As long as what is averaged, so that rounds which are alike stay together in it.

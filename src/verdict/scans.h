@@ -16,7 +16,7 @@ struct NativeScan {
     int64_t site = 0;  // row of the run file: where the block was born that points to them
     double bytes = 0;
   };
-  struct Group {       // blocks that were born at one site
+  struct Group {  // blocks that were born at one site
     int64_t site = 0;
     double bytes = 0, lost = 0, by_static = 0, by_stack = 0, by_block = 0, by_other = 0;
     std::vector<Variable> variables;  // most bytes first

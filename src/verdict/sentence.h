@@ -13,8 +13,8 @@ std::string sentence(const Case& c, const Verdict& verdict);
 std::string each(const Finding& finding);       // "every epoch", "each time line 5 runs"
 std::string seen_over(const Finding& finding);  // "8 epochs", "90 times"
 
-/// "At this rate the limit of 8.00 GiB (--limit) is reached in epoch 740, in about 2.4 h (2.1 h to 2.6 h)."; empty without a forecast. The sentence of a leak
-/// ends with it.
+/// "At this rate the limit of 8.00 GiB (--limit) is reached in epoch 740, in about 2.4 h (2.1 h to 2.6 h)."; empty
+/// without a forecast. The sentence of a leak ends with it.
 std::string forecast_words(const Finding& finding);
 /// Of that: "epoch 740"; empty where rounds have no numbers.
 std::string forecast_round(const Forecast& forecast);

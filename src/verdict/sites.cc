@@ -10,7 +10,8 @@
 namespace millpond::verdict {
 namespace {
 
-/// Of a stack without Python: the first function that is the program's own (the collector knows: neither a library's nor an allocator's), or else that has a name.
+/// Of a stack without Python: the first function that is the program's own (the collector knows: neither a library's
+/// nor an allocator's), or else that has a name.
 Place native_place(const Site& site) {
   if (const Frame* f = own_frame(site)) return place_of(*f);
   for (const Frame& f : site.frames)
@@ -152,7 +153,7 @@ LiveSites live_sites(const Evidence& evidence, const Periods& periods) {
       live.gains.push_back({int(i), last[i] - first[i]});
       live.gained += last[i] - first[i];
     }
-  const auto add = [&](const Mark* mark, double SiteGroup::*to) {
+  const auto add = [&](const Mark* mark, double SiteGroup::* to) {
     for (size_t i = 0; mark && i < mark->sites.size(); ++i) {
       const SiteState& s = mark->sites[i];
       if (s.site >= 0 && size_t(s.site) < g.group_of.size())

@@ -61,7 +61,8 @@ double median(std::vector<double> v) {
 
 std::vector<double> without_spikes(std::span<const double> y) {
   std::vector<double> level(y.begin(), y.end());
-  for (size_t i = 1; i + 1 < y.size(); ++i) level[i] = std::clamp(y[i], std::min(y[i - 1], y[i + 1]), std::max(y[i - 1], y[i + 1]));
+  for (size_t i = 1; i + 1 < y.size(); ++i)
+    level[i] = std::clamp(y[i], std::min(y[i - 1], y[i + 1]), std::max(y[i - 1], y[i + 1]));
   return level;
 }
 
@@ -89,7 +90,8 @@ Slope theil_sen(std::span<const double> x, std::span<const double> y) {
 
 Slope middle_of(std::vector<double> slopes, double variance) {
   const double pairs = double(slopes.size()), spread = k90 * std::sqrt(variance);
-  // Three of 80,000 are wanted: choosing them is five times as fast as sorting all, and this is done for every place that allocates.
+  // Three of 80,000 are wanted: choosing them is five times as fast as sorting all, and this is done for every place
+  // that allocates.
   const auto rank = [&](double r) {
     const auto at_rank = slopes.begin() + std::ptrdiff_t(std::clamp(r, 0.0, pairs - 1));
     std::ranges::nth_element(slopes, at_rank);
@@ -97,7 +99,8 @@ Slope middle_of(std::vector<double> slopes, double variance) {
   };
   const size_t half = slopes.size() / 2;
   double middle = rank(double(half));
-  if (slopes.size() % 2 == 0) middle = (middle + *std::max_element(slopes.begin(), slopes.begin() + std::ptrdiff_t(half))) / 2;
+  if (slopes.size() % 2 == 0)
+    middle = (middle + *std::max_element(slopes.begin(), slopes.begin() + std::ptrdiff_t(half))) / 2;
   return {middle, {rank(std::floor((pairs - spread) / 2) - 1), rank(std::ceil((pairs + spread) / 2))}};
 }
 

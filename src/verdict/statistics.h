@@ -15,14 +15,16 @@ namespace millpond::verdict {
 
 double median(std::vector<double> values);  // 0 of nothing
 
-/// Deviations of a normal distribution in one median absolute deviation, and those to either side that 90 and 95 % lie within.
+/// Deviations of a normal distribution in one median absolute deviation, and those to either side that 90 and 95 % lie
+/// within.
 inline constexpr double kDeviation = 1.4826, k90 = 1.645, k95 = 1.96;
 
-/// How far off a sum or a difference is of two values that are off by a and by b, independently. Not std::hypot: the linker would bind it to glibc 2.35, and the wheel
-/// promises 2.34.
+/// How far off a sum or a difference is of two values that are off by a and by b, independently. Not std::hypot: the
+/// linker would bind it to glibc 2.35, and the wheel promises 2.34.
 inline double off_together(double a, double b) { return std::sqrt(a * a + b * b); }
 
-/// Each the median of itself and its neighbours: the way back from a moment's dip is no step. The first and the last stay.
+/// Each the median of itself and its neighbours: the way back from a moment's dip is no step. The first and the last
+/// stay.
 std::vector<double> without_spikes(std::span<const double> y);
 
 struct Slope {

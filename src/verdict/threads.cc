@@ -43,8 +43,10 @@ std::vector<std::string> fitting_threads(const std::vector<std::string>& threads
   std::vector<std::string> fit, any;
   for (const std::string& thread : threads) {
     const Project* project = project_of(thread);
-    if (project && project->framework.empty()) any.push_back(thread);
-    else if (project && notes.has(project->framework)) fit.push_back(thread);
+    if (project && project->framework.empty())
+      any.push_back(thread);
+    else if (project && notes.has(project->framework))
+      fit.push_back(thread);
   }
   fit.insert(fit.end(), any.begin(), any.end());
   if (fit.size() > kMost) fit.resize(kMost);

@@ -26,7 +26,9 @@ std::vector<std::string> chain_of(const json& j) {
 std::vector<Put> puts_of(const json& j) {
   std::vector<Put> puts;
   for (const json& p : list_of(j, "puts"))
-    if (p.is_object() && puts.size() < kMostWords) puts.push_back({place_of(p), text_of(p, "how"), text_of(p, "by"), number_of(p, "gained"), number_of(p, "seen"), flag_of(p, "hook")});
+    if (p.is_object() && puts.size() < kMostWords)
+      puts.push_back({place_of(p), text_of(p, "how"), text_of(p, "by"), number_of(p, "gained"), number_of(p, "seen"),
+                      flag_of(p, "hook")});
   return puts;
 }
 
@@ -41,7 +43,8 @@ std::vector<Born> lines_of(const json& j, const char* key) {
 std::vector<std::pair<double, double>> points_of(const json& j, const char* key) {
   std::vector<std::pair<double, double>> points;
   for (const json& p : list_of(j, key))
-    if (p.is_array() && p.size() == 2 && p[0].is_number() && p[1].is_number() && points.size() < kMostLengths) points.emplace_back(p[0].get<double>(), p[1].get<double>());
+    if (p.is_array() && p.size() == 2 && p[0].is_number() && p[1].is_number() && points.size() < kMostLengths)
+      points.emplace_back(p[0].get<double>(), p[1].get<double>());
   return points;
 }
 
@@ -49,7 +52,8 @@ std::vector<Looked> looks_of(const json& j) {
   const std::vector<std::pair<double, double>> lengths = points_of(j, "lengths"), inner = points_of(j, "inner");
   std::vector<Looked> looks;
   for (size_t i = 0; i < lengths.size(); ++i)
-    looks.push_back({lengths[i].first, 0, lengths[i].second, inner.size() == lengths.size() ? std::optional(inner[i].second) : std::nullopt});
+    looks.push_back({lengths[i].first, 0, lengths[i].second,
+                     inner.size() == lengths.size() ? std::optional(inner[i].second) : std::nullopt});
   return looks;
 }
 
@@ -60,7 +64,8 @@ Holder holder_of(const json& j) {
   h.type = text_of(j, "type");
   h.chain = chain_of(j);
   h.puts = puts_of(j);
-  h.bytes = number_of(j, "bytes"), h.samples = number_of(j, "samples"), h.items = number_of(j, "items"), h.repeats = number_of(j, "repeats"), h.graph = number_of(j, "graph");
+  h.bytes = number_of(j, "bytes"), h.samples = number_of(j, "samples"), h.items = number_of(j, "items"),
+  h.repeats = number_of(j, "repeats"), h.graph = number_of(j, "graph");
   h.length = maybe_number(j, "length"), h.bounded = maybe_number(j, "bounded");
   if (!h.bounded) h.bounded = maybe_number(j, "bound");
   size_t part = 0;
@@ -72,7 +77,8 @@ Holder holder_of(const json& j) {
 }
 
 const Holder* find_same(const std::vector<Holder>& among, const Holder& h) {
-  const auto found = std::ranges::find_if(among, [&](const Holder& other) { return other.chain == h.chain && other.type == h.type; });
+  const auto found =
+      std::ranges::find_if(among, [&](const Holder& other) { return other.chain == h.chain && other.type == h.type; });
   return found == among.end() ? nullptr : &*found;
 }
 
@@ -85,7 +91,8 @@ std::vector<Holder> rows_of(const json& note, const char* name, double period, c
     h.period = period;
     if (const Holder* old = find_same(before, h)) {
       if (h.puts.empty()) h.puts = old->puts;
-      if (h.looks.empty() && old->looks.size() < kMostLengths) h.looks = old->looks;  // otherwise its own lengths say more
+      if (h.looks.empty() && old->looks.size() < kMostLengths)
+        h.looks = old->looks;  // otherwise its own lengths say more
     }
     if (h.looks.empty() || h.looks.back().period < period) h.looks.push_back({period, h.bytes, h.length, {}});
     rows.push_back(std::move(h));
@@ -93,8 +100,8 @@ std::vector<Holder> rows_of(const json& note, const char* name, double period, c
   return rows;
 }
 
-/// Items come by less and less: each third of the time brought fewer than the one before, and the later half fewer than the first by more than chance. Of groups that come at
-/// random the variance is the sum of their squares.
+/// Items come by less and less: each third of the time brought fewer than the one before, and the later half fewer than
+/// the first by more than chance. Of groups that come at random the variance is the sum of their squares.
 bool slows(const std::vector<double>& x, const std::vector<double>& y) {
   if (y.size() < kTable.looks_of_lengths) return false;
   const auto at = [&](double share) {
@@ -105,7 +112,8 @@ bool slows(const std::vector<double>& x, const std::vector<double>& y) {
   for (size_t i = 1; i < y.size(); ++i) variance += (y[i] - y[i - 1]) * (y[i] - y[i - 1]);
   const double first = at(1.0 / 3) - y.front(), second = at(2.0 / 3) - at(1.0 / 3), third = y.back() - at(2.0 / 3);
   const double before = at(0.5) - y.front(), after = y.back() - at(0.5);
-  return first > second && second >= third && third < kTable.slows * first && before - after > k90 * std::sqrt(variance);
+  return first > second && second >= third && third < kTable.slows * first &&
+         before - after > k90 * std::sqrt(variance);
 }
 
 }  // namespace
@@ -114,7 +122,8 @@ bool slows(const std::vector<double>& x, const std::vector<double>& y) {
 bool Holder::is_full_of_places() const {
   if (looks.size() < 2) return false;
   const double places = looks.front().length.value_or(0);
-  return places > 1 && std::ranges::all_of(looks, [&](const Looked& l) { return l.length == places && l.inner && *l.inner <= places; });
+  return places > 1 && std::ranges::all_of(
+                           looks, [&](const Looked& l) { return l.length == places && l.inner && *l.inner <= places; });
 }
 
 bool Holder::stopped() const {
@@ -131,11 +140,13 @@ bool Holder::stopped() const {
   if (last == 0) return births.back() > 0 && idle >= kTable.quiet;  // something came lately all the same
   const double missing = (most - y.front()) / (x[last] - x.front()) * idle;
   // By the clock rounds are not known: so many items should have come that their absence says as much.
-  const bool quiet = idle >= kTable.quiet || y.size() - 1 - last >= size_t(kTable.quiet) || missing >= 2 * kTable.missing;
+  const bool quiet =
+      idle >= kTable.quiet || y.size() - 1 - last >= size_t(kTable.quiet) || missing >= 2 * kTable.missing;
   return quiet && idle >= kTable.longest * pause && missing >= kTable.missing;
 }
 
-/// Nothing in it was born for so long that several should have been, at the rate and with the pauses of before; nor did it get longer after the walk.
+/// Nothing in it was born for so long that several should have been, at the rate and with the pauses of before; nor did
+/// it get longer after the walk.
 bool Holder::has_no_births() const {
   if (samples < 2 * kTable.samples || period <= 0) return false;
   double more = 0;  // parts of the time after the walk in which it got no longer
@@ -152,7 +163,8 @@ bool Holder::has_no_births() const {
   for (size_t i = from; i < kBirths; ++i)
     if (births[i] > 0) pause = std::max(pause, i - last), last = i;
   const double idle = double(kBirths - 1 - last) + more, missing = samples / double(last - from + 1) * idle;
-  return idle >= kTable.births_quiet && idle >= kTable.longest * double(std::max<size_t>(pause, 1)) && missing >= 2 * kTable.missing;
+  return idle >= kTable.births_quiet && idle >= kTable.longest * double(std::max<size_t>(pause, 1)) &&
+         missing >= 2 * kTable.missing;
 }
 
 /// Its items get longer though it has no more of them: lists in a dictionary.
@@ -162,11 +174,14 @@ bool Holder::goes_on_inside() const {
     if (looks[i].length > looks[i - 1].length) last = i;
   int rises = 0, falls = 0;
   for (size_t i = last + 1; i < looks.size(); ++i)
-    if (looks[i].inner && looks[i - 1].inner) rises += *looks[i].inner > *looks[i - 1].inner, falls += *looks[i].inner < *looks[i - 1].inner;
+    if (looks[i].inner && looks[i - 1].inner)
+      rises += *looks[i].inner > *looks[i - 1].inner, falls += *looks[i].inner < *looks[i - 1].inner;
   return rises >= 2 && falls == 0;
 }
 
-bool Holder::ends() const { return bounded || is_full_of_places() || ((stopped() || has_no_births()) && !goes_on_inside()); }
+bool Holder::ends() const {
+  return bounded || is_full_of_places() || ((stopped() || has_no_births()) && !goes_on_inside());
+}
 
 bool Holder::goes_on() const {
   int rises = 0, falls = 0;
@@ -179,21 +194,30 @@ bool Holder::goes_on() const {
   return rises >= kTable.looks && falls == 0 && !ends();
 }
 
-size_t Holder::first() const { return size_t(std::ranges::find_if(births, [](double b) { return b > 0; }) - births.begin()); }
+size_t Holder::first() const {
+  return size_t(std::ranges::find_if(births, [](double b) { return b > 0; }) - births.begin());
+}
 
 bool Holder::accumulates(size_t from) const {
   if (ends() || how == How::kGarbage || from >= kBirths) return false;
   if (grows || goes_on()) return true;
   const std::span<const double> since = std::span(births).subspan(from);
-  const auto filled = [](std::span<const double> parts) { return std::ranges::count_if(parts, [](double b) { return b > 0; }); };
+  const auto filled = [](std::span<const double> parts) {
+    return std::ranges::count_if(parts, [](double b) { return b > 0; });
+  };
   if (samples < kTable.samples) return filled(since.first(since.size() - 1)) > 0;  // few lie anywhere
   const std::span<const double> later = since.subspan(since.size() / 2);
-  const double half = std::accumulate(later.begin(), later.end(), 0.0), all = std::accumulate(since.begin(), since.end(), 0.0);
-  return filled(since.last(std::min(since.size(), kBirths / 4))) > 0 && filled(since.first((since.size() + 1) / 2)) > 0 &&
-         double(filled(since)) >= std::min(samples, double(since.size())) / 2 && half > 0.99 * kTable.part * all;  // most of it at once is no accumulation
+  const double half = std::accumulate(later.begin(), later.end(), 0.0),
+               all = std::accumulate(since.begin(), since.end(), 0.0);
+  return filled(since.last(std::min(since.size(), kBirths / 4))) > 0 &&
+         filled(since.first((since.size() + 1) / 2)) > 0 &&
+         double(filled(since)) >= std::min(samples, double(since.size())) / 2 &&
+         half > 0.99 * kTable.part * all;  // most of it at once is no accumulation
 }
 
-bool Holder::accumulates() const { return grows ? !ends() : goes_on() || (samples >= kTable.samples && first() <= kBirths / 2 && accumulates(first())); }
+bool Holder::accumulates() const {
+  return grows ? !ends() : goes_on() || (samples >= kTable.samples && first() <= kBirths / 2 && accumulates(first()));
+}
 
 double Holder::active() const { return double(kBirths - first()) / double(kBirths); }
 
@@ -226,7 +250,8 @@ void take_puts(const json& note, HeapWalk& walk) {
         if (h.chain == chain && h.type == text_of(j, "type")) {
           // What was seen last may have been too short to tell how much came of it.
           std::vector<Put> puts = puts_of(j);
-          if (h.puts.empty() || h.puts.front().gained <= 0 || (!puts.empty() && puts.front().gained > 0)) h.puts = std::move(puts);
+          if (h.puts.empty() || h.puts.front().gained <= 0 || (!puts.empty() && puts.front().gained > 0))
+            h.puts = std::move(puts);
         }
   }
 }
@@ -235,7 +260,8 @@ std::optional<HeapWalk> walk_of(const json& note, const HeapWalk* before) {
   if (!text_of(note, "refused").empty()) return {};
   HeapWalk w;
   w.period = number_of(note, "period"), w.seconds = number_of(note, "seconds");
-  w.alive = number_of(note, "alive"), w.reached = number_of(note, "reached"), w.native = number_of(note, "native"), w.garbage = number_of(note, "garbage");
+  w.alive = number_of(note, "alive"), w.reached = number_of(note, "reached"), w.native = number_of(note, "native"),
+  w.garbage = number_of(note, "garbage");
   w.holders = rows_of(note, "holders", w.period, before ? before->holders : std::vector<Holder>{});
   w.growing = rows_of(note, "growing", w.period, before ? before->growing : std::vector<Holder>{});
   for (Holder& h : w.growing) h.grows = true;

@@ -19,7 +19,8 @@ class File {
   template <class T>
   bool read(uint64_t at, T* to, size_t count = 1) {
     file_.clear();
-    return file_.seekg(std::streamoff(at)) && file_.read(reinterpret_cast<char*>(to), std::streamsize(count * sizeof(T)));
+    return file_.seekg(std::streamoff(at)) &&
+           file_.read(reinterpret_cast<char*>(to), std::streamsize(count * sizeof(T)));
   }
 
  private:
@@ -27,12 +28,16 @@ class File {
 };
 
 // Those whose run time replaces malloc; the others (undefined behaviour) come along with anybody.
-constexpr std::pair<const char*, const char*> kRunTimes[] = {
-    {"asan", "address sanitizer"}, {"tsan", "thread sanitizer"}, {"msan", "memory sanitizer"}, {"lsan", "leak sanitizer"}, {"hwasan", "address sanitizer"}};
+constexpr std::pair<const char*, const char*> kRunTimes[] = {{"asan", "address sanitizer"},
+                                                             {"tsan", "thread sanitizer"},
+                                                             {"msan", "memory sanitizer"},
+                                                             {"lsan", "leak sanitizer"},
+                                                             {"hwasan", "address sanitizer"}};
 
 std::string sanitizer_of_library(std::string_view name) {
   for (const auto& [part, words] : kRunTimes)
-    if (name.starts_with(std::string("lib") + part + ".so") || name.starts_with(std::string("libclang_rt.") + part)) return words;
+    if (name.starts_with(std::string("lib") + part + ".so") || name.starts_with(std::string("libclang_rt.") + part))
+      return words;
   return {};
 }
 // Linked into the program itself.
@@ -66,7 +71,8 @@ std::string interpreter_of(const std::string& path) {
   return begin == line.npos ? "" : line.substr(begin, line.find_first_of(" \t\r\n", begin) - begin);
 }
 
-constexpr const char* kFolders[] = {"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib"};
+constexpr const char* kFolders[] = {
+    "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib"};
 
 // The parts between any of these characters, without empty ones.
 std::vector<std::string> parts_of(const std::string& text, const char* between) {
@@ -98,7 +104,8 @@ Binary read_elf(const std::string& path) {
   // An address of the program, as a place in its file.
   const auto place = [&](uint64_t address) -> uint64_t {
     for (const Elf64_Phdr& s : segments)
-      if (s.p_type == PT_LOAD && address >= s.p_vaddr && address - s.p_vaddr < s.p_filesz) return address - s.p_vaddr + s.p_offset;
+      if (s.p_type == PT_LOAD && address >= s.p_vaddr && address - s.p_vaddr < s.p_filesz)
+        return address - s.p_vaddr + s.p_offset;
     return 0;
   };
   const uint64_t size = dynamic.value(DT_STRSZ), at = place(dynamic.value(DT_STRTAB));

@@ -35,12 +35,14 @@ namespace {
 namespace fs = std::filesystem;
 using runfile::RowId;
 
-constexpr double kTick = 0.05, kTreeEvery = 1, kTreeEveryFirst = 0.25, kTreeEverySoon = 0.1, kMappingsEvery = 1, kTimerEvery = 0.25, kCommitEvery = 2;
+constexpr double kTick = 0.05, kTreeEvery = 1, kTreeEveryFirst = 0.25, kTreeEverySoon = 0.1, kMappingsEvery = 1,
+                 kTimerEvery = 0.25, kCommitEvery = 2;
 constexpr size_t kMostMarks = 512, kMostSites = 300, kMostStates = 200000, kMostPhases = 20000;
 constexpr int64_t kMostPoints = 4000, kMostMappings = 16000;
 constexpr size_t kMostProcesses = 256, kMostThreads = 1024, kMostChurning = 200;
 constexpr uint64_t kLeastChurned = 8 << 20;
-constexpr size_t kMostNoteBytes = 16 << 20;  // an agent of ours says less than a megabyte in ten hours; a program may call what the agent calls
+constexpr size_t kMostNoteBytes =
+    16 << 20;  // an agent of ours says less than a megabyte in ten hours; a program may call what the agent calls
 
 uint64_t now_ns() {
   timespec t{};
@@ -48,7 +50,8 @@ uint64_t now_ns() {
   return uint64_t(t.tv_sec) * 1000000000 + uint64_t(t.tv_nsec);
 }
 
-/// Seconds of the processor that this thread took. Not by the clock on the wall: on a busy machine that counts what others do.
+/// Seconds of the processor that this thread took. Not by the clock on the wall: on a busy machine that counts what
+/// others do.
 double worked() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -57,18 +60,20 @@ double worked() {
 
 /// Of numbers of processes: the inode of our namespace.
 uint64_t own_pid_space() {
-  struct stat facts {};
+  struct stat facts{};
   static const uint64_t own = stat("/proc/self/ns/pid", &facts) == 0 ? facts.st_ino : 0;
   return own;
 }
 constexpr double kUnreadyLongest = 2;  // seconds from the making of a probe's file until it can be read
 double age_of(const std::string& path) {
-  struct stat facts {};
+  struct stat facts{};
   return stat(path.c_str(), &facts) == 0 ? difftime(time(nullptr), facts.st_mtime) : 0;
 }
 
 constexpr int kAddressBits = 47;  // of a process: more than that no amount can be
-std::optional<Bytes> known(uint64_t value) { return value >> kAddressBits ? std::nullopt : std::optional(Bytes{int64_t(value)}); }
+std::optional<Bytes> known(uint64_t value) {
+  return value >> kAddressBits ? std::nullopt : std::optional(Bytes{int64_t(value)});
+}
 
 /// As it was started, without arguments where they are not wanted; "process 4711" where that cannot be read.
 std::string command_of(Pid pid, bool arguments) {
@@ -109,8 +114,9 @@ std::string free_name() {
 
 namespace {
 
-/// Page tables are walked under a lock that the program wants too when it maps memory: a small share of the time, and some to begin with, as a run may be short. Each kind
-/// of look has a budget of its own, so that none takes what another needs: the marks of a child come before its parent's epochs do.
+/// Page tables are walked under a lock that the program wants too when it maps memory: a small share of the time, and
+/// some to begin with, as a run may be short. Each kind of look has a budget of its own, so that none takes what
+/// another needs: the marks of a child come before its parent's epochs do.
 struct Budget {
   double share, start;
   double spent = 0, next = 0;
@@ -118,7 +124,8 @@ struct Budget {
   void took(double seconds, double now, double pause) { spent += seconds, next = now + pause; }
 };
 
-/// The marks of one kind that are kept: when there are too many every second one goes, and only every second new one is taken.
+/// The marks of one kind that are kept: when there are too many every second one goes, and only every second new one is
+/// taken.
 struct Kept {
   struct One {
     RowId id;
@@ -130,15 +137,22 @@ struct Kept {
 };
 
 struct Watched {
-  Watched(SharedView v, std::string p, RowId id, const Shared& h) : view(std::move(v)), path(std::move(p)), process(id), pid{h.pid}, start_ns(h.start_ns), known_pid(h.pid_space == 0 || h.pid_space == own_pid_space()) {}
+  Watched(SharedView v, std::string p, RowId id, const Shared& h)
+      : view(std::move(v)),
+        path(std::move(p)),
+        process(id),
+        pid{h.pid},
+        start_ns(h.start_ns),
+        known_pid(h.pid_space == 0 || h.pid_space == own_pid_space()) {}
   std::optional<SharedView> view;  // until the process has ended and was read
   std::string path;                // of the file; empty when it is gone
   Shared last{};                   // counters as they were then
   RowId process;
   Pid pid;
   uint64_t start_ns;
-  bool known_pid;         // its number is one of ours too: in another container's it may be anybody's
-  bool replaced = false;  // by exec: a shell, or the shim that chooses a Python, became the program; what lay in its memory is gone
+  bool known_pid;  // its number is one of ours too: in another container's it may be anybody's
+  bool replaced =
+      false;  // by exec: a shell, or the shim that chooses a Python, became the program; what lay in its memory is gone
   std::map<uint32_t, RowId> sites;
   struct Thread {
     std::string name;
@@ -170,7 +184,8 @@ class Collector {
     Options& o = options_;
     Program program;
     if (!o.attach) {
-      if (o.start.command.empty()) throw Error(Code::kUsage, "watch: no program is named").hint("millpond watch -- python train.py");
+      if (o.start.command.empty())
+        throw Error(Code::kUsage, "watch: no program is named").hint("millpond watch -- python train.py");
       program = find_program(o.start.command[0]);
       if (!program.blind.empty() && !program.hands_on) o.start.probe_library.clear(), o.start.agent_folder.clear();
       o.start.folder = room_.path();
@@ -197,17 +212,22 @@ class Collector {
     result.path = writer_->path();
     if (o.opened) o.opened(result.path);
     if (o.attach) {
-      const std::optional<std::string> why = o.enter ? o.enter(room_.path()) : std::optional<std::string>(format("process {} was running already", o.attach->value));
-      if (why) result.remarks.push_back(*why + ": its resident memory and its children are seen, not where it allocates");
+      const std::optional<std::string> why =
+          o.enter ? o.enter(room_.path())
+                  : std::optional<std::string>(format("process {} was running already", o.attach->value));
+      if (why)
+        result.remarks.push_back(*why + ": its resident memory and its children are seen, not where it allocates");
     }
     const double begun = elapsed();  // a debugger may have taken long to let us in
-    opening_gpus_ = std::async(std::launch::async, Gpus::open);  // may take seconds, and the program's records do not wait
+    opening_gpus_ =
+        std::async(std::launch::async, Gpus::open);  // may take seconds, and the program's records do not wait
 
     bool running = true;
     while (running) {
       running = !patient.wait(kTick, o.until);
       recording([&] { look(running); });
-      if (running && (patient.told_to_leave() || can_be_read(o.until) || (options_.stop_after && elapsed() - begun >= *options_.stop_after))) {
+      if (running && (patient.told_to_leave() || can_be_read(o.until) ||
+                      (options_.stop_after && elapsed() - begun >= *options_.stop_after))) {
         result.left_running = true;
         break;
       }
@@ -225,17 +245,22 @@ class Collector {
       for (Watched& w : watched_) last_words(w), name_functions(w), write_scan(w);
     });
     // A launcher that nothing can be loaded into is not what anybody asks about.
-    if (!program.blind.empty() && watched_.empty()) result.remarks.insert(result.remarks.begin(), program.blind), blind_program_ = true;
+    if (!program.blind.empty() && watched_.empty())
+      result.remarks.insert(result.remarks.begin(), program.blind), blind_program_ = true;
     recording([&] { finish(result); });
     result.incomplete = incomplete_;
-    if (!incomplete_.empty()) result.remarks.push_back(format("the run file could not be written any further, and ends before the program did: {}", incomplete_));
+    if (!incomplete_.empty())
+      result.remarks.push_back(
+          format("the run file could not be written any further, and ends before the program did: {}", incomplete_));
     return result;
   }
 
  private:
   double elapsed() const { return double(now_ns() - start_ns_) * 1e-9; }
   /// Of a moment that a stranger tells of: not before we began, and not after now.
-  double seconds_at(uint64_t t_ns) const { return std::clamp(double(int64_t(t_ns - start_ns_)) * 1e-9, 0.0, elapsed()); }
+  double seconds_at(uint64_t t_ns) const {
+    return std::clamp(double(int64_t(t_ns - start_ns_)) * 1e-9, 0.0, elapsed());
+  }
 
   void open_file() {
     runfile::Meta meta = runfile::host_facts();
@@ -253,7 +278,8 @@ class Collector {
     // Two that start at once may want the same name: the next one is free.
     for (int tries = 1;; ++tries) {
       try {
-        writer_.emplace(options_.out.empty() ? free_name() : options_.out, meta, runfile::WriterOptions{.force = options_.force});
+        writer_.emplace(options_.out.empty() ? free_name() : options_.out, meta,
+                        runfile::WriterOptions{.force = options_.force});
         return;
       } catch (const Error& e) {
         // The program has not been started: the command line is to be changed, as with any other wrong option.
@@ -293,8 +319,7 @@ class Collector {
       look_at_tree(t);
       next_tree_ = elapsed() + (t < 3 && had_children_ ? kTreeEverySoon : t < 10 ? kTreeEveryFirst : kTreeEvery);
       known_ = watched_.size();
-    }
-    else if (running && gpus_came)
+    } else if (running && gpus_came)
       look_at_gpus(t, process_tree(root_));
     if (running) timer_marks(t);
     if (t >= next_commit_) writer_->commit(), next_commit_ = t + kCommitEvery;
@@ -310,7 +335,9 @@ class Collector {
     if (t >= next_totals_) {
       next_totals_ = t + (t < 10 ? 0.2 : 1);  // a short run ends soon after it has loaded its libraries
       const std::optional<MemoryTotals> now = totals_of_status();
-      if (now && now->resident.value > 0) swap_ = now->swap, files_ = now->file + now->shared, peak_ = std::max(peak_, now->peak);  // a zombie has none of it
+      if (now && now->resident.value > 0)
+        swap_ = now->swap, files_ = now->file + now->shared,
+        peak_ = std::max(peak_, now->peak);  // a zombie has none of it
     }
     if (t < next_point_) return;
     next_point_ = t + point_every_;
@@ -334,7 +361,8 @@ class Collector {
     for (const TreeProcess& p : facts) tree.push_back(p.pid);
     processes_ = int(tree.size());
     const bool children = tree.size() > 1;
-    const TreeMemory m = tree_memory(tree, children && timed_.allows(t) ? &timed_ : nullptr, t < 3 ? kTreeEverySoon : kTreeEveryFirst);
+    const TreeMemory m =
+        tree_memory(tree, children && timed_.allows(t) ? &timed_ : nullptr, t < 3 ? kTreeEverySoon : kTreeEveryFirst);
     look_at_gpus(t, tree);
     processes_seen_->look(t, facts, m, gpus_ ? gpus_->devices() : std::vector<Gpu>());
     if (children || had_children_) {
@@ -342,7 +370,8 @@ class Collector {
       if (++tree_points_ > kMostPoints) tree_points_ = writer_->thin_tree_series();
     }
     had_children_ = had_children_ || children;
-    if (const std::optional<OwnLimit> limit = own_limit(main_pid())) own_limit_ = limit;  // a program may set one at any time
+    if (const std::optional<OwnLimit> limit = own_limit(main_pid()))
+      own_limit_ = limit;  // a program may set one at any time
     look_at_mappings(t, tree);
     room_.look(held_in(room_.path()));
   }
@@ -361,13 +390,15 @@ class Collector {
       whole = whole && mapped_.spent <= mapped_.share * t + mapped_.start;
       if (!whole) break;
       const double before = worked();
-      for (runfile::MappingRow& row : mappings_by_kind(pid, room_.path(), shared_files)) write(std::move(row), processes_seen_->row_of(pid));
+      for (runfile::MappingRow& row : mappings_by_kind(pid, room_.path(), shared_files))
+        write(std::move(row), processes_seen_->row_of(pid));
       mapped_.took(worked() - before, 0, 0);
     }
     if (whole && !options_.attach) {
       std::map<std::string, Bytes> loose;
       runfile::MappingRow files = shared_files_since("/dev/shm", started_, room_.path(), shared_files, &loose);
-      // Others of this user's programs have files there too: only those count that a process of the tree was seen to have open.
+      // Others of this user's programs have files there too: only those count that a process of the tree was seen to
+      // have open.
       if (!loose.empty())
         for (const Pid pid : tree) open_files(pid, "/dev/shm/", opened_);
       for (const auto& [path, held] : loose)
@@ -381,7 +412,8 @@ class Collector {
 
   /// True once: when they can be asked.
   bool take_gpus() {
-    if (!opening_gpus_.valid() || opening_gpus_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return false;
+    if (!opening_gpus_.valid() || opening_gpus_.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
+      return false;
     gpus_ = opening_gpus_.get();
     return gpus_ != nullptr;
   }
@@ -395,9 +427,12 @@ class Collector {
       const Gpu& gpu = gpus_->devices()[i];
       if (!gpu.answered) continue;
       const runfile::GpuRow row{int64_t(i), clean(gpu.name), gpu.total, gpu.used_peak, gpu.by_tree_peak};
-      if (std::optional<runfile::GpuRow>& last = gpu_rows_[i]; !last || last->used_peak != row.used_peak || last->by_tree_peak != row.by_tree_peak)
+      if (std::optional<runfile::GpuRow>& last = gpu_rows_[i];
+          !last || last->used_peak != row.used_peak || last->by_tree_peak != row.by_tree_peak)
         writer_->put(row), last = row;
-      if (point) writer_->add(runfile::GpuPointRow{t, int64_t(i), gpu.used, gpu.by_tree, processes_seen_->row_of(root_)}), ++gpu_points_;
+      if (point)
+        writer_->add(runfile::GpuPointRow{t, int64_t(i), gpu.used, gpu.by_tree, processes_seen_->row_of(root_)}),
+            ++gpu_points_;
     }
     if (gpu_points_ > kMostPoints) gpu_points_ = writer_->thin_gpu_series(), gpu_stride_ *= 2;
   }
@@ -427,8 +462,8 @@ class Collector {
     return memory;
   }
 
-  /// The process whose memory is the story: the one with an agent and most marks, otherwise the one that was started, or where that is a launcher into which nothing can be
-  /// loaded the one that was seen longest.
+  /// The process whose memory is the story: the one with an agent and most marks, otherwise the one that was started,
+  /// or where that is a launcher into which nothing can be loaded the one that was seen longest.
   Pid main_pid() const {
     const Watched *best = nullptr, *longest = nullptr;
     uint64_t most = 0, looks = 0;
@@ -471,12 +506,16 @@ class Collector {
       const Shared h = view->header();
       found.push_back({std::move(*view), path, h});
     }
-    found.sort([](const Found& a, const Found& b) { return a.header.start_ns < b.header.start_ns; });  // programs that follow each other in one process by exec
+    found.sort([](const Found& a, const Found& b) {
+      return a.header.start_ns < b.header.start_ns;
+    });  // programs that follow each other in one process by exec
     for (auto& [view, path, h] : found) {
-      const RowId process = processes_seen_->inside({h.pid}, {h.parent}, std::min(t, seconds_at(h.start_ns)), h.forked == 1, known(h.inherited).value_or(Bytes{}));
+      const RowId process = processes_seen_->inside({h.pid}, {h.parent}, std::min(t, seconds_at(h.start_ns)),
+                                                    h.forked == 1, known(h.inherited).value_or(Bytes{}));
       Watched& added = watched_.emplace_back(std::move(view), path, process, h);
       for (Watched& w : watched_)
-        if (w.pid == added.pid && w.process.value != process.value) (w.start_ns < added.start_ns ? w : added).replaced = true;
+        if (w.pid == added.pid && w.process.value != process.value)
+          (w.start_ns < added.start_ns ? w : added).replaced = true;
     }
     return !found.empty();
   }
@@ -499,17 +538,28 @@ class Collector {
       std::optional<RawRecord> r = w.view->next();
       if (!r) return;
       switch (r->kind) {
-        case kRecordMark: take(w, r->mark, seconds_at(r->t_ns)); break;
-        case kRecordNote: take_note(w, r->note, seconds_at(r->t_ns)); break;
-        case kRecordModule: w.symbols.add(r->module); break;
-        case kRecordScan: take_scan(w, r->scan, seconds_at(r->t_ns)); break;
+        case kRecordMark:
+          take(w, r->mark, seconds_at(r->t_ns));
+          break;
+        case kRecordNote:
+          take_note(w, r->note, seconds_at(r->t_ns));
+          break;
+        case kRecordModule:
+          w.symbols.add(r->module);
+          break;
+        case kRecordScan:
+          take_scan(w, r->scan, seconds_at(r->t_ns));
+          break;
       }
     }
   }
 
   void take_note(Watched& w, const std::string& text, double t) {
     note_bytes_ += text.size();
-    std::optional<ReadNote> note = note_bytes_ > kMostNoteBytes ? std::nullopt : read_note(clean(text), {.source = options_.source, .arguments = options_.arguments});
+    std::optional<ReadNote> note =
+        note_bytes_ > kMostNoteBytes
+            ? std::nullopt
+            : read_note(clean(text), {.source = options_.source, .arguments = options_.arguments});
     if (!note) {
       ++lost_notes_;
       return;
@@ -522,7 +572,8 @@ class Collector {
       if (++pool_points_ > kMostPoints) pool_points_ = writer_->thin_pool_series();
     }
     for (const ToldLine& told : note->lines)
-      if (users_file(told.file, options_.start.agent_folder)) sources_->want(told.file, told.function, told.line, false, Sources::Why::kTold);
+      if (users_file(told.file, options_.start.agent_folder))
+        sources_->want(told.file, told.function, told.line, false, Sources::Why::kTold);
     if (!note->text.empty() && !writer_->add(runfile::NoteRow{t, w.process, note->text})) ++lost_notes_;
   }
 
@@ -540,13 +591,16 @@ class Collector {
   }
 
   void write_scan(Watched& w) {
-    const char* const why = w.last.no_scan == kNoScanTables ? "the page tables of a child would take too much of the free memory"
+    const char* const why = w.last.no_scan == kNoScanTables
+                                ? "the page tables of a child would take too much of the free memory"
                             : w.last.no_scan == kNoScanTime ? "it would take more than 1 % of the time"
                             : w.last.no_scan == kNoScanDied ? "the child that looked for them died"
                                                             : nullptr;
-    if (!w.scan && why) writer_->add(runfile::NoteRow{elapsed(), w.process, format(R"({{"note": "scan", "refused": "{}"}})", why)});
+    if (!w.scan && why)
+      writer_->add(runfile::NoteRow{elapsed(), w.process, format(R"({{"note": "scan", "refused": "{}"}})", why)});
     if (!w.scan) return;
-    const std::string note = scan_note(w.scan->raw, w.scan->sites, [&](uint64_t address) { return w.symbols.variable(address); });
+    const std::string note =
+        scan_note(w.scan->raw, w.scan->sites, [&](uint64_t address) { return w.symbols.variable(address); });
     if (!writer_->add(runfile::NoteRow{w.scan->t, w.process, clean(note)})) ++lost_notes_;
     w.scan.reset();
   }
@@ -554,7 +608,8 @@ class Collector {
   void take(Watched& w, const RawMark& m, double t) {
     const std::string kind = clean(m.kind), name = clean(m.name);
     if (m.flags & kMarkEnd) {
-      const auto at = std::find_if(w.open_phases.rbegin(), w.open_phases.rend(), [&](const auto& p) { return p.first == kind; });
+      const auto at =
+          std::find_if(w.open_phases.rbegin(), w.open_phases.rend(), [&](const auto& p) { return p.first == kind; });
       if (at != w.open_phases.rend()) {
         const auto inner = at.base() - 1;
         for (auto p = inner; p != w.open_phases.end(); ++p) writer_->end_phase(p->second, t);
@@ -577,7 +632,8 @@ class Collector {
     if (kind == "end") w.ended = true;
   }
 
-  void keep(Watched& w, const std::string& kind, const std::string& name, int64_t index, bool period, const RawMark& m, double t) {
+  void keep(Watched& w, const std::string& kind, const std::string& name, int64_t index, bool period, const RawMark& m,
+            double t) {
     Kept& k = w.kept[kind];
     if (k.seen++ % k.stride != 0 && kind != "end" && kind != "peak") return;
     runfile::MarkRow row{.id = {},
@@ -596,8 +652,10 @@ class Collector {
                          .pss = {},
                          .processes = processes_,
                          .units = {}};
-    for (int i = 0; i < kUnitsUsed; ++i) row.units.push_back(int64_t(std::min<uint64_t>(m.units[i], uint64_t{1} << 62)));
-    // At the rounds of the process whose memory is the story: those of its workers, and seconds, come at any moment of them.
+    for (int i = 0; i < kUnitsUsed; ++i)
+      row.units.push_back(int64_t(std::min<uint64_t>(m.units[i], uint64_t{1} << 62)));
+    // At the rounds of the process whose memory is the story: those of its workers, and seconds, come at any moment of
+    // them.
     if (processes_ > 1 && period && rounds_.allows(t) && w.pid == main_pid() && (kind != "timer" || !w.marked)) {
       const TreeMemory tree = tree_memory(process_tree(root_), &rounds_, kTreeEverySoon);
       row.private_dirty = tree.private_dirty, row.pss = tree.pss, row.processes = tree.processes;
@@ -609,7 +667,8 @@ class Collector {
       if (const std::optional<Bytes> bytes = known(alive)) processes_seen_->alive(w.process, *bytes);
     }
     if (row.heap_in_use)
-      processes_seen_->in_use(w.process, *row.heap_in_use + row.heap_mapped.value_or(Bytes{}) + row.python_arenas.value_or(Bytes{}));
+      processes_seen_->in_use(
+          w.process, *row.heap_in_use + row.heap_mapped.value_or(Bytes{}) + row.python_arenas.value_or(Bytes{}));
     const std::vector<runfile::SiteStateRow> alive = states(w, m.sites);
     k.marks.push_back({writer_->add(row, alive), alive.size()});
     k.states += alive.size();
@@ -629,8 +688,10 @@ class Collector {
   void thin(Kept& k) {
     std::vector<Kept::One> rest;
     for (size_t i = 0; i < k.marks.size(); ++i) {
-      if (i % 2 == 0) rest.push_back(k.marks[i]);
-      else remove(k, k.marks[i]);
+      if (i % 2 == 0)
+        rest.push_back(k.marks[i]);
+      else
+        remove(k, k.marks[i]);
     }
     k.marks = std::move(rest);
     k.stride *= 2;
@@ -649,7 +710,8 @@ class Collector {
       const std::optional<RowId> site = site_of(w, s.stack);
       if (!site || s.bytes >> kAddressBits) continue;
       runfile::SiteStateRow row{{}, *site, Bytes{int64_t(s.bytes)}, s.blocks, {}};
-      for (uint64_t kib : s.ages_kib) row.ages.push_back(Bytes{int64_t(std::min<uint64_t>(kib, s.bytes / 1024)) * 1024});
+      for (uint64_t kib : s.ages_kib)
+        row.ages.push_back(Bytes{int64_t(std::min<uint64_t>(kib, s.bytes / 1024)) * 1024});
       rows.push_back(std::move(row));
     }
     return rows;
@@ -660,19 +722,22 @@ class Collector {
     std::vector<runfile::FrameRow> frames;
     for (const RawFrame& f : w.view->frames(stack)) {
       if (f.python) {
-        frames.push_back({clean(f.file), clean(f.function), f.line, false, users_file(f.file, options_.start.agent_folder)});
+        frames.push_back(
+            {clean(f.file), clean(f.function), f.line, false, users_file(f.file, options_.start.agent_folder)});
         if (frames.back().user) sources_->want(f.file, f.function, f.line, false, Sources::Why::kSampled);
         continue;
       }
       const NativeName n = w.symbols.place(f.address);
-      const runfile::FrameRow row{clean(n.module), n.module.empty() ? "" : format("{}{:x}", runfile::kOffset, n.offset), 0, true, false};
+      const runfile::FrameRow row{clean(n.module), n.module.empty() ? "" : format("{}{:x}", runfile::kOffset, n.offset),
+                                  0, true, false};
       if (!n.module.empty()) w.native.try_emplace({n.module, n.offset}, row);
       frames.push_back(row);
     }
     if (frames.empty()) return {};
     // A thread is asked for its name while it is there.
     if (const std::optional<Stack> s = w.view->stack(stack); s && s->thread && w.threads.size() < kMostThreads)
-      if (const auto [at, fresh] = w.threads.try_emplace(s->thread, Watched::Thread{}); fresh) at->second.name = clean(thread_name(w.pid, s->thread));
+      if (const auto [at, fresh] = w.threads.try_emplace(s->thread, Watched::Thread{}); fresh)
+        at->second.name = clean(thread_name(w.pid, s->thread));
     return w.sites[stack] = writer_->add(w.process, frames);
   }
 
@@ -689,7 +754,8 @@ class Collector {
   void timer_marks(double t) {
     for (Watched& w : watched_) {
       if (w.ended || w.replaced || !w.view) continue;
-      const bool peak = w.pid == main_pid() && rss_.value > w.peak.value + std::max<int64_t>(w.peak.value / 20, 8 << 20) && t > w.peak_t + 1;
+      const bool peak = w.pid == main_pid() &&
+                        rss_.value > w.peak.value + std::max<int64_t>(w.peak.value / 20, 8 << 20) && t > w.peak_t + 1;
       const bool timer = !w.marked && t >= w.next_timer;
       if (!peak && !timer) continue;
       const Bytes rss = resident(w.pid).value_or(Bytes{});
@@ -713,7 +779,8 @@ class Collector {
   void last_words(Watched& w) {
     if (!w.view) return;
     const double t = elapsed();
-    if (!w.ended && !w.replaced) keep(w, "end", "killed", 0, false, mark_from_outside(w, w.pid == main_pid() ? rss_ : Bytes{}), t);
+    if (!w.ended && !w.replaced)
+      keep(w, "end", "killed", 0, false, mark_from_outside(w, w.pid == main_pid() ? rss_ : Bytes{}), t);
     for (const auto& [kind, phase] : w.open_phases) writer_->end_phase(phase, t);
     if (const uint64_t ended = w.view->header().ended_ns) processes_seen_->ended(w.process, seconds_at(ended));
     w.open_phases.clear();
@@ -721,10 +788,13 @@ class Collector {
     for (const auto& [stack, totals] : w.view->largest_stacks(kMostChurning))
       if (totals.total_bytes >= kLeastChurned) site_of(w, stack);
     for (const auto& [stack, site] : w.sites)
-      if (const std::optional<Stack> s = w.view->stack(stack); s && !(s->total_bytes >> 57) && !(s->freed_bytes >> 57) && !(s->total_blocks >> 57)) {
-        writer_->set_totals(site, Bytes{int64_t(s->total_bytes)}, double(s->total_blocks), Bytes{int64_t(s->freed_bytes)});
+      if (const std::optional<Stack> s = w.view->stack(stack);
+          s && !(s->total_bytes >> 57) && !(s->freed_bytes >> 57) && !(s->total_blocks >> 57)) {
+        writer_->set_totals(site, Bytes{int64_t(s->total_bytes)}, double(s->total_blocks),
+                            Bytes{int64_t(s->freed_bytes)});
         const uint64_t temporary = std::min(uint64_t{s->soon_kib} << 10, s->freed_bytes);
-        writer_->add(runfile::SiteDetailRow{site, s->flags & kStackShared ? RowId{} : thread_of(w, s->thread), Bytes{int64_t(temporary)}});
+        writer_->add(runfile::SiteDetailRow{site, s->flags & kStackShared ? RowId{} : thread_of(w, s->thread),
+                                            Bytes{int64_t(temporary)}});
       }
     write_sizes(w);
     w.last = w.view->header();
@@ -750,7 +820,8 @@ class Collector {
     if (tid == 0) return {};
     auto at = w.threads.find(tid);
     if (at == w.threads.end()) at = w.threads.emplace(tid, Watched::Thread{}).first;
-    if (at->second.row == RowId{}) at->second.row = writer_->add(runfile::ThreadRow{{}, w.process, tid, at->second.name});
+    if (at->second.row == RowId{})
+      at->second.row = writer_->add(runfile::ThreadRow{{}, w.process, tid, at->second.name});
     return at->second.row;
   }
 
@@ -761,7 +832,8 @@ class Collector {
       const SizeTotals& s = h.sizes[i];
       if (s.bytes == 0 || s.bytes >> 57 || s.blocks >> 57) continue;
       const uint64_t freed = std::min(s.freed_bytes, s.bytes);
-      writer_->add(runfile::SizeRow{w.process, Bytes{i == 0 ? 0 : int64_t{1} << (i + 4)}, double(s.blocks), Bytes{int64_t(s.bytes)}, Bytes{int64_t(freed)},
+      writer_->add(runfile::SizeRow{w.process, Bytes{i == 0 ? 0 : int64_t{1} << (i + 4)}, double(s.blocks),
+                                    Bytes{int64_t(s.bytes)}, Bytes{int64_t(freed)},
                                     Bytes{int64_t(std::min(s.soon_bytes, freed))}});
     }
   }
@@ -770,12 +842,15 @@ class Collector {
   std::vector<std::string> why_unseen(const Room::Unseen& unseen) const {
     std::vector<std::string> why;
     const auto say = [&](uint64_t processes, const std::string& what) {
-      if (processes > 0) why.push_back(format("{} {}: only resident memory was seen there", watched_.empty() ? "the program" : format("{} of its processes", processes), what));
+      if (processes > 0)
+        why.push_back(format("{} {}: only resident memory was seen there",
+                             watched_.empty() ? "the program" : format("{} of its processes", processes), what));
     };
     const std::string place = fs::path(room_.path()).parent_path().string();
     say(unseen.no_room, format("found no room in shared memory ({})", place));
     say(unseen.no_descriptor, "had no descriptor left to open a file for their records");
-    say(unseen.unopened, format("could make no file for their records in {} ({})", place, std::generic_category().message(unseen.unopened_error)));
+    say(unseen.unopened, format("could make no file for their records in {} ({})", place,
+                                std::generic_category().message(unseen.unopened_error)));
     say(unseen.sanitized, "ran under a sanitizer, which allows nobody before it, and nothing was loaded");
     return why;
   }
@@ -788,22 +863,27 @@ class Collector {
     for (const Watched& w : watched_) {
       const Shared& h = w.last;
       if (h.python > 0 && h.python_frames & kFramesNotKnown)
-        unread.insert(format("Python {}.{}{}", h.python / 100, h.python % 100, h.python_frames & kFreeThreaded ? ", built without the GIL" : ""));
+        unread.insert(format("Python {}.{}{}", h.python / 100, h.python % 100,
+                             h.python_frames & kFreeThreaded ? ", built without the GIL" : ""));
       sum.probe_ns += h.probe_ns, sum.probe_bytes = std::max(sum.probe_bytes, h.probe_bytes), sum.samples += h.samples;
-      sum.lost_live += h.lost_live, sum.lost_stacks += h.lost_stacks, sum.lost_codes += h.lost_codes, sum.lost_records += h.lost_records;
+      sum.lost_live += h.lost_live, sum.lost_stacks += h.lost_stacks, sum.lost_codes += h.lost_codes,
+          sum.lost_records += h.lost_records;
       python = python || h.python >= 307, agent = agent || h.agent, pypy = pypy || h.python_frames & kPyPy;
       if (w.pid == main_pid()) sum.interval = h.interval, sum.allocator = h.allocator;
     }
     rusage self{};
     getrusage(RUSAGE_SELF, &self);
-    const double collector = double(self.ru_utime.tv_sec + self.ru_stime.tv_sec) + double(self.ru_utime.tv_usec + self.ru_stime.tv_usec) * 1e-6;
+    const double collector = double(self.ru_utime.tv_sec + self.ru_stime.tv_sec) +
+                             double(self.ru_utime.tv_usec + self.ru_stime.tv_usec) * 1e-6;
     const auto put = [&](const char* key, const auto& value) { writer_->set_meta(key, format("{}", value)); };
     processes_seen_->finish(t, !result.left_running);
     if (processes_seen_->left_out()) put("processes.left_out", processes_seen_->left_out());
     if (sources_->left_out()) put("sources.left_out", sources_->left_out());
     if (own_limit_) put("limit.own.name", own_limit_->name), put("limit.own.bytes", own_limit_->resident.value);
     // Each is as large as it was last seen: of those that were removed too.
-    if (const auto largest = std::max_element(loose_files_.begin(), loose_files_.end(), [](const auto& a, const auto& b) { return a.second < b.second; }); largest != loose_files_.end())
+    if (const auto largest = std::max_element(loose_files_.begin(), loose_files_.end(),
+                                              [](const auto& a, const auto& b) { return a.second < b.second; });
+        largest != loose_files_.end())
       put("growing_file", clean(largest->first));
     put("peak_rss", peak_.value);
     put("file_rss", files_.value);
@@ -819,26 +899,38 @@ class Collector {
       if (result.ending.signal) put("signal", *result.ending.signal);
     }
     if (python && !agent && !options_.start.agent_folder.empty())
-      result.remarks.push_back("Python ran without our agent (started with -I, -E or -S?): no epochs and no holders, native facts only");
-    if (pypy) result.remarks.push_back("PyPy: only native facts are seen; lines of Python, epochs and holders need CPython");
+      result.remarks.push_back(
+          "Python ran without our agent (started with -I, -E or -S?): no epochs and no holders, native facts only");
+    if (pypy)
+      result.remarks.push_back("PyPy: only native facts are seen; lines of Python, epochs and holders need CPython");
     if (!unread.empty())
-      result.remarks.push_back(format("the frames of {}{} are not known to this version of Millpond: where memory is allocated is told without lines of Python",
-                                      *unread.begin(), unread.size() > 1 ? " and others" : ""));
+      result.remarks.push_back(
+          format("the frames of {}{} are not known to this version of Millpond: where memory is allocated is told "
+                 "without lines of Python",
+                 *unread.begin(), unread.size() > 1 ? " and others" : ""));
     if (sum.allocator & kAllocatorHidden)
-      result.remarks.push_back("another allocator is loaded before ours that brings operator new along: what C++ takes by it is seen to grow, without its line");
+      result.remarks.push_back(
+          "another allocator is loaded before ours that brings operator new along: what C++ takes by it is seen to "
+          "grow, without its line");
     const Room::Unseen unseen = options_.start.probe_library.empty() ? Room::Unseen{} : room_.unseen();
     const std::vector<std::string> why = why_unseen(unseen);
     result.remarks.insert(result.remarks.end(), why.begin(), why.end());
     if (beyond_ > 0)
-      result.remarks.push_back(format("more than {} processes: the later ones were seen from outside only", kMostProcesses));
-    else if (why.empty() && watched_.empty() && !options_.start.probe_library.empty() && !options_.attach && !blind_program_)
+      result.remarks.push_back(
+          format("more than {} processes: the later ones were seen from outside only", kMostProcesses));
+    else if (why.empty() && watched_.empty() && !options_.start.probe_library.empty() && !options_.attach &&
+             !blind_program_)
       result.remarks.push_back("nothing could be loaded into the program: only its resident memory was seen");
-    if (watched_.empty() && !result.remarks.empty()) put("blind", result.remarks.front());
-    else if (!why.empty()) put("blind", why.front()), put("blind.partly", 1);
+    if (watched_.empty() && !result.remarks.empty())
+      put("blind", result.remarks.front());
+    else if (!why.empty())
+      put("blind", why.front()), put("blind.partly", 1);
     std::string remarks;
     for (const std::string& r : result.remarks) remarks += (remarks.empty() ? "" : "\n") + r;
     if (!remarks.empty()) put("remarks", remarks);
-    writer_->finish(t, result.left_running && options_.until < 0 ? "interrupted" : result.ending.exit_code == 0 ? "ended" : "failed");
+    writer_->finish(t, result.left_running && options_.until < 0 ? "interrupted"
+                       : result.ending.exit_code == 0            ? "ended"
+                                                                 : "failed");
   }
 
   // ---- for the person who waits ----
@@ -873,7 +965,8 @@ class Collector {
   std::optional<OwnLimit> own_limit_;
   Bytes files_;  // resident pages that have a file behind them
   double next_point_ = 0, next_totals_ = 0, point_every_ = kTick;
-  Budget rounds_{.share = 0.005, .start = 0.4}, timed_{.share = 0.004, .start = 0.3}, mapped_{.share = 0.002, .start = 0.1};
+  Budget rounds_{.share = 0.005, .start = 0.4}, timed_{.share = 0.004, .start = 0.3},
+      mapped_{.share = 0.002, .start = 0.1};
   time_t started_ = time(nullptr);
   bool had_shared_files_ = false;
   std::map<std::string, Bytes> loose_files_;  // in shared memory, that the program has open and nobody has mapped
@@ -883,15 +976,15 @@ class Collector {
   std::future<std::unique_ptr<Gpus>> opening_gpus_;
   std::unique_ptr<Gpus> gpus_;
   std::vector<std::optional<runfile::GpuRow>> gpu_rows_;  // by device, as written
-  int64_t gpu_looks_ = 0, gpu_stride_ = 1;  // of so many looks one is written
+  int64_t gpu_looks_ = 0, gpu_stride_ = 1;                // of so many looks one is written
   size_t phases_ = 0, states_ = 0;
   int processes_ = 1, lost_notes_ = 0;
   size_t note_bytes_ = 0;
   bool had_children_ = false, blind_program_ = false;
   double next_tree_ = 0, next_commit_ = kCommitEvery, next_tell_ = 0, next_scan_ = 0;
-  size_t known_ = 0;           // processes when the tree was last looked at
-  uint64_t beyond_ = 0;        // looks at files of processes that are too many
-  std::string incomplete_;     // why the run file could not be written any further
+  size_t known_ = 0;        // processes when the tree was last looked at
+  uint64_t beyond_ = 0;     // looks at files of processes that are too many
+  std::string incomplete_;  // why the run file could not be written any further
   std::string last_mark_, growth_kind_;
   std::map<std::string, std::vector<double>> growth_;
 };

@@ -27,7 +27,8 @@ struct DeviceProcess {  // of _v2 and _v3; before them it was shorter
 constexpr unsigned long long kNotAvailable = ~0ull;
 
 constexpr unsigned kMostDevices = 64, kMostProcesses = 1 << 16, kFirstProcesses = 64;
-// The first namespace of processes has the same number on every Linux: there, numbers of processes are the driver's own.
+// The first namespace of processes has the same number on every Linux: there, numbers of processes are the driver's
+// own.
 constexpr const char* kFirstNamespace = "pid:[4026531836]";
 
 std::string target_of(const std::string& link) {
@@ -67,7 +68,7 @@ struct Gpus::Library {
   int (*device)(unsigned, Device*) = nullptr;
   int (*name)(Device, char*, unsigned) = nullptr;
   int (*memory)(Device, DeviceMemory*) = nullptr;
-  int (*processes)(Device, unsigned*, DeviceProcess*) = nullptr;        // null: the driver is too old to tell
+  int (*processes)(Device, unsigned*, DeviceProcess*) = nullptr;         // null: the driver is too old to tell
   int (*processes_before)(Device, unsigned*, DeviceProcess*) = nullptr;  // what the same was called before
   std::vector<Device> devices;
   std::vector<DeviceProcess> list = std::vector<DeviceProcess>(kFirstProcesses);
@@ -76,10 +77,14 @@ struct Gpus::Library {
     const char* other = getenv("MILLPOND_NVML");
     handle = dlopen(other && *other ? other : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!handle) return;
-    const auto find = [&](auto& function, const char* symbol) { function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, symbol)); };
-    find(init, "nvmlInit_v2"), find(shutdown, "nvmlShutdown"), find(count, "nvmlDeviceGetCount_v2"), find(device, "nvmlDeviceGetHandleByIndex_v2");
+    const auto find = [&](auto& function, const char* symbol) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, symbol));
+    };
+    find(init, "nvmlInit_v2"), find(shutdown, "nvmlShutdown"), find(count, "nvmlDeviceGetCount_v2"),
+        find(device, "nvmlDeviceGetHandleByIndex_v2");
     find(name, "nvmlDeviceGetName"), find(memory, "nvmlDeviceGetMemoryInfo");
-    find(processes, "nvmlDeviceGetComputeRunningProcesses_v3"), find(processes_before, "nvmlDeviceGetComputeRunningProcesses_v2");
+    find(processes, "nvmlDeviceGetComputeRunningProcesses_v3"),
+        find(processes_before, "nvmlDeviceGetComputeRunningProcesses_v2");
     if (!processes) processes = processes_before;
     begun = init && shutdown && count && device && name && memory && init() == kSuccess;
   }
@@ -125,7 +130,13 @@ Gpus::Gpus(std::unique_ptr<Library> library) : library_(std::move(library)) {
     if (library_->device(i, &device) != kSuccess) device = nullptr;
     if (device && library_->name(device, name, sizeof name - 1) != kSuccess) name[0] = 0;
     library_->devices.push_back(device);
-    devices_.push_back({.name = *name ? name : "GPU", .answered = false, .total = {}, .used = {}, .used_peak = {}, .by_tree = {}, .by_tree_peak = {}});
+    devices_.push_back({.name = *name ? name : "GPU",
+                        .answered = false,
+                        .total = {},
+                        .used = {},
+                        .used_peak = {},
+                        .by_tree = {},
+                        .by_tree_peak = {}});
   }
   untold_.resize(devices_.size());
 }
@@ -136,7 +147,8 @@ void Gpus::look(const std::vector<Pid>& tree, bool (*hidden)(const std::vector<P
     Gpu& gpu = devices_[i];
     DeviceMemory memory{};
     const Device device = library_->devices[i];
-    gpu.answered = device && library_->memory(device, &memory) == kSuccess && plausible(memory.total) && plausible(memory.used);
+    gpu.answered =
+        device && library_->memory(device, &memory) == kSuccess && plausible(memory.total) && plausible(memory.used);
     if (!gpu.answered) continue;
     gpu.total = Bytes{int64_t(memory.total)};
     gpu.used = Bytes{int64_t(memory.used)};
@@ -150,8 +162,10 @@ void Gpus::look(const std::vector<Pid>& tree, bool (*hidden)(const std::vector<P
       const DeviceProcess& p = library_->list[k];
       if (std::ranges::find(tree, int(p.pid), &Pid::value) == tree.end()) continue;
       named_ = true;
-      if (p.used == kNotAvailable || !plausible(p.used)) gpu.by_tree.reset();
-      else if (gpu.by_tree) *gpu.by_tree += Bytes{int64_t(p.used)}, gpu.by_process.emplace_back(Pid{int(p.pid)}, Bytes{int64_t(p.used)});
+      if (p.used == kNotAvailable || !plausible(p.used))
+        gpu.by_tree.reset();
+      else if (gpu.by_tree)
+        *gpu.by_tree += Bytes{int64_t(p.used)}, gpu.by_process.emplace_back(Pid{int(p.pid)}, Bytes{int64_t(p.used)});
       if (!gpu.by_tree) break;
     }
   }

@@ -1,11 +1,13 @@
-// gpu: what NVML, the library of NVIDIA's driver, says of GPU memory: how much of each device is used, and how much of that is of the watched
-// processes. Totals only. Which line allocates would need hooks on CUDA's own allocation calls: their place is src/probe, beside malloc's.
+// gpu: what NVML, the library of NVIDIA's driver, says of GPU memory: how much of each device is used, and how much of
+// that is of the watched processes. Totals only. Which line allocates would need hooks on CUDA's own allocation calls:
+// their place is src/probe, beside malloc's.
 //
-// libnvidia-ml.so.1 is loaded where it is found, in the process that watches and never in the program. Without library, driver or device
-// there is nothing, and nothing is said. For tests only: the environment variable MILLPOND_NVML names another library (tests/watch/fake_nvml.cc).
+// libnvidia-ml.so.1 is loaded where it is found, in the process that watches and never in the program. Without library,
+// driver or device there is nothing, and nothing is said. For tests only: the environment variable MILLPOND_NVML names
+// another library (tests/watch/fake_nvml.cc).
 //
-// Costs: opening takes from milliseconds to seconds (a driver may have to wake its devices), so it belongs on a thread of its own; a look is two calls of
-// the driver for each device. Memory: the library's, some MiB.
+// Costs: opening takes from milliseconds to seconds (a driver may have to wake its devices), so it belongs on a thread
+// of its own; a look is two calls of the driver for each device. Memory: the library's, some MiB.
 #pragma once
 #include <memory>
 #include <optional>
@@ -21,11 +23,12 @@ struct Gpu {
   std::string name;
   bool answered = false;  // false: the last look got no answer, the numbers are those of an earlier one
   Bytes total, used, used_peak;
-  std::optional<Bytes> by_tree, by_tree_peak;  // of the watched processes; absent: the driver does not tell
+  std::optional<Bytes> by_tree, by_tree_peak;       // of the watched processes; absent: the driver does not tell
   std::vector<std::pair<Pid, Bytes>> by_process{};  // of by_tree, each that the driver tells of
 };
 
-/// True where processes of the tree may use a GPU under numbers that we do not know: in a container NVML may name them as the host does, or not at all.
+/// True where processes of the tree may use a GPU under numbers that we do not know: in a container NVML may name them
+/// as the host does, or not at all.
 bool may_be_hidden(const std::vector<Pid>& tree);
 
 class Gpus {

@@ -34,7 +34,8 @@ std::optional<OwnLimit> parse_own_limit(std::string_view limits, std::string_vie
   struct Kind {
     const char *name, *limit, *used;
   };
-  for (const Kind& kind : {Kind{"RLIMIT_AS", "Max address space", "VmSize:"}, Kind{"RLIMIT_DATA", "Max data size", "VmData:"}}) {
+  for (const Kind& kind :
+       {Kind{"RLIMIT_AS", "Max address space", "VmSize:"}, Kind{"RLIMIT_DATA", "Max data size", "VmData:"}}) {
     const std::optional<int64_t> limit = number_behind(limits, kind.limit), used = number_behind(status, kind.used);
     if (!limit || !used || !resident) continue;
     const Bytes reached{*resident * 1024 + std::max<int64_t>(0, *limit - *used * 1024)};
@@ -43,6 +44,8 @@ std::optional<OwnLimit> parse_own_limit(std::string_view limits, std::string_vie
   return nearest;
 }
 
-std::optional<OwnLimit> own_limit(Pid pid) { return parse_own_limit(content(format("/proc/{}/limits", pid.value)), content(format("/proc/{}/status", pid.value))); }
+std::optional<OwnLimit> own_limit(Pid pid) {
+  return parse_own_limit(content(format("/proc/{}/limits", pid.value)), content(format("/proc/{}/status", pid.value)));
+}
 
 }  // namespace millpond::watch

@@ -1,4 +1,5 @@
-// limits: where a process would be refused more memory by a limit of its own, set by itself or handed down by its shell (setrlimit), as /proc tells.
+// limits: where a process would be refused more memory by a limit of its own, set by itself or handed down by its shell
+// (setrlimit), as /proc tells.
 #pragma once
 #include <optional>
 #include <string>

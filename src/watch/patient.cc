@@ -28,7 +28,7 @@ namespace {
 constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
 
 bool executable(const std::string& path) {
-  struct stat facts {};
+  struct stat facts{};
   return stat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode) && access(path.c_str(), X_OK) == 0;
 }
 
@@ -41,12 +41,14 @@ std::string in_front(const std::string& what, const char* variable, char between
   return old.empty() ? what : what + between + old;
 }
 
-// The path, or a link to it in the run's own folder where the path holds a character that ends a name in the variable it is meant for.
+// The path, or a link to it in the run's own folder where the path holds a character that ends a name in the variable
+// it is meant for.
 std::string without(const char* ends, const std::string& path, const std::string& folder) {
   if (path.find_first_of(ends) == path.npos) return path;
   const std::string link = folder + path.substr(path.rfind('/'));
   if (symlink(path.c_str(), link.c_str()) != 0 && errno != EEXIST)
-    throw Error(Code::kFile, format("watch: {} cannot be loaded through {}: {}", path, link, strerror(errno))).hint("install Millpond in a folder without space and colon in its path");
+    throw Error(Code::kFile, format("watch: {} cannot be loaded through {}: {}", path, link, strerror(errno)))
+        .hint("install Millpond in a folder without space and colon in its path");
   return link;
 }
 
@@ -96,11 +98,13 @@ Program find_program(const std::string& name) {
       if (executable(candidate)) p.path = candidate;
       at = end + 1;
     }
-    if (p.path.empty()) throw Error(Code::kUsage, format("watch: there is no program {}", name)).hint("check its name, or give its path");
+    if (p.path.empty())
+      throw Error(Code::kUsage, format("watch: there is no program {}", name)).hint("check its name, or give its path");
   }
-  struct stat facts {};
+  struct stat facts{};
   if (stat(p.path.c_str(), &facts) != 0)
-    throw Error(Code::kUsage, format("watch: {} cannot be started: {}", p.path, strerror(errno))).hint("check the path");
+    throw Error(Code::kUsage, format("watch: {} cannot be started: {}", p.path, strerror(errno)))
+        .hint("check the path");
   if (!executable(p.path)) {
     const bool python = p.path.size() > 3 && p.path.ends_with(".py");
     throw Error(Code::kUsage, format("watch: {} is not executable", p.path))
@@ -109,13 +113,23 @@ Program find_program(const std::string& name) {
   const Binary binary = read_binary(p.path);
   const std::string preloaded = preloaded_sanitizer(environment_of("LD_PRELOAD"), environment_of("LD_LIBRARY_PATH"));
   if (facts.st_mode & (S_ISUID | S_ISGID) && facts.st_uid != geteuid())
-    p.blind = format("{} is setuid: the system loads nothing into it, so only its resident memory is seen", p.path), p.hands_on = false;
+    p.blind = format("{} is setuid: the system loads nothing into it, so only its resident memory is seen", p.path),
+    p.hands_on = false;
   else if (!preloaded.empty())
-    p.blind = format("LD_PRELOAD has the {}, which allows nobody before it: nothing is loaded into the program, so only its resident memory is seen", preloaded), p.hands_on = false;
+    p.blind = format(
+        "LD_PRELOAD has the {}, which allows nobody before it: nothing is loaded into the program, so only its "
+        "resident memory is seen",
+        preloaded),
+    p.hands_on = false;
   else if (binary.is_static)
-    p.blind = format("{} is linked statically: nothing can be loaded into it, so only its resident memory is seen", p.path);
+    p.blind =
+        format("{} is linked statically: nothing can be loaded into it, so only its resident memory is seen", p.path);
   else if (!binary.sanitizer.empty())
-    p.blind = format("{} is built with the {}, which allows nobody before it: nothing is loaded into it, so only its resident memory is seen", p.path, binary.sanitizer), p.hands_on = false;
+    p.blind = format(
+        "{} is built with the {}, which allows nobody before it: nothing is loaded into it, so only its resident "
+        "memory is seen",
+        p.path, binary.sanitizer),
+    p.hands_on = false;
   return p;
 }
 
@@ -137,7 +151,8 @@ Patient Patient::start(const Start& s, const Program& program) {
   for (char** e = environ; *e; ++e) {
     const std::string_view old = *e;
     bool replaced = false;
-    for (const auto& [name, value] : added) replaced = replaced || (old.starts_with(name) && old.size() > name.size() && old[name.size()] == '=');
+    for (const auto& [name, value] : added)
+      replaced = replaced || (old.starts_with(name) && old.size() > name.size() && old[name.size()] == '=');
     if (!replaced) texts.emplace_back(old);
   }
   for (const auto& [name, value] : added) texts.push_back(name + "=" + value);
@@ -159,16 +174,19 @@ Patient Patient::start(const Start& s, const Program& program) {
   if (!error) p.witness_ = Witness(ours);
   if (error)
     throw Error(Code::kUsage, format("watch: {} cannot be started: {}", program.path, strerror(error)))
-        .hint(error == ENOEXEC ? "a script needs a first line such as #!/usr/bin/env python3, or its interpreter named" : "check that it runs without us");
+        .hint(error == ENOEXEC ? "a script needs a first line such as #!/usr/bin/env python3, or its interpreter named"
+                               : "check that it runs without us");
   p.pid_ = {pid};
   p.pidfd_ = int(syscall(SYS_pidfd_open, pid, 0));
   return p;
 }
 
 Patient Patient::attach(Pid pid) {
-  if (!resident(pid)) throw Error(Code::kUsage, format("watch: there is no process {}", pid.value)).hint("check the number with ps");
+  if (!resident(pid))
+    throw Error(Code::kUsage, format("watch: there is no process {}", pid.value)).hint("check the number with ps");
   if (kill(pid.value, 0) != 0 && errno == EPERM)
-    throw Error(Code::kUsage, format("watch: process {} belongs to another user", pid.value)).hint("run millpond as that user, or as root");
+    throw Error(Code::kUsage, format("watch: process {} belongs to another user", pid.value))
+        .hint("run millpond as that user, or as root");
   Patient p;
   p.pid_ = pid;
   p.child_ = false;
@@ -201,7 +219,8 @@ Patient::~Patient() {
 
 bool Patient::wait(double seconds, int also) {
   if (ended_) return true;
-  pollfd sources[] = {{pidfd_, POLLIN, 0}, {signals_, POLLIN, 0}, {also, POLLIN, 0}};  // a descriptor of -1 is passed over
+  pollfd sources[] = {
+      {pidfd_, POLLIN, 0}, {signals_, POLLIN, 0}, {also, POLLIN, 0}};  // a descriptor of -1 is passed over
   poll(sources, 3, int(seconds * 1000 + 0.5));
   signalfd_siginfo info{};
   while (signals_ >= 0 && ::read(signals_, &info, sizeof info) == sizeof info) {
@@ -216,15 +235,18 @@ bool Patient::wait(double seconds, int also) {
     const bool has_it = info.ssi_code == SI_KERNEL || witness_.saw(signal);
     if (!has_it) kill(pid_.value, signal);
   }
-  if (!child_) return ended_ = kill(pid_.value, 0) != 0 || (pidfd_ >= 0 && sources[0].revents & POLLIN);  // also when nobody has waited for it yet
-  // A zombie still tells of its children. What they had at most is in ru_maxrss too, so it is the program's own only where it waited for none.
+  if (!child_)
+    return ended_ = kill(pid_.value, 0) != 0 ||
+                    (pidfd_ >= 0 && sources[0].revents & POLLIN);  // also when nobody has waited for it yet
+  // A zombie still tells of its children. What they had at most is in ru_maxrss too, so it is the program's own only
+  // where it waited for none.
   const bool alone = (pidfd_ < 0 || sources[0].revents & POLLIN) && waited_for_none(pid_);
   int status = 0;
   rusage used{}, own{};
   if (wait4(pid_.value, &status, WNOHANG | (stopping_ ? WUNTRACED : 0), &used) != pid_.value) return false;
   if (WIFSTOPPED(status)) {
-    // A shell waits for us and not for the program: it goes on when we stop too, and wakes both. Only after a stop that came to us: one
-    // who stops the program alone will wake it alone.
+    // A shell waits for us and not for the program: it goes on when we stop too, and wakes both. Only after a stop that
+    // came to us: one who stops the program alone will wake it alone.
     stopping_ = false;
     kill(getpid(), SIGSTOP);
     return false;
@@ -233,8 +255,10 @@ bool Patient::wait(double seconds, int also) {
   // Before its exec the child had our pages: what does not exceed our own peak says nothing.
   getrusage(RUSAGE_SELF, &own);
   const Bytes peak{alone && used.ru_maxrss > own.ru_maxrss ? int64_t{used.ru_maxrss} * 1024 : 0};
-  if (WIFSIGNALED(status)) ending_ = {128 + WTERMSIG(status), WTERMSIG(status), peak};
-  else ending_ = {WEXITSTATUS(status), {}, peak};
+  if (WIFSIGNALED(status))
+    ending_ = {128 + WTERMSIG(status), WTERMSIG(status), peak};
+  else
+    ending_ = {WEXITSTATUS(status), {}, peak};
   return true;
 }
 

@@ -1,7 +1,7 @@
 // Patient: the watched program: how it is started, signalled and waited for.
 //
-// Its standard streams and its terminal are ours, untouched. What is added to its environment: LD_PRELOAD, MILLPOND_WATCH and friends, and our
-// folder in front of PYTHONPATH.
+// Its standard streams and its terminal are ours, untouched. What is added to its environment: LD_PRELOAD,
+// MILLPOND_WATCH and friends, and our folder in front of PYTHONPATH.
 #pragma once
 #include <signal.h>
 
@@ -24,15 +24,15 @@ struct Start {
 };
 
 struct Ending {
-  int exit_code = 0;          // as a shell would say: 128 + signal after a signal
+  int exit_code = 0;  // as a shell would say: 128 + signal after a signal
   std::optional<int> signal;
-  Bytes peak;                 // the most that was resident, as the system counted it; 0: not known
+  Bytes peak;  // the most that was resident, as the system counted it; 0: not known
 };
 
 /// What can be said before the program is started: where it is, and what will not be seen of it.
 struct Program {
   std::string path;
-  std::string blind;  // a sentence when nothing can be loaded into it (static, setuid); empty otherwise
+  std::string blind;     // a sentence when nothing can be loaded into it (static, setuid); empty otherwise
   bool hands_on = true;  // what it starts gets its environment, and the probe with it: uv is linked statically
 };
 /// Throws Error(kUsage) when there is no such program, or it may not be run.
@@ -49,7 +49,8 @@ class Patient {
   ~Patient();  // never ends the program; signals are ours again
 
   Pid pid() const { return pid_; }
-  /// Waits at most so long; true when it has ended. Signals that came for us meanwhile are passed on, as the program would have got them.
+  /// Waits at most so long; true when it has ended. Signals that came for us meanwhile are passed on, as the program
+  /// would have got them.
   bool wait(double seconds, int also = -1);  // or until `also` can be read
   /// A signal came that asks us to end, and the program that was running before us is not to hear of it.
   bool told_to_leave() const { return told_to_leave_; }

@@ -21,8 +21,10 @@ std::string clean(std::string_view s) {
   std::string out;
   while (!s.empty()) {
     const Utf8Character c = first_character(s);
-    if (c.good && (c.value >= 0x20 || c.value == '\t' || c.value == '\n')) out.append(s.substr(0, c.size));
-    else out += '?';
+    if (c.good && (c.value >= 0x20 || c.value == '\t' || c.value == '\n'))
+      out.append(s.substr(0, c.size));
+    else
+      out += '?';
     s.remove_prefix(c.size);
   }
   return out;
@@ -126,7 +128,8 @@ void Processes::memory(double t, const TreeMemory& memory) {
   if (memory_looks_++ % memory_stride_ != 0 && !memory.private_dirty) return;
   for (const ProcessMemory& m : memory.each)
     if (One* one = find(m.pid); one && one->series) {
-      writer_.add(runfile::ProcessMemoryRow{t, one->row.id, m.resident, m.private_dirty, m.pss, m.anonymous, std::exchange(one->alive, std::nullopt)});
+      writer_.add(runfile::ProcessMemoryRow{t, one->row.id, m.resident, m.private_dirty, m.pss, m.anonymous,
+                                            std::exchange(one->alive, std::nullopt)});
       ++memory_points_;
     }
   if (memory_points_ > kMostPoints) memory_points_ = writer_.thin_process_memory(), memory_stride_ *= 2;
@@ -137,11 +140,13 @@ void Processes::point(const ProcessPointRow& row) {
   ++points_;
 }
 
-void Processes::look(double t, const std::vector<TreeProcess>& tree, const TreeMemory& memory, const std::vector<Gpu>& gpus) {
+void Processes::look(double t, const std::vector<TreeProcess>& tree, const TreeMemory& memory,
+                     const std::vector<Gpu>& gpus) {
   // A process that is in the tree no more has ended, or has left its parents (a daemon).
   std::vector<One*> missing;
   for (auto& [pid, one] : now_)
-    if (std::ranges::find(tree, pid, [](const TreeProcess& p) { return p.pid.value; }) == tree.end()) missing.push_back(one);
+    if (std::ranges::find(tree, pid, [](const TreeProcess& p) { return p.pid.value; }) == tree.end())
+      missing.push_back(one);
   for (One* one : missing) {
     const std::optional<TreeProcess> facts = process_facts({int(one->row.pid)});
     if (!facts || facts->born != one->born || facts->zombie) end(*one, t);
@@ -183,7 +188,8 @@ void Processes::look(double t, const std::vector<TreeProcess>& tree, const TreeM
   }
   for (size_t i = 0; i < gpus.size(); ++i)
     for (const auto& [pid, used] : gpus[i].by_process)
-      if (const One* one = find(pid); one && one->series) point({t, one->row.id, runfile::gpu_space(int64_t(i)), used, {}, {}});
+      if (const One* one = find(pid); one && one->series)
+        point({t, one->row.id, runfile::gpu_space(int64_t(i)), used, {}, {}});
   if (points_ > kMostPoints) points_ = writer_.thin_process_series(), stride_ *= 2;
 }
 

@@ -1,8 +1,9 @@
-// Processes: which processes the watched tree has had. Each has a row in the run file, from when it was first seen until it was gone, and a series of what
-// it held of each memory space, and of what its pages were.
+// Processes: which processes the watched tree has had. Each has a row in the run file, from when it was first seen
+// until it was gone, and a series of what it held of each memory space, and of what its pages were.
 //
-// Bounds: 2,048 processes have a row, 64 that live at the same time a series of their own (the others are summed in one without a process), and all series
-// together 16,000 points (then every second one goes). Costs about 60 us for each process and look.
+// Bounds: 2,048 processes have a row, 64 that live at the same time a series of their own (the others are summed in one
+// without a process), and all series together 16,000 points (then every second one goes). Costs about 60 us for each
+// process and look.
 #pragma once
 #include <list>
 #include <map>
@@ -24,7 +25,8 @@ class Processes {
 
   /// The process that was started, or that is watched from now on.
   void root(Pid pid, double t);
-  /// The probe is in this process: its row. After an exec another program lies in the same process, and that has a row of its own.
+  /// The probe is in this process: its row. After an exec another program lies in the same process, and that has a row
+  /// of its own.
   runfile::RowId inside(Pid pid, Pid parent, double since, bool forked = false, Bytes inherited = {});
   /// What a process says of itself: how it began, and what multiprocessing calls it.
   void told(runfile::RowId process, runfile::How how, const std::string& label);
@@ -63,7 +65,7 @@ class Processes {
   runfile::Writer& writer_;
   bool arguments_;
   std::list<One> all_;
-  std::map<int, One*> now_;  // by pid
+  std::map<int, One*> now_;                      // by pid
   std::set<std::pair<int, uint64_t>> left_out_;  // pid and born
   int64_t points_ = 0, looks_ = 0, stride_ = 1, memory_points_ = 0, memory_looks_ = 0, memory_stride_ = 1;
   bool other_shared_ = false;

@@ -79,9 +79,11 @@ int sweep(const std::string& place) {
   for (const std::string& name : names) {
     const int folder = openat(at, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder < 0) continue;
-    struct stat facts {};
-    // The lock falls with its watcher, whatever ended it, and holds in other containers too, where its number says nothing.
-    if (fstat(folder, &facts) == 0 && facts.st_uid == geteuid() && is_left(name, facts) && flock(folder, LOCK_EX | LOCK_NB) == 0)
+    struct stat facts{};
+    // The lock falls with its watcher, whatever ended it, and holds in other containers too, where its number says
+    // nothing.
+    if (fstat(folder, &facts) == 0 && facts.st_uid == geteuid() && is_left(name, facts) &&
+        flock(folder, LOCK_EX | LOCK_NB) == 0)
       remove_folder(at, name, folder), ++removed;
     close(folder);
   }
@@ -93,7 +95,7 @@ Bytes held_in(const std::string& folder) {
   int64_t blocks = 0;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    struct stat facts {};
+    struct stat facts{};
     if (lstat(entry.path().c_str(), &facts) == 0) blocks += facts.st_blocks;
   }
   return Bytes{blocks * 512};
@@ -113,11 +115,16 @@ Room::Room() {
     folder_ = -1;
     rmdir(first.c_str());
   }
-  if (folder_ < 0) throw Error(Code::kFile, format("watch: the folder for temporary files ({}) cannot be written", places.back())).hint("set TMPDIR to a folder that can");
+  if (folder_ < 0)
+    throw Error(Code::kFile, format("watch: the folder for temporary files ({}) cannot be written", places.back()))
+        .hint("set TMPDIR to a folder that can");
   file_ = openat(folder_, "room", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  // A full file system: then the file stays empty, and nobody who finds no room in it for one page would find it for another.
-  if (file_ >= 0 && posix_fallocate(file_, 0, kOwnPage) == 0) look(Bytes{});
-  else if (file_ >= 0) close(file_), file_ = -1;
+  // A full file system: then the file stays empty, and nobody who finds no room in it for one page would find it for
+  // another.
+  if (file_ >= 0 && posix_fallocate(file_, 0, kOwnPage) == 0)
+    look(Bytes{});
+  else if (file_ >= 0)
+    close(file_), file_ = -1;
 }
 
 Room::~Room() {
@@ -128,7 +135,7 @@ Room::~Room() {
 }
 
 void Room::look(Bytes held) {
-  struct statfs facts {};
+  struct statfs facts{};
   ::Room now{};
   if (file_ < 0 || fstatfs(file_, &facts) != 0 || pread(file_, &now, sizeof now, 0) != sizeof now) return;
   const uint64_t free = uint64_t(facts.f_bavail) * uint64_t(facts.f_bsize) + uint64_t(std::max<int64_t>(held.value, 0));

@@ -4,8 +4,8 @@
 //     room          limits and what is taken of them, mapped by every probe
 //     4711.probe    one for each process; goes when the process has ended and was read
 //
-// All together: at most 4 MiB that the processes share and 512 KiB for each, so 8 MiB for eight of them, and never more than a
-// quarter of what is free there when it is taken. A process that finds no room is seen from outside only.
+// All together: at most 4 MiB that the processes share and 512 KiB for each, so 8 MiB for eight of them, and never more
+// than a quarter of what is free there when it is taken. A process that finds no room is seen from outside only.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -16,7 +16,8 @@ namespace millpond::watch {
 
 class Room {
  public:
-  /// In /dev/shm, or where that cannot be written in TMPDIR or /tmp. Removes what watchers that were killed have left there. Throws Error(kFile).
+  /// In /dev/shm, or where that cannot be written in TMPDIR or /tmp. Removes what watchers that were killed have left
+  /// there. Throws Error(kFile).
   Room();
   ~Room();
   Room(const Room&) = delete;

@@ -34,7 +34,9 @@ SharedView::~SharedView() {
   if (fd_ >= 0) close(fd_);
 }
 
-bool SharedView::read(void* to, size_t size, uint64_t at) const { return pread(fd_, to, size, off_t(at)) == ssize_t(size); }
+bool SharedView::read(void* to, size_t size, uint64_t at) const {
+  return pread(fd_, to, size, off_t(at)) == ssize_t(size);
+}
 
 Shared SharedView::header() const {
   Shared h{};
@@ -95,7 +97,8 @@ RawMark SharedView::mark(const std::vector<char>& record) const {
   std::memcpy(&r, record.data(), sizeof r);
   m.kind.assign(r.kind, strnlen(r.kind, sizeof r.kind));
   m.index = std::clamp(r.index, -kMostIndex, kMostIndex), m.flags = r.flags, m.rss = r.rss;
-  m.heap_in_use = r.heap_in_use, m.heap_free = r.heap_free, m.heap_mapped = r.heap_mapped, m.python_arenas = r.python_arenas;
+  m.heap_in_use = r.heap_in_use, m.heap_free = r.heap_free, m.heap_mapped = r.heap_mapped,
+  m.python_arenas = r.python_arenas;
   std::copy(std::begin(r.units), std::end(r.units), m.units);
   size_t at = sizeof r;
   const uint32_t sites = std::min(r.sites, kMostSites);
@@ -116,11 +119,14 @@ std::optional<RawRecord> SharedView::next() {
   for (int skipped = 0; skipped < 4; ++skipped) {
     const Shared h = header();
     if (h.version == 0 || h.write == h.read) return {};
-    const auto move_to = [&](uint64_t value) { return pwrite(fd_, &value, sizeof value, offsetof(Shared, read)) == sizeof value; };
+    const auto move_to = [&](uint64_t value) {
+      return pwrite(fd_, &value, sizeof value, offsetof(Shared, read)) == sizeof value;
+    };
     const uint64_t used = h.write - h.read, place = h.read % kRingBytes;
     RecordHeader head{};
-    const bool sane = used <= kRingBytes && kRingBytes - place >= sizeof head && read(&head, sizeof head, kRingAt + place) &&
-                      head.size >= sizeof head && head.size % 8 == 0 && head.size <= used && head.size <= kRingBytes - place;
+    const bool sane = used <= kRingBytes && kRingBytes - place >= sizeof head &&
+                      read(&head, sizeof head, kRingAt + place) && head.size >= sizeof head && head.size % 8 == 0 &&
+                      head.size <= used && head.size <= kRingBytes - place;
     if (!sane) {  // nothing that follows can be trusted either
       move_to(h.write);
       return {};
@@ -160,7 +166,8 @@ std::optional<RawRecord> SharedView::next() {
         std::memcpy(out.scan.groups.data(), record.data() + sizeof r, r.groups * sizeof(ScanGroup));
         return out;
       }
-      default: continue;  // filling, or a kind of a later version
+      default:
+        continue;  // filling, or a kind of a later version
     }
   }
   return {};
@@ -180,7 +187,8 @@ std::vector<RawSite> SharedView::live(uint64_t now_ns) const {
     if (fresh) list.push_back({l.stack, 0, 0, {}});
     RawSite& s = list[at->second];
     s.bytes += l.bytes, s.blocks += blocks(l.blocks);
-    const uint64_t bin = l.born_ms <= first ? 0 : std::min<uint64_t>(kAgeBins - 1, (l.born_ms - first) * kAgeBins / span);
+    const uint64_t bin =
+        l.born_ms <= first ? 0 : std::min<uint64_t>(kAgeBins - 1, (l.born_ms - first) * kAgeBins / span);
     s.ages_kib[bin] += l.bytes / 1024;
   }
   std::sort(list.begin(), list.end(), [](const RawSite& a, const RawSite& b) { return a.bytes > b.bytes; });

@@ -1,7 +1,8 @@
 // SharedView: reads the shared memory of one watched process (probe/shared.h).
 //
-// The file is written by a stranger's process, which may have gone mad: everything is read with pread (a mapping would die with the file
-// cut short), every place and size is checked, and what does not fit is left out. Costs: nothing between calls but the file handle.
+// The file is written by a stranger's process, which may have gone mad: everything is read with pread (a mapping would
+// die with the file cut short), every place and size is checked, and what does not fit is left out. Costs: nothing
+// between calls but the file handle.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -16,8 +17,8 @@ namespace millpond::watch {
 /// A frame before it has a name.
 struct RawFrame {
   bool python = false;
-  uint64_t address = 0;           // native
-  std::string file, function;     // Python
+  uint64_t address = 0;        // native
+  std::string file, function;  // Python
   int line = 0;
 };
 
@@ -69,7 +70,8 @@ class SharedView {
 
   /// Counters and clock, read again.
   Shared header() const;
-  /// Takes the next record out of the ring; nothing when it is empty. A record that makes no sense ends in an empty ring.
+  /// Takes the next record out of the ring; nothing when it is empty. A record that makes no sense ends in an empty
+  /// ring.
   std::optional<RawRecord> next();
   std::vector<RawFrame> frames(uint32_t stack) const;
   /// Totals of a stack.

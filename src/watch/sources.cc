@@ -14,14 +14,15 @@ namespace {
 constexpr size_t kMostFiles = 256, kMostAsked = 20'000;
 constexpr int64_t kMostFile = 2 << 20, kMostRead = 32 << 20;
 constexpr size_t kMostFunction = 16 << 10;
-constexpr int64_t kForSampled = runfile::kMostSource * 3 / 4;  // the rest is kept for what the agent tells of, which comes later and matters more
+constexpr int64_t kForSampled =
+    runfile::kMostSource * 3 / 4;  // the rest is kept for what the agent tells of, which comes later and matters more
 constexpr int kAround = 8, kAroundLong = 60;
 constexpr size_t kMostLine = 1000;
 
 std::string read_file(const std::string& path, int64_t most) {
   // A pipe or a device could hold us up for ever.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  struct stat facts {};
+  struct stat facts{};
   std::string text;
   if (fd >= 0 && fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size <= most) {
     text.resize(size_t(facts.st_size));
@@ -47,7 +48,7 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 /// What a line of Python leaves open for the next.
 struct Open {
   int brackets = 0;
-  char quote = 0;  // of a text in three quotes
+  char quote = 0;       // of a text in three quotes
   bool joined = false;  // by a backslash
   bool any() const { return brackets > 0 || quote || joined; }
 };
@@ -56,10 +57,14 @@ void follow(Open& open, std::string_view line) {
   open.joined = false;
   for (size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
-    const auto three = [&](char quote) { return i + 2 < line.size() && line[i] == quote && line[i + 1] == quote && line[i + 2] == quote; };
+    const auto three = [&](char quote) {
+      return i + 2 < line.size() && line[i] == quote && line[i + 1] == quote && line[i + 2] == quote;
+    };
     if (open.quote) {
-      if (c == '\\') ++i;
-      else if (three(open.quote)) open.quote = 0, i += 2;
+      if (c == '\\')
+        ++i;
+      else if (three(open.quote))
+        open.quote = 0, i += 2;
     } else if (c == '#') {
       return;
     } else if (c == '"' || c == '\'') {
@@ -82,20 +87,30 @@ void follow(Open& open, std::string_view line) {
 size_t indent_of(std::string_view line) {
   size_t columns = 0;
   for (const char c : line) {
-    if (c == ' ') ++columns;
-    else if (c == '\t') columns = (columns / 8 + 1) * 8;
-    else break;
+    if (c == ' ')
+      ++columns;
+    else if (c == '\t')
+      columns = (columns / 8 + 1) * 8;
+    else
+      break;
   }
   return columns;
 }
 
-/// In C and C++ a function begins and ends at the margin, or this is no file of that habit and the lines around must do.
+/// In C and C++ a function begins and ends at the margin, or this is no file of that habit and the lines around must
+/// do.
 LineRange native_function(const std::vector<std::string_view>& lines, int line) {
   int first = line, last = line;
-  const auto at_margin = [&](int n) { return !lines[size_t(n - 1)].empty() && !std::isspace(static_cast<unsigned char>(lines[size_t(n - 1)][0])); };
-  const auto begins = [&](int n) { return at_margin(n) && std::string_view("{}#/").find(lines[size_t(n - 1)][0]) == std::string_view::npos; };
+  const auto at_margin = [&](int n) {
+    return !lines[size_t(n - 1)].empty() && !std::isspace(static_cast<unsigned char>(lines[size_t(n - 1)][0]));
+  };
+  const auto begins = [&](int n) {
+    return at_margin(n) && std::string_view("{}#/").find(lines[size_t(n - 1)][0]) == std::string_view::npos;
+  };
   while (first > 1 && line - first < kAroundLong && !begins(first)) --first;
-  while (last < int(lines.size()) && last - line < kAroundLong && !(at_margin(last) && lines[size_t(last - 1)][0] == '}')) ++last;
+  while (last < int(lines.size()) && last - line < kAroundLong &&
+         !(at_margin(last) && lines[size_t(last - 1)][0] == '}'))
+    ++last;
   return {first, last};
 }
 
@@ -115,8 +130,10 @@ PythonBlocks python_blocks(const std::vector<std::string_view>& lines) {
     while (!levels.empty() && levels.back().indent >= indent) {
       const Level level = levels.back();
       levels.pop_back();
-      if (level.function) blocks.functions.push_back({level.first, last});
-      else if (levels.empty()) blocks.statements.push_back({level.first, last});
+      if (level.function)
+        blocks.functions.push_back({level.first, last});
+      else if (levels.empty())
+        blocks.statements.push_back({level.first, last});
     }
   };
   for (int n = 1; n <= int(lines.size()); ++n) {
@@ -135,8 +152,9 @@ PythonBlocks python_blocks(const std::vector<std::string_view>& lines) {
       if (!decorated) decorated = n;
     } else {
       const bool function = words.starts_with("def ") || words.starts_with("async def ");
-      const bool body = function || words.starts_with("class ") || words.starts_with("for ") || words.starts_with("while ") || words.starts_with("with ") ||
-                        words.starts_with("if ") || words.starts_with("try:") || words.starts_with("async ");
+      const bool body = function || words.starts_with("class ") || words.starts_with("for ") ||
+                        words.starts_with("while ") || words.starts_with("with ") || words.starts_with("if ") ||
+                        words.starts_with("try:") || words.starts_with("async ");
       if (function || (body && indent == 0)) levels.push_back({indent, function, decorated ? decorated : n});
       decorated = 0;
     }
@@ -144,7 +162,9 @@ PythonBlocks python_blocks(const std::vector<std::string_view>& lines) {
     last = n;
   }
   leave(0);
-  std::ranges::sort(blocks.functions, [](const LineRange& a, const LineRange& b) { return std::pair(a.first, -a.last) < std::pair(b.first, -b.last); });
+  std::ranges::sort(blocks.functions, [](const LineRange& a, const LineRange& b) {
+    return std::pair(a.first, -a.last) < std::pair(b.first, -b.last);
+  });
   return blocks;
 }
 
@@ -184,7 +204,9 @@ void Sources::want(const std::string& name, const std::string& function, int lin
     return text;
   };
   std::string text = text_of(range);
-  if (text.size() > kMostFunction) range = {std::max(range.first, line - kAroundLong), std::min(range.last, line + kAroundLong)}, text = text_of(range);
+  if (text.size() > kMostFunction)
+    range = {std::max(range.first, line - kAroundLong), std::min(range.last, line + kAroundLong)},
+    text = text_of(range);
   if (text.size() > kMostFunction) range = around, text = text_of(range);
   file.stored.push_back(range);
   store({name, function, range.first, std::move(text)}, why);
@@ -205,7 +227,9 @@ void Sources::store(runfile::SourceRow row, Why why) {
 }
 
 void Sources::take(runfile::SourceRow row) {
-  if (!on_ || row.first < 1 || asked_.size() >= kMostAsked || !asked_.emplace(row.file, -int(std::min<int64_t>(row.first, 1 << 30))).second) return;
+  if (!on_ || row.first < 1 || asked_.size() >= kMostAsked ||
+      !asked_.emplace(row.file, -int(std::min<int64_t>(row.first, 1 << 30))).second)
+    return;
   row.text = clean(row.text);
   store(std::move(row), Why::kTold);
 }

@@ -1,9 +1,10 @@
-// Sources: the text of the user's functions, read while the program is watched and stored in the run file, so that no reader ever opens a file that a run
-// file names.
+// Sources: the text of the user's functions, read while the program is watched and stored in the run file, so that no
+// reader ever opens a file that a run file names.
 //
-// A function is stored whole when a line of it was sampled or told of by the agent; of code outside of any function, and of functions beyond 16 KiB, the lines
-// around. At most kMostSource bytes of a run, of which a part is kept for the lines that the agent tells of; what does not fit is counted. Costs: each file is
-// read once (up to 2 MiB of it), and the places of its functions are remembered.
+// A function is stored whole when a line of it was sampled or told of by the agent; of code outside of any function,
+// and of functions beyond 16 KiB, the lines around. At most kMostSource bytes of a run, of which a part is kept for the
+// lines that the agent tells of; what does not fit is counted. Costs: each file is read once (up to 2 MiB of it), and
+// the places of its functions are remembered.
 #pragma once
 #include <map>
 #include <set>
@@ -22,8 +23,9 @@ struct LineRange {
   bool has(int line) const { return first <= line && line <= last; }
 };
 
-/// The functions of a Python source with their decorators, outer ones first, and the statements outside of them that have a body of their own (a loop, a
-/// class). Not a parser: brackets, strings and indents are followed, so a text that Python itself would refuse gives something, too.
+/// The functions of a Python source with their decorators, outer ones first, and the statements outside of them that
+/// have a body of their own (a loop, a class). Not a parser: brackets, strings and indents are followed, so a text that
+/// Python itself would refuse gives something, too.
 struct PythonBlocks {
   std::vector<LineRange> functions, statements;
 };
@@ -32,7 +34,8 @@ PythonBlocks python_blocks(const std::vector<std::string_view>& lines);
 class Sources {
  public:
   /// `on`: false stores none. `folder`: where the program was started, for relative names.
-  Sources(runfile::Writer& writer, bool on, std::string folder) : writer_(writer), on_(on), folder_(std::move(folder)) {}
+  Sources(runfile::Writer& writer, bool on, std::string folder)
+      : writer_(writer), on_(on), folder_(std::move(folder)) {}
 
   enum class Why { kSampled, kTold };
   /// The function around this line of a file of the user's.

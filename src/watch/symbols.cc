@@ -2,8 +2,8 @@
 
 #include <cxxabi.h>
 #include <dlfcn.h>
-#include <elf.h>
 #include <dwarf.h>
+#include <elf.h>
 #include <elfutils/libdwfl.h>
 
 #include <algorithm>
@@ -22,7 +22,9 @@ std::vector<Elf64_Phdr> loaded_parts(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   Elf64_Ehdr head{};
   std::vector<Elf64_Phdr> parts;
-  if (!file.read(reinterpret_cast<char*>(&head), sizeof head) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phentsize != sizeof(Elf64_Phdr)) return parts;
+  if (!file.read(reinterpret_cast<char*>(&head), sizeof head) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+      head.e_phentsize != sizeof(Elf64_Phdr))
+    return parts;
   for (int i = 0; i < head.e_phnum && i < 256; ++i) {
     Elf64_Phdr s{};
     file.seekg(std::streamoff(head.e_phoff) + i * std::streamoff(sizeof s));
@@ -49,10 +51,11 @@ std::string demangled(const char* name) {
 
 }  // namespace
 
-#define MP_DW(f) \
-  f(dwfl_begin) f(dwfl_end) f(dwfl_report_begin) f(dwfl_report_elf) f(dwfl_report_end) f(dwfl_addrmodule) f(dwfl_module_getsymtab) f(dwfl_module_getsym_info) \
-  f(dwfl_module_getsrc) f(dwfl_lineinfo) f(dwfl_standard_find_debuginfo) f(dwfl_module_addrdie) f(dwarf_getscopes) f(dwarf_getscopes_die) f(dwarf_tag) f(dwarf_attr) \
-  f(dwarf_formudata) f(dwarf_getsrcfiles) f(dwarf_filesrc)
+#define MP_DW(f)                                                                                           \
+  f(dwfl_begin) f(dwfl_end) f(dwfl_report_begin) f(dwfl_report_elf) f(dwfl_report_end) f(dwfl_addrmodule)  \
+      f(dwfl_module_getsymtab) f(dwfl_module_getsym_info) f(dwfl_module_getsrc) f(dwfl_lineinfo)           \
+          f(dwfl_standard_find_debuginfo) f(dwfl_module_addrdie) f(dwarf_getscopes) f(dwarf_getscopes_die) \
+              f(dwarf_tag) f(dwarf_attr) f(dwarf_formudata) f(dwarf_getsrcfiles) f(dwarf_filesrc)
 
 #ifdef MILLPOND_CARRIES_LIBDW
 #define MP_FIND(name) name = &::name;
@@ -62,7 +65,8 @@ static void* open_libdw() { return dlopen(nullptr, RTLD_NOW); }  // ourselves: i
 static void* open_libdw() { return dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL); }
 #endif
 
-// A symbol that names memory. libdw's own search goes through all symbols of a file for each address: hundreds of thousands in a large library.
+// A symbol that names memory. libdw's own search goes through all symbols of a file for each address: hundreds of
+// thousands in a large library.
 struct Symbol {
   uint64_t begin, end;
   const char* name;
@@ -118,7 +122,8 @@ struct Symbols::Dw {
       const char* name = dwfl_module_getsym_info(module, i, &symbol, &address, &section, nullptr, nullptr);
       const int type = GELF_ST_TYPE(symbol.st_info);
       const bool names_memory = type == STT_NOTYPE || type == STT_OBJECT || type == STT_FUNC || type == STT_GNU_IFUNC;
-      if (name && *name && names_memory && section != SHN_UNDEF && section != SHN_ABS) at->second.push_back({address, address + symbol.st_size, name});
+      if (name && *name && names_memory && section != SHN_UNDEF && section != SHN_ABS)
+        at->second.push_back({address, address + symbol.st_size, name});
     }
     // Of several names for one place the one of the largest is the function's or the variable's.
     if (fresh) std::ranges::stable_sort(at->second, {}, [](const Symbol& s) { return std::pair(s.begin, s.end); });
@@ -142,36 +147,45 @@ struct Symbols::Dw {
 };
 
 bool of_the_system(const std::string& source) {
-  return source.starts_with("/usr/include/") || source.starts_with("/usr/lib/") || source.find("/include/c++/") != source.npos;
+  return source.starts_with("/usr/include/") || source.starts_with("/usr/lib/") ||
+         source.find("/include/c++/") != source.npos;
 }
 
 bool of_the_library(const std::string& function) {
-  // "void std::vector<int>::_M_realloc_insert<int>(...)": a template's function begins with its type, and what is in brackets is not its name.
+  // "void std::vector<int>::_M_realloc_insert<int>(...)": a template's function begins with its type, and what is in
+  // brackets is not its name.
   size_t begin = 0;
   int depth = 0;
   for (size_t i = 0; i < function.size(); ++i) {
     const char c = function[i];
     if (c == '(' && depth == 0 && !std::string_view(function).substr(begin).starts_with("(anonymous")) break;
-    if (c == '<' || c == '(' || c == '{') ++depth;
-    else if (c == '>' || c == ')' || c == '}') --depth;
-    else if (c == ' ' && depth == 0 && !std::string_view(function).substr(0, i).ends_with("operator")) begin = i + 1;
+    if (c == '<' || c == '(' || c == '{')
+      ++depth;
+    else if (c == '>' || c == ')' || c == '}')
+      --depth;
+    else if (c == ' ' && depth == 0 && !std::string_view(function).substr(0, i).ends_with("operator"))
+      begin = i + 1;
   }
   const std::string_view name = std::string_view(function).substr(begin);
-  for (const char* first : {"std::", "__gnu_cxx::", "__cxxabiv1::", "operator new", "operator delete", "millpond::"})  // ours: whoever trains with the library did not write that
+  for (const char* first : {"std::", "__gnu_cxx::", "__cxxabiv1::", "operator new", "operator delete",
+                            "millpond::"})  // ours: whoever trains with the library did not write that
     if (name.starts_with(first)) return true;
-  for (const char* whole : {"malloc", "calloc", "realloc", "free", "memalign", "posix_memalign", "aligned_alloc", "strdup", "strndup"})
+  for (const char* whole :
+       {"malloc", "calloc", "realloc", "free", "memalign", "posix_memalign", "aligned_alloc", "strdup", "strndup"})
     if (name == whole) return true;
   return false;
 }
 
-// A line of a library's header was inlined here: the line of the program's own that called it, through as many headers as there are.
+// A line of a library's header was inlined here: the line of the program's own that called it, through as many headers
+// as there are.
 void Symbols::to_caller(void* module, uint64_t at, NativeName& n) {
   Dwarf_Addr bias = 0;
   Dwarf_Die* unit = dw_->dwfl_module_addrdie(static_cast<Dwfl_Module*>(module), at, &bias);
   Dwarf_Files* files = nullptr;
   size_t count = 0;
   if (!unit || dw_->dwarf_getsrcfiles(unit, &files, &count) != 0) return;
-  // The scopes of an address go on, from an inlined function, to where that is declared; those of the innermost one as a part of the code go on to where it was inlined.
+  // The scopes of an address go on, from an inlined function, to where that is declared; those of the innermost one as
+  // a part of the code go on to where it was inlined.
   Dwarf_Die *innermost = nullptr, *scopes = nullptr;
   if (dw_->dwarf_getscopes(unit, at - bias, &innermost) < 1) return;
   const int found = dw_->dwarf_getscopes_die(&innermost[0], &scopes);
@@ -217,14 +231,19 @@ NativeName Symbols::variable(uint64_t address) {
     constexpr uint64_t kLargest = uint64_t{4} << 30;
     if (address < m.begin || address - m.begin > kLargest || !std::filesystem::is_regular_file(m.path, error)) continue;
     const std::vector<Elf64_Phdr> parts = loaded_parts(m.path);
-    const auto code = std::ranges::find_if(parts, [&](const Elf64_Phdr& s) { return s.p_flags & PF_X && s.p_offset == m.offset; });
+    const auto code =
+        std::ranges::find_if(parts, [&](const Elf64_Phdr& s) { return s.p_flags & PF_X && s.p_offset == m.offset; });
     if (code == parts.end()) continue;
     const uint64_t at = address - m.begin + code->p_vaddr;
-    if (std::ranges::none_of(parts, [&](const Elf64_Phdr& s) { return s.p_flags & PF_W && at >= s.p_vaddr && at - s.p_vaddr < s.p_memsz; })) continue;
+    if (std::ranges::none_of(parts, [&](const Elf64_Phdr& s) {
+          return s.p_flags & PF_W && at >= s.p_vaddr && at - s.p_vaddr < s.p_memsz;
+        }))
+      continue;
     NativeName n{m.path, at, {}, {}, 0};
     if (!dw_) dw_ = std::make_unique<Dw>();
     Dwfl* dwfl = dw_->of(m.path);
-    if (const char* symbol = dw_->name_of(dwfl ? dw_->dwfl_addrmodule(dwfl, at) : nullptr, at)) n.function = demangled(symbol);
+    if (const char* symbol = dw_->name_of(dwfl ? dw_->dwfl_addrmodule(dwfl, at) : nullptr, at))
+      n.function = demangled(symbol);
     return n;
   }
   return {};
@@ -243,7 +262,8 @@ NativeName Symbols::name(const std::string& module, uint64_t offset) {
   if (const char* symbol = dw_->name_of(m, *at)) n.function = demangled(symbol);
   if (Dwfl_Line* line = dw_->dwfl_module_getsrc(m, *at)) {
     int number = 0;
-    if (const char* source = dw_->dwfl_lineinfo(line, nullptr, &number, nullptr, nullptr, nullptr)) n.source = source, n.line = number;
+    if (const char* source = dw_->dwfl_lineinfo(line, nullptr, &number, nullptr, nullptr, nullptr))
+      n.source = source, n.line = number;
     if (of_the_system(n.source)) to_caller(m, *at, n);
   }
   return n;

@@ -1,7 +1,8 @@
 // Symbols: names and lines for native addresses, after the run, through libdw.
 //
-// libdw is loaded when the first name is asked for, so that programs which never ask do not pay for it; where it is missing, frames keep module and
-// offset. Costs: some ms for each module, and its symbol table in memory while this lives.
+// libdw is loaded when the first name is asked for, so that programs which never ask do not pay for it; where it is
+// missing, frames keep module and offset. Costs: some ms for each module, and its symbol table in memory while this
+// lives.
 #pragma once
 #include <map>
 #include <memory>
@@ -22,7 +23,8 @@ struct NativeName {
 
 /// A header of the C++ library or of the system.
 bool of_the_system(const std::string& source);
-/// A function of the C++ library's, of an allocator or of Millpond itself, by its demangled name, wherever it was instantiated: std::vector<int>::push_back, operator new.
+/// A function of the C++ library's, of an allocator or of Millpond itself, by its demangled name, wherever it was
+/// instantiated: std::vector<int>::push_back, operator new.
 bool of_the_library(const std::string& function);
 
 class Symbols {
@@ -38,7 +40,8 @@ class Symbols {
   NativeName name(uint64_t address);
   /// The same for a module and an offset that place() gave.
   NativeName name(const std::string& module, uint64_t offset);
-  /// The variable of static storage that an address lies in: its module, and its name where it has one. No module: it is no such variable.
+  /// The variable of static storage that an address lies in: its module, and its name where it has one. No module: it
+  /// is no such variable.
   NativeName variable(uint64_t address);
 
  private:

@@ -36,7 +36,11 @@ std::optional<TreeProcess> process_facts(Pid pid) {
   const size_t open = line.find('('), close = line.rfind(')');
   if (open == line.npos || close == line.npos || close < open || line.size() < close + 5) return {};
   const char state = line[close + 2];
-  TreeProcess p{pid, {std::atoi(line.c_str() + close + 4)}, 0, state == 'Z' || state == 'X', line.substr(open + 1, close - open - 1)};
+  TreeProcess p{pid,
+                {std::atoi(line.c_str() + close + 4)},
+                0,
+                state == 'Z' || state == 'X',
+                line.substr(open + 1, close - open - 1)};
   constexpr int kBorn = 22, kState = 3;  // numbers of fields, as proc(5) counts them
   size_t at = close + 2;
   for (int field = kState; field < kBorn && at != line.npos; ++field) at = line.find(' ', at + 1);
@@ -143,10 +147,14 @@ const char* mapping_kind(const Mapping& m, const std::set<std::string>& with_cod
   const bool shared = m.permissions.size() > 3 && m.permissions[3] == 's';
   switch (m.kind) {
     case MappingKind::kStack:
-    case MappingKind::kThreadStack: return "stack";
-    case MappingKind::kKernel: return nullptr;
-    case MappingKind::kFile: break;
-    default: return "anonymous";
+    case MappingKind::kThreadStack:
+      return "stack";
+    case MappingKind::kKernel:
+      return nullptr;
+    case MappingKind::kFile:
+      break;
+    default:
+      return "anonymous";
   }
   if (m.name.starts_with("/dev/zero")) return shared ? "shared_anonymous" : "anonymous";
   for (const char* place : {"/dev/shm/", "/run/shm/", "/memfd:", "/SYSV"})
@@ -157,7 +165,8 @@ const char* mapping_kind(const Mapping& m, const std::set<std::string>& with_cod
 
 }  // namespace
 
-std::vector<runfile::MappingRow> mappings_by_kind(const std::vector<Mapping>& mappings, const std::string& own, std::set<std::string>& shared_files) {
+std::vector<runfile::MappingRow> mappings_by_kind(const std::vector<Mapping>& mappings, const std::string& own,
+                                                  std::set<std::string>& shared_files) {
   std::set<std::string> with_code;
   for (const Mapping& m : mappings)
     if (m.kind == MappingKind::kFile && m.permissions.size() > 2 && m.permissions[2] == 'x') with_code.insert(m.name);
@@ -167,13 +176,19 @@ std::vector<runfile::MappingRow> mappings_by_kind(const std::vector<Mapping>& ma
     if (!kind) continue;
     if (std::string_view(kind) == "shared_memory") shared_files.insert(m.name);
     auto row = std::find_if(rows.begin(), rows.end(), [&](const runfile::MappingRow& r) { return r.kind == kind; });
-    if (row == rows.end()) row = rows.insert(rows.end(), runfile::MappingRow{.t = 0, .process = {}, .kind = kind, .mapped = {}, .resident = {}, .private_ = {}, .pss = {}});
-    row->mapped += Bytes{int64_t(m.end - m.begin)}, row->resident += m.resident, row->private_ += m.private_dirty, row->pss += m.pss;
+    if (row == rows.end())
+      row = rows.insert(
+          rows.end(),
+          runfile::MappingRow{
+              .t = 0, .process = {}, .kind = kind, .mapped = {}, .resident = {}, .private_ = {}, .pss = {}});
+    row->mapped += Bytes{int64_t(m.end - m.begin)}, row->resident += m.resident, row->private_ += m.private_dirty,
+        row->pss += m.pss;
   }
   return rows;
 }
 
-std::vector<runfile::MappingRow> mappings_by_kind(Pid pid, const std::string& own, std::set<std::string>& shared_files) {
+std::vector<runfile::MappingRow> mappings_by_kind(Pid pid, const std::string& own,
+                                                  std::set<std::string>& shared_files) {
   return mappings_by_kind(mappings(pid), own, shared_files);
 }
 
@@ -185,22 +200,28 @@ void open_files(Pid pid, const std::string& below, std::set<std::string>& found)
   for (int count = 0; const dirent* entry = count++ < kMostOpen ? readdir(entries) : nullptr;) {
     char path[512];
     const ssize_t size = readlink((folder + entry->d_name).c_str(), path, sizeof path);
-    if (size > 0 && std::string_view(path, size_t(size)).starts_with(below) && found.size() < kMostSharedFiles) found.emplace(path, size_t(size));
+    if (size > 0 && std::string_view(path, size_t(size)).starts_with(below) && found.size() < kMostSharedFiles)
+      found.emplace(path, size_t(size));
   }
   closedir(entries);
 }
 
-runfile::MappingRow shared_files_since(const std::string& place, time_t since, const std::string& own, const std::set<std::string>& mapped, std::map<std::string, Bytes>* loose) {
-  runfile::MappingRow row{.t = 0, .process = {}, .kind = "tmpfs", .mapped = {}, .resident = {}, .private_ = {}, .pss = {}};
+runfile::MappingRow shared_files_since(const std::string& place, time_t since, const std::string& own,
+                                       const std::set<std::string>& mapped, std::map<std::string, Bytes>* loose) {
+  runfile::MappingRow row{
+      .t = 0, .process = {}, .kind = "tmpfs", .mapped = {}, .resident = {}, .private_ = {}, .pss = {}};
   const auto look_into = [&](const std::string& folder, int depth, const auto& again) -> void {
     DIR* entries = opendir(folder.c_str());
     if (!entries) return;
     for (int count = 0; const dirent* entry = count++ < kMostSharedFiles ? readdir(entries) : nullptr;) {
       const std::string path = folder + "/" + entry->d_name;
-      struct statx facts {};
-      if (entry->d_name[0] == '.' || path == own || statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &facts) != 0) continue;
+      struct statx facts{};
+      if (entry->d_name[0] == '.' || path == own ||
+          statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &facts) != 0)
+        continue;
       if (facts.stx_uid != geteuid()) continue;
-      if (S_ISDIR(facts.stx_mode) && std::string_view(entry->d_name).starts_with("millpond-")) continue;  // of another watcher, beside this one
+      if (S_ISDIR(facts.stx_mode) && std::string_view(entry->d_name).starts_with("millpond-"))
+        continue;  // of another watcher, beside this one
       if (S_ISDIR(facts.stx_mode) && depth > 0) again(path, depth - 1, again);
       const int64_t made = facts.stx_mask & STATX_BTIME ? facts.stx_btime.tv_sec : facts.stx_ctime.tv_sec;
       if (!S_ISREG(facts.stx_mode) || made < int64_t(since)) continue;

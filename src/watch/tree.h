@@ -20,7 +20,8 @@ struct TreeProcess {
 };
 std::optional<TreeProcess> process_facts(Pid pid);  // nothing: it is gone
 
-/// The process itself first. A process that ends meanwhile is left out, and so is a walk (probe/walk.h): its pages are the program's.
+/// The process itself first. A process that ends meanwhile is left out, and so is a walk (probe/walk.h): its pages are
+/// the program's.
 std::vector<TreeProcess> process_tree_facts(Pid root);
 std::vector<Pid> process_tree(Pid root);
 /// Those of them that are walked over, each in a child: none of its pages is private to it meanwhile.
@@ -42,11 +43,15 @@ struct TreeMemory {
 /// `detailed` asks for private_dirty and pss, which cost some ms for each GiB.
 TreeMemory memory_of(const std::vector<Pid>& tree, bool detailed);
 
-/// What a process has mapped, by kind (runfile::kMappingKinds). `own`: our folder in shared memory, whose files do not count.
+/// What a process has mapped, by kind (runfile::kMappingKinds). `own`: our folder in shared memory, whose files do not
+/// count.
 std::vector<runfile::MappingRow> mappings_by_kind(Pid pid, const std::string& own, std::set<std::string>& shared_files);
-std::vector<runfile::MappingRow> mappings_by_kind(const std::vector<Mapping>& mappings, const std::string& own, std::set<std::string>& shared_files);
-/// Files in shared memory that this user has made since then. private_: of those that no name in `mapped` is of; `loose` gets these with what they hold.
-runfile::MappingRow shared_files_since(const std::string& place, time_t since, const std::string& own, const std::set<std::string>& mapped,
+std::vector<runfile::MappingRow> mappings_by_kind(const std::vector<Mapping>& mappings, const std::string& own,
+                                                  std::set<std::string>& shared_files);
+/// Files in shared memory that this user has made since then. private_: of those that no name in `mapped` is of;
+/// `loose` gets these with what they hold.
+runfile::MappingRow shared_files_since(const std::string& place, time_t since, const std::string& own,
+                                       const std::set<std::string>& mapped,
                                        std::map<std::string, Bytes>* loose = nullptr);
 
 /// Files below a folder that a process has open now.
@@ -56,7 +61,7 @@ void open_files(Pid pid, const std::string& below, std::set<std::string>& found)
 bool has_ended(Pid pid);
 
 std::string thread_name(Pid pid, uint32_t tid);  // empty when it is gone
-std::string process_name(Pid pid);  // "python3"; empty when it is gone
+std::string process_name(Pid pid);               // "python3"; empty when it is gone
 std::string command_line(Pid pid);  // "python3 train.py", at most 400 characters of it; empty when it is gone
 
 }  // namespace millpond::watch

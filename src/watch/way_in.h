@@ -1,11 +1,14 @@
 // WayIn: how the probe gets into a process that runs already, and out again.
 //
-//   Python 3.14 and newer   sys.remote_exec, called by an interpreter of the same version: the process runs a script at its next safe point; where that is refused, as before it
-//   Python before that      gdb stops it for a moment, writes the script into a page of its own and queues it (Py_AddPendingCall, which neither allocates nor waits
+//   Python 3.14 and newer   sys.remote_exec, called by an interpreter of the same version: the process runs a script at
+//   its next safe point; where that is refused, as before it Python before that      gdb stops it for a moment, writes
+//   the script into a page of its own and queues it (Py_AddPendingCall, which neither allocates nor waits
 //                           for the GIL); the process runs it when its main thread is next between two bytecodes
-//   any other program       gdb waits until it calls malloc, outside of the loader, and has it load and enter the probe there
+//   any other program       gdb waits until it calls malloc, outside of the loader, and has it load and enter the probe
+//   there
 //
-// Each of them needs leave to trace the process (ptrace). No symbols are read: addresses come from the files' own tables. Costs the process some tenths of a second each time.
+// Each of them needs leave to trace the process (ptrace). No symbols are read: addresses come from the files' own
+// tables. Costs the process some tenths of a second each time.
 #pragma once
 #include <optional>
 #include <string>
@@ -24,7 +27,8 @@ class WayIn {
  public:
   WayIn(Pid pid, Visit visit);
 
-  /// Brings the probe in; `folder` is the collector's. Nothing: it is inside. Otherwise why not, and what to do, in one sentence without its full stop.
+  /// Brings the probe in; `folder` is the collector's. Nothing: it is inside. Otherwise why not, and what to do, in one
+  /// sentence without its full stop.
   std::optional<std::string> enter(const std::string& folder);
   /// Nothing: all is as before. Otherwise what is not.
   std::optional<std::string> leave();
@@ -32,7 +36,7 @@ class WayIn {
   /// What was found out about the process.
   struct Facts {
     bool python = false;
-    int version = 0;  // 0x030b07f0 >> 16: 0x030b; 0: not known
+    int version = 0;          // 0x030b07f0 >> 16: 0x030b; 0: not known
     std::string interpreter;  // a program that runs that Python; empty: unknown
     uint64_t add_pending = 0, run_text = 0, mmap = 0, munmap = 0, malloc = 0, dlopen = 0, dlsym = 0;
     uint64_t loader_begin = 0, loader_end = 0;
@@ -55,7 +59,8 @@ class WayIn {
   bool inside_ = false;
 };
 
-/// The address that the file of a module gives to a symbol of its dynamic table; for its own linker, without where it is loaded.
+/// The address that the file of a module gives to a symbol of its dynamic table; for its own linker, without where it
+/// is loaded.
 std::optional<uint64_t> dynamic_symbol(const std::string& file, const std::string& name);
 
 }  // namespace millpond::watch

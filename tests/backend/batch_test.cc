@@ -26,7 +26,8 @@ TEST_CASE("cpu batch_norm: agrees with the reference, backward too") {
 TEST_CASE("cpu batch_norm: a large mean does not spoil the variance") {
   Tensor x = random({400, 5}, 1);
   for (float& v : x.values<float>()) v += 100;
-  // x itself is known to 100 u only, which is 350 u of its deviation; a variance from sums of squares would be off by 1e4 u
+  // x itself is known to 100 u only, which is 350 u of its deviation; a variance from sums of squares would be off by
+  // 1e4 u
   check_twin(cpu_backend(), ops::BatchNorm(1e-3), {x, random({5}, 2), random({5}, 3)}, scale(1000), {0, 2});
 }
 

@@ -1,4 +1,5 @@
-// Work large enough to be cut into blocks: every seam between blocks agrees with the reference, whichever thread runs which.
+// Work large enough to be cut into blocks: every seam between blocks agrees with the reference, whichever thread runs
+// which.
 #include <doctest/doctest.h>
 
 #include "backend/host/kernel.h"
@@ -16,7 +17,8 @@ using ops::Function;
 using ops::Window;
 
 namespace {
-void in_blocks(const graph::Operator& op, const std::vector<Tensor>& inputs, Tolerance tolerance, std::vector<int> only = {}) {
+void in_blocks(const graph::Operator& op, const std::vector<Tensor>& inputs, Tolerance tolerance,
+               std::vector<int> only = {}) {
   backend::Request request;
   request.threads = 2;
   for (const Tensor& t : inputs) request.inputs.push_back({t.dtype(), t.shape()});
@@ -24,14 +26,16 @@ void in_blocks(const graph::Operator& op, const std::vector<Tensor>& inputs, Tol
   const auto kernel = backend::host::ready(cpu_backend().make(op, request));
   int most = 0;
   for (int blocks : kernel->phases()) most = std::max(most, blocks);
-  CHECK_MESSAGE((most > 1 || kernel->slow()), op.name() << "[" << op.attributes() << "] is run in one block: give it more work");
+  CHECK_MESSAGE((most > 1 || kernel->slow()),
+                op.name() << "[" << op.attributes() << "] is run in one block: give it more work");
   check_twin(cpu_backend(), op, inputs, tolerance, std::move(only));
 }
 const Shape kLarge{331, 1009};
 }  // namespace
 
 TEST_CASE("cpu element-wise operators: seams between blocks agree with the reference") {
-  const Tensor x = random(kLarge, 1), y = random(kLarge, 2), row = random({1009}, 3), column = random({331, 1}, 4), condition = random(kLarge, 5, DType::kBool, 0, 2);
+  const Tensor x = random(kLarge, 1), y = random(kLarge, 2), row = random({1009}, 3), column = random({331, 1}, 4),
+               condition = random(kLarge, 5, DType::kBool, 0, 2);
   in_blocks(ops::Unary(Function::k_exp), {x}, ulps(2.5));
   in_blocks(ops::Binary(Function::k_add), {x, y}, ulps(0.5));
   in_blocks(ops::Binary(Function::k_multiply), {x, row}, ulps(0.5));
@@ -47,7 +51,8 @@ TEST_CASE("cpu fused: sums across blocks agree with the reference and repeat to 
                      {{Function::k_multiply, 0, 1}, {Function::k_tanh, 3}, {Function::k_add, 4, 2}},
                      {{5}, {3, Collect::kSumRows}, {3, Collect::kSumCols}, {3, Collect::kSumAll, 0.125f}}};
   for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{331, 1009}, {200003, 3}, {3, 200003}})
-    in_blocks(ops::Fused(e, rows, cols, {type({rows, cols}), type({cols}), type({rows}), type({})}), {random({rows, cols}, 1), random({cols}, 2), random({rows}, 3)}, terms(double(rows * cols)));
+    in_blocks(ops::Fused(e, rows, cols, {type({rows, cols}), type({cols}), type({rows}), type({})}),
+              {random({rows, cols}, 1), random({cols}, 2), random({rows}, 3)}, terms(double(rows * cols)));
 }
 
 TEST_CASE("cpu matmul: blocks of rows, columns and depth agree with the reference") {
@@ -55,8 +60,11 @@ TEST_CASE("cpu matmul: blocks of rows, columns and depth agree with the referenc
   in_blocks(ops::MatMul(true, false), {random({64, 784}, 1), random({64, 513}, 2)}, terms(64));
   in_blocks(ops::MatMul(false, true), {random({64, 513}, 1), random({784, 513}, 2)}, terms(513));
   in_blocks(ops::MatMul(), {random({24, 65, 64}, 1), random({24, 64, 67}, 2)}, terms(64));
-  const Expression e{{Extent::kFull, Extent::kRow}, {{Function::k_add, 0, 1}, {Function::k_relu, 2}}, {{3}, {3, Collect::kSumRows}, {3, Collect::kSumAll}}};
-  in_blocks(ops::MatMul(false, false, e), {random({257, 130}, 1), random({130, 515}, 2), random({515}, 3)}, terms(130 + 257 * 515));
+  const Expression e{{Extent::kFull, Extent::kRow},
+                     {{Function::k_add, 0, 1}, {Function::k_relu, 2}},
+                     {{3}, {3, Collect::kSumRows}, {3, Collect::kSumAll}}};
+  in_blocks(ops::MatMul(false, false, e), {random({257, 130}, 1), random({130, 515}, 2), random({515}, 3)},
+            terms(130 + 257 * 515));
 }
 
 TEST_CASE("cpu convolutions and pools: seams between tiles agree with the reference") {
@@ -73,7 +81,8 @@ TEST_CASE("cpu convolutions and pools: seams between tiles agree with the refere
   overlapping.pad_same(120, 121);
   for (const Window& p : {pool, overlapping}) {
     const Tensor image = random({4, 120, 121, 17}, 1);
-    const Tensor winners = run_operator(backend::reference_backend(), ops::MaxPool2D(p), {image})[1], dy = random(winners.shape(), 2);
+    const Tensor winners = run_operator(backend::reference_backend(), ops::MaxPool2D(p), {image})[1],
+                 dy = random(winners.shape(), 2);
     in_blocks(ops::MaxPool2D(p), {image}, exact());
     in_blocks(ops::MaxPool2DBackward(p, image.shape()), {winners, dy}, scale(9));
     in_blocks(ops::AveragePool2D(p), {image}, terms(9));
@@ -85,7 +94,9 @@ TEST_CASE("cpu optimisers: seams between blocks agree with the reference") {
   for (const ops::Rule& rule : {adam_rule(), odd_rule()}) {
     std::vector<Tensor> parameter, kernel, bias;
     for (int k = 0; k <= rule.slot_count(); ++k) {
-      const auto draw = [&](const Shape& shape, uint64_t seed) { return k == 0 ? random(shape, seed) : random(shape, seed + uint64_t(k), DType::kFloat32, 0.1, 1); };
+      const auto draw = [&](const Shape& shape, uint64_t seed) {
+        return k == 0 ? random(shape, seed) : random(shape, seed + uint64_t(k), DType::kFloat32, 0.1, 1);
+      };
       parameter.push_back(draw(kLarge, 1)), kernel.push_back(draw({784, 257}, 11)), bias.push_back(draw({257}, 21));
     }
     const Tensor step = values({rule.scalar_count()}, std::vector<double>(size_t(rule.scalar_count()), 0.01));

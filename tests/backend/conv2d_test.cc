@@ -30,7 +30,12 @@ Case make(Shape x, int64_t height, int64_t width, int64_t out, Window w = {}, in
   return {x, height, width, out, w, groups};
 }
 Window same(const Shape& x, int64_t size, int64_t stride = 1, int64_t dilation = 1) {
-  Window w{.height = size, .width = size, .stride_h = stride, .stride_w = stride, .dilation_h = dilation, .dilation_w = dilation};
+  Window w{.height = size,
+           .width = size,
+           .stride_h = stride,
+           .stride_w = stride,
+           .dilation_h = dilation,
+           .dilation_w = dilation};
   w.pad_same(x[1], x[2]);
   return w;
 }
@@ -67,7 +72,9 @@ std::vector<Case> cases() {
       make({2, 12, 13, 17}, 3, 3, 19, {.stride_h = 3, .stride_w = 2, .top = 1}),
   };
 }
-Shape out(const Case& c) { return ops::Conv2D(c.window, c.groups).infer(std::vector{type(c.x), type(c.filter())})[0].shape; }
+Shape out(const Case& c) {
+  return ops::Conv2D(c.window, c.groups).infer(std::vector{type(c.x), type(c.filter())})[0].shape;
+}
 }  // namespace
 
 TEST_CASE("cpu conv2d: agrees with the reference for strides, dilation, padding and groups") {
@@ -75,23 +82,27 @@ TEST_CASE("cpu conv2d: agrees with the reference for strides, dilation, padding 
     const Tensor x = random(c.x, 1), f = random(c.filter(), 2), bias = random({c.out}, 3);
     const double taps = double(c.height * c.width * c.x[3] / c.groups);
     check_twin(cpu_backend(), ops::Conv2D(c.window, c.groups), {x, f}, terms(taps));
-    const ops::Expression epilogue{{Extent::kFull, Extent::kRow}, {{Function::k_add, 0, 1}, {Function::k_relu, 2}}, {{3}}};
+    const ops::Expression epilogue{
+        {Extent::kFull, Extent::kRow}, {{Function::k_add, 0, 1}, {Function::k_relu, 2}}, {{3}}};
     check_twin(cpu_backend(), ops::Conv2D(c.window, c.groups, epilogue), {x, f, bias}, terms(taps + 1));
   }
 }
 
 TEST_CASE("cpu conv2d_backward_input: agrees with the reference") {
   for (const Case& c : cases())
-    check_twin(cpu_backend(), ops::Conv2DBackwardInput(c.window, c.groups, c.x), {random(out(c), 1), random(c.filter(), 2)}, terms(double(c.height * c.width * c.out / c.groups)));
+    check_twin(cpu_backend(), ops::Conv2DBackwardInput(c.window, c.groups, c.x),
+               {random(out(c), 1), random(c.filter(), 2)}, terms(double(c.height * c.width * c.out / c.groups)));
 }
 
 TEST_CASE("cpu conv2d_backward_filter: agrees with the reference") {
   for (const Case& c : cases())
-    check_twin(cpu_backend(), ops::Conv2DBackwardFilter(c.window, c.groups, c.filter()), {random(c.x, 1), random(out(c), 2)}, terms(double(out(c)[0] * out(c)[1] * out(c)[2])));
+    check_twin(cpu_backend(), ops::Conv2DBackwardFilter(c.window, c.groups, c.filter()),
+               {random(c.x, 1), random(out(c), 2)}, terms(double(out(c)[0] * out(c)[1] * out(c)[2])));
 }
 
 TEST_CASE("cpu conv_pool: pooled values and gradients agree, and its winners are places of a largest value") {
-  for (const Window& pool : {Window{.height = 2, .width = 2, .stride_h = 2, .stride_w = 2}, Window{.height = 3, .width = 2, .stride_h = 3, .stride_w = 2}, Window{}})
+  for (const Window& pool : {Window{.height = 2, .width = 2, .stride_h = 2, .stride_w = 2},
+                             Window{.height = 3, .width = 2, .stride_h = 3, .stride_w = 2}, Window{}})
     for (const Case& c : cases()) {
       if (c.groups > 1 || out(c)[1] < pool.height || out(c)[2] < pool.width) continue;
       const std::vector<Tensor> in{random(c.x, 1), random(c.filter(), 2), random({c.out}, 3)};
@@ -99,8 +110,8 @@ TEST_CASE("cpu conv_pool: pooled values and gradients agree, and its winners are
       const ops::ConvPool op(c.window, pool);
       check_twin(cpu_backend(), op, in, terms(taps + 1), {0});
 
-      // Winners may differ from the twin's only among values that are equal but for rounding: where the convolution at the
-      // winner's place, computed exactly, is within the tolerance of the pooled value.
+      // Winners may differ from the twin's only among values that are equal but for rounding: where the convolution at
+      // the winner's place, computed exactly, is within the tolerance of the pooled value.
       const auto fast = run_operator(cpu_backend(), op, in);
       const ops::Expression bias{{Extent::kFull, Extent::kRow}, {{Function::k_add, 0, 1}}, {{2}}};
       std::vector<Tensor> magnitudes;
@@ -119,16 +130,23 @@ TEST_CASE("cpu conv_pool: pooled values and gradients agree, and its winners are
           const double pooled = fast[0].at(cell * c.out + o);
           if (!(pooled > 0)) continue;
           int64_t place = 0;
-          for (int bit = 0; bit < bits; ++bit) place |= int64_t(int(fast[1].at(cell * bytes + o / 16 * 2 * bits + 2 * bit + o % 16 / 8)) >> (o % 8) & 1) << bit;
-          const int64_t n = cell / (cells[1] * cells[2]), i = cell / cells[2] % cells[1] * pool.height + place / pool.width, j = cell % cells[2] * pool.width + place % pool.width;
+          for (int bit = 0; bit < bits; ++bit)
+            place |= int64_t(int(fast[1].at(cell * bytes + o / 16 * 2 * bits + 2 * bit + o % 16 / 8)) >> (o % 8) & 1)
+                     << bit;
+          const int64_t n = cell / (cells[1] * cells[2]),
+                        i = cell / cells[2] % cells[1] * pool.height + place / pool.width,
+                        j = cell % cells[2] * pool.width + place % pool.width;
           const int64_t at = ((n * y.shape()[1] + i) * y.shape()[2] + j) * c.out + o;
-          wrong += place >= pool.height * pool.width || std::abs(y.at(at) - pooled) > 0x1p-22 * (taps + 3) * sums.at(at);
+          wrong +=
+              place >= pool.height * pool.width || std::abs(y.at(at) - pooled) > 0x1p-22 * (taps + 3) * sums.at(at);
         }
       CHECK_MESSAGE(wrong == 0, wrong << " winners of " << to_string(c.x) << " are not places of the largest value");
 
       const Tensor dpooled = random(cells, 4);
-      check_twin(cpu_backend(), ops::ConvPoolBackward(c.window, pool, c.filter()), {in[0], fast[1], dpooled}, terms(double(cells[0] * cells[1] * cells[2])));
-      check_twin(cpu_backend(), ops::ConvPoolBackwardInput(c.window, pool, c.x), {dpooled, in[1], fast[1]}, terms(double(c.height * c.width * c.out)));
+      check_twin(cpu_backend(), ops::ConvPoolBackward(c.window, pool, c.filter()), {in[0], fast[1], dpooled},
+                 terms(double(cells[0] * cells[1] * cells[2])));
+      check_twin(cpu_backend(), ops::ConvPoolBackwardInput(c.window, pool, c.x), {dpooled, in[1], fast[1]},
+                 terms(double(c.height * c.width * c.out)));
     }
 }
 

@@ -39,7 +39,8 @@ void check(const Gemm::Size& s, bool generated, unsigned seed) {
       }
       double sum = s.add ? double(before[at]) : 0, size = std::abs(sum);
       for (int64_t k = 0; k < s.k; ++k) {
-        const double term = double(a[size_t(s.trans_a ? k * s.lda + i : i * s.lda + k)]) * double(b[size_t(k * s.ldb + j)]);
+        const double term =
+            double(a[size_t(s.trans_a ? k * s.lda + i : i * s.lda + k)]) * double(b[size_t(k * s.ldb + j)]);
         sum += term, size += std::abs(term);
       }
       // k additions, each off by half a unit in the last place of what was summed so far.
@@ -49,7 +50,9 @@ void check(const Gemm::Size& s, bool generated, unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("Gemm: our own loops and generated code agree with sums in double for every shape of tile, and touch nothing beside") {
+TEST_CASE(
+    "Gemm: our own loops and generated code agree with sums in double for every shape of tile, and touch nothing "
+    "beside") {
   if (isa() == Isa::kNone) return;
   unsigned seed = 1;
   for (const int64_t m : {1, 2, 5, 6, 7, 13})

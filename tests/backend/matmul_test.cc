@@ -23,7 +23,9 @@ TEST_CASE("cpu matmul: agrees with the reference for all sizes and transposition
         for (int flags = 0; flags < 4; ++flags) {
           if (m * n * k > 200000 && flags == 3) continue;
           const bool ta = flags & 1, tb = flags & 2;
-          check_twin(cpu_backend(), ops::MatMul(ta, tb), {random(ta ? Shape{k, m} : Shape{m, k}, 1), random(tb ? Shape{n, k} : Shape{k, n}, 2)}, terms(double(k)));
+          check_twin(cpu_backend(), ops::MatMul(ta, tb),
+                     {random(ta ? Shape{k, m} : Shape{m, k}, 1), random(tb ? Shape{n, k} : Shape{k, n}, 2)},
+                     terms(double(k)));
         }
 }
 
@@ -41,29 +43,36 @@ TEST_CASE("cpu matmul: a long inner dimension is split") {
       for (bool ending : {false, true}) {
         std::vector<Tensor> operands{random({19, inner}, 1), random({inner, cols}, 2)};
         if (ending) operands.push_back(random({cols}, 3));
-        check_twin(cpu_backend(), ops::MatMul(false, false, ending ? kBiasRelu : Expression{}), operands, terms(double(inner) + 1));
+        check_twin(cpu_backend(), ops::MatMul(false, false, ending ? kBiasRelu : Expression{}), operands,
+                   terms(double(inner) + 1));
       }
 }
 
 TEST_CASE("cpu matmul: leading dimensions broadcast") {
-  const std::pair<Shape, Shape> batches[] = {{{3, 5, 7}, {3, 7, 9}}, {{3, 5, 7}, {7, 9}}, {{5, 7}, {3, 7, 9}}, {{2, 1, 5, 7}, {3, 7, 9}}, {{0, 5, 7}, {7, 9}}};
+  const std::pair<Shape, Shape> batches[] = {
+      {{3, 5, 7}, {3, 7, 9}}, {{3, 5, 7}, {7, 9}}, {{5, 7}, {3, 7, 9}}, {{2, 1, 5, 7}, {3, 7, 9}}, {{0, 5, 7}, {7, 9}}};
   for (const auto& [a, b] : batches) check_twin(cpu_backend(), ops::MatMul(), {random(a, 1), random(b, 2)}, terms(7));
 }
 
 TEST_CASE("cpu matmul: other floating types agree with the reference to the bit") {
-  for (DType t : {DType::kFloat64, DType::kBFloat16, DType::kFloat16}) check_twin(cpu_backend(), ops::MatMul(), {random({5, 6}, 1, t), random({6, 7}, 2, t)}, exact());
+  for (DType t : {DType::kFloat64, DType::kBFloat16, DType::kFloat16})
+    check_twin(cpu_backend(), ops::MatMul(), {random({5, 6}, 1, t), random({6, 7}, 2, t)}, exact());
 }
 
 TEST_CASE("cpu matmul: an epilogue of bias and relu, with every extent and every kind of sum") {
-  for (const auto& [m, n, k] : {std::tuple{1, 1, 1}, {8, 8, 4}, {7, 17, 5}, {33, 64, 20}, {64, 130, 100}, {0, 5, 3}, {300, 10, 7}}) {
+  for (const auto& [m, n, k] :
+       {std::tuple{1, 1, 1}, {8, 8, 4}, {7, 17, 5}, {33, 64, 20}, {64, 130, 100}, {0, 5, 3}, {300, 10, 7}}) {
     const Tensor a = random({m, k}, 1), b = random({k, n}, 2), row = random({n}, 3);
     // the sum of terms on absolute values bounds relu's result too: relu is never steeper than 1
     check_twin(cpu_backend(), ops::MatMul(false, false, kBiasRelu), {a, b, row}, terms(k + 1));
-    const Expression all{{Extent::kFull, Extent::kRow, Extent::kColumn, Extent::kScalar, Extent::kFull},
-                         {{Function::k_add, 0, 1}, {Function::k_add, 5, 2}, {Function::k_add, 6, 3}, {Function::k_add, 7, 4}},
-                         {{8}, {0}, {8, Collect::kSumRows}, {8, Collect::kSumCols, 0.5f}, {8, Collect::kSumAll}}};
-    check_twin(cpu_backend(), ops::MatMul(false, false, all), {a, b, row, random({m}, 4), random({}, 5), random({m, n}, 6)}, terms(k + 4 + m * n));
-    check_twin(cpu_backend(), ops::MatMul(true, true, kBiasRelu), {random({k, m}, 1), random({n, k}, 2), row}, terms(k + 1));
+    const Expression all{
+        {Extent::kFull, Extent::kRow, Extent::kColumn, Extent::kScalar, Extent::kFull},
+        {{Function::k_add, 0, 1}, {Function::k_add, 5, 2}, {Function::k_add, 6, 3}, {Function::k_add, 7, 4}},
+        {{8}, {0}, {8, Collect::kSumRows}, {8, Collect::kSumCols, 0.5f}, {8, Collect::kSumAll}}};
+    check_twin(cpu_backend(), ops::MatMul(false, false, all),
+               {a, b, row, random({m}, 4), random({}, 5), random({m, n}, 6)}, terms(k + 4 + m * n));
+    check_twin(cpu_backend(), ops::MatMul(true, true, kBiasRelu), {random({k, m}, 1), random({n, k}, 2), row},
+               terms(k + 1));
   }
 }
 

@@ -21,7 +21,8 @@ TEST_CASE("cpu pools: agree with the reference, ties included") {
       {.height = 17, .width = 16, .top = 12, .bottom = 12, .left = 13, .right = 13},  // winners do not fit into bytes
   };
   for (const Window& w : windows)
-    for (const Shape& s : {Shape{0, 4, 4, 3}, Shape{1, 3, 3, 1}, Shape{2, 7, 9, 3}, Shape{1, 8, 6, 16}, Shape{2, 9, 5, 17}, Shape{1, 20, 21, 33}})
+    for (const Shape& s : {Shape{0, 4, 4, 3}, Shape{1, 3, 3, 1}, Shape{2, 7, 9, 3}, Shape{1, 8, 6, 16},
+                           Shape{2, 9, 5, 17}, Shape{1, 20, 21, 33}})
       for (const Tensor& x : {random(s, 1), random(s, 2, DType::kInt32, 0, 3).astype(DType::kFloat32)}) {
         CAPTURE(to_string(w));
         const Tensor winners = run_operator(backend::reference_backend(), ops::MaxPool2D(w), {x})[1];

@@ -1,5 +1,6 @@
-// Kernels on rows, channels and copies where one block is not enough, where values are special, and where rows are folded or
-// results go past the caches. Small awkward shapes are in rows_test.cc, batch_test.cc, reduce_test.cc, copies_test.cc.
+// Kernels on rows, channels and copies where one block is not enough, where values are special, and where rows are
+// folded or results go past the caches. Small awkward shapes are in rows_test.cc, batch_test.cc, reduce_test.cc,
+// copies_test.cc.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -23,7 +24,9 @@ void check_same_bits(const graph::Operator& op, const std::vector<Tensor>& input
   const auto one = run_operator(cpu_backend(), op, inputs);
   for (int threads : {2, 3}) {
     const auto more = run_operator(cpu_backend(), op, inputs, {.threads = threads});
-    for (size_t k = 0; k < one.size(); ++k) CHECK_MESSAGE(std::memcmp(one[k].data(), more[k].data(), size_t(one[k].bytes().value)) == 0, op.name() << " output " << k << " depends on threads");
+    for (size_t k = 0; k < one.size(); ++k)
+      CHECK_MESSAGE(std::memcmp(one[k].data(), more[k].data(), size_t(one[k].bytes().value)) == 0,
+                    op.name() << " output " << k << " depends on threads");
   }
 }
 
@@ -43,7 +46,8 @@ double softmax_ulps(double r, int64_t n) { return 2 * r + 4 + double(n) / 2; }
 
 TEST_CASE("cpu softmax: rows of many pieces and many blocks agree with the reference") {
   for (const Shape& s : {Shape{9, 50257}, Shape{3, 131075}, Shape{2400, 65}, Shape{4001, 33}, Shape{6000, 10}}) {
-    const Tensor z = random(s, 1, DType::kFloat32, -9, 9), labels = random(s.without(-1), 2, DType::kInt32, 0, double(s[1]));
+    const Tensor z = random(s, 1, DType::kFloat32, -9, 9),
+                 labels = random(s.without(-1), 2, DType::kInt32, 0, double(s[1]));
     const double k = softmax_ulps(9, s[1]);
     require_blocks(ops::Softmax(), {z});
     check_twin(cpu_backend(), ops::Softmax(), {z}, ulps(k));
@@ -57,7 +61,7 @@ TEST_CASE("cpu softmax: a largest logit that comes late, infinities and NaN do a
   for (int64_t n : {5, 16, 17, 40, 70, 5000}) {
     Tensor z = random({7, n}, 1);
     auto at = [&](int64_t r, int64_t c) -> float& { return z.values<float>()[size_t(r * n + (c < 0 ? n + c : c))]; };
-    at(0, -1) = 500;                                         // every piece before it vanishes
+    at(0, -1) = 500;                                           // every piece before it vanishes
     for (int64_t c = 0; c < n - 1; ++c) at(1, c) = -INFINITY;  // one finite logit, the last
     for (int64_t c = 0; c < n; ++c) at(2, c) = -INFINITY;      // none: NaN
     at(3, 0) = INFINITY;
@@ -68,7 +72,8 @@ TEST_CASE("cpu softmax: a largest logit that comes late, infinities and NaN do a
     // the loss of a row is a difference of logits: those of the last row are 3e4 large
     check_twin(cpu_backend(), ops::Softmax(), {z}, ulps(softmax_ulps(1, n) + 40));
     check_twin(cpu_backend(), ops::SoftmaxCrossEntropy(), {z, labels}, scale(softmax_ulps(4, n)));
-    check_twin(cpu_backend(), ops::SoftmaxCrossEntropyBackward(), {z, labels, random({7}, 3)}, scale(softmax_ulps(1, n) + 40));
+    check_twin(cpu_backend(), ops::SoftmaxCrossEntropyBackward(), {z, labels, random({7}, 3)},
+               scale(softmax_ulps(1, n) + 40));
   }
 }
 
@@ -92,7 +97,8 @@ TEST_CASE("cpu layer_norm: a mean far larger than the spread does not move the r
 
 TEST_CASE("cpu batch_norm: many blocks, few rows, folded rows agree with the reference") {
   //                         folded        folded, a rest      many rows      few rows       few channels in one row
-  for (const Shape& s : {Shape{200001, 3}, Shape{4, 57, 61, 24}, Shape{7001, 65}, Shape{9, 60011}, Shape{23, 40, 40, 16}, Shape{200, 2048}, Shape{700007, 1}}) {
+  for (const Shape& s : {Shape{200001, 3}, Shape{4, 57, 61, 24}, Shape{7001, 65}, Shape{9, 60011},
+                         Shape{23, 40, 40, 16}, Shape{200, 2048}, Shape{700007, 1}}) {
     const int64_t rows = s.without(-1).size();
     const Shape channels{s.back()};
     const Tensor x = random(s, 1), gamma = random(channels, 2), beta = random(channels, 3), dy = random(s, 4);
@@ -112,20 +118,24 @@ TEST_CASE("cpu batch_norm: an outlier in the first row and a large mean do not s
     Tensor x = random({20000, channels}, 1);
     for (float& v : x.values<float>()) v += 1000;
     x.values<float>()[0] = 5000;
-    // deviations of 1 known to 1000 u: the blocks' means are added in double, so only sums of 2,500 deviations at most remain
-    check_twin(cpu_backend(), ops::BatchNorm(1e-3), {x, random({channels}, 2), random({channels}, 3)}, scale(2500), {0, 2});
+    // deviations of 1 known to 1000 u: the blocks' means are added in double, so only sums of 2,500 deviations at most
+    // remain
+    check_twin(cpu_backend(), ops::BatchNorm(1e-3), {x, random({channels}, 2), random({channels}, 3)}, scale(2500),
+               {0, 2});
   }
 }
 
 TEST_CASE("cpu reduce: every mix of axes with work for many blocks agrees with the reference") {
-  for (const Shape& s : {Shape{300, 40, 60}, Shape{2, 300000, 1}, Shape{600007, 1, 1}, Shape{3, 5, 70001}, Shape{3, 70001, 5}, Shape{70001, 3, 5}, Shape{31, 200, 129}})
+  for (const Shape& s : {Shape{300, 40, 60}, Shape{2, 300000, 1}, Shape{600007, 1, 1}, Shape{3, 5, 70001},
+                         Shape{3, 70001, 5}, Shape{70001, 3, 5}, Shape{31, 200, 129}})
     for (int mask = 0; mask < 8; ++mask) {
       std::vector<int> axes;
       double n = 1;
       for (int i = 0; i < 3; ++i)
         if (mask >> i & 1) axes.push_back(i), n *= double(s[i]);
       const Tensor x = random(s, 7);
-      for (Kind k : {Kind::kSum, Kind::kMean, Kind::kMax}) check_twin(cpu_backend(), ops::Reduce(k, axes, mask % 2), {x}, k == Kind::kMax ? exact() : terms(n));
+      for (Kind k : {Kind::kSum, Kind::kMean, Kind::kMax})
+        check_twin(cpu_backend(), ops::Reduce(k, axes, mask % 2), {x}, k == Kind::kMax ? exact() : terms(n));
       check_same_bits(ops::Reduce(Kind::kSum, axes, false), {x});
     }
   const Tensor x = random({7, 6, 5, 4, 3, 2}, 8);
@@ -133,7 +143,8 @@ TEST_CASE("cpu reduce: every mix of axes with work for many blocks agrees with t
     std::vector<int> axes;
     for (int i = 0; i < 6; ++i)
       if (mask >> i & 1) axes.push_back(i);
-    for (Kind k : {Kind::kSum, Kind::kMax}) check_twin(cpu_backend(), ops::Reduce(k, axes, true), {x}, k == Kind::kMax ? exact() : terms(5040));
+    for (Kind k : {Kind::kSum, Kind::kMax})
+      check_twin(cpu_backend(), ops::Reduce(k, axes, true), {x}, k == Kind::kMax ? exact() : terms(5040));
   }
 }
 
@@ -173,13 +184,15 @@ TEST_CASE("cpu transpose: every order of four dimensions, tiles and their edges,
 }
 
 TEST_CASE("cpu gather and scatter_add: tables cut by rows and by columns, rows added in order") {
-  for (const auto& [count, width, n] : {std::array<int64_t, 3>{3000, 768, 40}, {37, 300, 4000}, {5, 3, 100000}, {20000, 17, 500}, {1, 64, 9000}}) {
+  for (const auto& [count, width, n] :
+       {std::array<int64_t, 3>{3000, 768, 40}, {37, 300, 4000}, {5, 3, 100000}, {20000, 17, 500}, {1, 64, 9000}}) {
     const Tensor index = random({n}, 1, DType::kInt32, -3, double(count) + 3), rows = random({n, width}, 2);
     check_twin(cpu_backend(), ops::Gather(), {random({count, width}, 3), index}, exact());
     check_twin(cpu_backend(), ops::ScatterAdd(count), {index, rows}, exact());
   }
   check_twin(cpu_backend(), ops::OneHot(1000, DType::kFloat32), {random({700}, 4, DType::kInt64, -2, 1002)}, exact());
-  for (DType t : kAllDTypes) check_twin(cpu_backend(), ops::OneHot(7, t), {random({700}, 4, DType::kUInt8, 0, 9)}, exact());
+  for (DType t : kAllDTypes)
+    check_twin(cpu_backend(), ops::OneHot(7, t), {random({700}, 4, DType::kUInt8, 0, 9)}, exact());
 }
 
 TEST_CASE("cpu copies: results larger than a cache go past it and are right at every edge") {
@@ -190,16 +203,19 @@ TEST_CASE("cpu copies: results larger than a cache go past it and are right at e
   check_twin(cpu_backend(), ops::Pad({1, 3}, {2, 5}, 0.5), {x}, exact());
   check_twin(cpu_backend(), ops::Concatenate(1), {x, random({4099, 7}, 2)}, exact());
   check_twin(cpu_backend(), ops::Concatenate(0), {x, random({3, 1040}, 2)}, exact());
-  check_twin(cpu_backend(), ops::ScatterAdd(4111), {random({50}, 3, DType::kInt32, 0, 4111), random({50, 1040}, 4)}, exact());
+  check_twin(cpu_backend(), ops::ScatterAdd(4111), {random({50}, 3, DType::kInt32, 0, 4111), random({50, 1040}, 4)},
+             exact());
   const Tensor y = random({4112, 1040}, 1);
   check_twin(cpu_backend(), ops::Transpose({1, 0}), {y}, exact());
   check_twin(cpu_backend(), ops::BatchNorm(0.1), {y, random({1040}, 2), random({1040}, 3)}, scale(4112 / 4.0 + 64));
 }
 
 TEST_CASE("cpu attention: tiles, their edges and widths agree with the reference") {
-  for (const Shape& s : {Shape{1, 3, 64, 64}, Shape{2, 2, 63, 64}, Shape{1, 2, 129, 33}, Shape{1, 4, 200, 80}, Shape{3, 1, 16, 3}, Shape{1, 2, 257, 16}, Shape{1, 1, 2, 1}})
+  for (const Shape& s : {Shape{1, 3, 64, 64}, Shape{2, 2, 63, 64}, Shape{1, 2, 129, 33}, Shape{1, 4, 200, 80},
+                         Shape{3, 1, 16, 3}, Shape{1, 2, 257, 16}, Shape{1, 1, 2, 1}})
     for (bool causal : {false, true}) {
-      const Tensor q = random(s, 1, DType::kFloat32, -2, 2), k = random(s, 2, DType::kFloat32, -2, 2), v = random(s, 3), dout = random(s, 4);
+      const Tensor q = random(s, 1, DType::kFloat32, -2, 2), k = random(s, 2, DType::kFloat32, -2, 2), v = random(s, 3),
+                   dout = random(s, 4);
       const double width = double(s[3]), length = double(s[2]), factor = 1 / std::sqrt(width);
       // scores are sums of `width` products of at most 4 factor; then a softmax over `length`, then a sum over it
       const Tolerance t = scale(16 * width + 2 * length + 16);

@@ -15,11 +15,22 @@ using ops::Rule;
 
 namespace {
 const Rule kWritten[] = {
-    sgd_rule(), sgd_rule({.weight_decay = 0.1}), momentum_rule(0.9), momentum_rule(0.9, false, {.weight_decay = 0.1}), momentum_rule(0.9, true), momentum_rule(0.9, true, {.weight_decay = 0.1}),
-    adam_rule(), adam_rule({.weight_decay = 0.004}), adam_rule({}, 0.9, 0.9),
+    sgd_rule(),
+    sgd_rule({.weight_decay = 0.1}),
+    momentum_rule(0.9),
+    momentum_rule(0.9, false, {.weight_decay = 0.1}),
+    momentum_rule(0.9, true),
+    momentum_rule(0.9, true, {.weight_decay = 0.1}),
+    adam_rule(),
+    adam_rule({.weight_decay = 0.004}),
+    adam_rule({}, 0.9, 0.9),
 };
 const Rule kOthers[] = {
-    odd_rule(), odd_rule({.weight_decay = 0.1, .clip_value = 0.5}), adam_rule({.clip_value = 0.25}), adam_rule({.scaled = true}), sgd_rule({.weight_decay = 0.1, .scaled = true}),
+    odd_rule(),
+    odd_rule({.weight_decay = 0.1, .clip_value = 0.5}),
+    adam_rule({.clip_value = 0.25}),
+    adam_rule({.scaled = true}),
+    sgd_rule({.weight_decay = 0.1, .scaled = true}),
 };
 std::vector<Rule> all_rules() {
   std::vector<Rule> all(std::begin(kWritten), std::end(kWritten));
@@ -28,7 +39,8 @@ std::vector<Rule> all_rules() {
 }
 std::vector<Tensor> parameter(const Rule& rule, const Shape& shape, uint64_t seed) {
   std::vector<Tensor> p{random(shape, seed)};
-  for (int k = 0; k < rule.slot_count(); ++k) p.push_back(random(shape, seed + 1 + uint64_t(k), DType::kFloat32, 0.1, 1));
+  for (int k = 0; k < rule.slot_count(); ++k)
+    p.push_back(random(shape, seed + 1 + uint64_t(k), DType::kFloat32, 0.1, 1));
   return p;
 }
 Tensor scalars_of(const Rule& rule) {
@@ -44,7 +56,8 @@ TEST_CASE("cpu optimizer_step: agrees with the reference") {
       for (const Shape& s : awkward_shapes(rank)) {
         std::vector<Tensor> in = parameter(rule, s, 1);
         in.push_back(random(s, 9)), in.push_back(scalars_of(rule));
-        check_twin(cpu_backend(), ops::OptimizerStep(rule), in, scale(4));  // each value is the end of at most eight roundings, half an ulp each
+        check_twin(cpu_backend(), ops::OptimizerStep(rule), in,
+                   scale(4));  // each value is the end of at most eight roundings, half an ulp each
       }
 }
 
@@ -89,28 +102,32 @@ TEST_CASE("cpu rules: what is written out by hand does what its expression does"
         float* at[1 + Rule::kMostSlots];
         for (size_t k = 0; k < p.size(); ++k) at[k] = p[k].values<float>().data();
         const backend::cpu::PreparedRule& prepared = by_hand ? hand : expression;
-        prepared.pass(prepared.step(scalars.values<float>().data(), aligned), g.values<float>().data(), cols, at, 0, cols, rows, cols);
+        prepared.pass(prepared.step(scalars.values<float>().data(), aligned), g.values<float>().data(), cols, at, 0,
+                      cols, rows, cols);
       }
       for (size_t k = 0; k < results[0].size(); ++k)
-        for (int64_t i = 0; i < rows * cols; ++i) CHECK(results[1][k].at(i) == doctest::Approx(results[0][k].at(i)).epsilon(1e-6));  // values of the size of 1
+        for (int64_t i = 0; i < rows * cols; ++i)
+          CHECK(results[1][k].at(i) == doctest::Approx(results[0][k].at(i)).epsilon(1e-6));  // values of the size of 1
     }
 }
 
 TEST_CASE("cpu step_size: agrees with the reference, early and late") {
   for (const Rule& rule : all_rules())
-    for (double done : {0.0, 1.0, 9.0, 1000.0, 1e6, 1e12}) check_twin(cpu_backend(), ops::StepSize(rule), step_operands(rule, done), ulps(1));
+    for (double done : {0.0, 1.0, 9.0, 1000.0, 1e6, 1e12})
+      check_twin(cpu_backend(), ops::StepSize(rule), step_operands(rule, done), ulps(1));
 }
 
 TEST_CASE("cpu dense_update and dense_backward: agree with the reference") {
   for (const Rule& rule : all_rules())
     for (bool bias : {false, true})
-      for (const auto& [rows, in, out] : {std::tuple{1, 1, 1}, {8, 4, 8}, {32, 100, 64}, {7, 33, 17}, {64, 130, 1}, {33, 5, 129}, {0, 4, 3}}) {
+      for (const auto& [rows, in, out] :
+           {std::tuple{1, 1, 1}, {8, 4, 8}, {32, 100, 64}, {7, 33, 17}, {64, 130, 1}, {33, 5, 129}, {0, 4, 3}}) {
         std::vector<Tensor> operands{random({rows, in}, 1), random({rows, out}, 2), scalars_of(rule)};
         for (const Tensor& t : parameter(rule, {in, out}, 3)) operands.push_back(t);
         if (bias)
           for (const Tensor& t : parameter(rule, {out}, 7)) operands.push_back(t);
-        // a gradient of `rows` terms, each below 1, against values of the size of 1: the gradient's error enters with the
-        // step (0.01, and at most 1 / sqrt(0.1) in Adam), squared in Adam's second slot
+        // a gradient of `rows` terms, each below 1, against values of the size of 1: the gradient's error enters with
+        // the step (0.01, and at most 1 / sqrt(0.1) in Adam), squared in Adam's second slot
         check_twin(cpu_backend(), ops::DenseUpdate(rule, bias), operands, scale(4 + rows));
         check_twin(cpu_backend(), ops::DenseBackward(rule, bias), operands, scale(4 + rows + out));
         const ops::Expression relu{{ops::Extent::kFull, ops::Extent::kFull}, {{ops::Function::k_gate, 0, 1}}, {{2}}};

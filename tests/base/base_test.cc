@@ -105,7 +105,8 @@ TEST_CASE("Shape: dimensions, slices and texts are as written") {
 TEST_CASE("Shape: a dimension that is not there is refused, from both ends") {
   const Shape s{3, 4};
   CHECK(s[-2] == 3);
-  for (const int i : {2, -3, 100}) CHECK_THROWS_WITH(s[i], format("the shape [3, 4] has no dimension {}; it has 2", i).c_str());
+  for (const int i : {2, -3, 100})
+    CHECK_THROWS_WITH(s[i], format("the shape [3, 4] has no dimension {}; it has 2", i).c_str());
   CHECK_THROWS_WITH(Shape().back(), "the shape [] has no dimension -1; it has 0");
   CHECK_THROWS_AS(s.with(2, 1), Error);
   CHECK_THROWS_AS(s.without(-3), Error);
@@ -116,16 +117,10 @@ TEST_CASE("Shape: what cannot be a shape is refused") {
   CHECK(refusal([] { Shape s{1, 2, 3, 4, 5, 6, 7, 8, 9}; }, Code::kShape) ==
         "a shape of 9 dimensions, but at most 8 are supported");
   CHECK(refusal([] { Shape s{1, -2}; }, Code::kShape) == "dimension 1 of a shape is -2");
-  CHECK(refusal(
-            [] {
-              (Shape{1, 2, 3, 4, 5, 6, 7, 8}.with_front(1));
-            },
-            Code::kShape) == "the shape [1, 2, 3, 4, 5, 6, 7, 8] has no room for a batch dimension");
-  CHECK(refusal(
-            [] {
-              (Shape{int64_t{1} << 40, int64_t{1} << 40}.size());
-            },
-            Code::kShape) == "the shape [1099511627776, 1099511627776] has more than 2^63 elements");
+  CHECK(refusal([] { (Shape{1, 2, 3, 4, 5, 6, 7, 8}.with_front(1)); }, Code::kShape) ==
+        "the shape [1, 2, 3, 4, 5, 6, 7, 8] has no room for a batch dimension");
+  CHECK(refusal([] { (Shape{int64_t{1} << 40, int64_t{1} << 40}.size()); }, Code::kShape) ==
+        "the shape [1099511627776, 1099511627776] has more than 2^63 elements");
 }
 
 TEST_CASE("Shape: broadcasting is NumPy's and does not depend on the order") {
@@ -137,11 +132,8 @@ TEST_CASE("Shape: broadcasting is NumPy's and does not depend on the order") {
   CHECK(both({}, {3, 4}) == Shape{3, 4});
   CHECK(both({0, 3}, {1, 3}) == Shape{0, 3});
   CHECK(both({1}, {0}) == Shape{0});
-  CHECK(refusal(
-            [] {
-              broadcast({2, 3}, {2, 4});
-            },
-            Code::kShape) == "shapes [2, 3] and [2, 4] do not broadcast: 3 against 4 in dimension 1 from the end");
+  CHECK(refusal([] { broadcast({2, 3}, {2, 4}); }, Code::kShape) ==
+        "shapes [2, 3] and [2, 4] do not broadcast: 3 against 4 in dimension 1 from the end");
 }
 
 TEST_CASE("Error: the text is followed by the cure, then by a line for each detail; JSON says the same") {

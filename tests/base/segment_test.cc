@@ -166,7 +166,9 @@ TEST_CASE("Segment: a thousand of them made and dropped leave no mapping behind"
     fclose(f);
     return n;
   };
-  { Segment warm(3_MiB, "test/segment"); }
+  {
+    Segment warm(3_MiB, "test/segment");
+  }
   const int before = mappings();
   for (int i = 0; i < 1000; ++i) {
     Segment s(2_MiB + 4_KiB * (i % 700), "test/segment");

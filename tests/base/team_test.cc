@@ -137,7 +137,8 @@ TEST_CASE("Team: a hundred teams made and dropped, used and unused, all end") {
   }
 }
 
-TEST_CASE("TeamLease: a run that is alone gets its team, one beside it works without helpers until that is given back") {
+TEST_CASE(
+    "TeamLease: a run that is alone gets its team, one beside it works without helpers until that is given back") {
   const int size = usable_threads() + 1;  // so that two never fit
   TeamLease first(size);
   CHECK((*first).helped());

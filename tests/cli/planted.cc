@@ -1,5 +1,6 @@
-// The program as it is, except that one kernel keeps memory of its own that no plan knows of: MILLPOND_PLANT bytes, touched when it
-// runs. For the test that the check of memory from outside sees it. Made by wrapping cpu_backend() at link time.
+// The program as it is, except that one kernel keeps memory of its own that no plan knows of: MILLPOND_PLANT bytes,
+// touched when it runs. For the test that the check of memory from outside sees it. Made by wrapping cpu_backend() at
+// link time.
 #include <sys/mman.h>
 
 #include <atomic>

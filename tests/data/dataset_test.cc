@@ -39,10 +39,14 @@ TEST_CASE("a permutation visits every number once, differs by key, and moves nei
   CHECK(sum / 99999 == doctest::Approx(100000 / 3.0).epsilon(0.02));
 }
 
-TEST_CASE("the budget is divided: those that name their bytes get them, the others share, nobody gets less than an element") {
+TEST_CASE(
+    "the budget is divided: those that name their bytes get them, the others share, nobody gets less than an element") {
   using data::Claim;
-  const auto claim = [](const char* name, int64_t working, bool holds, int64_t least, int64_t ask) { return Claim{name, Bytes{working}, holds, Bytes{least}, Bytes{ask}}; };
-  std::vector<Claim> claims{claim("source", 10, false, 0, 0), claim("shuffle", 0, true, 10, 500), claim("prefetch", 0, true, 50, 0), claim("map", 40, true, 20, 0)};
+  const auto claim = [](const char* name, int64_t working, bool holds, int64_t least, int64_t ask) {
+    return Claim{name, Bytes{working}, holds, Bytes{least}, Bytes{ask}};
+  };
+  std::vector<Claim> claims{claim("source", 10, false, 0, 0), claim("shuffle", 0, true, 10, 500),
+                            claim("prefetch", 0, true, 50, 0), claim("map", 40, true, 20, 0)};
   std::vector<Bytes> c = data::divide(Bytes{1000}, claims, true);
   CHECK(c[0] == Bytes{0});
   CHECK(c[1] == Bytes{500});
@@ -62,7 +66,8 @@ TEST_CASE("the budget is divided: those that name their bytes get them, the othe
     std::vector<Claim> some;
     int64_t need = 0;
     for (uint64_t k = 0, n = 1 + r.below(6); k < n; ++k) {
-      some.push_back(claim("s", int64_t(r.below(100)), r.below(2), int64_t(r.below(50)), r.below(2) ? int64_t(r.below(2000)) : 0));
+      some.push_back(
+          claim("s", int64_t(r.below(100)), r.below(2), int64_t(r.below(50)), r.below(2) ? int64_t(r.below(2000)) : 0));
       need += some.back().working.value + (some.back().holds ? some.back().least.value : 0);
     }
     const Bytes budget{need + int64_t(r.below(1000))};
@@ -112,7 +117,8 @@ TEST_CASE("a plain loop, a look at the first element, and arrays that are not co
   CHECK(numbers(Dataset::range(2, 11, 3)) == std::vector<double>{2, 5, 8});
   CHECK(numbers(Dataset::range(3, 0, -2)) == std::vector<double>{3, 1});
   CHECK(numbers(Dataset::from_range(std::vector<float>{1.5f, 2.5f})) == std::vector<double>{1.5, 2.5});
-  CHECK(numbers(Dataset::from_range(std::views::iota(0, 4) | std::views::transform([](int v) { return v * v; }))) == std::vector<double>{0, 1, 4, 9});
+  CHECK(numbers(Dataset::from_range(std::views::iota(0, 4) | std::views::transform([](int v) { return v * v; }))) ==
+        std::vector<double>{0, 1, 4, 9});
 }
 
 TEST_CASE("an element that is kept outlives the pipeline it came from") {
@@ -126,7 +132,9 @@ TEST_CASE("an element that is kept outlives the pipeline it came from") {
   CHECK(kept[0].at(9) == 39);
 }
 
-TEST_CASE("shuffled rows of arrays: all of them once, another order each epoch, the same for the same seed, and nothing held") {
+TEST_CASE(
+    "shuffled rows of arrays: all of them once, another order each epoch, the same for the same seed, and nothing "
+    "held") {
   const Tensor x = [] {
     Tensor t(DType::kInt32, {1000});
     std::iota(t.values<int32_t>().begin(), t.values<int32_t>().end(), 0);
@@ -172,7 +180,10 @@ TEST_CASE("a budget that cannot hold one batch is refused before anything is rea
       return true;
     };
   };
-  const Dataset d = Dataset::from_generator(make, {TensorSpec{DType::kFloat32, {1000}}}).batch(100).prefetch(2).with_options({.budget = 1_MiB});
+  const Dataset d = Dataset::from_generator(make, {TensorSpec{DType::kFloat32, {1000}}})
+                        .batch(100)
+                        .prefetch(2)
+                        .with_options({.budget = 1_MiB});
   const std::string text = message_of([&] { d.iterator(); });
   CHECK(text.find("the data pipeline needs at least") != std::string::npos);
   CHECK(text.find("batch") != std::string::npos);
@@ -182,12 +193,18 @@ TEST_CASE("a budget that cannot hold one batch is refused before anything is rea
 
 TEST_CASE("explain tells every stage, its bytes, its bound and what was decided") {
   const Tensor x = random_floats({2000, 10}, 1);
-  const Dataset d = Dataset::from_arrays(x).map([](Element&) {}, {.spec = ElementSpec{TensorSpec{DType::kFloat32, {10}}}}).shuffle({.bytes = 64_KiB}).batch(10).prefetch(2).with_options({.budget = 8_MiB});
+  const Dataset d = Dataset::from_arrays(x)
+                        .map([](Element&) {}, {.spec = ElementSpec{TensorSpec{DType::kFloat32, {10}}}})
+                        .shuffle({.bytes = 64_KiB})
+                        .batch(10)
+                        .prefetch(2)
+                        .with_options({.budget = 8_MiB});
   const std::string before = d.explain();
   CHECK(before.find("budget 8.00 MiB") != std::string::npos);
   for (const Element& e : d) CHECK(e.size() == 1);
   const std::string text = d.explain();
-  for (const std::string word : {"arrays(2000 rows)", "map()", "shuffle(64.0 KiB)", "batch(10)", "prefetch(2)", "64.0 KiB", "buffers"}) {
+  for (const std::string word :
+       {"arrays(2000 rows)", "map()", "shuffle(64.0 KiB)", "batch(10)", "prefetch(2)", "64.0 KiB", "buffers"}) {
     CAPTURE(word);
     CAPTURE(text);
     CHECK(text.find(word) != std::string::npos);
@@ -197,9 +214,12 @@ TEST_CASE("explain tells every stage, its bytes, its bound and what was decided"
 TEST_CASE("mistakes are told with what to do") {
   const Tensor x = random_floats({6, 2}, 3), y = random_floats({5, 2}, 3);
   CHECK(message_of([&] { return Dataset::from_arrays(x, y); }) == "from_arrays: array 0 has 6 rows, but array 1 has 5");
-  CHECK(message_of([&] { return Dataset::from_arrays(x).batch(0); }) == "batch: 0 elements in a batch; give at least 1");
+  CHECK(message_of([&] { return Dataset::from_arrays(x).batch(0); }) ==
+        "batch: 0 elements in a batch; give at least 1");
   CHECK(message_of([&] { return Dataset::from_arrays(x).shard(2, 2); }).find("part 2 of 2") != std::string::npos);
   CHECK(message_of([&] { return Dataset::range(5).unbatch(); }).find("no rows") != std::string::npos);
-  CHECK(message_of([&] { return Dataset::range(5).concatenate(Dataset::from_arrays(x)); }).find("do not go together") != std::string::npos);
-  CHECK(message_of([&] { return Dataset::from_npy({"/nowhere/x.npy"}); }).find("/nowhere/x.npy cannot be read") != std::string::npos);
+  CHECK(message_of([&] { return Dataset::range(5).concatenate(Dataset::from_arrays(x)); }).find("do not go together") !=
+        std::string::npos);
+  CHECK(message_of([&] { return Dataset::from_npy({"/nowhere/x.npy"}); }).find("/nowhere/x.npy cannot be read") !=
+        std::string::npos);
 }

@@ -50,7 +50,8 @@ TEST_CASE("a CSV file becomes x and y, row by row and straight into batches") {
   Element e;
   for (int i = 0; i < 5; ++i) it.next(e);
   const Item next = [&] {
-    DatasetIterator other = d.shuffle({.bytes = 64_KiB, .seed = 1}).batch(32).with_options({.budget = 4_MiB}).iterator();
+    DatasetIterator other =
+        d.shuffle({.bytes = 64_KiB, .seed = 1}).batch(32).with_options({.budget = 4_MiB}).iterator();
     other.restore(it.save());
     Element f;
     other.next(f);
@@ -88,7 +89,8 @@ TEST_CASE("TFRecords come as bytes or as features, through several files") {
   }
   const std::vector<std::string> files{folder.path("0.tfrecord"), folder.path("1.tfrecord")};
   CHECK(collect(Dataset::from_tfrecord(files)).size() == 10);
-  const Dataset d = Dataset::from_tfrecord(files, {.features = {{"x", DType::kFloat32, {3}}, {"y", DType::kInt32, {}}, {"name", DType::kUInt8, {}}}});
+  const Dataset d = Dataset::from_tfrecord(
+      files, {.features = {{"x", DType::kFloat32, {3}}, {"y", DType::kInt32, {}}, {"name", DType::kUInt8, {}}}});
   int64_t n = 0;
   for (const Element& e : d) {
     CHECK(e[0].at(0) == double(n));
@@ -97,9 +99,11 @@ TEST_CASE("TFRecords come as bytes or as features, through several files") {
     ++n;
   }
   CHECK(n == 10);
-  const std::string missing = message_of([&] { collect(Dataset::from_tfrecord(files, {.features = {{"z", DType::kFloat32, {}}}})); });
+  const std::string missing =
+      message_of([&] { collect(Dataset::from_tfrecord(files, {.features = {{"z", DType::kFloat32, {}}}})); });
   CHECK(missing.find("0.tfrecord, record 0: feature \"z\" is missing") != std::string::npos);
-  const std::string shape = message_of([&] { collect(Dataset::from_tfrecord(files, {.features = {{"x", DType::kFloat32, {4}}}})); });
+  const std::string shape =
+      message_of([&] { collect(Dataset::from_tfrecord(files, {.features = {{"x", DType::kFloat32, {4}}}})); });
   CHECK(shape.find("has 3 values") != std::string::npos);
 }
 
@@ -113,7 +117,8 @@ TEST_CASE("lines of text, one after the other through the files") {
 
 TEST_CASE("a folder of images: classes from its folders, resized, shuffled by name, bad ones told or left out") {
   const Scratch folder;
-  for (int i = 0; i < 12; ++i) folder.put(format("{}/{}.jpg", i % 2 ? "dark" : "bright", i), jpeg(20 + i, 30, i % 2 ? 20 + i : 200 + i));
+  for (int i = 0; i < 12; ++i)
+    folder.put(format("{}/{}.jpg", i % 2 ? "dark" : "bright", i), jpeg(20 + i, 30, i % 2 ? 20 + i : 200 + i));
   const Dataset d = Dataset::from_image_folder(folder.path(""), {.height = 16, .width = 24, .parallel = 2});
   CHECK(d.class_names() == std::vector<std::string>{"bright", "dark"});
   CHECK(d.batch(3).class_names().size() == 2);
@@ -137,7 +142,16 @@ TEST_CASE("augmentation follows seed, epoch and place, not threads") {
   Random r(3);
   for (uint8_t& v : x.values<uint8_t>()) v = uint8_t(r.below(256));
   const auto make = [&](int64_t parallel, uint64_t seed) {
-    return Dataset::from_arrays(x).augment({.flip_horizontal = true, .flip_vertical = true, .crop_height = 8, .crop_width = 8, .rotation = 0.1, .brightness = 0.2, .resize_height = 6, .resize_width = 7, .parallel = parallel, .seed = seed});
+    return Dataset::from_arrays(x).augment({.flip_horizontal = true,
+                                            .flip_vertical = true,
+                                            .crop_height = 8,
+                                            .crop_width = 8,
+                                            .rotation = 0.1,
+                                            .brightness = 0.2,
+                                            .resize_height = 6,
+                                            .resize_width = 7,
+                                            .parallel = parallel,
+                                            .seed = seed});
   };
   CHECK(to_string(make(1, 1).element_spec()) == "(uint8 [6, 7, 3])");
   CHECK(collect(make(1, 1)) == collect(make(3, 1)));
@@ -152,12 +166,14 @@ TEST_CASE("augmentation follows seed, epoch and place, not threads") {
   int mirrored = 0;
   int64_t i = 0;
   for (const Element& e : Dataset::from_arrays(x).augment({.flip_horizontal = true, .seed = 9})) {
-    const uint8_t first = e[0].values<uint8_t>()[0], left = x.rows(i, i + 1).values<uint8_t>()[0], right = x.rows(i, i + 1).values<uint8_t>()[27];
+    const uint8_t first = e[0].values<uint8_t>()[0], left = x.rows(i, i + 1).values<uint8_t>()[0],
+                  right = x.rows(i, i + 1).values<uint8_t>()[27];
     CHECK((first == left || first == right));
     mirrored += first == right && left != right;
     ++i;
   }
   CHECK(mirrored > 8);
   CHECK(mirrored < 32);
-  CHECK(message_of([&] { return Dataset::from_arrays(x).batch(2).augment({}); }).find("augment comes before batch") != std::string::npos);
+  CHECK(message_of([&] { return Dataset::from_arrays(x).batch(2).augment({}); }).find("augment comes before batch") !=
+        std::string::npos);
 }

@@ -18,9 +18,12 @@ TEST_CASE("200 MB of random values are read shuffled, value by value, with a fra
   constexpr Bytes kBudget = 64_MiB;
   const auto folder = std::filesystem::temp_directory_path() / ("millpond_large_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
-  const auto value = [](int64_t row, int64_t column) { return uint32_t(mix64(uint64_t(row * kWide + column)) >> 9) * 0x1p-23f; };
+  const auto value = [](int64_t row, int64_t column) {
+    return uint32_t(mix64(uint64_t(row * kWide + column)) >> 9) * 0x1p-23f;
+  };
   {
-    io::NpyWriter x((folder / "x.npy").string(), DType::kFloat32, {kWide}), y((folder / "y.npy").string(), DType::kInt64, {});
+    io::NpyWriter x((folder / "x.npy").string(), DType::kFloat32, {kWide}),
+        y((folder / "y.npy").string(), DType::kInt64, {});
     std::vector<float> row(kWide);
     for (int64_t r = 0; r < kRows; ++r) {
       for (int64_t c = 0; c < kWide; ++c) row[size_t(c)] = value(r, c);
@@ -30,7 +33,11 @@ TEST_CASE("200 MB of random values are read shuffled, value by value, with a fra
     x.close();
     y.close();
   }
-  const Dataset d = Dataset::from_npy({(folder / "x.npy").string(), (folder / "y.npy").string()}).shuffle({.seed = 3}).batch(256).prefetch(AUTOTUNE).with_options({.budget = kBudget});
+  const Dataset d = Dataset::from_npy({(folder / "x.npy").string(), (folder / "y.npy").string()})
+                        .shuffle({.seed = 3})
+                        .batch(256)
+                        .prefetch(AUTOTUNE)
+                        .with_options({.budget = kBudget});
   std::vector<bool> seen(kRows);
   const auto before = totals();
   REQUIRE(before);

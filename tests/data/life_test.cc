@@ -26,10 +26,12 @@ Dataset busy(int64_t seed) {
   const Tensor x = random_floats({300, 20}, uint64_t(seed));
   return Dataset::from_arrays(x)
       .shuffle({.seed = uint64_t(seed)})
-      .map([](Element& e, Buffers& b) { e.push_back(b.tensor(DType::kFloat32, {int64_t(10 + b.index() % 7)})); }, {.parallel = 2})
+      .map([](Element& e, Buffers& b) { e.push_back(b.tensor(DType::kFloat32, {int64_t(10 + b.index() % 7)})); },
+           {.parallel = 2})
       .map([](Element& e) { e.pop_back(); }, {.spec = ElementSpec{TensorSpec{DType::kFloat32, {20}}}})
       .shuffle({.elements = 40, .seed = 3})
-      .interleave([](const Element& e) { return Dataset::from_arrays(e[0].reshaped({20, 1})).take(3); }, {.cycle_length = 3, .parallel = true})
+      .interleave([](const Element& e) { return Dataset::from_arrays(e[0].reshaped({20, 1})).take(3); },
+                  {.cycle_length = 3, .parallel = true})
       .batch(8)
       .cache({.memory = 20_KiB})
       .prefetch(AUTOTUNE)
@@ -84,9 +86,11 @@ TEST_CASE("an error in a worker comes out in its place, with stage and element, 
   const int threads = threads_now();
   for (const int64_t parallel : {int64_t{1}, int64_t{3}}) {
     const Dataset d = Dataset::range(100)
-                          .map([](Element& e) {
-                            if (e[0].at(0) == 42) throw std::runtime_error("this one is broken");
-                          }, {.parallel = parallel, .name = "decode"})
+                          .map(
+                              [](Element& e) {
+                                if (e[0].at(0) == 42) throw std::runtime_error("this one is broken");
+                              },
+                              {.parallel = parallel, .name = "decode"})
                           .prefetch(2);
     DatasetIterator it = d.iterator();
     Element e;
@@ -113,13 +117,16 @@ TEST_CASE("a pipeline can be dropped while its source sleeps") {
   {
     std::atomic<int> asked = 0;
     const Dataset d = Dataset::from_generator([&asked] {
-      return [&asked](Element& e, Buffers& b) {
-        ++asked;
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
-        e.push_back(b.tensor(DType::kFloat32, {}));
-        return true;
-      };
-    }).prefetch(100).map([](Element&) {}, {.parallel = 2}).prefetch(100);
+                        return [&asked](Element& e, Buffers& b) {
+                          ++asked;
+                          std::this_thread::sleep_for(std::chrono::milliseconds(50));
+                          e.push_back(b.tensor(DType::kFloat32, {}));
+                          return true;
+                        };
+                      })
+                          .prefetch(100)
+                          .map([](Element&) {}, {.parallel = 2})
+                          .prefetch(100);
     DatasetIterator it = d.iterator();
     Element e;
     it.next(e);
@@ -134,11 +141,18 @@ TEST_CASE("a saved place gives the same remaining elements in another pipeline o
     std::string place;
     const auto make = [] {  // seeds are drawn anew each time; the saved ones count
       const Tensor x = random_floats({300, 20}, 5);
-      return Dataset::from_arrays(x).shuffle().map([](Element& e, Buffers& b) {
-        Tensor t = b.tensor(DType::kInt64, {});
-        t.values<int64_t>()[0] = int64_t(b.seed() >> 3);
-        e.push_back(t);
-      }, {.parallel = 2}).shuffle({.elements = 30}).batch(5).prefetch(3);
+      return Dataset::from_arrays(x)
+          .shuffle()
+          .map(
+              [](Element& e, Buffers& b) {
+                Tensor t = b.tensor(DType::kInt64, {});
+                t.values<int64_t>()[0] = int64_t(b.seed() >> 3);
+                e.push_back(t);
+              },
+              {.parallel = 2})
+          .shuffle({.elements = 30})
+          .batch(5)
+          .prefetch(3);
     };
     {
       DatasetIterator it = make().iterator();
@@ -163,19 +177,29 @@ TEST_CASE("a saved place gives the same remaining elements in another pipeline o
   }
   DatasetIterator it = Dataset::range(5).iterator();
   CHECK(message_of([&] { it.restore("{}"); }).find("no saved place") != std::string::npos);
-  CHECK(message_of([&] { it.restore(R"({"millpond_dataset":1,"epoch":0,"elements":2,"seeds":[],"chain":"other;"})"); }).find("made in another way") != std::string::npos);
-  CHECK(message_of([&] { it.restore(R"({"millpond_dataset":1,"epoch":-1,"elements":2,"seeds":[],"chain":"range(5);"})"); }).find("epoch") != std::string::npos);
+  CHECK(message_of([&] {
+          it.restore(R"({"millpond_dataset":1,"epoch":0,"elements":2,"seeds":[],"chain":"other;"})");
+        }).find("made in another way") != std::string::npos);
+  CHECK(message_of([&] {
+          it.restore(R"({"millpond_dataset":1,"epoch":-1,"elements":2,"seeds":[],"chain":"range(5);"})");
+        }).find("epoch") != std::string::npos);
 }
 
 TEST_CASE("bytes that a user's function takes beyond the budget are refused with the stage, not waited for") {
-  const Dataset d = Dataset::range(10).map([](Element& e, Buffers& b) { e[0] = b.tensor(DType::kUInt8, {8 << 20}); }, {.parallel = 2}).prefetch(2).with_options({.budget = 4_MiB});
+  const Dataset d = Dataset::range(10)
+                        .map([](Element& e, Buffers& b) { e[0] = b.tensor(DType::kUInt8, {8 << 20}); }, {.parallel = 2})
+                        .prefetch(2)
+                        .with_options({.budget = 4_MiB});
   const std::string text = message_of([&] { collect(d); });
   CHECK(text.find("budget of 4.00 MiB is too small: map asks for") != std::string::npos);
 }
 
 TEST_CASE("a function that needs much of the budget makes the others wait, not fail") {
   // Three workers of 1.5 MiB each and a queue: they do not fit side by side, one after the other they do.
-  const Dataset d = Dataset::range(30).map([](Element& e, Buffers& b) { e[0] = b.tensor(DType::kUInt8, {3 << 19}); }, {.parallel = 3}).prefetch(8).with_options({.budget = 6_MiB});
+  const Dataset d = Dataset::range(30)
+                        .map([](Element& e, Buffers& b) { e[0] = b.tensor(DType::kUInt8, {3 << 19}); }, {.parallel = 3})
+                        .prefetch(8)
+                        .with_options({.budget = 6_MiB});
   DatasetIterator it = d.iterator();
   Element e;
   int n = 0;

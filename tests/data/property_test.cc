@@ -1,4 +1,5 @@
-// Random compositions of stages under random budgets: each gives, element for element, what a plain reference gives, and holds no more than its budget.
+// Random compositions of stages under random budgets: each gives, element for element, what a plain reference gives,
+// and holds no more than its budget.
 #include <doctest/doctest.h>
 
 #include <malloc.h>
@@ -24,7 +25,7 @@ using Reference = std::function<std::vector<Item>(uint64_t key, const Ceilings&)
 struct Case {
   Dataset dataset;
   Reference reference;
-  bool stable = true;   // the same in every epoch
+  bool stable = true;  // the same in every epoch
   std::string text;
 };
 
@@ -100,7 +101,8 @@ class Maker {
         const int64_t n = pick(0, 60);
         std::vector<Item> all;
         for (int64_t i = 0; i < n; ++i) all.push_back({number(i * 3 + 5)});
-        return {Dataset::range(5, 5 + 3 * n, 3), [all](uint64_t, const Ceilings&) { return all; }, true, format("range({})", n)};
+        return {Dataset::range(5, 5 + 3 * n, 3), [all](uint64_t, const Ceilings&) { return all; }, true,
+                format("range({})", n)};
       }
       case 1: {
         const int64_t n = pick(0, 80), w = pick(1, 3000);
@@ -112,22 +114,33 @@ class Maker {
           const std::byte *xb = x.data() + i * w * 4, *yb = y.data() + i * 4;
           all.push_back({{DType::kFloat32, {w}, {xb, xb + w * 4}}, {DType::kInt32, {}, {yb, yb + 4}}});
         }
-        return {Dataset::from_arrays(x, y), [all](uint64_t, const Ceilings&) { return all; }, true, format("arrays({}x{})", n, w)};
+        return {Dataset::from_arrays(x, y), [all](uint64_t, const Ceilings&) { return all; }, true,
+                format("arrays({}x{})", n, w)};
       }
       case 2: {  // fixed size, from a generator
         const int64_t n = pick(0, 80), w = pick(1, 2000);
         std::vector<Item> all;
         for (int64_t i = 0; i < n; ++i) all.push_back({vector(i, w)});
-        auto d = Dataset::from_generator([n, w] { return [n, w, i = int64_t{0}](Element& e, Buffers& b) mutable { return i < n && (fill(e, b, i, w), ++i, true); }; }, {TensorSpec{DType::kFloat32, {w}}},
-                                         r_.below(2) ? n : UNKNOWN);
+        auto d = Dataset::from_generator(
+            [n, w] {
+              return [n, w, i = int64_t{0}](Element& e, Buffers& b) mutable {
+                return i < n && (fill(e, b, i, w), ++i, true);
+              };
+            },
+            {TensorSpec{DType::kFloat32, {w}}}, r_.below(2) ? n : UNKNOWN);
         return {d, [all](uint64_t, const Ceilings&) { return all; }, true, format("generator({}x{})", n, w)};
       }
       default: {  // sizes differ
         const int64_t n = pick(0, 80), w = pick(1, 2000);
         std::vector<Item> all;
         for (int64_t i = 0; i < n; ++i) all.push_back({vector(i, 1 + i * 37 % w)});
-        auto d = Dataset::from_generator([n, w] { return [n, w, i = int64_t{0}](Element& e, Buffers& b) mutable { return i < n && (fill(e, b, i, 1 + i * 37 % w), ++i, true); }; },
-                                         {TensorSpec{DType::kFloat32, {-1}}});
+        auto d = Dataset::from_generator(
+            [n, w] {
+              return [n, w, i = int64_t{0}](Element& e, Buffers& b) mutable {
+                return i < n && (fill(e, b, i, 1 + i * 37 % w), ++i, true);
+              };
+            },
+            {TensorSpec{DType::kFloat32, {-1}}});
         return {d, [all](uint64_t, const Ceilings&) { return all; }, true, format("ragged({}<{})", n, w)};
       }
     }
@@ -148,7 +161,8 @@ class Maker {
   Case prefetch(Case c) {
     static constexpr int64_t kDepths[] = {AUTOTUNE, 1, 3, 10};
     const int64_t depth = kDepths[r_.below(4)];
-    c.dataset = r_.below(4) == 0 ? c.dataset.prefetch(0, {.bytes = Bytes{pick(1, 400) << 10}}) : c.dataset.prefetch(depth);
+    c.dataset =
+        r_.below(4) == 0 ? c.dataset.prefetch(0, {.bytes = Bytes{pick(1, 400) << 10}}) : c.dataset.prefetch(depth);
     c.text += " | prefetch";
     return c;
   }
@@ -271,7 +285,8 @@ class Maker {
                   const std::vector<Item> all = of(key, m);
                   std::vector<Item> batches;
                   for (size_t i = 0; i < all.size(); i += size_t(n)) {
-                    const std::vector<Item> rows(all.begin() + int64_t(i), all.begin() + int64_t(std::min(all.size(), i + size_t(n))));
+                    const std::vector<Item> rows(all.begin() + int64_t(i),
+                                                 all.begin() + int64_t(std::min(all.size(), i + size_t(n))));
                     if (int64_t(rows.size()) < n && drop) break;
                     batches.push_back(padded ? stack_padded(rows) : stack(rows));
                   }
@@ -294,7 +309,8 @@ class Maker {
                   std::vector<Item> windows;
                   for (int64_t i = 0; i < int64_t(all.size()); i += shift) {
                     std::vector<Item> rows;
-                    for (int64_t k = 0; k < size && i + k * stride < int64_t(all.size()); ++k) rows.push_back(all[size_t(i + k * stride)]);
+                    for (int64_t k = 0; k < size && i + k * stride < int64_t(all.size()); ++k)
+                      rows.push_back(all[size_t(i + k * stride)]);
                     if (int64_t(rows.size()) < size && drop) break;
                     windows.push_back(stack(rows));
                   }
@@ -303,12 +319,14 @@ class Maker {
                 c.stable, c.text + format(" | window({},{},{})", size, shift, stride)};
       }
       case 12:
-      case 13: return shuffle(std::move(c));
+      case 13:
+        return shuffle(std::move(c));
       case 14: {
         if (!c.stable) return c;  // what a cache keeps is that of the first whole round
         const bool file = r_.below(3) == 0;
         const Bytes memory{r_.below(2) ? pick(1, 300) << 10 : 0};
-        return {c.dataset.cache({.memory = memory, .file_only = file}), c.reference, true, c.text + format(" | cache({}{})", memory, file ? ", file" : "")};
+        return {c.dataset.cache({.memory = memory, .file_only = file}), c.reference, true,
+                c.text + format(" | cache({}{})", memory, file ? ", file" : "")};
       }
       case 15: {
         const int64_t cycle = pick(1, 4), block = pick(1, 3);
@@ -323,7 +341,9 @@ class Maker {
           for (int64_t k = 0; k < v % 5; ++k) all.push_back({number(v + k)});
           return all;
         };
-        return {flat ? c.dataset.flat_map(inner) : c.dataset.interleave(inner, {.cycle_length = cycle, .block_length = block, .parallel = parallel}),
+        return {flat
+                    ? c.dataset.flat_map(inner)
+                    : c.dataset.interleave(inner, {.cycle_length = cycle, .block_length = block, .parallel = parallel}),
                 [of = c.reference, inner_reference, cycle, block](uint64_t key, const Ceilings& m) {
                   const std::vector<Item> from = of(key, m);
                   std::vector<Item> all;
@@ -359,7 +379,8 @@ class Maker {
                 },
                 c.stable, c.text + format(" | interleave({},{})", cycle, block)};
       }
-      default: return prefetch(std::move(c));
+      default:
+        return prefetch(std::move(c));
     }
   }
 
@@ -368,10 +389,17 @@ class Maker {
     const bool reshuffle = r_.below(2);
     ShuffleOptions o{.seed = seed, .reshuffle_each_iteration = reshuffle};
     switch (r_.below(4)) {
-      case 0: o.elements = pick(1, 40); break;
-      case 1: o.bytes = Bytes{pick(1, 500) << 10}; break;
-      case 2: o.permute = false; break;
-      default: break;
+      case 0:
+        o.elements = pick(1, 40);
+        break;
+      case 1:
+        o.bytes = Bytes{pick(1, 500) << 10};
+        break;
+      case 2:
+        o.permute = false;
+        break;
+      default:
+        break;
     }
     const bool permuted = c.dataset.node()->indexed() && o.permute;
     Dataset d = c.dataset.shuffle(o);
@@ -413,7 +441,9 @@ class Maker {
         return out;
       };
     }
-    return {d, reference, c.stable && !reshuffle, c.text + format(" | shuffle({}{}{})", o.elements ? format("{} elements", o.elements) : "", o.bytes.value ? to_string(o.bytes) : "", permuted ? "permuted" : "")};
+    return {d, reference, c.stable && !reshuffle,
+            c.text + format(" | shuffle({}{}{})", o.elements ? format("{} elements", o.elements) : "",
+                            o.bytes.value ? to_string(o.bytes) : "", permuted ? "permuted" : "")};
   }
 
   // Asked of the reference: the maker may know what the dataset does not.
@@ -431,7 +461,9 @@ class Maker {
     const std::vector<Item> all = look(c);
     for (const Item& i : all)
       for (size_t t = 0; t < i.size(); ++t)
-        if (i.size() != all[0].size() || i[t].dtype != all[0][t].dtype || i[t].shape.size() != all[0][t].shape.size() || i[t].shape.size() > 1) return false;
+        if (i.size() != all[0].size() || i[t].dtype != all[0][t].dtype || i[t].shape.size() != all[0][t].shape.size() ||
+            i[t].shape.size() > 1)
+          return false;
     return true;
   }
 
@@ -509,7 +541,9 @@ TEST_CASE("random pipelines give what a plain reference gives, twice, within the
     cached += c.text.find("cache(") != std::string::npos;
     tuned += c.text.find("map(-1)") != std::string::npos || c.text.find("prefetch") != std::string::npos;
   }
-  MESSAGE(format("{} pipelines, {} elements; {} shuffle, {} cache, {} tune themselves; {} budgets were refused as too small", cases, elements, shuffled, cached, tuned, refused));
+  MESSAGE(format(
+      "{} pipelines, {} elements; {} shuffle, {} cache, {} tune themselves; {} budgets were refused as too small",
+      cases, elements, shuffled, cached, tuned, refused));
   CHECK(shuffled > cases / 10);
   CHECK(cached > cases / 20);
 }

@@ -19,7 +19,9 @@ using namespace millpond::test;
 
 namespace {
 struct Folder {
-  Folder() : path(std::filesystem::temp_directory_path() / ("millpond_data_" + std::to_string(getpid()))) { std::filesystem::create_directories(path); }
+  Folder() : path(std::filesystem::temp_directory_path() / ("millpond_data_" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(path);
+  }
   ~Folder() { std::filesystem::remove_all(path); }
   std::string operator/(const char* name) const { return (path / name).string(); }
   std::filesystem::path path;
@@ -28,7 +30,8 @@ struct Folder {
 
 TEST_CASE("rows of .npy files of every type are read as they are, in order and shuffled") {
   const Folder folder;
-  for (const DType t : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kInt32, DType::kInt64, DType::kUInt8, DType::kBool}) {
+  for (const DType t :
+       {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kInt32, DType::kInt64, DType::kUInt8, DType::kBool}) {
     const Tensor x = random_floats({101, 3, 5}, 9), values = [&] {
       Tensor scaled = x;
       for (float& v : scaled.values<float>()) v = v * 200;
@@ -38,7 +41,8 @@ TEST_CASE("rows of .npy files of every type are read as they are, in order and s
     const Dataset d = Dataset::from_npy({folder / "x.npy"});
     CHECK(d.cardinality() == 101);
     CHECK(collect(d) == collect(Dataset::from_arrays(values)));
-    CHECK(collect(d.shuffle({.seed = 3}).batch(7)) == collect(Dataset::from_arrays(values).shuffle({.seed = 3}).batch(7)));
+    CHECK(collect(d.shuffle({.seed = 3}).batch(7)) ==
+          collect(Dataset::from_arrays(values).shuffle({.seed = 3}).batch(7)));
   }
 }
 
@@ -78,9 +82,11 @@ TEST_CASE("a map's random numbers belong to the element, not to the thread") {
 }
 
 TEST_CASE("an unordered map gives every element once") {
-  const Dataset d = Dataset::range(300).map([](Element& e, Buffers&) {
-    if (int64_t(e[0].at(0)) % 7 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
-  }, {.parallel = 3, .ordered = false});
+  const Dataset d = Dataset::range(300).map(
+      [](Element& e, Buffers&) {
+        if (int64_t(e[0].at(0)) % 7 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+      },
+      {.parallel = 3, .ordered = false});
   std::vector<double> all = numbers(d);
   std::ranges::sort(all);
   REQUIRE(all.size() == 300);
@@ -161,8 +167,11 @@ TEST_CASE("padded batches are filled up to the largest, or to the shape that is 
     CHECK(e[0].at(2) == -1);
     CHECK(e[0].at(7) == 2);
   }
-  for (const Element& e : d.batch(4, {.padded = true, .padded_shapes = {{6, -1}}})) CHECK(e[0].shape() == Shape{4, 6, 2});
-  CHECK(message_of([&] { collect(d.batch(4, {.padded = true, .padded_shapes = {{3, -1}}})); }).find("more than the 3") != std::string::npos);
+  for (const Element& e : d.batch(4, {.padded = true, .padded_shapes = {{6, -1}}}))
+    CHECK(e[0].shape() == Shape{4, 6, 2});
+  CHECK(message_of([&] {
+          collect(d.batch(4, {.padded = true, .padded_shapes = {{3, -1}}}));
+        }).find("more than the 3") != std::string::npos);
   CHECK(message_of([&] { collect(d.batch(4)); }).find("padded = true") != std::string::npos);
 }
 
@@ -187,7 +196,9 @@ TEST_CASE("a queue admits by bytes: large elements stay few") {
       return ++i <= 50;
     };
   };
-  const Dataset d = Dataset::from_generator(make, {TensorSpec{DType::kUInt8, {100 << 10}}}).prefetch(40, {.bytes = 350_KiB}).with_options({.budget = 16_MiB});
+  const Dataset d = Dataset::from_generator(make, {TensorSpec{DType::kUInt8, {100 << 10}}})
+                        .prefetch(40, {.bytes = 350_KiB})
+                        .with_options({.budget = 16_MiB});
   DatasetIterator it = d.iterator();
   Element e;
   it.next(e);
@@ -199,20 +210,27 @@ TEST_CASE("a queue admits by bytes: large elements stay few") {
   CHECK(n == 50);
 }
 
-TEST_CASE("inner pipelines of interleave have stages of their own, in the budget of the outer one, and the order stays") {
+TEST_CASE(
+    "inner pipelines of interleave have stages of their own, in the budget of the outer one, and the order stays") {
   const auto inner = [](const Element& e) {
     const int64_t v = e[0].values<int64_t>()[0];
     return Dataset::range(v * 100, v * 100 + 40)
-        .map([](Element& f, Buffers& b) {
-          Tensor t = b.tensor(DType::kInt64, {100});
-          std::ranges::fill(t.values<int64_t>(), f[0].values<int64_t>()[0]);
-          f[0] = t;
-        }, {.parallel = 2})
+        .map(
+            [](Element& f, Buffers& b) {
+              Tensor t = b.tensor(DType::kInt64, {100});
+              std::ranges::fill(t.values<int64_t>(), f[0].values<int64_t>()[0]);
+              f[0] = t;
+            },
+            {.parallel = 2})
         .shuffle({.elements = 8, .seed = 5})
         .prefetch(2);
   };
-  const Dataset plainly = Dataset::range(12).interleave(inner, {.cycle_length = 3, .block_length = 2}).with_options({.budget = 2_MiB});
-  const Dataset ahead = Dataset::range(12).interleave(inner, {.cycle_length = 3, .block_length = 2, .parallel = true}).prefetch(4).with_options({.budget = 2_MiB});
+  const Dataset plainly =
+      Dataset::range(12).interleave(inner, {.cycle_length = 3, .block_length = 2}).with_options({.budget = 2_MiB});
+  const Dataset ahead = Dataset::range(12)
+                            .interleave(inner, {.cycle_length = 3, .block_length = 2, .parallel = true})
+                            .prefetch(4)
+                            .with_options({.budget = 2_MiB});
   const std::vector<Item> all = collect(plainly);
   CHECK(all.size() == 480);
   CHECK(collect(ahead) == all);
@@ -231,7 +249,9 @@ TEST_CASE("map may write where it reads: neither the user's array nor a cache ch
       for (float& v : e[0].values<float>()) v /= 255;
     };
     const Dataset arrays = Dataset::from_arrays(x).map(halve, {.parallel = parallel});
-    const Dataset borrowed = Dataset::from_arrays(Tensor::view(x.data(), DType::kFloat32, x.shape())).map(halve, {.parallel = parallel}).map(halve, {.parallel = parallel});
+    const Dataset borrowed = Dataset::from_arrays(Tensor::view(x.data(), DType::kFloat32, x.shape()))
+                                 .map(halve, {.parallel = parallel})
+                                 .map(halve, {.parallel = parallel});
     const Dataset cached = Dataset::from_arrays(x).cache().map(halve, {.parallel = parallel});
     for (const auto& [d, wanted] : {std::pair{arrays, 1.0}, {borrowed, 1.0 / 255}, {cached, 1.0}}) {
       DatasetIterator it = d.iterator();

@@ -24,7 +24,8 @@ using Item = std::vector<Plain>;
 
 inline Item plain(const Element& e) {
   Item item;
-  for (const Tensor& t : e) item.push_back({t.dtype(), {t.shape().begin(), t.shape().end()}, {t.data(), t.data() + t.bytes().value}});
+  for (const Tensor& t : e)
+    item.push_back({t.dtype(), {t.shape().begin(), t.shape().end()}, {t.data(), t.data() + t.bytes().value}});
   return item;
 }
 inline bool same(const Element& e, const Item& item) {
@@ -32,7 +33,9 @@ inline bool same(const Element& e, const Item& item) {
   for (size_t i = 0; i < e.size(); ++i) {
     const Tensor& t = e[i];
     const Plain& p = item[i];
-    if (t.dtype() != p.dtype || size_t(t.shape().rank()) != p.shape.size() || !std::equal(p.shape.begin(), p.shape.end(), t.shape().begin())) return false;
+    if (t.dtype() != p.dtype || size_t(t.shape().rank()) != p.shape.size() ||
+        !std::equal(p.shape.begin(), p.shape.end(), t.shape().begin()))
+      return false;
     if (!p.bytes.empty() && std::memcmp(t.data(), p.bytes.data(), p.bytes.size()) != 0) return false;
   }
   return true;

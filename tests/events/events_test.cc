@@ -38,6 +38,7 @@ TEST_CASE("png: a picture that another reader can unpack, and what lies outside 
   const size_t at = png.find("IDAT") + 4, end = png.find("IEND") - 8;
   std::string rows(2 * (3 * 3 + 1), '\0');
   uLongf size = uLongf(rows.size());
-  REQUIRE(uncompress(reinterpret_cast<Bytef*>(rows.data()), &size, reinterpret_cast<const Bytef*>(png.data() + at), uLong(end - at)) == Z_OK);
+  REQUIRE(uncompress(reinterpret_cast<Bytef*>(rows.data()), &size, reinterpret_cast<const Bytef*>(png.data() + at),
+                     uLong(end - at)) == Z_OK);
   CHECK(rows == std::string("\0\x09\x08\x07\x01\x02\x03\x01\x02\x03\0\x01\x02\x03\x01\x02\x03\x04\x05\x06", 20));
 }

@@ -25,11 +25,13 @@ Script within_reach(const Script& far) {
   Script near;
   near.threads = far.threads;
   near.operands.reserve(far.operands.size());
-  for (void* p : far.operands) near.operands.push_back(p ? pages().reach(static_cast<std::byte*>(p)) : nullptr);  // null: handed over later
+  for (void* p : far.operands)
+    near.operands.push_back(p ? pages().reach(static_cast<std::byte*>(p)) : nullptr);  // null: handed over later
   const auto moved = [&](void* const* at) { return near.operands.data() + (at - far.operands.data()); };
   for (const Script::Call& c : far.calls) {
     std::byte* const scratch = c.arguments.scratch;
-    near.calls.push_back({c.kernel, {moved(c.arguments.in), moved(c.arguments.out), scratch ? pages().reach(scratch) : nullptr}});
+    near.calls.push_back(
+        {c.kernel, {moved(c.arguments.in), moved(c.arguments.out), scratch ? pages().reach(scratch) : nullptr}});
   }
   for (const Script::Operand& o : far.inputs) near.inputs.push_back({pages().reach(o.at), o.size});
   for (const Script::Operand& o : far.outputs) near.outputs.push_back({pages().reach(o.at), o.size});
@@ -74,7 +76,11 @@ Queue& queue() {
 class FarExecutor final : public backend::Executor {
  public:
   explicit FarExecutor(const Script& script)
-      : inputs_(host_sides(script.inputs)), outputs_(host_sides(script.outputs)), near_(within_reach(script)), executor_(Script(near_)), alone_(script.threads, Team::WithoutHelpers{}) {
+      : inputs_(host_sides(script.inputs)),
+        outputs_(host_sides(script.outputs)),
+        near_(within_reach(script)),
+        executor_(Script(near_)),
+        alone_(script.threads, Team::WithoutHelpers{}) {
     takes_inputs_late_ = true;
   }
   ~FarExecutor() override {
@@ -86,7 +92,8 @@ class FarExecutor final : public backend::Executor {
 
   void hand_over(std::span<std::byte* const> addresses) override {
     queue().finish();  // runs that were begun before have the operands of before
-    for (const Script::Handed& h : near_.handed) near_.operands[size_t(h.operand)] = pages().reach(addresses[size_t(h.caller)]);
+    for (const Script::Handed& h : near_.handed)
+      near_.operands[size_t(h.operand)] = pages().reach(addresses[size_t(h.caller)]);
   }
 
   void run(Team&, double* sums) override {
@@ -109,9 +116,11 @@ class FarExecutor final : public backend::Executor {
   }
 
   void now(const Waiting& w) {
-    for (size_t i = 0; i < inputs_.size(); ++i) std::memcpy(near_.inputs[i].at, w.inputs[i].data(), size_t(near_.inputs[i].size.value));
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      std::memcpy(near_.inputs[i].at, w.inputs[i].data(), size_t(near_.inputs[i].size.value));
     executor_.run(alone_, w.sums);
-    for (size_t i = 0; i < outputs_.size(); ++i) std::memcpy(outputs_[i].data(), near_.outputs[i].at, size_t(near_.outputs[i].size.value));
+    for (size_t i = 0; i < outputs_.size(); ++i)
+      std::memcpy(outputs_[i].data(), near_.outputs[i].at, size_t(near_.outputs[i].size.value));
     --waiting_;
   }
 
@@ -135,12 +144,15 @@ void Queue::finish() {
 class Far final : public backend::Backend {
  public:
   std::string_view name() const override { return "far"; }
-  std::unique_ptr<backend::Kernel> make(const graph::Operator& op, const backend::Request& request) const override { return backend::cpu_backend().make(op, request); }
+  std::unique_ptr<backend::Kernel> make(const graph::Operator& op, const backend::Request& request) const override {
+    return backend::cpu_backend().make(op, request);
+  }
   bool offers(std::string_view fusion) const override { return backend::cpu_backend().offers(fusion); }
 
   Memory take(Bytes size, std::string account) const override {
     struct Kept {
-      Kept(Bytes n, std::string account) : size(n), at(pages().take(n, account)), holding(std::move(account), round_up(n, kPage), at) {}
+      Kept(Bytes n, std::string account)
+          : size(n), at(pages().take(n, account)), holding(std::move(account), round_up(n, kPage), at) {}
       ~Kept() { pages().give_back(at, size); }
       Bytes size;
       std::byte* at;
@@ -163,7 +175,9 @@ class Far final : public backend::Backend {
     std::memset(pages().reach(at), 0, size_t(size.value));
   }
   FreeMemory memory_free() const override { return memory_free_now(); }
-  std::unique_ptr<backend::Executor> prepare(Script script) const override { return std::make_unique<FarExecutor>(script); }
+  std::unique_ptr<backend::Executor> prepare(Script script) const override {
+    return std::make_unique<FarExecutor>(script);
+  }
   void wait() const override { queue().finish(); }
 };
 

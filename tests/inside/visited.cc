@@ -1,5 +1,6 @@
-// A native program with four threads that allocate, write, check and free. visited LIBRARY TIMES: lets the probe enter and leave that often meanwhile.
-// visited --leak SECONDS: keeps what remember() allocates, for a visitor from outside; says in the end what of its tables, mappings and descriptors is not as it was.
+// A native program with four threads that allocate, write, check and free. visited LIBRARY TIMES: lets the probe enter
+// and leave that often meanwhile. visited --leak SECONDS: keeps what remember() allocates, for a visitor from outside;
+// says in the end what of its tables, mappings and descriptors is not as it was.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <link.h>
@@ -40,7 +41,9 @@ void work(unsigned seed) {
       b.at = static_cast<unsigned char*>(realloc(b.at, size));
     } else {
       free(b.at);
-      b.at = static_cast<unsigned char*>(n % 3 == 0 ? calloc(1, size) : n % 7 == 0 ? aligned_alloc(64, (size + 63) / 64 * 64) : malloc(size));
+      b.at = static_cast<unsigned char*>(n % 3 == 0   ? calloc(1, size)
+                                         : n % 7 == 0 ? aligned_alloc(64, (size + 63) / 64 * 64)
+                                                      : malloc(size));
     }
     b.size = size, b.value = static_cast<unsigned char>(n >> 3);
     memset(b.at, b.value, size);
@@ -68,11 +71,14 @@ struct State {
 // Where the functions that a module calls are written down. LD_BIND_NOW: otherwise a first call changes its own word.
 int add_words(dl_phdr_info* module, size_t, void* to) {
   auto& words = *static_cast<std::map<std::string, std::string>*>(to);
-  if (strstr(module->dlpi_name, "libmillpond") || strstr(module->dlpi_name, "/ld-") || strstr(module->dlpi_name, "vdso")) return 0;
+  if (strstr(module->dlpi_name, "libmillpond") || strstr(module->dlpi_name, "/ld-") ||
+      strstr(module->dlpi_name, "vdso"))
+    return 0;
   for (int i = 0; i < module->dlpi_phnum; ++i) {
     if (module->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
     uint64_t tables[2] = {}, sizes[2] = {};
-    for (auto* e = reinterpret_cast<const ElfW(Dyn)*>(module->dlpi_addr + module->dlpi_phdr[i].p_vaddr); e->d_tag != DT_NULL; ++e) {
+    for (auto* e = reinterpret_cast<const ElfW(Dyn)*>(module->dlpi_addr + module->dlpi_phdr[i].p_vaddr);
+         e->d_tag != DT_NULL; ++e) {
       if (e->d_tag == DT_JMPREL) tables[0] = e->d_un.d_ptr;
       if (e->d_tag == DT_PLTRELSZ) sizes[0] = e->d_un.d_val;
       if (e->d_tag == DT_RELA) tables[1] = e->d_un.d_ptr;
@@ -83,7 +89,8 @@ int add_words(dl_phdr_info* module, size_t, void* to) {
         const auto* r = reinterpret_cast<const ElfW(Rela)*>(tables[t] + at);
         const auto kind = ELF64_R_TYPE(r->r_info);
         if (kind == R_X86_64_JUMP_SLOT || kind == R_X86_64_GLOB_DAT)
-          words[std::string(module->dlpi_name) + "+" + std::to_string(r->r_offset)] = std::to_string(*reinterpret_cast<const uint64_t*>(module->dlpi_addr + r->r_offset));
+          words[std::string(module->dlpi_name) + "+" + std::to_string(r->r_offset)] =
+              std::to_string(*reinterpret_cast<const uint64_t*>(module->dlpi_addr + r->r_offset));
       }
   }
   return 0;
@@ -98,7 +105,8 @@ State state() {
     const bool of_file = line.find('/') != line.npos, special = line.find('[') != line.npos;
     // The end of a module's data that its file does not hold lies right behind it.
     const size_t dash = before.find('-'), space = before.find(' ');
-    const bool behind = before.find('/') != before.npos && line.starts_with(before.substr(dash + 1, space - dash - 1) + "-");
+    const bool behind =
+        before.find('/') != before.npos && line.starts_with(before.substr(dash + 1, space - dash - 1) + "-");
     if (line.find("millpond-") != line.npos || (!of_file && !special && !behind)) s.mappings.insert(line);
   }
   DIR* folder = opendir("/proc/self/fd");

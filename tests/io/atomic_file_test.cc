@@ -38,7 +38,9 @@ TEST_CASE("AtomicFile: without commit the old file stays and nothing else is lef
     AtomicFile f(dir.path("a"));
     write(f, "half of the");
   }
-  { AtomicFile f(dir.path("never")); }
+  {
+    AtomicFile f(dir.path("never"));
+  }
   CHECK(dir.get("a") == "old");
   CHECK(dir.files() == 1);
 }
@@ -52,7 +54,7 @@ TEST_CASE("AtomicFile: a link stays a link, the file it points to is replaced an
   write(f, "new");
   f.commit();
   CHECK(dir.get("real") == "new");
-  struct stat s {};
+  struct stat s{};
   lstat(dir.path("link").c_str(), &s);
   CHECK(S_ISLNK(s.st_mode));
   stat(dir.path("real").c_str(), &s);

@@ -1,4 +1,5 @@
-// An optimizer and a metric that the library has not: each is an entry in a header and one file, and nothing else knows of them.
+// An optimizer and a metric that the library has not: each is an entry in a header and one file, and nothing else knows
+// of them.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -31,7 +32,8 @@ TEST_CASE("a new optimizer: trains by its formula, is planned with its numbers a
   CHECK(model.print_passes({.batch = 4}).find("dense_update") != std::string::npos);  // its update is inside backward
   CHECK(std::ranges::count(Optimizer::known(), "slowsign") == 1);
   CHECK(Optimizer("SlowSign").learning_rate() == 0.01);
-  CHECK_THROWS_WITH_AS(SlowSign(0.1, {.slower = 2}), doctest::Contains("slow_sign: slower is 2, but must lie between 0 and 1"), Error);
+  CHECK_THROWS_WITH_AS(SlowSign(0.1, {.slower = 2}),
+                       doctest::Contains("slow_sign: slower is 2, but must lie between 0 and 1"), Error);
 }
 
 TEST_CASE("a new optimizer: decays and clips as all do, and is read from a file") {
@@ -56,7 +58,8 @@ TEST_CASE("a new optimizer: decays and clips as all do, and is read from a file"
 
 TEST_CASE("a new metric: counts inside the step, is planned and known by its name") {
   Sequential model = one_weight(SGD(0), {"specificity", Specificity("strict", 0.25)});
-  const Tensor p = Tensor::of({0.1f, 0.3f, 0.6f, 0.7f, 0.2f}, {5, 1}), y = Tensor::of({0.f, 0.f, 0.f, 1.f, 0.f}, {5, 1});
+  const Tensor p = Tensor::of({0.1f, 0.3f, 0.6f, 0.7f, 0.2f}, {5, 1}),
+               y = Tensor::of({0.f, 0.f, 0.f, 1.f, 0.f}, {5, 1});
   const Results r = model.evaluate(p, y, {.batch_size = 2, .verbose = 0});
   CHECK(r["specificity"] == 0.75);
   CHECK(r["strict"] == 0.5);

@@ -6,7 +6,8 @@ using namespace millpond;
 
 namespace {
 // As Keras 3.15 writes it, without what it may leave out.
-const std::string kSequential = R"({"module": "keras", "class_name": "Sequential", "config": {"name": "sequential", "trainable": true, "dtype": {"module": "keras",
+const std::string kSequential =
+    R"({"module": "keras", "class_name": "Sequential", "config": {"name": "sequential", "trainable": true, "dtype": {"module": "keras",
  "class_name": "DTypePolicy", "config": {"name": "float32"}, "registered_name": null}, "layers": [
  {"module": "keras.layers", "class_name": "InputLayer", "config": {"batch_shape": [null, 8, 8, 3], "dtype": "float32", "sparse": false, "ragged": false, "name": "input_layer"}, "registered_name": null},
  {"module": "keras.layers", "class_name": "Conv2D", "config": {"name": "conv2d", "trainable": true, "dtype": {"module": "keras", "class_name": "DTypePolicy", "config": {"name": "float32"}},
@@ -40,14 +41,23 @@ TEST_CASE("config: a Sequential of Keras becomes the same model") {
 }
 
 TEST_CASE("config: layers and options that are not here are named") {
-  CHECK(refusal(with(kSequential, "\"Flatten\"", "\"LSTM\"")).starts_with("layer LSTM \"flatten\" is not here yet; known are Activation, Add"));
-  CHECK(refusal(with(kSequential, "\"kernel_regularizer\": null", "\"kernel_regularizer\": {\"class_name\": \"L2\"}")).starts_with("Conv2D \"conv2d\": kernel_regularizer = {\"class_name\":\"L2\"} is not here yet"));
-  CHECK(refusal(with(kSequential, "\"units\": 2", "\"units\": 2, \"flavour\": 3")).starts_with("Dense \"dense\": flavour = 3 is not here yet"));
-  CHECK(refusal(with(kSequential, "\"activation\": \"relu\"", "\"activation\": \"mish\"")).starts_with("Conv2D \"conv2d\": activation is \"mish\", but must be one of linear, relu"));
-  CHECK(refusal(with(kSequential, "\"activation\": \"relu\"", "\"activation\": \"rulu\"")).ends_with("; did you mean relu?"));
-  CHECK(refusal(with(kSequential, "\"data_format\": \"channels_last\", \"dil", "\"data_format\": \"channels_first\", \"dil")).starts_with("Conv2D \"conv2d\": data_format = \"channels_first\""));
-  CHECK(refusal(with(kSequential, "[null, 8, 8, 3]", "[null, null, 8, 3]")).starts_with("InputLayer \"input_layer\": dimension 1 of a sample is not fixed"));
-  CHECK(refusal(with(kSequential, "\"class_name\": \"Sequential\"", "\"class_name\": \"MyModel\"")).starts_with("a model of class MyModel is not here yet"));
+  CHECK(refusal(with(kSequential, "\"Flatten\"", "\"LSTM\""))
+            .starts_with("layer LSTM \"flatten\" is not here yet; known are Activation, Add"));
+  CHECK(refusal(with(kSequential, "\"kernel_regularizer\": null", "\"kernel_regularizer\": {\"class_name\": \"L2\"}"))
+            .starts_with("Conv2D \"conv2d\": kernel_regularizer = {\"class_name\":\"L2\"} is not here yet"));
+  CHECK(refusal(with(kSequential, "\"units\": 2", "\"units\": 2, \"flavour\": 3"))
+            .starts_with("Dense \"dense\": flavour = 3 is not here yet"));
+  CHECK(refusal(with(kSequential, "\"activation\": \"relu\"", "\"activation\": \"mish\""))
+            .starts_with("Conv2D \"conv2d\": activation is \"mish\", but must be one of linear, relu"));
+  CHECK(refusal(with(kSequential, "\"activation\": \"relu\"", "\"activation\": \"rulu\""))
+            .ends_with("; did you mean relu?"));
+  CHECK(refusal(with(kSequential, "\"data_format\": \"channels_last\", \"dil",
+                     "\"data_format\": \"channels_first\", \"dil"))
+            .starts_with("Conv2D \"conv2d\": data_format = \"channels_first\""));
+  CHECK(refusal(with(kSequential, "[null, 8, 8, 3]", "[null, null, 8, 3]"))
+            .starts_with("InputLayer \"input_layer\": dimension 1 of a sample is not fixed"));
+  CHECK(refusal(with(kSequential, "\"class_name\": \"Sequential\"", "\"class_name\": \"MyModel\""))
+            .starts_with("a model of class MyModel is not here yet"));
 }
 
 TEST_CASE("config: text that is no model is refused, however it is broken") {

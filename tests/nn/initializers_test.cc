@@ -15,7 +15,8 @@ Moments moments(const Initializer& init, Shape shape = {300, 200}) {
   Tensor t(DType::kFloat32, shape);
   nn::initialize(t, init, 7);
   Moments m;
-  for (const float v : t.values<float>()) m.mean += v, m.least = std::min<double>(m.least, v), m.most = std::max<double>(m.most, v);
+  for (const float v : t.values<float>())
+    m.mean += v, m.least = std::min<double>(m.least, v), m.most = std::max<double>(m.most, v);
   m.mean /= double(t.size());
   for (const float v : t.values<float>()) m.deviation += (v - m.mean) * (v - m.mean);
   m.deviation = std::sqrt(m.deviation / double(t.size()));
@@ -23,7 +24,8 @@ Moments moments(const Initializer& init, Shape shape = {300, 200}) {
 }
 }  // namespace
 
-// 60,000 draws: the mean is off by deviation / 245, the deviation by about deviation / 346 (one sigma); four sigmas here.
+// 60,000 draws: the mean is off by deviation / 245, the deviation by about deviation / 346 (one sigma); four sigmas
+// here.
 void check_moments(const Initializer& init, double deviation, double most) {
   const Moments m = moments(init);
   CHECK(std::abs(m.mean) < 4 * deviation / 245);

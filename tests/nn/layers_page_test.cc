@@ -1,5 +1,5 @@
-// docs/layers.md is made of the declarations: of every layer, initializer and loss its options, and of every public header the words it
-// opens with. MILLPOND_UPDATE=1 in the environment writes the page instead of comparing.
+// docs/layers.md is made of the declarations: of every layer, initializer and loss its options, and of every public
+// header the words it opens with. MILLPOND_UPDATE=1 in the environment writes the page instead of comparing.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -41,8 +41,10 @@ std::string table(const std::vector<nn::OptionFact>& options) {
   for (const nn::OptionFact& o : options) {
     if (o.name == "name" || o.name == "trainable") continue;  // said once for all
     std::string allowed = o.allowed;
-    if (o.name.ends_with("initializer")) allowed = "an [initializer](#initializers)";
-    else if (o.name == "activation") allowed = "an [activation](#activations)";
+    if (o.name.ends_with("initializer"))
+      allowed = "an [initializer](#initializers)";
+    else if (o.name == "activation")
+      allowed = "an [activation](#activations)";
     const bool code = !o.otherwise.empty() && !o.otherwise.starts_with("as ");
     text += format("| `{}` | {} | {} |\n", o.name, allowed, code ? "`" + o.otherwise + "`" : o.otherwise);
   }
@@ -68,12 +70,15 @@ This page is made of the declarations in the sources: `MILLPOND_UPDATE=1 build/t
   for (const auto& [file, types] : files) {
     if (file == "input") continue;
     text += format("\n<!-- include/millpond/layers/{}.h -->\n{}\n", file, opening("layers/" + file + ".h"));
-    for (const std::string& type : types) text += format("\n### {}\n{}", type, table(nn::list_options(*nn::layer_classes().at(type).make())));
+    for (const std::string& type : types)
+      text += format("\n### {}\n{}", type, table(nn::list_options(*nn::layer_classes().at(type).make())));
   }
   text += "\n## Activations\n" + opening("activations.h") + "\n\n";
-  for (const std::string& name : nn::activation_names()) text += (text.ends_with("\n") ? "" : ", ") + format("`{}`", name);
+  for (const std::string& name : nn::activation_names())
+    text += (text.ends_with("\n") ? "" : ", ") + format("`{}`", name);
   text += "\n\n## Initializers\n" + opening("initializers.h") + "\n";
-  for (const std::string& type : nn::initializer_classes()) text += format("\n### {}\n{}", type, table(nn::list_options(*nn::described_initializer(type))));
+  for (const std::string& type : nn::initializer_classes())
+    text += format("\n### {}\n{}", type, table(nn::list_options(*nn::described_initializer(type))));
   text += "\n## Losses\n" + opening("losses.h") + "\n";
   for (const nn::LossClass& c : nn::loss_classes()) {
     std::string names;
@@ -89,5 +94,7 @@ TEST_CASE("layers page: docs/layers.md says of every layer, initializer and loss
   const std::string path = "docs/layers.md", wanted = page();
   if (const char* update = std::getenv("MILLPOND_UPDATE"); update && *update == '1') std::ofstream(path) << wanted;
   const bool same = content(path) == wanted;  // not both pages in the message
-  CHECK_MESSAGE(same, "docs/layers.md is not what the declarations say; MILLPOND_UPDATE=1 build/tests/nn_test -tc='layers page*' writes it");
+  CHECK_MESSAGE(same,
+                "docs/layers.md is not what the declarations say; MILLPOND_UPDATE=1 build/tests/nn_test -tc='layers "
+                "page*' writes it");
 }

@@ -15,7 +15,9 @@ Told told(const Layer& layer, Shape sample, DType dtype = DType::kFloat32) {
   const SymbolicTensor y = layer(Input(sample, dtype));
   return {y.shape(), layer.count_params()};
 }
-std::ostream& operator<<(std::ostream& out, const Told& t) { return out << to_string(t.shape) << " with " << t.parameters; }
+std::ostream& operator<<(std::ostream& out, const Told& t) {
+  return out << to_string(t.shape) << " with " << t.parameters;
+}
 
 }  // namespace
 
@@ -24,7 +26,8 @@ TEST_CASE("layers: shapes and numbers of parameters are Keras's") {
   CHECK(told(Dense(7, {.use_bias = false}), {5, 3}) == Told{{5, 7}, 21});
   CHECK(told(Conv2D(32, {3, 3}, relu), {224, 224, 3}) == Told{{222, 222, 32}, 896});
   CHECK(told(Conv2D(8, 3, {.strides = 2, .padding = "same"}), {7, 8, 2}) == Told{{4, 4, 8}, 152});
-  CHECK(told(Conv2D(6, {2, 3}, {.dilation_rate = 2, .groups = 2, .use_bias = false}), {9, 9, 4}) == Told{{7, 5, 6}, 72});
+  CHECK(told(Conv2D(6, {2, 3}, {.dilation_rate = 2, .groups = 2, .use_bias = false}), {9, 9, 4}) ==
+        Told{{7, 5, 6}, 72});
   CHECK(told(MaxPooling2D(), {7, 6, 3}) == Told{{3, 3, 3}, 0});
   CHECK(told(MaxPooling2D(3, {.strides = 2, .padding = "same"}), {7, 6, 3}) == Told{{4, 3, 3}, 0});
   CHECK(told(AveragePooling2D({2, 3}), {7, 6, 3}) == Told{{3, 2, 3}, 0});
@@ -49,7 +52,9 @@ TEST_CASE("layers: attention has four projections under Keras's names") {
   const Input x({6, 8}), y({5, 7});
   MultiHeadAttention layer(2, 4, {.value_dim = 3, .output_shape = 9});
   CHECK(layer(x, y).shape() == Shape{6, 9});
-  CHECK(layer.weight_names() == std::vector<std::string>{"query/kernel", "query/bias", "key/kernel", "key/bias", "value/kernel", "value/bias", "attention_output/kernel", "attention_output/bias"});
+  CHECK(layer.weight_names() == std::vector<std::string>{"query/kernel", "query/bias", "key/kernel", "key/bias",
+                                                         "value/kernel", "value/bias", "attention_output/kernel",
+                                                         "attention_output/bias"});
   CHECK(layer.count_params() == (8 * 8 + 8) + (7 * 8 + 8) + (7 * 6 + 6) + (6 * 9 + 9));
 }
 
@@ -89,17 +94,34 @@ TEST_CASE("layers: what does not fit is refused with layer, both sizes and the c
   CHECK(message_of([] { Dense(0); }) == "Dense: units is 0, but must be at least 1");
   Dense dense(3, {.name = "d"});
   dense(Input({4}));
-  CHECK(message_of([&] { dense(Input({5})); }).starts_with("Dense \"d\": a sample of [5] ends in 5 values, but the kernel is for 4"));
-  CHECK(message_of([&] { Conv2D(3, 3, {.name = "c"})(Input({5, 4})); }).starts_with("Conv2D \"c\": wants images [height, width, channels], but a sample has the shape [5, 4]"));
-  CHECK(message_of([&] { Conv2D(3, 5, {.name = "c"})(Input({4, 9, 1})); }).starts_with("Conv2D \"c\": its window covers 5x5 pixels, but images are 4x9"));
-  CHECK(message_of([&] { Conv2D(3, 1, {.groups = 2, .name = "c"})(Input({4, 9, 4})); }).starts_with("Conv2D \"c\": 2 groups do not divide 4 channels and 3 filters"));
-  CHECK(message_of([&] { Reshape({5, -1}, "r")(Input({4})); }).starts_with("Reshape \"r\": a sample of [4] has 4 values, which do not fill [5, -1]"));
+  CHECK(message_of([&] {
+          dense(Input({5}));
+        }).starts_with("Dense \"d\": a sample of [5] ends in 5 values, but the kernel is for 4"));
+  CHECK(message_of([&] {
+          Conv2D(3, 3, {.name = "c"})(Input({5, 4}));
+        }).starts_with("Conv2D \"c\": wants images [height, width, channels], but a sample has the shape [5, 4]"));
+  CHECK(message_of([&] {
+          Conv2D(3, 5, {.name = "c"})(Input({4, 9, 1}));
+        }).starts_with("Conv2D \"c\": its window covers 5x5 pixels, but images are 4x9"));
+  CHECK(message_of([&] {
+          Conv2D(3, 1, {.groups = 2, .name = "c"})(Input({4, 9, 4}));
+        }).starts_with("Conv2D \"c\": 2 groups do not divide 4 channels and 3 filters"));
+  CHECK(message_of([&] {
+          Reshape({5, -1}, "r")(Input({4}));
+        }).starts_with("Reshape \"r\": a sample of [4] has 4 values, which do not fill [5, -1]"));
   CHECK(message_of([&] { Dropout(1.5); }).starts_with("Dropout: rate is 1.5"));
-  CHECK(message_of([&] { Dense(3, "rulu"); })== "activation \"rulu\" is not known; did you mean relu?");
-  CHECK(message_of([&] { Dense(3, "cubic"); }).starts_with("activation \"cubic\" is not known; known are linear, relu"));
+  CHECK(message_of([&] { Dense(3, "rulu"); }) == "activation \"rulu\" is not known; did you mean relu?");
+  CHECK(
+      message_of([&] { Dense(3, "cubic"); }).starts_with("activation \"cubic\" is not known; known are linear, relu"));
   CHECK(message_of([&] { Conv2D(3, 3, {.padding = "full"}); }).starts_with("padding \"full\" is not known"));
-  CHECK(message_of([&] { Concatenate(-1, "c")({Input({3, 4}), Input({2, 4})}); }).starts_with("Concatenate \"c\": samples of [3, 4] and [2, 4] differ elsewhere"));
+  CHECK(message_of([&] {
+          Concatenate(-1, "c")({Input({3, 4}), Input({2, 4})});
+        }).starts_with("Concatenate \"c\": samples of [3, 4] and [2, 4] differ elsewhere"));
   CHECK(message_of([&] { Add("a")({Input({3, 4})}); }).starts_with("Add \"a\" needs at least two tensors"));
-  CHECK(message_of([&] { MultiHeadAttention(2, 3, {.name = "m"})(Input({3, 4})); }).starts_with("MultiHeadAttention \"m\" is called on 1 tensors"));
-  CHECK(message_of([&] { Dense(int64_t{1} << 40)(Dense(int64_t{1} << 40)(Input({3}))); }).find("more than any machine holds") != std::string::npos);
+  CHECK(message_of([&] {
+          MultiHeadAttention(2, 3, {.name = "m"})(Input({3, 4}));
+        }).starts_with("MultiHeadAttention \"m\" is called on 1 tensors"));
+  CHECK(message_of([&] {
+          Dense(int64_t{1} << 40)(Dense(int64_t{1} << 40)(Input({3})));
+        }).find("more than any machine holds") != std::string::npos);
 }

@@ -34,7 +34,9 @@ const Json& layer_named(const Json& model, const std::string& name) {
 }  // namespace
 
 TEST_CASE("to_json: a Sequential is Keras's list of layers") {
-  const Sequential model({Input({8, 8, 3}), Conv2D(4, 3, relu), MaxPooling2D(), BatchNormalization(), Flatten(), Dropout(0.25), Dense(2, softmax, {.name = "head"})}, "small");
+  const Sequential model({Input({8, 8, 3}), Conv2D(4, 3, relu), MaxPooling2D(), BatchNormalization(), Flatten(),
+                          Dropout(0.25), Dense(2, softmax, {.name = "head"})},
+                         "small");
   const Json json = round_trip(model);
   CHECK(json["class_name"] == "Sequential");
   CHECK(json["config"]["name"] == "small");
@@ -46,11 +48,13 @@ TEST_CASE("to_json: a Sequential is Keras's list of layers") {
   CHECK(model.to_json(1).find("\n \"class_name\"") != std::string::npos);
 }
 
-TEST_CASE("to_json: a functional model keeps branches, shared layers, several inputs and outputs, and which call is which") {
+TEST_CASE(
+    "to_json: a functional model keeps branches, shared layers, several inputs and outputs, and which call is which") {
   const Input a({5}, DType::kFloat32, "a"), b({5}, DType::kFloat32, "b");
   const Dense shared(4, "tanh", {.name = "shared"});
   const SymbolicTensor first = shared(a), second = shared(b);
-  const SymbolicTensor both = Concatenate(-1, "both")({second, first});  // a walk from the outputs meets the second call first
+  const SymbolicTensor both =
+      Concatenate(-1, "both")({second, first});  // a walk from the outputs meets the second call first
   const Model model({a, b}, {Dense(2, {.name = "left"})(both), Add("sum")({first, second})}, "branches");
   const Json json = round_trip(model);
   CHECK(json["class_name"] == "Functional");
@@ -113,7 +117,9 @@ TEST_CASE("to_json: what JSON cannot say is refused, not left out") {
   const Input x({5}, DType::kFloat32, "x");
   const Model fixed({x}, {Dropout(0.5, {.name = "drop"})(x, {.training = true})});
   CHECK(message_of([&] { fixed.to_json(); }).starts_with("Dropout \"drop\" is called with training fixed"));
-  CHECK(message_of([&] { Model({x}, {Dense(1, {.name = "\xff"})(x)}).to_json(); }).starts_with("a name in the model is not UTF-8"));
+  CHECK(message_of([&] {
+          Model({x}, {Dense(1, {.name = "\xff"})(x)}).to_json();
+        }).starts_with("a name in the model is not UTF-8"));
   // A model of Keras may say it without effect: it is kept.
   Json noted = Json::parse(Model({x}, {Dropout(0.5, {.name = "drop"})(x)}, "m").to_json());
   noted["config"]["layers"][1]["inbound_nodes"][0]["kwargs"]["training"] = true;

@@ -15,7 +15,8 @@ TEST_CASE("models: layers come in Keras's order, farthest from the outputs first
   const Model model({x}, {y, z});
   std::vector<std::string> names;
   for (const Layer& l : model.layers()) names.push_back(std::string(l.type()));
-  CHECK(names == std::vector<std::string>{"InputLayer", "Dense", "MultiHeadAttention", "Add", "BatchNormalization", "LayerNormalization", "Concatenate", "Dropout", "Flatten", "Flatten", "Dense",
+  CHECK(names == std::vector<std::string>{"InputLayer", "Dense", "MultiHeadAttention", "Add", "BatchNormalization",
+                                          "LayerNormalization", "Concatenate", "Dropout", "Flatten", "Flatten", "Dense",
                                           "Dense", "Dense"});
   CHECK(model.layers()[8].name() == "flatten_1");  // of the shorter branch, as in Keras
   CHECK(model.count_params() == 800);
@@ -25,10 +26,18 @@ TEST_CASE("models: layers come in Keras's order, farthest from the outputs first
 TEST_CASE("models: what cannot be computed is refused") {
   const Input x({3}, DType::kFloat32, "x"), other({3}, DType::kFloat32, "other");
   const auto y = Add()({Dense(3)(x), other});
-  CHECK(message_of([&] { Model({x}, {y}, "m"); }).starts_with("the model \"m\" needs the input \"other\", which is not among its inputs"));
-  CHECK(message_of([&] { Model({y}, {y}, "m"); }).starts_with("the model \"m\" is given an input that was not made by Input"));
-  CHECK(message_of([&] { Model({x}, {Dense(1, {.name = "d"})(Dense(2, {.name = "d"})(x))}, "m"); }).starts_with("two layers of the model \"m\" have the name \"d\""));
-  CHECK(message_of([&] { Sequential({Dense(2), Input({2}), Dense(1)}).fit(uniform({2, 2}, 1), uniform({2, 1}, 1)); }).find("stands behind other layers") != std::string::npos);
+  CHECK(message_of([&] {
+          Model({x}, {y}, "m");
+        }).starts_with("the model \"m\" needs the input \"other\", which is not among its inputs"));
+  CHECK(message_of([&] {
+          Model({y}, {y}, "m");
+        }).starts_with("the model \"m\" is given an input that was not made by Input"));
+  CHECK(message_of([&] {
+          Model({x}, {Dense(1, {.name = "d"})(Dense(2, {.name = "d"})(x))}, "m");
+        }).starts_with("two layers of the model \"m\" have the name \"d\""));
+  CHECK(message_of([&] {
+          Sequential({Dense(2), Input({2}), Dense(1)}).fit(uniform({2, 2}, 1), uniform({2, 1}, 1));
+        }).find("stands behind other layers") != std::string::npos);
 }
 
 TEST_CASE("models: a model is a layer too, and shares its weights") {
@@ -48,7 +57,8 @@ TEST_CASE("models: a model is a layer too, and shares its weights") {
 
 TEST_CASE("models: a Sequential without Input is built by its first data") {
   Sequential model{Dense(4, relu), Dense(1)};
-  CHECK(message_of([&] { model.count_params(); }).find("does not know yet what a sample looks like") != std::string::npos);
+  CHECK(message_of([&] { model.count_params(); }).find("does not know yet what a sample looks like") !=
+        std::string::npos);
   model.compile("adam", "mse");
   model.fit(uniform({8, 3}, 1), uniform({8, 1}, 2), {.verbose = 0});
   CHECK(model.count_params() == 21);

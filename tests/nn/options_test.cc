@@ -71,23 +71,38 @@ TEST_CASE("options: the config of a layer that C++ made says what C++ said") {
   CHECK(config(fixed)["trainable"] == false);
 }
 
-TEST_CASE("options: what is not allowed is refused with the layer, what was given, what is allowed and the nearest name") {
+TEST_CASE(
+    "options: what is not allowed is refused with the layer, what was given, what is allowed and the nearest name") {
   CHECK(refusal_of("Dense", R"({"name": "head", "units": 0})") == "Dense \"head\": units is 0, but must be at least 1");
-  CHECK(refusal_of("Dense", R"({"name": "head", "units": "many"})") == "Dense \"head\": units is \"many\", but must be a whole number of at least 1");
-  CHECK(refusal_of("Dense", R"({"name": "head"})") == "Dense \"head\" has no \"units\"; give a whole number of at least 1");
-  CHECK(refusal_of("Dense", R"({"units": 1, "use_bais": true})") == "Dense: use_bais = true is not here yet; did you mean use_bias?");
+  CHECK(refusal_of("Dense", R"({"name": "head", "units": "many"})") ==
+        "Dense \"head\": units is \"many\", but must be a whole number of at least 1");
+  CHECK(refusal_of("Dense", R"({"name": "head"})") ==
+        "Dense \"head\" has no \"units\"; give a whole number of at least 1");
+  CHECK(refusal_of("Dense", R"({"units": 1, "use_bais": true})") ==
+        "Dense: use_bais = true is not here yet; did you mean use_bias?");
   CHECK(refusal_of("Dense", R"({"units": 1, "use_bias": 1})") == "Dense: use_bias is 1, but must be true or false");
-  CHECK(refusal_of("Dense", R"({"units": 1, "flavour": 1})") == "Dense: flavour = 1 is not here yet; known are name, trainable, units, activation, use_bias, kernel_initializer, bias_initializer");
+  CHECK(refusal_of("Dense", R"({"units": 1, "flavour": 1})") ==
+        "Dense: flavour = 1 is not here yet; known are name, trainable, units, activation, use_bias, "
+        "kernel_initializer, bias_initializer");
   CHECK(refusal_of("Dens", R"({"units": 1})") == "layer Dens is not here yet; did you mean Dense?");
-  CHECK(refusal_of("Conv2D", R"({"filters": 1, "kernel_size": [3, 0]})") == "Conv2D: kernel_size is [3,0], but must be at least 1");
-  CHECK(refusal_of("Conv2D", R"({"filters": 1, "kernel_size": [3, 3, 3]})") == "Conv2D: kernel_size is [3,3,3], but must be a whole number or two, each at least 1");
-  CHECK(refusal_of("Conv2D", R"({"filters": 1, "kernel_size": 3, "padding": "sane"})") == "Conv2D: padding is \"sane\", but must be one of valid, same; did you mean same?");
-  CHECK(refusal_of("Conv2D", R"({"filters": 1, "kernel_size": 3, "data_format": "channels_first"})") == "Conv2D: data_format = \"channels_first\" is not here yet; only \"channels_last\" is");
+  CHECK(refusal_of("Conv2D", R"({"filters": 1, "kernel_size": [3, 0]})") ==
+        "Conv2D: kernel_size is [3,0], but must be at least 1");
+  CHECK(refusal_of("Conv2D", R"({"filters": 1, "kernel_size": [3, 3, 3]})") ==
+        "Conv2D: kernel_size is [3,3,3], but must be a whole number or two, each at least 1");
+  CHECK(refusal_of("Conv2D", R"({"filters": 1, "kernel_size": 3, "padding": "sane"})") ==
+        "Conv2D: padding is \"sane\", but must be one of valid, same; did you mean same?");
+  CHECK(refusal_of("Conv2D", R"({"filters": 1, "kernel_size": 3, "data_format": "channels_first"})") ==
+        "Conv2D: data_format = \"channels_first\" is not here yet; only \"channels_last\" is");
   CHECK(refusal_of("Dropout", R"({"rate": 1.5})") == "Dropout: rate is 1.5, but must be between 0 and 1");
-  CHECK(refusal_of("Dense", R"({"units": 1, "kernel_initializer": "he_norml"})").starts_with("Dense: initializer he_norml is not here yet"));
-  CHECK(refusal_of("Dense", R"({"units": 1, "kernel_initializer": {"class_name": "HeNorml"}})") == "Dense: initializer HeNorml is not here yet; did you mean HeNormal?");
-  CHECK(refusal_of("Dense", R"({"units": 1, "kernel_initializer": {"class_name": "HeNormal", "config": {"sed": 1}}})") == "Dense: HeNormal: sed = 1 is not here yet; did you mean seed?");
-  CHECK(refusal_of("Dense", R"({"units": 1, "dtype": "float16"})") == "Dense: dtype = \"float16\" is not here yet; only float32 is");
+  CHECK(refusal_of("Dense", R"({"units": 1, "kernel_initializer": "he_norml"})")
+            .starts_with("Dense: initializer he_norml is not here yet"));
+  CHECK(refusal_of("Dense", R"({"units": 1, "kernel_initializer": {"class_name": "HeNorml"}})") ==
+        "Dense: initializer HeNorml is not here yet; did you mean HeNormal?");
+  CHECK(
+      refusal_of("Dense", R"({"units": 1, "kernel_initializer": {"class_name": "HeNormal", "config": {"sed": 1}}})") ==
+      "Dense: HeNormal: sed = 1 is not here yet; did you mean seed?");
+  CHECK(refusal_of("Dense", R"({"units": 1, "dtype": "float16"})") ==
+        "Dense: dtype = \"float16\" is not here yet; only float32 is");
   CHECK(code_of("Dense", R"({"units": 0})") == Code::kUsage);
   CHECK(code_of("Dense", R"({"units": "many"})") == Code::kFormat);
   CHECK(code_of("Dense", R"({"units": 1, "flavour": 1})") == Code::kUnsupported);
@@ -96,7 +111,8 @@ TEST_CASE("options: what is not allowed is refused with the layer, what was give
   CHECK(message_of([] { Dense(0, relu, {.name = "head"}); }) == "Dense \"head\": units is 0, but must be at least 1");
   CHECK(message_of([] { Dropout(1.5); }) == "Dropout: rate is 1.5, but must be between 0 and 1");
   CHECK(message_of([] { Conv2D(1, {3, 0}); }) == "Conv2D: kernel_size is [3,0], but must be at least 1");
-  CHECK(message_of([] { BatchNormalization({.momentum = 2}); }) == "BatchNormalization: momentum is 2.0, but must be between 0 and 1");
+  CHECK(message_of([] { BatchNormalization({.momentum = 2}); }) ==
+        "BatchNormalization: momentum is 2.0, but must be between 0 and 1");
   CHECK(message_of([] { ReLU({.threshold = -1}); }) == "ReLU: threshold is -1.0, but must be at least 0");
   CHECK(message_of([] { Reshape({-1, -1}); }) == "Reshape: target_shape is [-1, -1], but only one dimension may be -1");
   CHECK(message_of([] { Reshape({-2}); }) == "Reshape: target_shape is [-2], but must be at least -1");
@@ -106,8 +122,9 @@ TEST_CASE("options: an initializer is written as the class that it was made as")
   CHECK(Initializer("uniform").type() == "RandomUniform");
   CHECK(GlorotUniform(5).get_config() == R"({"seed":5,"input_axes":null,"output_axes":null})");
   CHECK(Constant(0).get_config() == R"({"value":0.0})");
-  CHECK(VarianceScaling(2, Initializer::Fan::kOut, Initializer::Kind::kNormal).get_config() ==
-        R"({"seed":null,"scale":2.0,"mode":"fan_out","distribution":"untruncated_normal","input_axes":null,"output_axes":null})");
+  CHECK(
+      VarianceScaling(2, Initializer::Fan::kOut, Initializer::Kind::kNormal).get_config() ==
+      R"({"seed":null,"scale":2.0,"mode":"fan_out","distribution":"untruncated_normal","input_axes":null,"output_axes":null})");
   Initializer changed = Zeros();
   changed.a = 3;  // no longer what the class says
   CHECK(nn::Json(nn::initializer_to_json(changed))["class_name"] == "Constant");
@@ -116,6 +133,8 @@ TEST_CASE("options: an initializer is written as the class that it was made as")
   CHECK(back.a == 1);
   CHECK(back.b == 0.5);
   CHECK(back.get_config() == R"({"seed":-7,"mean":1.0,"stddev":0.5})");
-  CHECK(message_of([] { Initializer::from_config("RandomNormal", R"({"stddev": -1})"); }) == "Initializer: RandomNormal: stddev is -1.0, but must be at least 0");
-  CHECK(message_of([] { Initializer("glorot_unifrom"); }) == "initializer \"glorot_unifrom\" is not known; did you mean glorot_uniform?");
+  CHECK(message_of([] { Initializer::from_config("RandomNormal", R"({"stddev": -1})"); }) ==
+        "Initializer: RandomNormal: stddev is -1.0, but must be at least 0");
+  CHECK(message_of([] { Initializer("glorot_unifrom"); }) ==
+        "initializer \"glorot_unifrom\" is not known; did you mean glorot_uniform?");
 }

@@ -12,7 +12,8 @@ namespace millpond::test {
 using backend::reference_backend;
 
 TEST_CASE("attention: is softmax(scale q k^T) v, and lse is the logarithm of the row's sum") {
-  const std::vector<Tensor> qkv{random({2, 2, 5, 3}, 1, DType::kFloat64), random({2, 2, 5, 3}, 2, DType::kFloat64), random({2, 2, 5, 3}, 3, DType::kFloat64)};
+  const std::vector<Tensor> qkv{random({2, 2, 5, 3}, 1, DType::kFloat64), random({2, 2, 5, 3}, 2, DType::kFloat64),
+                                random({2, 2, 5, 3}, 3, DType::kFloat64)};
   graph::Graph g;
   graph::Builder b(g);
   std::vector<Value> x;
@@ -31,14 +32,19 @@ TEST_CASE("attention: a causal row sees nothing after itself") {
 }
 
 TEST_CASE("attention: gradients agree with finite differences, causal or not") {
-  for (bool causal : {false, true}) check_gradients(ops::Attention(causal, 0.6), {random({1, 2, 3, 2}, 1), random({1, 2, 3, 2}, 2), random({1, 2, 3, 2}, 3)}, {.outputs = {0}});
+  for (bool causal : {false, true})
+    check_gradients(ops::Attention(causal, 0.6),
+                    {random({1, 2, 3, 2}, 1), random({1, 2, 3, 2}, 2), random({1, 2, 3, 2}, 3)}, {.outputs = {0}});
 }
 
 TEST_CASE("attention: what has no gradient is refused by name; shapes must agree") {
   const std::vector<Tensor> x{random({1, 1, 2, 2}, 1), random({1, 1, 2, 2}, 2), random({1, 1, 2, 2}, 3)};
-  CHECK_THROWS_WITH_AS(check_gradients(ops::Attention(false, 1), x), "attention: a gradient through the log-sum-exp of the scores is not there", Error);
-  CHECK_THROWS_WITH_AS(check_gradients(ops::Attention(false, 1), x, {.outputs = {0}, .second = true}), "attention_backward: second derivatives of attention are not there yet", Error);
-  CHECK(refusal_of(ops::Attention(false, 1), {type({1, 2, 3, 4}), type({1, 2, 5, 4}), type({1, 2, 5, 4})}) == "attention: k is [1, 2, 5, 4], but [1, 2, 3, 4] is needed; give k the shape [1, 2, 3, 4]");
+  CHECK_THROWS_WITH_AS(check_gradients(ops::Attention(false, 1), x),
+                       "attention: a gradient through the log-sum-exp of the scores is not there", Error);
+  CHECK_THROWS_WITH_AS(check_gradients(ops::Attention(false, 1), x, {.outputs = {0}, .second = true}),
+                       "attention_backward: second derivatives of attention are not there yet", Error);
+  CHECK(refusal_of(ops::Attention(false, 1), {type({1, 2, 3, 4}), type({1, 2, 5, 4}), type({1, 2, 5, 4})}) ==
+        "attention: k is [1, 2, 5, 4], but [1, 2, 3, 4] is needed; give k the shape [1, 2, 3, 4]");
 }
 
 }  // namespace millpond::test

@@ -10,7 +10,9 @@ namespace millpond::test {
 using backend::reference_backend;
 
 TEST_CASE("cast: goes toward zero, stops at the ends, makes truth of what is not zero") {
-  auto cast = [](std::vector<double> v, DType from, DType to) { return list(run_operator(reference_backend(), ops::Cast(to), {values({int64_t(v.size())}, v, from)})[0]); };
+  auto cast = [](std::vector<double> v, DType from, DType to) {
+    return list(run_operator(reference_backend(), ops::Cast(to), {values({int64_t(v.size())}, v, from)})[0]);
+  };
   CHECK(cast({-1.7, 1.7, 1e20}, DType::kFloat32, DType::kInt32) == std::vector<double>{-1, 1, 2147483647});
   CHECK(cast({0, 0.25, -3}, DType::kFloat32, DType::kBool) == std::vector<double>{0, 1, 1});
   CHECK(cast({300, -1}, DType::kInt32, DType::kUInt8) == std::vector<double>{44, 255});
@@ -36,14 +38,19 @@ TEST_CASE("cast: a gradient returns in the type of x, and none flows through who
 }
 
 TEST_CASE("argmax: the first largest wins, the last axis goes") {
-  CHECK(list(run_operator(reference_backend(), ops::ArgMax(), {values({2, 3}, {1, 7, 7, 5, 4, 3})})[0]) == std::vector<double>{1, 0});
+  CHECK(list(run_operator(reference_backend(), ops::ArgMax(), {values({2, 3}, {1, 7, 7, 5, 4, 3})})[0]) ==
+        std::vector<double>{1, 0});
   CHECK(ops::ArgMax().infer(std::vector{type({4, 2, 3})}) == std::vector{type({4, 2}, DType::kInt32)});
-  CHECK(refusal_of(ops::ArgMax(), {type({4, 0})}) == "argmax: x [4, 0] has no element along its last axis; give x at least one class");
+  CHECK(refusal_of(ops::ArgMax(), {type({4, 0})}) ==
+        "argmax: x [4, 0] has no element along its last axis; give x at least one class");
 }
 
 TEST_CASE("one_hot: 1 at the label, and nothing at all for a label out of range") {
-  CHECK(list(run_operator(reference_backend(), ops::OneHot(3, DType::kFloat32), {values({3}, {2, 0, 5}, DType::kInt32)})[0]) == std::vector<double>{0, 0, 1, 1, 0, 0, 0, 0, 0});
-  CHECK(refusal_of(ops::OneHot(3, DType::kFloat32), {type({2})}) == "one_hot: labels is float32[2], but whole numbers are needed; cast labels to int32 first");
+  CHECK(list(run_operator(reference_backend(), ops::OneHot(3, DType::kFloat32),
+                          {values({3}, {2, 0, 5}, DType::kInt32)})[0]) ==
+        std::vector<double>{0, 0, 1, 1, 0, 0, 0, 0, 0});
+  CHECK(refusal_of(ops::OneHot(3, DType::kFloat32), {type({2})}) ==
+        "one_hot: labels is float32[2], but whole numbers are needed; cast labels to int32 first");
 }
 
 }  // namespace millpond::test

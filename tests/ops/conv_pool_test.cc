@@ -19,7 +19,10 @@ struct Case {
 };
 const std::vector<Case> kCases = {
     {{2, 6, 7, 3}, {3, 3, 3, 5}, {.height = 3, .width = 3}, {.height = 2, .width = 2, .stride_h = 2, .stride_w = 2}},
-    {{1, 9, 8, 2}, {2, 3, 2, 18}, {.height = 2, .width = 3, .stride_h = 2, .top = 1, .left = 1, .right = 1}, {.height = 3, .width = 2, .stride_h = 3, .stride_w = 2}},
+    {{1, 9, 8, 2},
+     {2, 3, 2, 18},
+     {.height = 2, .width = 3, .stride_h = 2, .top = 1, .left = 1, .right = 1},
+     {.height = 3, .width = 2, .stride_h = 3, .stride_w = 2}},
 };
 }  // namespace
 
@@ -30,16 +33,20 @@ TEST_CASE("conv_pool: is convolution, bias, relu and max-pool, and its backward 
     graph::Builder b(g);
     std::vector<Value> x;
     for (const Tensor& t : in) x.push_back(b.input("x", {t.dtype(), t.shape()}));
-    const Value pooled = ops::max_pool2d(b, ops::relu(b, ops::add(b, ops::conv2d(b, x[0], x[1], c.window), x[2])), c.pool);
+    const Value pooled =
+        ops::max_pool2d(b, ops::relu(b, ops::add(b, ops::conv2d(b, x[0], x[1], c.window), x[2])), c.pool);
     const Tensor dpooled = random(pooled.shape(), 4);
     const Value loss = ops::sum(b, ops::multiply(b, pooled, b.constant(dpooled)));
     const auto grads = passes::gradients(b, loss, std::vector{x[0], x[1], x[2]});
     const auto wanted = evaluate(g, in, {pooled, grads[0], grads[1], grads[2]});
 
     const auto forward = run_operator(reference_backend(), ops::ConvPool(c.window, c.pool), in);
-    const Tensor gated = run_operator(reference_backend(), ops::Binary(ops::Function::k_gate), {dpooled, forward[0]})[0];
-    const auto backward = run_operator(reference_backend(), ops::ConvPoolBackward(c.window, c.pool, c.filter), {in[0], forward[1], gated});
-    const Tensor dx = run_operator(reference_backend(), ops::ConvPoolBackwardInput(c.window, c.pool, c.x), {gated, in[1], forward[1]})[0];
+    const Tensor gated =
+        run_operator(reference_backend(), ops::Binary(ops::Function::k_gate), {dpooled, forward[0]})[0];
+    const auto backward = run_operator(reference_backend(), ops::ConvPoolBackward(c.window, c.pool, c.filter),
+                                       {in[0], forward[1], gated});
+    const Tensor dx = run_operator(reference_backend(), ops::ConvPoolBackwardInput(c.window, c.pool, c.x),
+                                   {gated, in[1], forward[1]})[0];
     auto near = [](const Tensor& p, const Tensor& q) {
       REQUIRE(p.shape() == q.shape());
       for (int64_t i = 0; i < p.size(); ++i) CHECK(p.at(i) == doctest::Approx(q.at(i)).epsilon(1e-5));
@@ -58,9 +65,13 @@ TEST_CASE("conv_pool: its backward operators agree with central differences in f
     const ops::ConvPool op(c.window, c.pool);
     const auto forward = run_operator(reference_backend(), op, in);
     const Tensor dpooled = random(forward[0].shape(), 4, f64);
-    const Tensor gated = run_operator(reference_backend(), ops::Binary(ops::Function::k_gate), {dpooled, forward[0]})[0];
-    std::vector<Tensor> grads = run_operator(reference_backend(), ops::ConvPoolBackwardInput(c.window, c.pool, c.x), {gated, in[1], forward[1]});
-    for (Tensor& t : run_operator(reference_backend(), ops::ConvPoolBackward(c.window, c.pool, c.filter), {in[0], forward[1], gated})) grads.push_back(t);
+    const Tensor gated =
+        run_operator(reference_backend(), ops::Binary(ops::Function::k_gate), {dpooled, forward[0]})[0];
+    std::vector<Tensor> grads = run_operator(reference_backend(), ops::ConvPoolBackwardInput(c.window, c.pool, c.x),
+                                             {gated, in[1], forward[1]});
+    for (Tensor& t : run_operator(reference_backend(), ops::ConvPoolBackward(c.window, c.pool, c.filter),
+                                  {in[0], forward[1], gated}))
+      grads.push_back(t);
     // Pooled values are linear in each operand as long as no winner changes; none does within 1e-6 of these operands.
     const auto loss = [&](size_t which, int64_t k, double step) {
       std::vector<Tensor> moved = in;
@@ -73,7 +84,8 @@ TEST_CASE("conv_pool: its backward operators agree with central differences in f
     };
     for (size_t which = 0; which < 3; ++which)
       for (int64_t k = 0; k < in[which].size(); k += 1 + in[which].size() / 40)
-        CHECK(grads[which].at(k) == doctest::Approx((loss(which, k, 1e-6) - loss(which, k, -1e-6)) / 2e-6).epsilon(1e-6));
+        CHECK(grads[which].at(k) ==
+              doctest::Approx((loss(which, k, 1e-6) - loss(which, k, -1e-6)) / 2e-6).epsilon(1e-6));
   }
 }
 
@@ -83,21 +95,25 @@ TEST_CASE("conv_pool: winners take two bits a value for a pool of 2 x 2, sixteen
   CHECK(op.winner_bytes(16) == 4);
   CHECK(op.winner_bytes(17) == 8);
   // one cell, one channel, the largest value at place 2 (second row, first column): bit 1 set in the second mask
-  const auto r = run_operator(reference_backend(), ops::ConvPool({}, kCases[0].pool), {values({1, 2, 2, 1}, {1, 2, 9, 4}), values({1, 1, 1, 1}, {1}), values({1}, {0})});
+  const auto r = run_operator(reference_backend(), ops::ConvPool({}, kCases[0].pool),
+                              {values({1, 2, 2, 1}, {1, 2, 9, 4}), values({1, 1, 1, 1}, {1}), values({1}, {0})});
   CHECK(list(r[1]) == std::vector<double>{0, 0, 1, 0});
 }
 
 TEST_CASE("conv_pool: a pool that overlaps is refused") {
   const ops::ConvPool op({.height = 1, .width = 1}, {.height = 2, .width = 2});
-  CHECK(refusal_of(op, {type({1, 4, 4, 1}), type({1, 1, 1, 1}), type({1})}) == "conv_pool: a pool 2x2; only pools that neither overlap nor pad are fused");
+  CHECK(refusal_of(op, {type({1, 4, 4, 1}), type({1, 1, 1, 1}), type({1})}) ==
+        "conv_pool: a pool 2x2; only pools that neither overlap nor pad are fused");
 }
 
 TEST_CASE("conv_pool_backward_input: winners and dpooled must be those of the forward pass") {
   const ops::ConvPoolBackwardInput op({}, kCases[0].pool, {1, 4, 4, 1});
   const TensorType filter = type({1, 1, 1, 3});
   CHECK(refusal_of(op, {type({1, 2, 2, 3}), filter, type({1, 2, 2, 4}, DType::kUInt8)}) == "");
-  CHECK(refusal_of(op, {type({1, 2, 1, 3}), filter, type({1, 2, 2, 4}, DType::kUInt8)}).find("dpooled") != std::string::npos);
-  CHECK(refusal_of(op, {type({1, 2, 2, 3}), filter, type({1, 2, 2, 2}, DType::kUInt8)}).find("winners") != std::string::npos);
+  CHECK(refusal_of(op, {type({1, 2, 1, 3}), filter, type({1, 2, 2, 4}, DType::kUInt8)}).find("dpooled") !=
+        std::string::npos);
+  CHECK(refusal_of(op, {type({1, 2, 2, 3}), filter, type({1, 2, 2, 2}, DType::kUInt8)}).find("winners") !=
+        std::string::npos);
 }
 
 }  // namespace millpond::test

@@ -11,7 +11,8 @@ namespace {
 Tensor drop(double rate, int counter, uint64_t salt = 7, int64_t n = 10000) {
   Tensor ones(DType::kFloat32, {n});
   for (float& f : ones.values<float>()) f = 1;
-  return run_operator(reference_backend(), ops::Dropout(rate, salt), {ones, values({}, {double(counter)}, DType::kInt32)})[0];
+  return run_operator(reference_backend(), ops::Dropout(rate, salt),
+                      {ones, values({}, {double(counter)}, DType::kInt32)})[0];
 }
 int kept(const Tensor& t) {
   int n = 0;
@@ -29,11 +30,15 @@ TEST_CASE("dropout: keeps about 1 - rate, scales what is kept, and differs with 
   CHECK(list(drop(0.5, 1)) != list(drop(0.5, 1, 8)));
 }
 
-TEST_CASE("dropout: its gradient is itself with the same counter") { check_gradients(ops::Dropout(0.4, 3), {random({4, 5}), values({}, {17}, DType::kInt32)}); }
+TEST_CASE("dropout: its gradient is itself with the same counter") {
+  check_gradients(ops::Dropout(0.4, 3), {random({4, 5}), values({}, {17}, DType::kInt32)});
+}
 
 TEST_CASE("dropout: a rate of 1 is refused") {
-  CHECK(refusal_of(ops::Dropout(1, 0), {type({2}), type({}, DType::kInt32)}) == "dropout: a rate of 1; a rate is the share that is dropped: 0 <= rate < 1");
-  CHECK(refusal_of(ops::Dropout(0.1, 0), {type({2}), type({}, DType::kInt64)}) == "dropout: counter is int64[], but int32 is needed; cast counter to int32");
+  CHECK(refusal_of(ops::Dropout(1, 0), {type({2}), type({}, DType::kInt32)}) ==
+        "dropout: a rate of 1; a rate is the share that is dropped: 0 <= rate < 1");
+  CHECK(refusal_of(ops::Dropout(0.1, 0), {type({2}), type({}, DType::kInt64)}) ==
+        "dropout: counter is int64[], but int32 is needed; cast counter to int32");
 }
 
 }  // namespace millpond::test

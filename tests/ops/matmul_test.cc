@@ -27,7 +27,8 @@ TEST_CASE("matmul: gradients and their gradients agree with finite differences f
           dims.insert(dims.end(), {r, c});
           return Shape(dims);
         };
-        const Tensor a = random(ta ? shape(p, 3, 2) : shape(p, 2, 3), 1), b = random(tb ? shape(q, 4, 3) : shape(q, 3, 4), 2);
+        const Tensor a = random(ta ? shape(p, 3, 2) : shape(p, 2, 3), 1),
+                     b = random(tb ? shape(q, 4, 3) : shape(q, 3, 4), 2);
         check_gradients(ops::MatMul(ta, tb), {a, b});
         check_gradients(ops::MatMul(ta, tb), {a, b}, {.second = true});
       }
@@ -39,9 +40,13 @@ TEST_CASE("matmul: counts a multiply-add as two") {
 }
 
 TEST_CASE("matmul: sizes that do not meet are refused with both shapes and the cure") {
-  CHECK(refusal_of(ops::MatMul(), {type({8, 100}), type({64, 10})}) == "matmul: a [8, 100] has 100 columns, but b [64, 10] has 64 rows; give b 100 rows");
-  CHECK(refusal_of(ops::MatMul(), {type({3}), type({3, 2})}) == "matmul: a is [3] and b is [3, 2], but both need at least 2 dimensions; reshape a vector to [1, n] or [n, 1]");
-  CHECK(refusal_of(ops::MatMul(), {type({2, 3, 3}), type({4, 3, 3})}) == "matmul: the leading dimensions of a [2, 3, 3] and b [4, 3, 3] do not broadcast; make them equal, or one of them 1");
+  CHECK(refusal_of(ops::MatMul(), {type({8, 100}), type({64, 10})}) ==
+        "matmul: a [8, 100] has 100 columns, but b [64, 10] has 64 rows; give b 100 rows");
+  CHECK(refusal_of(ops::MatMul(), {type({3}), type({3, 2})}) ==
+        "matmul: a is [3] and b is [3, 2], but both need at least 2 dimensions; reshape a vector to [1, n] or [n, 1]");
+  CHECK(refusal_of(ops::MatMul(), {type({2, 3, 3}), type({4, 3, 3})}) ==
+        "matmul: the leading dimensions of a [2, 3, 3] and b [4, 3, 3] do not broadcast; make them equal, or one of "
+        "them 1");
 }
 
 }  // namespace millpond::test

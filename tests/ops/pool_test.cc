@@ -22,18 +22,21 @@ const std::vector<Window> kWindows = {
 
 TEST_CASE("max_pool2d: the largest of each window; padding never wins, even against negative numbers") {
   const Tensor x = values({1, 2, 2, 1}, {-4, -3, -2, -1});
-  CHECK(list(run_operator(reference_backend(), ops::MaxPool2D({.height = 2, .width = 2, .top = 1, .left = 1}), {x})[0]) == std::vector<double>{-4, -3, -2, -1});
+  CHECK(list(run_operator(reference_backend(), ops::MaxPool2D({.height = 2, .width = 2, .top = 1, .left = 1}),
+                          {x})[0]) == std::vector<double>{-4, -3, -2, -1});
 }
 
 TEST_CASE("max_pool2d_backward: of equal values the first gets everything") {
   const Tensor x = values({1, 2, 2, 1}, {5, 5, 5, 5}), dy = values({1, 1, 1, 1}, {3});
   const Tensor winners = run_operator(reference_backend(), ops::MaxPool2D(kWindows[0]), {x})[1];
-  CHECK(list(run_operator(reference_backend(), ops::MaxPool2DBackward(kWindows[0], x.shape()), {winners, dy})[0]) == std::vector<double>{3, 0, 0, 0});
+  CHECK(list(run_operator(reference_backend(), ops::MaxPool2DBackward(kWindows[0], x.shape()), {winners, dy})[0]) ==
+        std::vector<double>{3, 0, 0, 0});
 }
 
 TEST_CASE("average_pool2d: padding does not count") {
   const Tensor x = values({1, 2, 2, 1}, {1, 2, 3, 4});
-  CHECK(list(run_operator(reference_backend(), ops::AveragePool2D({.height = 2, .width = 2, .top = 1, .left = 1}), {x})[0]) == std::vector<double>{1, 1.5, 2, 2.5});
+  CHECK(list(run_operator(reference_backend(), ops::AveragePool2D({.height = 2, .width = 2, .top = 1, .left = 1}),
+                          {x})[0]) == std::vector<double>{1, 1.5, 2, 2.5});
 }
 
 TEST_CASE("pools: gradients agree with finite differences") {
@@ -51,7 +54,8 @@ TEST_CASE("pools: a second derivative of max-pooling is refused by name; a windo
   CHECK_THROWS_WITH_AS(check_gradients(ops::MaxPool2D(kWindows[0]), {random({1, 2, 2, 1})}, {.second = true}),
                        "max_pool2d_backward: second derivatives of max-pooling are not there yet", Error);
   CHECK(refusal_of(ops::MaxPool2D(kWindows[0]), {type({1, 1, 8, 3})}) ==
-        "max_pool2d: a window of 2 x 2 does not fit into the image [1, 1, 8, 3], which is 1 x 8 with its padding; use a smaller window, or padding \"same\"");
+        "max_pool2d: a window of 2 x 2 does not fit into the image [1, 1, 8, 3], which is 1 x 8 with its padding; use "
+        "a smaller window, or padding \"same\"");
 }
 
 }  // namespace millpond::test

@@ -13,7 +13,9 @@ using Kind = ops::Reduce::Kind;
 
 TEST_CASE("reduce: sums, means and maxima over any axes") {
   const Tensor x = values({2, 3}, {1, 2, 3, 4, 5, 6});
-  auto run = [&](Kind k, std::vector<int> axes, bool keep = false) { return run_operator(reference_backend(), Reduce(k, axes, keep), {x})[0]; };
+  auto run = [&](Kind k, std::vector<int> axes, bool keep = false) {
+    return run_operator(reference_backend(), Reduce(k, axes, keep), {x})[0];
+  };
   CHECK(list(run(Kind::kSum, {0})) == std::vector<double>{5, 7, 9});
   CHECK(list(run(Kind::kSum, {1})) == std::vector<double>{6, 15});
   CHECK(list(run(Kind::kMean, {0, 1})) == std::vector<double>{3.5});
@@ -22,7 +24,8 @@ TEST_CASE("reduce: sums, means and maxima over any axes") {
 }
 
 TEST_CASE("reduce: an empty sum is 0 and a mean of a million equal float32 is that number") {
-  CHECK(list(run_operator(reference_backend(), Reduce(Kind::kSum, {0}, false), {Tensor(DType::kFloat32, {0, 2})})[0]) == std::vector<double>{0, 0});
+  CHECK(list(run_operator(reference_backend(), Reduce(Kind::kSum, {0}, false), {Tensor(DType::kFloat32, {0, 2})})[0]) ==
+        std::vector<double>{0, 0});
   Tensor many(DType::kFloat32, {1000000});
   for (float& f : many.values<float>()) f = 0.1f;
   CHECK(run_operator(reference_backend(), Reduce(Kind::kMean, {0}, false), {many})[0].at(0) == double(0.1f));
@@ -63,7 +66,8 @@ TEST_CASE("reduce: the gradient of a maximum is shared equally among ties, as in
 
 TEST_CASE("reduce: axes that are not there, and means of whole numbers, are refused") {
   CHECK(refusal_of(Reduce(Kind::kSum, {2}, false), {type({2, 3})}) == "sum: axis 2 of x [2, 3]; x has 2 dimensions");
-  CHECK(refusal_of(Reduce(Kind::kMean, {0}, false), {type({2}, DType::kInt32)}) == "mean: x is int32[2], but a floating type is needed; cast x to float32 first");
+  CHECK(refusal_of(Reduce(Kind::kMean, {0}, false), {type({2}, DType::kInt32)}) ==
+        "mean: x is int32[2], but a floating type is needed; cast x to float32 first");
 }
 
 }  // namespace millpond::test

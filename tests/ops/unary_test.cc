@@ -15,7 +15,10 @@ const ops::Function kUnary[] = {
 #define MP_UNARY(name, formula) ops::Function::k_##name,
 #include "ops/functions.inc"
 };
-bool positive_only(ops::Function f) { return f == ops::Function::k_log || f == ops::Function::k_log1p || f == ops::Function::k_sqrt || f == ops::Function::k_rsqrt; }
+bool positive_only(ops::Function f) {
+  return f == ops::Function::k_log || f == ops::Function::k_log1p || f == ops::Function::k_sqrt ||
+         f == ops::Function::k_rsqrt;
+}
 }  // namespace
 
 TEST_CASE("unary: the functions compute what they say") {
@@ -29,8 +32,10 @@ TEST_CASE("unary: the functions compute what they say") {
 }
 
 TEST_CASE("unary: every floating type computes, whole numbers where it makes sense") {
-  for (DType t : {DType::kFloat32, DType::kFloat64, DType::kBFloat16, DType::kFloat16}) CHECK(apply(ops::Function::k_exp, {0}, t) == std::vector<double>{1});
-  for (DType t : {DType::kInt32, DType::kInt64}) CHECK(apply(ops::Function::k_negate, {3, -4}, t) == std::vector<double>{-3, 4});
+  for (DType t : {DType::kFloat32, DType::kFloat64, DType::kBFloat16, DType::kFloat16})
+    CHECK(apply(ops::Function::k_exp, {0}, t) == std::vector<double>{1});
+  for (DType t : {DType::kInt32, DType::kInt64})
+    CHECK(apply(ops::Function::k_negate, {3, -4}, t) == std::vector<double>{-3, 4});
 }
 
 TEST_CASE("unary: gradients agree with finite differences, and for curved functions those of the gradients too") {
@@ -43,8 +48,10 @@ TEST_CASE("unary: gradients agree with finite differences, and for curved functi
 }
 
 TEST_CASE("unary: a whole number is refused where the result would not be one") {
-  CHECK(refusal_of(ops::Unary(ops::Function::k_exp), {type({3}, DType::kInt32)}) == "exp: x is int32[3], but a floating type is needed; cast x to float32 first");
-  CHECK(refusal_of(ops::Unary(ops::Function::k_negate), {type({3}, DType::kBool)}) == "negate: x is bool[3]; cast x to a number first");
+  CHECK(refusal_of(ops::Unary(ops::Function::k_exp), {type({3}, DType::kInt32)}) ==
+        "exp: x is int32[3], but a floating type is needed; cast x to float32 first");
+  CHECK(refusal_of(ops::Unary(ops::Function::k_negate), {type({3}, DType::kBool)}) ==
+        "negate: x is bool[3]; cast x to a number first");
 }
 
 }  // namespace millpond::test

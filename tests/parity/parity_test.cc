@@ -40,7 +40,8 @@ struct Case {
   Json json;
   std::vector<Tensor> load(const char* name, int count) const {
     std::vector<Tensor> all;
-    for (int i = 0; i < count; ++i) all.push_back(io::read_npy((folder / format("{}{}.npy", name, i)).string(), "data/parity"));
+    for (int i = 0; i < count; ++i)
+      all.push_back(io::read_npy((folder / format("{}{}.npy", name, i)).string(), "data/parity"));
     return all;
   }
 };
@@ -56,7 +57,9 @@ Metric metric_of(const Json& j) {
     using Sum = AUCOptions::Summation;
     return AUC({.num_thresholds = o.value("num_thresholds", 200),
                 .curve = curve == "PR" ? AUCOptions::Curve::kPR : AUCOptions::Curve::kROC,
-                .summation = sum == "minoring" ? Sum::kMinoring : sum == "majoring" ? Sum::kMajoring : Sum::kInterpolation,
+                .summation = sum == "minoring"   ? Sum::kMinoring
+                             : sum == "majoring" ? Sum::kMajoring
+                                                 : Sum::kInterpolation,
                 .from_logits = o.value("from_logits", false),
                 .name = o["name"]});
   }
@@ -99,7 +102,8 @@ double largest(const Tensor& t) {
   return m;
 }
 
-/// Largest difference, in units of the largest value (sums of that size are what both round). Infinite when shapes differ.
+/// Largest difference, in units of the largest value (sums of that size are what both round). Infinite when shapes
+/// differ.
 double difference(const Tensor& ours, const Tensor& keras, double floor = 1e-3) {
   if (ours.shape() != keras.shape()) return INFINITY;
   double most = 0;
@@ -113,19 +117,22 @@ double difference(const Tensor& ours, const Tensor& keras, double floor = 1e-3) 
 /// Gradients of the trainable weights on this batch, in their order.
 std::vector<Tensor> gradients_of(Model& model, const Case& c) {
   train::ModelImpl& m = *model.impl();
-  const train::Data data = train::check_data(m, c.load("x", c.json["inputs"]), c.load("y", c.json["outputs"]), true, "parity");
+  const train::Data data =
+      train::check_data(m, c.load("x", c.json["inputs"]), c.load("y", c.json["outputs"]), true, "parity");
   runtime::Variable counter("counter", {DType::kInt32, {}});
   train::MetricCounts counts;
   train::Compiled compiled = *m.compiled;
   for (auto& metrics : compiled.metrics) metrics.clear();
   compiled.optimizer = SGD();  // its own slots: none
   // The training step's own trace, with gradients as outputs and no update.
-  train::Traced t = train::trace(m.built(), &compiled, train::Kind::kTrain, data.samples, data.labels, &counter, counts, runtime::Options().offered_passes());
+  train::Traced t = train::trace(m.built(), &compiled, train::Kind::kTrain, data.samples, data.labels, &counter, counts,
+                                 runtime::Options().offered_passes());
   std::vector<graph::Value> weights;
   t.graph.updates.clear();
   graph::Builder b(t.graph);
   for (const nn::OwnedWeight& w : nn::owned_weights(m.built()))
-    if (w.weight->trainable && w.layer->trainable) weights.push_back(b.variable("", w.weight->variable.type(), &w.weight->variable));
+    if (w.weight->trainable && w.layer->trainable)
+      weights.push_back(b.variable("", w.weight->variable.type(), &w.weight->variable));
   const auto grads = passes::gradients(b, t.graph.outputs[0].value, weights);
   for (size_t i = 0; i < grads.size(); ++i)
     if (grads[i]) t.graph.outputs.push_back({format("g{}", i), grads[i]});
@@ -156,9 +163,14 @@ std::vector<Tensor> gradients_of(Model& model, const Case& c) {
 void compare_curve(Model& model, const Case& c, const Arrays& x, const Arrays& y) {
   const Json& fit = c.json["fit"];
   const double split = fit["validation_split"];
-  const History h = model.fit(x, y, {.batch_size = fit["batch_size"], .epochs = fit["epochs"], .verbose = 0, .validation_split = split, .shuffle = false});
-  // One step differs by kOnce in its gradients (see compare). Adam divides by their size, so a weight moves by its rate times that,
-  // and the steps of all epochs add up: 132 of them make 1.3e-3 of a loss if no error ever cancels another.
+  const History h = model.fit(x, y,
+                              {.batch_size = fit["batch_size"],
+                               .epochs = fit["epochs"],
+                               .verbose = 0,
+                               .validation_split = split,
+                               .shuffle = false});
+  // One step differs by kOnce in its gradients (see compare). Adam divides by their size, so a weight moves by its rate
+  // times that, and the steps of all epochs add up: 132 of them make 1.3e-3 of a loss if no error ever cancels another.
   constexpr double kLoss = 1.3e-3;
   const double samples = double(x[0].shape()[0]);
   for (const auto& [name, keras] : c.json["history"].items())
@@ -166,10 +178,15 @@ void compare_curve(Model& model, const Case& c, const Arrays& x, const Arrays& y
       INFO(name, " of epoch ", e);
       const double value = keras[e];
       const double count = samples * (name.starts_with("val_") ? split : 1 - split);
-      if (name.ends_with("accuracy")) CHECK(std::abs(h[name][e] - value) < 1.5 / count);  // one sample at the border may fall to the other side
-      else if (name.ends_with("auc") || name.ends_with("pr")) CHECK(std::abs(h[name][e] - value) < 4 / count);  // one at a border is a few of the pairs of a right and a wrong one
-      else if (name.ends_with("precision") || name.ends_with("recall")) CHECK(std::abs(h[name][e] - value) < 6 / count);  // a third of the samples or more are positive
-      else CHECK(h[name][e] == doctest::Approx(value).epsilon(kLoss));
+      if (name.ends_with("accuracy"))
+        CHECK(std::abs(h[name][e] - value) < 1.5 / count);  // one sample at the border may fall to the other side
+      else if (name.ends_with("auc") || name.ends_with("pr"))
+        CHECK(std::abs(h[name][e] - value) <
+              4 / count);  // one at a border is a few of the pairs of a right and a wrong one
+      else if (name.ends_with("precision") || name.ends_with("recall"))
+        CHECK(std::abs(h[name][e] - value) < 6 / count);  // a third of the samples or more are positive
+      else
+        CHECK(h[name][e] == doctest::Approx(value).epsilon(kLoss));
     }
   const double learns = c.json["learns"];
   CHECK(h["val_accuracy"].back() >= learns);
@@ -194,13 +211,15 @@ void compare_statistics(const Tensor& ours, const Tensor& keras) {
     for (const double x : v) sum += (x - middle) * (x - middle);
     return std::sqrt(sum / n);
   };
-  // The mean of n draws has the deviation sigma / sqrt(n), the difference of two such means sqrt(2) of that. The deviation of n draws
-  // has sigma / sqrt(2 n) for a normal distribution and less for those with lighter tails, which all others here are.
+  // The mean of n draws has the deviation sigma / sqrt(n), the difference of two such means sqrt(2) of that. The
+  // deviation of n draws has sigma / sqrt(2 n) for a normal distribution and less for those with lighter tails, which
+  // all others here are.
   const double sigma = deviation(b), rounding = 1e-6 * std::max(std::abs(b.front()), std::abs(b.back()));
   CHECK(std::abs(mean(a) - mean(b)) <= 5 * sigma * std::sqrt(2 / n) + rounding);
   CHECK(std::abs(deviation(a) - sigma) <= 5 * sigma * std::sqrt(1 / n) + rounding);
-  // Kolmogorov and Smirnov: the largest difference of the shares below a value passes c sqrt(2 / n) with probability 2 exp(-2 c^2),
-  // which for c = 2.7 is five sigmas' 6e-7 (and less where many draws are equal). Values within a rounding are the same value.
+  // Kolmogorov and Smirnov: the largest difference of the shares below a value passes c sqrt(2 / n) with probability 2
+  // exp(-2 c^2), which for c = 2.7 is five sigmas' 6e-7 (and less where many draws are equal). Values within a rounding
+  // are the same value.
   double apart = 0;
   for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
     const double at = std::min(a[i], b[j]) + rounding;
@@ -221,8 +240,8 @@ std::vector<Tensor> draw(const Model& model, const Case& c) {
 }
 
 void compare(const Case& c) {
-  // Both sum in float32 in their own order: n terms differ by about sqrt(n) roundings of 6e-8, and the longest sum here has
-  // some thousands. A training step adds the error of the step before, so ten of them get ten times as much.
+  // Both sum in float32 in their own order: n terms differ by about sqrt(n) roundings of 6e-8, and the longest sum here
+  // has some thousands. A training step adds the error of the step before, so ten of them get ten times as much.
   constexpr double kOnce = 1e-5, kTenTimes = 1e-4;
   set_random_seed(1);
   Model model = model_from_json(read(c.folder / "model.json"));
@@ -242,14 +261,19 @@ void compare(const Case& c) {
 
   const Arrays predicted = model.predict(x, {.batch_size = 1000});
   const auto out = c.load("out", outputs);
-  for (int i = 0; i < outputs; ++i) CHECK_MESSAGE(difference(predicted[size_t(i)], out[size_t(i)]) < kOnce, "output ", i);
+  for (int i = 0; i < outputs; ++i)
+    CHECK_MESSAGE(difference(predicted[size_t(i)], out[size_t(i)]) < kOnce, "output ", i);
 
-  // Weight files, both ways: from Keras's own come the same weights and outputs, and what we write Keras reads (read_weights.py).
+  // Weight files, both ways: from Keras's own come the same weights and outputs, and what we write Keras reads
+  // (read_weights.py).
   Model from_file = model_from_json(read(c.folder / "model.json"));
   from_file.load_weights((c.folder / "keras.weights.h5").string());
-  for (int i = 0; i < weights; ++i) CHECK_MESSAGE(difference(from_file.get_weights()[size_t(i)], model.get_weights()[size_t(i)]) == 0, "keras.weights.h5, weight ", i);
+  for (int i = 0; i < weights; ++i)
+    CHECK_MESSAGE(difference(from_file.get_weights()[size_t(i)], model.get_weights()[size_t(i)]) == 0,
+                  "keras.weights.h5, weight ", i);
   const Arrays again = from_file.predict(x, {.batch_size = 1000});
-  for (int i = 0; i < outputs; ++i) CHECK_MESSAGE(difference(again[size_t(i)], predicted[size_t(i)]) == 0, "keras.weights.h5, output ", i);
+  for (int i = 0; i < outputs; ++i)
+    CHECK_MESSAGE(difference(again[size_t(i)], predicted[size_t(i)]) == 0, "keras.weights.h5, output ", i);
   model.save_weights((c.folder / "ours.weights.h5").string());
 
   std::vector<Loss> losses;
@@ -279,14 +303,19 @@ void compare(const Case& c) {
     const auto grads = gradients_of(model, c);
     double scale = 1e-3;
     for (const Tensor& g : keras_gradients) scale = std::max(scale, largest(g));
-    for (int i = 0; i < trainable; ++i) CHECK_MESSAGE(difference(grads[size_t(i)], keras_gradients[size_t(i)], std::max(0.01 * scale, c.json.value("floor", 0.0))) < 3 * kOnce, "gradient ", i);
+    for (int i = 0; i < trainable; ++i)
+      CHECK_MESSAGE(difference(grads[size_t(i)], keras_gradients[size_t(i)],
+                               std::max(0.01 * scale, c.json.value("floor", 0.0))) < 3 * kOnce,
+                    "gradient ", i);
   }
   for (size_t s = 0; s < c.json["curve"].size(); ++s) {
     INFO("step ", s);
     CHECK(model.train_on_batch(x, y)["loss"] == doctest::Approx(c.json["curve"][s].get<double>()).epsilon(kTenTimes));
   }
   const auto after = model.get_weights(), keras_after = c.load("t", weights);
-  for (int i = 0; i < weights; ++i) CHECK_MESSAGE(difference(after[size_t(i)], keras_after[size_t(i)], 0.1) < kTenTimes, "after ten steps ", model.weight_names()[size_t(i)]);
+  for (int i = 0; i < weights; ++i)
+    CHECK_MESSAGE(difference(after[size_t(i)], keras_after[size_t(i)], 0.1) < kTenTimes, "after ten steps ",
+                  model.weight_names()[size_t(i)]);
 }
 
 }  // namespace

@@ -49,8 +49,8 @@ graph::Graph after_passes(const Step& step) {
   return g;
 }
 
-// Three Adam steps divide by the root of squared gradients, so a rounding in a gradient near 0 can move a weight by up to
-// three learning rates; the reference computes sums in double, which keeps the order of sums from mattering here.
+// Three Adam steps divide by the root of squared gradients, so a rounding in a gradient near 0 can move a weight by up
+// to three learning rates; the reference computes sums in double, which keeps the order of sums from mattering here.
 constexpr double kSame = 2e-5;
 
 }  // namespace
@@ -58,7 +58,8 @@ constexpr double kSame = 2e-5;
 TEST_CASE("each pass alone, and all together, leave what a step computes as it was") {
   std::vector<std::pair<std::string, Step>> steps;
   steps.emplace_back("mlp", mlp_step({}));
-  steps.emplace_back("mlp with dropout", mlp_step({.rows = 6, .widths = {4, 9, 8, 3}, .dropout = true, .optimizer = "adamw"}));
+  steps.emplace_back("mlp with dropout",
+                     mlp_step({.rows = 6, .widths = {4, 9, 8, 3}, .dropout = true, .optimizer = "adamw"}));
   steps.emplace_back("mlp with gelu", mlp_step({.widths = {5, 7, 6, 2}, .gelu = true}));
   steps.emplace_back("mlp with momentum", mlp_step({.optimizer = "momentum"}));
   steps.emplace_back("mlp with an odd rule", mlp_step({.rows = 6, .widths = {4, 9, 8, 3}, .optimizer = "odd"}));
@@ -69,8 +70,10 @@ TEST_CASE("each pass alone, and all together, leave what a step computes as it w
     CAPTURE(name);
     const std::vector<Tensor> plain = run_steps(step, on_reference(passes::Options::none()), 3);
     CHECK(worst_difference(plain, run_steps(step, on_reference({}), 3)) < kSame);
-    for (bool passes::Options::*one : {&passes::Options::fold_constants, &passes::Options::common_subexpressions, &passes::Options::simplify, &passes::Options::fuse, &passes::Options::epilogue,
-                                       &passes::Options::conv_pool, &passes::Options::recompute, &passes::Options::update, &passes::Options::order, &passes::Options::in_place, &passes::Options::attention}) {
+    for (bool passes::Options::* one :
+         {&passes::Options::fold_constants, &passes::Options::common_subexpressions, &passes::Options::simplify,
+          &passes::Options::fuse, &passes::Options::epilogue, &passes::Options::conv_pool, &passes::Options::recompute,
+          &passes::Options::update, &passes::Options::order, &passes::Options::in_place, &passes::Options::attention}) {
       passes::Options only = passes::Options::none(), but = {};
       only.*one = true, but.*one = false;
       CHECK(worst_difference(plain, run_steps(step, on_reference(only), 3)) < kSame);
@@ -100,12 +103,12 @@ TEST_CASE("the graph keeps its invariants through all passes") {
 TEST_CASE("no gradient of a dense kernel is left, and bias, relu and gate ride on the products") {
   const graph::Graph g = after_passes(mlp_step({.widths = {4, 8, 8, 1}}));
   INFO(to_string(g));
-  CHECK(count(g, "dense_update") == 1);    // the first layer: nobody wants the gradient of the data
+  CHECK(count(g, "dense_update") == 1);  // the first layer: nobody wants the gradient of the data
   CHECK(count(g, "dense_backward") == 2);
   CHECK(count(g, "optimizer_step") == 0);
   CHECK(count(g, "matmul") == 3);
   CHECK(count(g, "unary") + count(g, "reduce") == 0);
-  CHECK(count(g, "fused") == 1);           // loss, accuracy and the gradient of the logits in one pass
+  CHECK(count(g, "fused") == 1);  // loss, accuracy and the gradient of the logits in one pass
 }
 
 TEST_CASE("with dropout behind relu only the dropped-out activation is kept") {
@@ -134,7 +137,8 @@ TEST_CASE("a gelu keeps its operand and its result, and backward makes the rest 
   passes::Options without;
   without.recompute = false;
   runtime::Options lean = on_reference({}), fat = on_reference(without);
-  CHECK(runtime::Program("lean", step.graph.clone(), lean).arena_bytes() < runtime::Program("fat", step.graph.clone(), fat).arena_bytes());
+  CHECK(runtime::Program("lean", step.graph.clone(), lean).arena_bytes() <
+        runtime::Program("fat", step.graph.clone(), fat).arena_bytes());
 }
 
 TEST_CASE("what backward reads in two orders is kept in one") {
@@ -198,43 +202,51 @@ TEST_CASE("a convolution with relu and max-pool never stores its output") {
   }
 }
 
-TEST_CASE("a convolution, relu and max-pool are joined without a bias, with a frozen filter, and not where somebody else reads the relu") {
+TEST_CASE(
+    "a convolution, relu and max-pool are joined without a bias, with a frozen filter, and not where somebody else "
+    "reads the relu") {
   struct Variant {
     bool bias = true, read = false;
     std::vector<int> wrt = {0, 1, 2};  // x, filter, bias
   };
-  for (const Variant& v : {Variant{}, Variant{.bias = false, .wrt = {0, 1}}, Variant{.wrt = {0}}, Variant{.wrt = {2}}, Variant{.wrt = {0, 2}}, Variant{.wrt = {}}, Variant{.read = true}}) {
+  for (const Variant& v : {Variant{}, Variant{.bias = false, .wrt = {0, 1}}, Variant{.wrt = {0}}, Variant{.wrt = {2}},
+                           Variant{.wrt = {0, 2}}, Variant{.wrt = {}}, Variant{.read = true}}) {
     Step step;
     graph::Builder b(step.graph);
     std::vector<graph::Value> in;
     for (const Shape& shape : {Shape{2, 6, 7, 3}, Shape{3, 3, 3, 4}, Shape{4}}) {
       const std::string name = "in" + std::to_string(in.size());
       Tensor t(DType::kFloat32, shape);
-      for (int64_t i = 0; i < t.size(); ++i) t.values<float>()[size_t(i)] = float((i * 37 + int64_t(in.size())) % 101) / 50 - 1;
+      for (int64_t i = 0; i < t.size(); ++i)
+        t.values<float>()[size_t(i)] = float((i * 37 + int64_t(in.size())) % 101) / 50 - 1;
       step.batch.emplace_back(name, t);
       in.push_back(b.input(name, {DType::kFloat32, shape}));
     }
     graph::Value h = ops::conv2d(b, in[0], in[1], {});
     if (v.bias) h = ops::add(b, h, in[2]);
     h = ops::relu(b, h);
-    graph::Value loss = ops::sum(b, ops::square(b, ops::max_pool2d(b, h, {.height = 2, .width = 2, .stride_h = 2, .stride_w = 2})));
+    graph::Value loss =
+        ops::sum(b, ops::square(b, ops::max_pool2d(b, h, {.height = 2, .width = 2, .stride_h = 2, .stride_w = 2})));
     if (v.read) loss = ops::add(b, loss, ops::sum(b, h));
     step.graph.outputs.push_back({"loss", loss});
     std::vector<graph::Value> wrt;
     for (const int k : v.wrt) wrt.push_back(in[size_t(k)]);
-    for (const graph::Value g : passes::gradients(b, loss, wrt)) step.graph.outputs.push_back({"d" + std::to_string(step.graph.outputs.size()), g});
+    for (const graph::Value g : passes::gradients(b, loss, wrt))
+      step.graph.outputs.push_back({"d" + std::to_string(step.graph.outputs.size()), g});
     const graph::Graph g = after_passes(step);
     INFO(to_string(g));
     CHECK(count(g, "conv_pool") == int(!v.read));
     CHECK(count(g, "conv2d") == int(v.read));
-    CHECK(worst_difference(run_steps(step, on_reference(passes::Options::none()), 1), run_steps(step, on_reference({}), 1)) < 1e-6);
+    CHECK(worst_difference(run_steps(step, on_reference(passes::Options::none()), 1),
+                           run_steps(step, on_reference({}), 1)) < 1e-6);
   }
 }
 
 TEST_CASE("two blocks of convolution, relu and max-pool on the cpu: four steps lose the same with passes as without") {
-  // The longest sums have 6,300 terms (a filter's gradient, over 3 images of 42 * 50 pixels) and 6,732 (the dense layer). A sum of n
-  // terms of both signs errs by about n^0.5 u of the sum of magnitudes, whatever their order, u = 2^-24. Three layers forward, three
-  // back, four steps, each adding to the error of the one before it, and as much again for a tie that falls otherwise: 16 * 6,732^0.5 u.
+  // The longest sums have 6,300 terms (a filter's gradient, over 3 images of 42 * 50 pixels) and 6,732 (the dense
+  // layer). A sum of n terms of both signs errs by about n^0.5 u of the sum of magnitudes, whatever their order, u =
+  // 2^-24. Three layers forward, three back, four steps, each adding to the error of the one before it, and as much
+  // again for a tie that falls otherwise: 16 * 6,732^0.5 u.
   const Step step = conv_step(true, 4, "sgd");
   runtime::Options plain, fused;
   plain.passes = passes::Options::none();
@@ -252,7 +264,8 @@ TEST_CASE("the second derivative of x^3 is 6 x") {
   runtime::place(one, "test");
   for (int i = 0; i < 4; ++i) x.view().values<double>()[i] = i - 1.5;
   const graph::Value v = b.variable("x", x.type(), &x);
-  const graph::Value first = passes::gradients(b, ops::sum(b, ops::multiply(b, v, ops::square(b, v))), std::span(&v, 1))[0];
+  const graph::Value first =
+      passes::gradients(b, ops::sum(b, ops::multiply(b, v, ops::square(b, v))), std::span(&v, 1))[0];
   const graph::Value second = passes::gradients(b, ops::sum(b, first), std::span(&v, 1))[0];
   g.outputs.push_back({"second", second});
   runtime::Program program("test", std::move(g), on_reference({}));
@@ -297,7 +310,8 @@ TEST_CASE("gradients of several values are weighted by their seeds and added up"
     return passes::gradients(b, values, std::span(v).first(2));
   });
   const auto summed = run([](graph::Builder& b, const std::vector<graph::Value>& v) {
-    const graph::Value loss = ops::add(b, ops::sum(b, ops::multiply(b, v[2], ops::square(b, v[0]))), ops::sum(b, ops::multiply(b, v[0], v[1])));
+    const graph::Value loss = ops::add(b, ops::sum(b, ops::multiply(b, v[2], ops::square(b, v[0]))),
+                                       ops::sum(b, ops::multiply(b, v[0], v[1])));
     return passes::gradients(b, loss, std::span(v).first(2));
   });
   for (size_t i = 0; i < seeded.size(); ++i) CHECK(seeded[i] == doctest::Approx(summed[i]));
@@ -308,7 +322,8 @@ TEST_CASE("gradients of several values are weighted by their seeds and added up"
 TEST_CASE("a value that another value is made of gets its seed and the other's gradient") {
   graph::Graph g;
   graph::Builder b(g);
-  const graph::Value x = b.input("x", {DType::kFloat32, {2}}), y = ops::multiply(b, x, 3.0), z = ops::multiply(b, y, 5.0);
+  const graph::Value x = b.input("x", {DType::kFloat32, {2}}), y = ops::multiply(b, x, 3.0),
+                     z = ops::multiply(b, y, 5.0);
   const passes::Seeded values[] = {{z}, {y}, {y}};
   const std::vector<graph::Value> wrt{x, y, z};
   const auto gradients = passes::gradients(b, values, wrt);
@@ -321,7 +336,8 @@ TEST_CASE("a value that another value is made of gets its seed and the other's g
 TEST_CASE("a seed of another type, and the gradient of a whole number, are refused") {
   graph::Graph g;
   graph::Builder b(g);
-  const graph::Value x = b.input("x", {DType::kFloat32, {3}}), row = b.input("row", {DType::kFloat32, {1}}), wide = b.input("wide", {DType::kFloat64, {3}}), n = b.input("n", {DType::kInt32, {3}});
+  const graph::Value x = b.input("x", {DType::kFloat32, {3}}), row = b.input("row", {DType::kFloat32, {1}}),
+                     wide = b.input("wide", {DType::kFloat64, {3}}), n = b.input("n", {DType::kInt32, {3}});
   const auto said = [&](passes::Seeded s) {
     try {
       passes::gradients(b, std::span(&s, 1), std::span(&x, 1));
@@ -339,5 +355,6 @@ TEST_CASE("a loss that is no scalar is refused") {
   graph::Graph g;
   graph::Builder b(g);
   const graph::Value x = b.input("x", {DType::kFloat32, {3}});
-  CHECK_THROWS_WITH_AS(passes::gradients(b, x, std::span(&x, 1)), "gradients: the loss has the shape [3]; reduce it to a scalar first", Error);
+  CHECK_THROWS_WITH_AS(passes::gradients(b, x, std::span(&x, 1)),
+                       "gradients: the loss has the shape [3]; reduce it to a scalar first", Error);
 }

@@ -23,8 +23,10 @@ class Maker {
   Value input(const std::string& name, DType dtype, Shape shape, int64_t classes = 0) {
     Tensor t(dtype, shape);
     for (int64_t i = 0; i < t.size(); ++i) {
-      if (dtype == DType::kInt32) t.values<int32_t>()[i] = int32_t(random_.below(uint64_t(classes)));
-      else t.values<float>()[i] = classes ? float(random_.below(2)) : float(random_.normal());
+      if (dtype == DType::kInt32)
+        t.values<int32_t>()[i] = int32_t(random_.below(uint64_t(classes)));
+      else
+        t.values<float>()[i] = classes ? float(random_.below(2)) : float(random_.normal());
     }
     step_.batch.emplace_back(name, t);
     return b.input(name, {dtype, shape});
@@ -67,7 +69,9 @@ class Maker {
     for (size_t k = 0; k < own.size(); ++k) step_.graph.updates.push_back({own[k], sizes[1 + k]});
     for (size_t i = 0; i < weights_.size(); ++i) {
       std::vector<Value> slots;
-      for (int k = 0; k < rule.slot_count(); ++k) slots.push_back(variable("slots/" + std::to_string(i) + "." + std::to_string(k), DType::kFloat32, weights_[i].shape(), 0));
+      for (int k = 0; k < rule.slot_count(); ++k)
+        slots.push_back(
+            variable("slots/" + std::to_string(i) + "." + std::to_string(k), DType::kFloat32, weights_[i].shape(), 0));
       const std::vector<Value> after = ops::optimizer_step(b, rule, weights_[i], slots, grads[i], sizes[0]);
       step_.graph.updates.push_back({weights_[i], after[0]});
       for (size_t k = 0; k < slots.size(); ++k) step_.graph.updates.push_back({slots[k], after[1 + k]});
@@ -102,7 +106,8 @@ Step mlp_step(const StepOptions& o) {
     const std::string layer = "dense_" + std::to_string(i);
     const Builder::Scope scope(b, layer, Phase::kForward);
     const int64_t in = o.widths[i - 1], out = o.widths[i];
-    h = ops::add(b, ops::matmul(b, h, m.weight(layer + "/kernel", {in, out}, 1 / std::sqrt(double(in)))), m.weight(layer + "/bias", {out}, 0.1));
+    h = ops::add(b, ops::matmul(b, h, m.weight(layer + "/kernel", {in, out}, 1 / std::sqrt(double(in)))),
+                 m.weight(layer + "/bias", {out}, 0.1));
     if (i + 1 == o.widths.size()) break;
     h = o.gelu ? gelu(b, h) : ops::relu(b, h);
     if (o.dropout) h = ops::dropout(b, h, counter, 0.5, i);
@@ -139,7 +144,8 @@ Step conv_step(bool deep, int64_t scale, const std::string& optimizer) {
     const Builder::Scope scope(b, "dense", Phase::kForward);
     h = ops::reshape(b, h, {n, h.shape().size() / n});
     const int64_t in = h.shape().back();
-    h = ops::add(b, ops::matmul(b, h, m.weight("dense/kernel", {in, classes}, 1 / std::sqrt(double(in)))), m.weight("dense/bias", {classes}, 0.1));
+    h = ops::add(b, ops::matmul(b, h, m.weight("dense/kernel", {in, classes}, 1 / std::sqrt(double(in)))),
+                 m.weight("dense/bias", {classes}, 0.1));
   }
   Value loss;
   {
@@ -166,7 +172,8 @@ Step attention_step() {
       by_head.push_back(ops::transpose(b, ops::reshape(b, projected, {1, tokens, heads, width}), {0, 2, 1, 3}));
     }
     const Value attended = ops::attention(b, by_head[0], by_head[1], by_head[2], true, 0.5)[0];
-    h = ops::matmul(b, ops::reshape(b, ops::transpose(b, attended, {0, 2, 1, 3}), {tokens, wide}), m.weight("projection", {wide, classes}, 0.4));
+    h = ops::matmul(b, ops::reshape(b, ops::transpose(b, attended, {0, 2, 1, 3}), {tokens, wide}),
+                    m.weight("projection", {wide, classes}, 0.4));
   }
   Value loss;
   {

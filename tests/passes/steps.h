@@ -20,15 +20,15 @@ struct StepOptions {
   int64_t rows = 8;
   std::vector<int64_t> widths{5, 7, 1};  // input, hidden..., output
   bool dropout = false;
-  bool gelu = false;                     // instead of relu
-  std::string optimizer = "adam";        // sgd, momentum, adam, adamw, odd (support/rules.h)
+  bool gelu = false;               // instead of relu
+  std::string optimizer = "adam";  // sgd, momentum, adam, adamw, odd (support/rules.h)
 };
 
 /// Dense layers with relu between, sigmoid cross-entropy, accuracy, an optimiser.
 Step mlp_step(const StepOptions& options);
 
-/// Convolution, relu, max-pool (and once more when `deep`), flatten, dense, softmax cross-entropy. `scale`: of the image's sides and
-/// the number of channels.
+/// Convolution, relu, max-pool (and once more when `deep`), flatten, dense, softmax cross-entropy. `scale`: of the
+/// image's sides and the number of channels.
 Step conv_step(bool deep, int64_t scale = 1, const std::string& optimizer = "adam");
 
 /// Causal attention of two heads between projections, softmax cross-entropy.

@@ -73,12 +73,18 @@ __attribute__((noinline)) void descend(int depth) {
   compare();
   if (depth <= 0) return;
   switch (depth % 6) {
-    case 0: return plain(depth);
-    case 1: return with_alloca(depth);
-    case 2: return aligned(depth);
-    case 3: return aligned_alloca(depth);
-    case 4: return through_library(depth);
-    default: return through_qsort(depth);
+    case 0:
+      return plain(depth);
+    case 1:
+      return with_alloca(depth);
+    case 2:
+      return aligned(depth);
+    case 3:
+      return aligned_alloca(depth);
+    case 4:
+      return through_library(depth);
+    default:
+      return through_qsort(depth);
   }
 }
 

@@ -1,5 +1,6 @@
-// Loaded before an interpreter whose functions lie in a libpython: it becomes a version that does not exist yet. With OTHER_PYTHON_LINES its frames,
-// asked for their lines, say others than those that their memory holds: the way an interpreter looks whose inside is not what we think.
+// Loaded before an interpreter whose functions lie in a libpython: it becomes a version that does not exist yet. With
+// OTHER_PYTHON_LINES its frames, asked for their lines, say others than those that their memory holds: the way an
+// interpreter looks whose inside is not what we think.
 #include <dlfcn.h>
 #include <stdlib.h>
 

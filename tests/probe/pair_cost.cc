@@ -1,5 +1,6 @@
-// What a malloc and a free cost: pair_cost [millions]. Blocks of 64 to 127 bytes, 1,024 of them alive; prints the fastest
-// of several rounds in ns for a pair. Run it with and without LD_PRELOAD; it asserts nothing, for the machine is shared.
+// What a malloc and a free cost: pair_cost [millions]. Blocks of 64 to 127 bytes, 1,024 of them alive; prints the
+// fastest of several rounds in ns for a pair. Run it with and without LD_PRELOAD; it asserts nothing, for the machine
+// is shared.
 //   pair_cost 5
 //   MILLPOND_WATCH=/dev/shm/w LD_PRELOAD=libmillpond_probe.so pair_cost 5
 #include <stdint.h>

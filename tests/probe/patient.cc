@@ -74,7 +74,7 @@ void libraries() {
   {
     std::string s(200, 'x');
     keep = s.data();
-  }                                    // libstdc++: 201 bytes
+  }  // libstdc++: 201 bytes
   block(reallocarray(nullptr, 3, 7));  // inside: realloc of 21 bytes
 }
 void* thread_body(void*) {

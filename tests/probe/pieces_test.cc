@@ -15,10 +15,12 @@ struct Range {
   uint64_t begin, end;
 };
 
-// Sorted, one behind another, of every size from a few bytes to some pieces, here and there right behind each other, in a few far parts of the addresses.
+// Sorted, one behind another, of every size from a few bytes to some pieces, here and there right behind each other, in
+// a few far parts of the addresses.
 std::vector<Range> ranges(std::mt19937_64& random, uint64_t alignment) {
   std::vector<Range> all;
-  for (const uint64_t part : {uint64_t{0x10000}, uint64_t{0x5500'0000'0000}, uint64_t{0x7f00'0000'0000}, uint64_t{0x7fff'fff0'0000}}) {
+  for (const uint64_t part :
+       {uint64_t{0x10000}, uint64_t{0x5500'0000'0000}, uint64_t{0x7f00'0000'0000}, uint64_t{0x7fff'fff0'0000}}) {
     uint64_t at = part;
     for (int i = 0; i < 40; ++i) {
       at += random() % 3 == 0 ? 0 : random() % 200'000 / alignment * alignment;
@@ -61,7 +63,8 @@ TEST_CASE("pieces: every address leads to the region and the block that a search
     std::vector<uint64_t> asked{0, 1, ~uint64_t{0}, uint64_t{1} << 47, (uint64_t{1} << 47) - 1};
     for (const auto& all : {regions, blocks})
       for (const Range& r : all)
-        for (const uint64_t at : {r.begin - 1, r.begin, r.begin + (r.end - r.begin) / 2, r.end - 1, r.end}) asked.push_back(at);
+        for (const uint64_t at : {r.begin - 1, r.begin, r.begin + (r.end - r.begin) / 2, r.end - 1, r.end})
+          asked.push_back(at);
     for (const uint64_t at : asked) {
       const uint32_t piece = pieces.of(at);
       const Pieces::Piece& p = pieces[piece];  // number 0 has neither

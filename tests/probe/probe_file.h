@@ -4,8 +4,8 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <string>
@@ -17,10 +17,11 @@ class ProbeFile {
  public:
   explicit ProbeFile(const std::string& path) {
     const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-    struct stat info {};
+    struct stat info{};
     if (fd >= 0 && fstat(fd, &info) == 0 && uint64_t(info.st_size) == kSharedBytes) {
       // Past the C library, so that a patient that reads its own file does not count it among its mappings.
-      auto* p = reinterpret_cast<void*>(syscall(SYS_mmap, nullptr, kSharedBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0L));
+      auto* p =
+          reinterpret_cast<void*>(syscall(SYS_mmap, nullptr, kSharedBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0L));
       if (p != MAP_FAILED) base_ = static_cast<char*>(p);
     }
     if (fd >= 0) close(fd);

@@ -1,6 +1,6 @@
-// A program of known allocations for the probe: probe_patient SCENARIO [argument]. It does what the scenario is, says so
-// in a line of its own numbers, waits for a byte and ends. Blocks of exact_from bytes and more are all recorded, so most
-// scenarios use those and expect exact numbers.
+// A program of known allocations for the probe: probe_patient SCENARIO [argument]. It does what the scenario is, says
+// so in a line of its own numbers, waits for a byte and ends. Blocks of exact_from bytes and more are all recorded, so
+// most scenarios use those and expect exact numbers.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -119,10 +119,10 @@ Seen since(const ProbeFile& file, const ProbeFile::Sum& before) {
   const ProbeFile::Sum now = file.sum();
   return {now.entries - before.entries, now.bytes - before.bytes};
 }
-#define SAY_SEEN(what)                                                                                 \
-  {                                                                                                    \
-    const Seen s = since(file, before);                                                                \
-    say(what " %lu %.2f; ", (unsigned long)s.entries, double(s.bytes) / double(kMiB));                 \
+#define SAY_SEEN(what)                                                                 \
+  {                                                                                    \
+    const Seen s = since(file, before);                                                \
+    say(what " %lu %.2f; ", (unsigned long)s.entries, double(s.bytes) / double(kMiB)); \
   }
 
 void reallocs(const char*) {
@@ -163,8 +163,14 @@ void news(const char*) {
   const ProbeFile file(own_file());
   const ProbeFile::Sum before = file.sum();
   constexpr std::align_val_t kAligned{4096};
-  void* p[8] = {::operator new(kMiB),           ::operator new[](kMiB),           ::operator new(kMiB, std::nothrow),           ::operator new[](kMiB, std::nothrow),
-                ::operator new(kMiB, kAligned), ::operator new[](kMiB, kAligned), ::operator new(kMiB, kAligned, std::nothrow), ::operator new[](kMiB, kAligned, std::nothrow)};
+  void* p[8] = {::operator new(kMiB),
+                ::operator new[](kMiB),
+                ::operator new(kMiB, std::nothrow),
+                ::operator new[](kMiB, std::nothrow),
+                ::operator new(kMiB, kAligned),
+                ::operator new[](kMiB, kAligned),
+                ::operator new(kMiB, kAligned, std::nothrow),
+                ::operator new[](kMiB, kAligned, std::nothrow)};
   SAY_SEEN("alive");
   ::operator delete(p[0]);
   ::operator delete[](p[1], kMiB);
@@ -470,11 +476,12 @@ struct Scenario {
   const char* name;
   void (*run)(const char* argument);
 };
-const Scenario all[] = {{"estimate", estimate}, {"reallocs", reallocs}, {"kinds", kinds},     {"news", news}, {"throws", throws}, {"mappings", mappings},
-                        {"threads", threads},   {"forks", forks},       {"spawns", spawns},   {"replaced", replaced},
-                        {"killed", killed},     {"libraries", libraries}, {"marks", marks},   {"full_ring", full_ring},
-                        {"apart", apart},       {"temporary", temporary},
-                        {"nothing", nothing},   {"harmless", harmless}};
+const Scenario all[] = {{"estimate", estimate},   {"reallocs", reallocs},   {"kinds", kinds},
+                        {"news", news},           {"throws", throws},       {"mappings", mappings},
+                        {"threads", threads},     {"forks", forks},         {"spawns", spawns},
+                        {"replaced", replaced},   {"killed", killed},       {"libraries", libraries},
+                        {"marks", marks},         {"full_ring", full_ring}, {"apart", apart},
+                        {"temporary", temporary}, {"nothing", nothing},     {"harmless", harmless}};
 
 }  // namespace
 

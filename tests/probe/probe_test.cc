@@ -138,7 +138,9 @@ TEST_CASE("probe: estimates are unbiased, for many small blocks and for mixed on
     }
 }
 
-TEST_CASE("probe: large blocks are recorded exactly through realloc, every function of the family, operator new and mappings") {
+TEST_CASE(
+    "probe: large blocks are recorded exactly through realloc, every function of the family, operator new and "
+    "mappings") {
   const Folder folder;
   CHECK(Patient(folder, {"reallocs"}).said == kReallocs);
   CHECK(Patient(folder, {"kinds"}).said == kKinds);
@@ -159,7 +161,8 @@ TEST_CASE("probe: under jemalloc, tcmalloc and mimalloc the same holds, and thei
     CHECK(Patient(folder, {"reallocs"}, {}, path).said == kReallocs);
     CHECK(Patient(folder, {"kinds"}, {}, path).said == kKinds);
     CHECK(Patient(folder, {"news"}, {}, path).said == kNews);
-    if (name != "libmimalloc.so.2") CHECK(Patient(folder, {"throws"}, {}, path).number("thrown") == 1);  // it aborts, also without us
+    if (name != "libmimalloc.so.2")
+      CHECK(Patient(folder, {"throws"}, {}, path).number("thrown") == 1);  // it aborts, also without us
     CHECK(Patient(folder, {"mappings"}, {}, path).said == kMappings);
     Patient patient(folder, {"threads"}, {}, path);
     CHECK(patient.number("largest") < 1000);
@@ -230,7 +233,7 @@ TEST_CASE("probe: a process that finds no room, or no folder any more, lives on 
 TEST_CASE("probe: what a short process takes of shared memory is a few pages, and it never takes more than it may") {
   const Folder folder;
   Patient patient(folder, {"nothing"});
-  struct stat facts {};
+  struct stat facts{};
   REQUIRE(stat(patient.file(folder).c_str(), &facts) == 0);
   CHECK(facts.st_blocks * 512 < 256 << 10);
 }
@@ -244,7 +247,8 @@ TEST_CASE("probe: spawned programs are watched, and exec begins another file") {
   Patient replaced(second, {"replaced", built("/tests/probe_patient")});
   const std::string name = std::to_string(replaced.pid);
   CHECK(replaced.end() == 0);
-  CHECK(ProbeFile(second.path + "/" + name + ".probe").sum([](const Live& l) { return l.size == 1 << 20; }).entries == 1);
+  CHECK(ProbeFile(second.path + "/" + name + ".probe").sum([](const Live& l) { return l.size == 1 << 20; }).entries ==
+        1);
   CHECK(ProbeFile(second.path + "/" + name + ".1.probe").header().ended_ns != 0);
 }
 
@@ -329,7 +333,9 @@ TEST_CASE("probe: a mark carries counters, and its snapshot adds up to what is a
   CHECK(notes == 1);
 }
 
-TEST_CASE("probe: blocks are counted by size, those that were freed at once apart, and whether one thread made them or several") {
+TEST_CASE(
+    "probe: blocks are counted by size, those that were freed at once apart, and whether one thread made them or "
+    "several") {
   const Folder folder;
   Patient patient(folder, {"temporary"});
   const ProbeFile file(patient.file(folder));
@@ -357,7 +363,9 @@ TEST_CASE("probe: blocks are counted by size, those that were freed at once apar
     if (entry.size == 5 * kMiB) CHECK((file.stack(entry.stack).flags & kStackShared) == 0);
 }
 
-TEST_CASE("probe: what the agent keeps lies apart: a large block below it is given back, and its blocks are malloc's as others") {
+TEST_CASE(
+    "probe: what the agent keeps lies apart: a large block below it is given back, and its blocks are malloc's as "
+    "others") {
   const Folder folder;
   Patient patient(folder, {"apart"});
   INFO(patient.said);

@@ -10,7 +10,8 @@ namespace {
 
 VariantRun ran(const char* name, double mib, verdict::Kind kind) {
   VariantRun v;
-  v.name = name, v.done = *name ? std::string("without ") + name : "nothing", v.owner = std::string("the ") + name, v.kind = kind;
+  v.name = name, v.done = *name ? std::string("without ") + name : "nothing", v.owner = std::string("the ") + name,
+  v.kind = kind;
   v.growth = {mib * kMiB, {mib * 0.9 * kMiB, mib * 1.1 * kMiB}, 6 * mib * kMiB, 300.0 * kMiB, "epoch", 8, true};
   return v;
 }
@@ -20,7 +21,8 @@ VariantRun ran(const char* name, double mib, verdict::Kind kind) {
 TEST_CASE("bisect: the first variant that takes the growth away owns it") {
   Bisection b;
   b.base = ran("", 8, verdict::Kind::kLeak);
-  b.variants = {ran("callbacks", 0.1, verdict::Kind::kFlat), ran("gc", 7.9, verdict::Kind::kLeak), ran("eager", 4, verdict::Kind::kLeak)};
+  b.variants = {ran("callbacks", 0.1, verdict::Kind::kFlat), ran("gc", 7.9, verdict::Kind::kLeak),
+                ran("eager", 4, verdict::Kind::kLeak)};
   VariantRun out = ran("cpu", 0, verdict::Kind::kFlat);
   out.not_run = "no GPU here";
   b.variants.push_back(out);
@@ -58,7 +60,9 @@ TEST_CASE("bisect: growth in every variant, no growth, and too few rounds are to
 }
 TEST_CASE("bisect: what was taken in one step is no growth") {
   verdict::Evidence step = made_up(8);
-  for (verdict::Mark& mark : step.marks) mark.heap_in_use.reset(), mark.sites.clear(), mark.rss = Bytes{(mark.index <= 6 ? 300 : 308) * kMiB + mark.index * 4096};
+  for (verdict::Mark& mark : step.marks)
+    mark.heap_in_use.reset(), mark.sites.clear(),
+        mark.rss = Bytes{(mark.index <= 6 ? 300 : 308) * kMiB + mark.index * 4096};
   VariantRun base;
   base.growth = growth_seen(step);
   REQUIRE(base.growth.enough);
@@ -71,9 +75,12 @@ TEST_CASE("bisect: what was taken in one step is no growth") {
   b.base = base;
   CHECK(bisect_sentence(b).starts_with("Memory rose in a step or two and stopped"));
 }
-TEST_CASE("bisect: a variant whose memory stops after a step has no growth, whatever the step was beside the program's rate") {
+TEST_CASE(
+    "bisect: a variant whose memory stops after a step has no growth, whatever the step was beside the program's "
+    "rate") {
   verdict::Evidence step = made_up(8);
-  for (verdict::Mark& mark : step.marks) mark.sites.clear(), mark.rss = mark.heap_in_use = Bytes{(mark.index <= 3 ? 22 : 26) * kMiB};
+  for (verdict::Mark& mark : step.marks)
+    mark.sites.clear(), mark.rss = mark.heap_in_use = Bytes{(mark.index <= 3 ? 22 : 26) * kMiB};
   VariantRun base = ran("", 4, verdict::Kind::kLeak), gc = ran("gc", 0, verdict::Kind::kFlat);
   gc.growth = growth_seen(step);
   REQUIRE(gc.growth.enough);

@@ -12,7 +12,8 @@ using verdict::Kind;
 
 TEST_CASE("compare: a leak that is gone, in one sentence and a table") {
   verdict::Evidence before = made_up(8), after = made_up(0);
-  for (verdict::Evidence* e : {&before, &after}) e->os.push_back({10.9, Bytes{90 * kMiB}, {}, {}, {}, 1});  // as it was taken down
+  for (verdict::Evidence* e : {&before, &after})
+    e->os.push_back({10.9, Bytes{90 * kMiB}, {}, {}, {}, 1});  // as it was taken down
   const verdict::Verdict leak = verdict_of(Kind::kLeak, 8.0 * kMiB), flat = verdict_of(Kind::kFlat);
   CHECK(compare_text({"before.pond", &before, &leak}, {"after.pond", &after, &flat}, {}, 20) ==
         "The leak is gone: memory grew by 8.00 MiB per epoch, now the verdict is flat; the peak falls from\n"
@@ -31,12 +32,19 @@ TEST_CASE("compare: a leak that is gone, in one sentence and a table") {
 }
 TEST_CASE("compare: what the sentence says of each pair of verdicts") {
   const verdict::Evidence e = made_up(8);
-  const verdict::Verdict leak = verdict_of(Kind::kLeak, 8.0 * kMiB), twice = verdict_of(Kind::kLeak, 16.0 * kMiB), flat = verdict_of(Kind::kFlat),
-                         cache = verdict_of(Kind::kCache);
-  const auto sentence = [&](const verdict::Verdict& a, const verdict::Verdict& b) { return compare_sentence({"a", &e, &a}, {"b", &e, &b}); };
-  CHECK(sentence(flat, leak) == "A leak is new: the verdict was flat, now memory grows by 8.00 MiB per epoch at project/a/train.py:12; the peak stays at 280 MiB.");
-  CHECK(sentence(leak, twice) == "Both runs leak: 8.00 MiB per epoch before, 16.0 MiB per epoch now (+100 %) at project/a/train.py:12; the peak stays at 280 MiB.");
-  CHECK(sentence(leak, leak) == "Both runs leak, 8.00 MiB per epoch at project/a/train.py:12; the peak stays at 280 MiB.");
+  const verdict::Verdict leak = verdict_of(Kind::kLeak, 8.0 * kMiB), twice = verdict_of(Kind::kLeak, 16.0 * kMiB),
+                         flat = verdict_of(Kind::kFlat), cache = verdict_of(Kind::kCache);
+  const auto sentence = [&](const verdict::Verdict& a, const verdict::Verdict& b) {
+    return compare_sentence({"a", &e, &a}, {"b", &e, &b});
+  };
+  CHECK(sentence(flat, leak) ==
+        "A leak is new: the verdict was flat, now memory grows by 8.00 MiB per epoch at project/a/train.py:12; the "
+        "peak stays at 280 MiB.");
+  CHECK(sentence(leak, twice) ==
+        "Both runs leak: 8.00 MiB per epoch before, 16.0 MiB per epoch now (+100 %) at project/a/train.py:12; the peak "
+        "stays at 280 MiB.");
+  CHECK(sentence(leak, leak) ==
+        "Both runs leak, 8.00 MiB per epoch at project/a/train.py:12; the peak stays at 280 MiB.");
   CHECK(sentence(flat, flat) == "Neither run leaks: both are flat; the peak stays at 280 MiB.");
   CHECK(sentence(cache, flat) == "Neither run leaks: cache before, flat now; the peak stays at 280 MiB.");
 }
@@ -45,19 +53,26 @@ TEST_CASE("compare: a line that moved within its function is the same place") {
   verdict::Evidence after = made_up(8);
   after.sites[1].frames[2].line = 9;
   const std::vector<PlaceDifference> list = differences(before, after);
-  const auto moved = std::find_if(list.begin(), list.end(), [](const PlaceDifference& d) { return d.function == "make_model"; });
+  const auto moved =
+      std::find_if(list.begin(), list.end(), [](const PlaceDifference& d) { return d.function == "make_model"; });
   REQUIRE(moved != list.end());
   CHECK(moved->before == 5);
   CHECK(moved->after == 9);
   CHECK(moved->difference() == 0);
 }
-TEST_CASE("compare: a place is the same one in another folder and at another line, by its function and the text of its line") {
+TEST_CASE(
+    "compare: a place is the same one in another folder and at another line, by its function and the text of its "
+    "line") {
   const verdict::Evidence before = made_up(8);
   verdict::Evidence after = made_up(8);
   for (verdict::Site& site : after.sites)
     for (verdict::Frame& f : site.frames)
       if (f.user) f.file = "/home/other/checkout/train.py", f.line += 30;
-  const auto text = [](int shift) { return [shift](const std::string&, int line) { return line - shift == 12 ? std::string("    self.kept.append(x)") : format("line {}", line - shift); }; };
+  const auto text = [](int shift) {
+    return [shift](const std::string&, int line) {
+      return line - shift == 12 ? std::string("    self.kept.append(x)") : format("line {}", line - shift);
+    };
+  };
   const std::vector<PlaceDifference> list = differences(before, after, text(0), text(30));
   CHECK(list.size() == 3);
   for (const PlaceDifference& d : list) CHECK_MESSAGE(d.difference() == 0, d.file);
@@ -71,7 +86,11 @@ TEST_CASE("compare: of two lines of one function the text tells which is which, 
     e->sites[1].frames = {user("work", 5)}, e->sites[2].frames = {user("work", 6)};
   }
   std::swap(after.sites[1].frames[0].line, after.sites[2].frames[0].line);  // two lines of the file changed places
-  const auto text = [](int first) { return [first](const std::string&, int line) { return line == first ? "model = build()" : line == 11 - first ? "cache = {}" : "other"; }; };
+  const auto text = [](int first) {
+    return [first](const std::string&, int line) {
+      return line == first ? "model = build()" : line == 11 - first ? "cache = {}" : "other";
+    };
+  };
   const std::vector<PlaceDifference> list = differences(before, after, text(5), text(6));
   for (const PlaceDifference& d : list) CHECK(d.difference() == 0);
   CHECK(std::ranges::any_of(list, [](const PlaceDifference& d) { return d.before == 5 && d.after == 6; }));
@@ -82,7 +101,8 @@ TEST_CASE("compare: where one of the runs has no rounds both are told as they en
   for (verdict::Mark& m : after.marks) m.kind = "timer";
   after.os.push_back({10.9, Bytes{90 * kMiB}, {}, {}, {}, 1});
   const verdict::Verdict flat = verdict_of(Kind::kFlat);
-  CHECK(compare_text({"a", &before, &flat}, {"b", &after, &flat}, {}, 20).find("at the end  280 MiB  90.0 MiB") != std::string::npos);
+  CHECK(compare_text({"a", &before, &flat}, {"b", &after, &flat}, {}, 20).find("at the end  280 MiB  90.0 MiB") !=
+        std::string::npos);
 }
 TEST_CASE("compare: as JSON") {
   const verdict::Evidence before = made_up(8), after = made_up(0);

@@ -25,8 +25,16 @@ RunContents engine_run(const std::vector<int64_t>& mib, const char* status = "en
     for (size_t i = 0; i < mib.size(); ++i) {
       const runfile::RowId epoch = w.begin_phase("epoch", "", int64_t(i), fit, double(i));
       w.add(double(i) + 0.9, epoch, accounts);
-      w.add(runfile::OsRow{.t = double(i) + 0.9, .phase = epoch, .rss = Bytes{mib[i] << 20}, .peak_rss = Bytes{(mib[i] + 1) << 20}, .pss = {}, .private_dirty = {}, .swap = {},
-                           .heap_in_use = {}, .heap_free = {}, .explained = {}});
+      w.add(runfile::OsRow{.t = double(i) + 0.9,
+                           .phase = epoch,
+                           .rss = Bytes{mib[i] << 20},
+                           .peak_rss = Bytes{(mib[i] + 1) << 20},
+                           .pss = {},
+                           .private_dirty = {},
+                           .swap = {},
+                           .heap_in_use = {},
+                           .heap_free = {},
+                           .explained = {}});
       w.end_phase(epoch, double(i) + 1);
     }
     if (status) w.finish(double(mib.size()), status);
@@ -43,7 +51,9 @@ TEST_CASE("contents: epochs of the engine are rounds, and two that are alike are
   CHECK(run.evidence.marks[1].index == 2);
   CHECK(run.evidence.peak_rss == Bytes{201 << 20});
   CHECK(run.verdict.kind == Kind::kFlat);
-  CHECK(run.verdict.sentence == "Memory is flat: 200 MiB after the first epoch, 200 MiB after the last (2 seen), with 100 MiB planned before the first batch.");
+  CHECK(run.verdict.sentence ==
+        "Memory is flat: 200 MiB after the first epoch, 200 MiB after the last (2 seen), with 100 MiB planned before "
+        "the first batch.");
   CHECK(run.title() == "training net");
 }
 TEST_CASE("contents: an engine that grows is not called flat") {
@@ -51,7 +61,8 @@ TEST_CASE("contents: an engine that grows is not called flat") {
 }
 TEST_CASE("contents: one epoch cannot be compared, and that is said") {
   CHECK(engine_run({200}).verdict.sentence ==
-        "Training runs in memory that was planned: 100 MiB planned before the first batch. One epoch has ended so far, so nothing can be compared yet.");
+        "Training runs in memory that was planned: 100 MiB planned before the first batch. One epoch has ended so far, "
+        "so nothing can be compared yet.");
 }
 TEST_CASE("contents: of a run that has hardly begun nothing is said, of one that is over all") {
   RunContents begun = engine_run({200, 200}, nullptr);
@@ -92,17 +103,33 @@ TEST_CASE("contents: stacks that few bytes of a file stand for, and more places 
             }),
             "call stacks that together take more than 512 MiB"));
   CHECK(has(after([](runfile::Writer& w, runfile::RowId process) {
-              for (int i = 0; i < 16385; ++i) w.add(process, std::vector<runfile::FrameRow>{{"train.py", "f", 1, false, true}});
+              for (int i = 0; i < 16385; ++i)
+                w.add(process, std::vector<runfile::FrameRow>{{"train.py", "f", 1, false, true}});
             }),
             "more places that allocate than one process can have"));
 }
 
 TEST_CASE("contents: numbers of the meta table and of notes that no run can have are left out") {
   const std::string text = after([](runfile::Writer& w, runfile::RowId process) {
-    for (const auto& [key, value] : runfile::Meta{{"peak_rss", "-5"}, {"file_rss", "1e300"}, {"sampling.interval", "nan"}, {"sampling.samples", "inf"}, {"limit.bytes", "9999999999999999999"}})
+    for (const auto& [key, value] : runfile::Meta{{"peak_rss", "-5"},
+                                                  {"file_rss", "1e300"},
+                                                  {"sampling.interval", "nan"},
+                                                  {"sampling.samples", "inf"},
+                                                  {"limit.bytes", "9999999999999999999"}})
       w.set_meta(key, value);
-    w.add(runfile::OsRow{.t = 0.5, .phase = {}, .rss = Bytes{1 << 20}, .peak_rss = {}, .pss = {}, .private_dirty = {}, .swap = {}, .heap_in_use = {}, .heap_free = {}, .explained = {}});
-    w.add(runfile::NoteRow{0.5, process, R"({"note": "probe", "rss": 1e300, "after_gc": -7, "after_trim": -1e300, "period": 1e300, "collected": -1e300})"});
+    w.add(runfile::OsRow{.t = 0.5,
+                         .phase = {},
+                         .rss = Bytes{1 << 20},
+                         .peak_rss = {},
+                         .pss = {},
+                         .private_dirty = {},
+                         .swap = {},
+                         .heap_in_use = {},
+                         .heap_free = {},
+                         .explained = {}});
+    w.add(runfile::NoteRow{
+        0.5, process,
+        R"({"note": "probe", "rss": 1e300, "after_gc": -7, "after_trim": -1e300, "period": 1e300, "collected": -1e300})"});
   });
   CHECK(text.find("nan") == text.npos);
   CHECK(text.find("inf") == text.npos);

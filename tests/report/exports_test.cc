@@ -12,7 +12,8 @@ using namespace millpond::report;
 
 namespace {
 
-/// The wire format of protocol buffers, read by other code than writes it: fields in order, varints and length-delimited ones.
+/// The wire format of protocol buffers, read by other code than writes it: fields in order, varints and
+/// length-delimited ones.
 struct Field {
   int number;
   uint64_t value;
@@ -32,7 +33,8 @@ std::vector<Field> decode(const std::string& data) {
   };
   while (at < data.size()) {
     const uint64_t key = varint();
-    if ((key & 7) == 0) fields.push_back({int(key >> 3), varint(), ""});
+    if ((key & 7) == 0)
+      fields.push_back({int(key >> 3), varint(), ""});
     else {
       REQUIRE((key & 7) == 2);
       const uint64_t size = varint();
@@ -63,10 +65,12 @@ std::vector<uint64_t> numbers(const std::string& packed) {
 TEST_CASE("collapsed: one line for each stack, outermost first, bytes at the peak") {
   const verdict::Evidence e = made_up();
   CHECK(collapsed(live_stacks(e, *peak_moment(e))) ==
-        "<module> (project/a/train.py:38);make_model (project/a/train.py:5);build (/usr/lib/python3/dist-packages/keras/src/trainer.py:20);"
+        "<module> (project/a/train.py:38);make_model (project/a/train.py:5);build "
+        "(/usr/lib/python3/dist-packages/keras/src/trainer.py:20);"
         "add_weight (/usr/lib/python3/dist-packages/keras/src/trainer.py:33) 104857600\n"
         "<module> (project/a/train.py:40);fit (/usr/lib/python3/dist-packages/keras/src/trainer.py:70);"
-        "on_epoch_end (/usr/lib/python3/dist-packages/keras/src/trainer.py:90);Keeper.on_epoch_end (project/a/train.py:12);<listcomp> (project/a/train.py:12) 83886080\n"
+        "on_epoch_end (/usr/lib/python3/dist-packages/keras/src/trainer.py:90);Keeper.on_epoch_end "
+        "(project/a/train.py:12);<listcomp> (project/a/train.py:12) 83886080\n"
         "Allocate (/usr/lib/libtensorflow.so) 31457280\n");
 }
 TEST_CASE("collapsed: growth holds only what grew after warm-up") {
@@ -88,7 +92,8 @@ TEST_CASE("collapsed: names that would break a line do not") {
 }
 TEST_CASE("speedscope: a file of its schema, with a sampled profile in bytes") {
   const verdict::Evidence e = made_up();
-  const nlohmann::json j = nlohmann::json::parse(speedscope({live_stacks(e, *peak_moment(e)), grown_stacks(e)}, e.command));
+  const nlohmann::json j =
+      nlohmann::json::parse(speedscope({live_stacks(e, *peak_moment(e)), grown_stacks(e)}, e.command));
   CHECK(j.at("$schema") == "https://www.speedscope.app/file-format-schema.json");
   CHECK(j.at("name") == "python train.py");
   REQUIRE(j.at("profiles").size() == 2);
@@ -119,7 +124,8 @@ TEST_CASE("pprof: a tiny decoder finds types, samples, locations, functions and 
   for (const Field& f : fields)
     if (f.number == 6) strings.push_back(f.bytes);
   for (const Field& f : fields) {
-    if (f.number == 1) types.push_back(strings.at(decode(f.bytes).at(0).value) + "/" + strings.at(decode(f.bytes).at(1).value));
+    if (f.number == 1)
+      types.push_back(strings.at(decode(f.bytes).at(0).value) + "/" + strings.at(decode(f.bytes).at(1).value));
     if (f.number == 2) samples.emplace_back(numbers(decode(f.bytes).at(0).bytes), numbers(decode(f.bytes).at(1).bytes));
     if (f.number == 4) {
       const std::vector<Field> at = decode(f.bytes), line = decode(at.at(1).bytes);
@@ -130,7 +136,8 @@ TEST_CASE("pprof: a tiny decoder finds types, samples, locations, functions and 
     if (f.number == 14) first_shown = f.value;
   }
   CHECK(strings.at(0) == "");
-  CHECK(types == std::vector<std::string>{"alloc_objects/count", "alloc_space/bytes", "inuse_objects/count", "inuse_space/bytes"});
+  CHECK(types == std::vector<std::string>{"alloc_objects/count", "alloc_space/bytes", "inuse_objects/count",
+                                          "inuse_space/bytes"});
   CHECK(strings.at(first_shown) == "inuse_space");
   REQUIRE(samples.size() == 3);
   for (const auto& [stack, values] : samples) {

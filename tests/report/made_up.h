@@ -7,8 +7,12 @@ namespace millpond::report {
 
 constexpr int64_t kMiB = 1 << 20;
 
-inline verdict::Frame user(const char* function, int line, const char* file = "project/a/train.py") { return {file, function, line, false, true}; }
-inline verdict::Frame library(const char* function, int line) { return {"/usr/lib/python3/dist-packages/keras/src/trainer.py", function, line, false, false}; }
+inline verdict::Frame user(const char* function, int line, const char* file = "project/a/train.py") {
+  return {file, function, line, false, true};
+}
+inline verdict::Frame library(const char* function, int line) {
+  return {"/usr/lib/python3/dist-packages/keras/src/trainer.py", function, line, false, false};
+}
 
 /// `kept`: MiB that the list gains each epoch.
 inline verdict::Evidence made_up(int64_t kept = 8) {
@@ -17,10 +21,17 @@ inline verdict::Evidence made_up(int64_t kept = 8) {
   e.seconds = 11;
   e.exit_code = 0;
   e.sampling_interval = 512 << 10;
-  e.sites.push_back({{user("<listcomp>", 12), user("Keeper.on_epoch_end", 12), library("on_epoch_end", 90), library("fit", 70), user("<module>", 40)},
-                     Bytes{kept * 10 * kMiB}, 80, Bytes{}});
-  e.sites.push_back({{library("add_weight", 33), library("build", 20), user("make_model", 5), user("<module>", 38)}, Bytes{100 * kMiB}, 20, Bytes{}});
-  e.sites.push_back({{{"/usr/lib/libtensorflow.so", "Allocate", 0, true, false}}, Bytes{900 * kMiB}, 9000, Bytes{870 * kMiB}});
+  e.sites.push_back({{user("<listcomp>", 12), user("Keeper.on_epoch_end", 12), library("on_epoch_end", 90),
+                      library("fit", 70), user("<module>", 40)},
+                     Bytes{kept * 10 * kMiB},
+                     80,
+                     Bytes{}});
+  e.sites.push_back({{library("add_weight", 33), library("build", 20), user("make_model", 5), user("<module>", 38)},
+                     Bytes{100 * kMiB},
+                     20,
+                     Bytes{}});
+  e.sites.push_back(
+      {{{"/usr/lib/libtensorflow.so", "Allocate", 0, true, false}}, Bytes{900 * kMiB}, 9000, Bytes{870 * kMiB}});
   for (int i = 1; i <= 10; ++i) {
     verdict::Mark m;
     m.t = i, m.kind = "epoch", m.name = "fit", m.index = i, m.period = true;
@@ -46,8 +57,10 @@ inline verdict::Verdict verdict_of(verdict::Kind kind, double per_epoch = 0) {
   v.sentence = "Told by a test.";
   if (per_epoch > 0) {
     verdict::Finding f;
-    f.kind = kind, f.cause = "C14", f.title = "a list grows", f.unit = verdict::Unit::kEpoch, f.bytes_per_unit = per_epoch, f.units_seen = 8;
-    f.bytes_per_unit_range = {0.9 * per_epoch, 1.1 * per_epoch}, f.total = Bytes{int64_t(8 * per_epoch)}, f.confidence = 0.9;
+    f.kind = kind, f.cause = "C14", f.title = "a list grows", f.unit = verdict::Unit::kEpoch,
+    f.bytes_per_unit = per_epoch, f.units_seen = 8;
+    f.bytes_per_unit_range = {0.9 * per_epoch, 1.1 * per_epoch}, f.total = Bytes{int64_t(8 * per_epoch)},
+    f.confidence = 0.9;
     f.blame = verdict::Place{"project/a/train.py", "Keeper.on_epoch_end", "self.kept.append(x)", 12};
     v.findings.push_back(f);
   }

@@ -21,12 +21,30 @@ RunContents watched(int64_t kept = 8) {
   run.verdict = verdict_of(Kind::kLeak, double(kept) * kMiB);
   run.meta = {{"started", "2026-01-02T03:04:05Z"}, {"status", "ended"}, {"seconds", "11"}};
   for (const verdict::OsPoint& p : run.evidence.os)
-    run.os.push_back({.t = p.t, .phase = {}, .rss = p.rss, .peak_rss = {}, .pss = {}, .private_dirty = {}, .swap = {}, .heap_in_use = {}, .heap_free = {}, .explained = {}});
+    run.os.push_back({.t = p.t,
+                      .phase = {},
+                      .rss = p.rss,
+                      .peak_rss = {},
+                      .pss = {},
+                      .private_dirty = {},
+                      .swap = {},
+                      .heap_in_use = {},
+                      .heap_free = {},
+                      .explained = {}});
   return run;
 }
 
 runfile::OsRow point(double t, int64_t rss) {
-  return {.t = t, .phase = {}, .rss = Bytes{rss}, .peak_rss = {}, .pss = {}, .private_dirty = {}, .swap = {}, .heap_in_use = {}, .heap_free = {}, .explained = {}};
+  return {.t = t,
+          .phase = {},
+          .rss = Bytes{rss},
+          .peak_rss = {},
+          .pss = {},
+          .private_dirty = {},
+          .swap = {},
+          .heap_in_use = {},
+          .heap_free = {},
+          .explained = {}};
 }
 
 RunContents engine() {
@@ -41,7 +59,8 @@ RunContents engine() {
                 {2, {}, "weights/b/kernel", runfile::SeriesKind::kCurrent, Bytes{40}}};
   PlannedProgram p;
   p.program = {{1}, "train", 3, Bytes{50}, Bytes{50}, 0.001, "greedy"};
-  p.buffers = {{"activations/a#0", "activations/a", "a", Bytes{0}, Bytes{30}, 0, 1}, {"gradients/a#1", "gradients/a", "a", Bytes{30}, Bytes{20}, 1, 2}};
+  p.buffers = {{"activations/a#0", "activations/a", "a", Bytes{0}, Bytes{30}, 0, 1},
+               {"gradients/a#1", "gradients/a", "a", Bytes{30}, Bytes{20}, 1, 2}};
   p.calls = {{"matmul", "a", "a", Bytes{}}, {"relu", "a", "a", Bytes{}}, {"dense_backward", "a", "a", Bytes{4}}};
   run.programs.push_back(p);
   run.verdict.sentence = "Memory is flat.";
@@ -59,7 +78,8 @@ std::vector<int64_t> column(const PageJson& j) {
 std::string inflated(const std::string& packed) {
   std::string out(64 << 20, '\0');
   uLongf size = uLongf(out.size());
-  REQUIRE(uncompress(reinterpret_cast<Bytef*>(out.data()), &size, reinterpret_cast<const Bytef*>(packed.data()), uLong(packed.size())) == Z_OK);
+  REQUIRE(uncompress(reinterpret_cast<Bytef*>(out.data()), &size, reinterpret_cast<const Bytef*>(packed.data()),
+                     uLong(packed.size())) == Z_OK);
   out.resize(size);
   return out;
 }
@@ -71,7 +91,8 @@ TEST_CASE("page: the document holds what the file says, byte for byte") {
   const PageJson j = page_run(run, {});
   CHECK(j["source"] == "watch");
   CHECK(j["verdict"] == "leak");
-  CHECK(column(j["resident"]["t"]) == std::vector<int64_t>{1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 10000});
+  CHECK(column(j["resident"]["t"]) ==
+        std::vector<int64_t>{1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 10000});
   for (size_t i = 0; i < 10; ++i) CHECK(column(j["resident"]["rss"])[i] == run.os[i].rss->value);
   CHECK(j["findings"][0]["blame"]["line"] == 12);
   const PageJson& sites = j["sites"];
@@ -84,7 +105,8 @@ TEST_CASE("page: the document holds what the file says, byte for byte") {
 TEST_CASE("page: of a finding the words for its rounds and the way to its holder are those of the answer") {
   RunContents run = watched();
   verdict::Finding& f = run.verdict.findings[0];
-  f.unit = verdict::Unit::kCall, f.each = "each time line 12 runs", f.chain = {"attribute kept of Keeper", "local keeper of main"};
+  f.unit = verdict::Unit::kCall, f.each = "each time line 12 runs",
+  f.chain = {"attribute kept of Keeper", "local keeper of main"};
   PageJson shown = page_run(run, {})["findings"][0];
   CHECK(shown["each"] == "each time line 12 runs");
   CHECK(shown["seen_over"] == "8 times");
@@ -122,7 +144,16 @@ TEST_CASE("page: a finding is told with its process and memory, and its cohorts,
   child.process = 2;
   for (verdict::Mark& m : child.marks) m.sites[0].age[0] = Bytes{5 * kMiB};
   run.children.push_back(child);
-  for (int64_t row = 1; row <= 3; ++row) run.evidence.processes.push_back({.row = row, .pid = 70 + row, .parent = 1, .name = "python3", .command = "", .start = 0, .end = {}, .seen = "inside", .spaces = {}});
+  for (int64_t row = 1; row <= 3; ++row)
+    run.evidence.processes.push_back({.row = row,
+                                      .pid = 70 + row,
+                                      .parent = 1,
+                                      .name = "python3",
+                                      .command = "",
+                                      .start = 0,
+                                      .end = {},
+                                      .seen = "inside",
+                                      .spaces = {}});
   verdict::Finding& f = run.verdict.findings.emplace_back(verdict_of(Kind::kLeak, 8 * kMiB).findings[0]);
   f.process = 2;
   PageJson j = page_run(run, {});
@@ -145,7 +176,8 @@ TEST_CASE("page: what pools had of GPUs is in it, with the rounds that were comp
   RunContents run = watched();
   CHECK(page_run(run, {})["pools"].empty());
   verdict::Pool pool{"gpu:0", "torch", {}};
-  for (const verdict::Mark& m : run.evidence.marks) pool.points.push_back({m.t + 0.01, Bytes{m.index * kMiB}, Bytes{20 * kMiB}, Bytes{12 * kMiB}, {}, {}, {}, 0, 0});
+  for (const verdict::Mark& m : run.evidence.marks)
+    pool.points.push_back({m.t + 0.01, Bytes{m.index * kMiB}, Bytes{20 * kMiB}, Bytes{12 * kMiB}, {}, {}, {}, 0, 0});
   run.evidence.pools = {pool};
   const PageJson shown = page_run(run, {})["pools"][0];
   CHECK(shown["space"] == "gpu:0");
@@ -162,7 +194,8 @@ TEST_CASE("page: what was sampled comes with what 95 % lie within") {
   const verdict::Site& small = run.evidence.sites[2];
   const double error = sampling_error(small.total, small.total_blocks, run.evidence.sampling_interval);
   bool found = false;
-  for (const PageJson& doubt : sites["doubt"]) found = found || (error > 0 && std::abs(doubt.get<double>() - error * error / double(small.total.value)) < 1);
+  for (const PageJson& doubt : sites["doubt"])
+    found = found || (error > 0 && std::abs(doubt.get<double>() - error * error / double(small.total.value)) < 1);
   CHECK(found);
 }
 
@@ -198,7 +231,8 @@ TEST_CASE("page: what is mapped and not touched is taken from large blocks first
 }
 TEST_CASE("page: a program that marks nothing has accounts by time, of what was sampled") {
   RunContents run = watched();
-  for (verdict::Mark& m : run.evidence.marks) m.kind = "timer", m.heap_in_use = m.heap_free = m.heap_mapped = m.python_arenas = std::nullopt;
+  for (verdict::Mark& m : run.evidence.marks)
+    m.kind = "timer", m.heap_in_use = m.heap_free = m.heap_mapped = m.python_arenas = std::nullopt;
   const AccountTable t = accounts_over_time(run);
   REQUIRE(t.t.size() == 10);
   int64_t sum = 0;
@@ -221,7 +255,15 @@ TEST_CASE("page: processes come with the main one first, host and shared memory 
   run.evidence.process = 2;
   const auto point = [](double t, int64_t bytes) { return verdict::SeenProcess::Point{t, Bytes{bytes}, {}, {}}; };
   run.evidence.processes = {{1, 11, 1, "sh", "sh -c x", 0, 1.0, "outside", {{"host", {point(0.5, 90)}}}},
-                            {2, 12, 11, "python3", "", 0, {}, "inside", {{"host", {point(1, 10), point(2, 30)}}, {"shared", {point(1, 5), point(2, 5)}}}}};
+                            {2,
+                             12,
+                             11,
+                             "python3",
+                             "",
+                             0,
+                             {},
+                             "inside",
+                             {{"host", {point(1, 10), point(2, 30)}}, {"shared", {point(1, 5), point(2, 5)}}}}};
   const PageJson p = page_run(run, {})["processes"];
   REQUIRE(p.size() == 2);
   CHECK(p[0]["pid"] == 12);
@@ -241,7 +283,9 @@ TEST_CASE("page: threads are named by what they run, blocks by size have no gap,
     run.details[site.row] = {{site.row}, {i == 0 ? 2 : 1}, Bytes{kMiB}};
   }
   run.threads = {{{1}, {1}, 70, "python3"}, {{2}, {1}, 71, "python3"}};
-  run.sizes = {{{1}, Bytes{0}, 2, Bytes{40}, Bytes{10}, Bytes{5}}, {{1}, Bytes{128}, 1, Bytes{200}, Bytes{0}, Bytes{0}}, {{2}, Bytes{128}, 1, Bytes{150}, Bytes{150}, Bytes{150}}};
+  run.sizes = {{{1}, Bytes{0}, 2, Bytes{40}, Bytes{10}, Bytes{5}},
+               {{1}, Bytes{128}, 1, Bytes{200}, Bytes{0}, Bytes{0}},
+               {{2}, Bytes{128}, 1, Bytes{150}, Bytes{150}, Bytes{150}}};
   const PageJson j = page_run(run, {});
   REQUIRE(j["threads"].size() == 2);
   CHECK(j["threads"][0] == "main thread");
@@ -249,7 +293,8 @@ TEST_CASE("page: threads are named by what they run, blocks by size have no gap,
   CHECK(std::ranges::count(j["sites"]["thread"], PageJson(1)) == 1);
   CHECK(j["sizes"]["from"] == PageJson({0, 32, 64, 128, 256}));
   CHECK(j["sizes"]["bytes"] == PageJson({40, 0, 0, 350, 0}));
-  const std::vector<int64_t> allocated = column(j["lines"]["allocated"]), freed = column(j["lines"]["freed"]), kept = column(j["lines"]["kept"]);
+  const std::vector<int64_t> allocated = column(j["lines"]["allocated"]), freed = column(j["lines"]["freed"]),
+                             kept = column(j["lines"]["kept"]);
   for (size_t i = 0; i < allocated.size(); ++i) CHECK(allocated[i] == freed[i] + kept[i]);
 }
 TEST_CASE("page: a run is called by its script, not by the path of an interpreter") {
@@ -279,7 +324,9 @@ TEST_CASE("page: of too many accounts the small ones go together, and their grou
   RunContents run = engine();
   run.series.clear();
   int64_t sum = 0;
-  for (int i = 0; i < 500; ++i) run.series.push_back({0, {}, "weights/" + std::to_string(i), runfile::SeriesKind::kCurrent, Bytes{i + 1}}), sum += i + 1;
+  for (int i = 0; i < 500; ++i)
+    run.series.push_back({0, {}, "weights/" + std::to_string(i), runfile::SeriesKind::kCurrent, Bytes{i + 1}}),
+        sum += i + 1;
   const AccountTable t = accounts_over_time(run, {.moments = 10, .accounts = 20});
   CHECK(t.accounts.size() == 21);
   CHECK(grouped(t, 8).accounts[0].bytes[0] == sum);
@@ -308,7 +355,8 @@ TEST_CASE("page: snapshots and stacks are bounded, and what is left out is count
   }
   const PageJson j = page_run(run, {});
   CHECK(j["sites"]["stacks"].size() == 1500);
-  const std::vector<int64_t> sum = column(j["sites"]["snapshots"]["sum"]), other = column(j["sites"]["snapshots"]["other"]);
+  const std::vector<int64_t> sum = column(j["sites"]["snapshots"]["sum"]),
+                             other = column(j["sites"]["snapshots"]["other"]);
   CHECK(sum.size() <= 161);
   CHECK(sum[0] == 2000 * 2001 / 2);
   CHECK(other[0] == 500 * 501 / 2);
@@ -316,12 +364,15 @@ TEST_CASE("page: snapshots and stacks are bounded, and what is left out is count
 }
 TEST_CASE("page: the lines around the blamed one are there, unless the file was edited") {
   const RunContents run = watched();
-  const SourceLine same = [](const std::string&, int n) { return n == 12 ? std::string("    self.kept.append(x)") : n <= 14 ? "line " + std::to_string(n) : ""; };
+  const SourceLine same = [](const std::string&, int n) {
+    return n == 12 ? std::string("    self.kept.append(x)") : n <= 14 ? "line " + std::to_string(n) : "";
+  };
   const PageJson there = page_run(run, same)["findings"][0]["blame"]["source"];
   CHECK(there["from"] == 8);
   CHECK(there["lines"].size() == 7);
   CHECK(there["lines"][4] == "    self.kept.append(x)");
-  const PageJson edited = page_run(run, [](const std::string&, int) { return std::string("something else"); })["findings"][0]["blame"]["source"];
+  const PageJson edited = page_run(
+      run, [](const std::string&, int) { return std::string("something else"); })["findings"][0]["blame"]["source"];
   CHECK(edited["changed"] == true);
   CHECK(!edited.contains("lines"));
 }
@@ -362,7 +413,8 @@ TEST_CASE("page: a run without anything in it is a page too") {
   CHECK(page_html(j, "").size() > 100);
 }
 TEST_CASE("page: the built page has the places that the program fills") {
-  for (const char* mark : {"<!--millpond:text-->", "<!--millpond:data-->", "millpond:title"}) CHECK_MESSAGE(page_template().find(mark) != std::string_view::npos, mark);
+  for (const char* mark : {"<!--millpond:text-->", "<!--millpond:data-->", "millpond:title"})
+    CHECK_MESSAGE(page_template().find(mark) != std::string_view::npos, mark);
   CHECK(page_template().size() < 500'000);
 }
 
@@ -381,11 +433,13 @@ TEST_CASE("started: seconds since 1970, or 0 where the file says nonsense") {
   CHECK(started(run) == 0);
 }
 TEST_CASE("plan picture: buffers are drawn where they lie") {
-  const std::string a = plan_picture(engine().programs[0], 60, 40).png(), b = plan_picture(PlannedProgram{}, 60, 40).png();
+  const std::string a = plan_picture(engine().programs[0], 60, 40).png(),
+                    b = plan_picture(PlannedProgram{}, 60, 40).png();
   CHECK(a != b);
 }
 TEST_CASE("plan picture: both axes have numbers, and a colour is named by its group") {
-  // What differs from a picture without buffers lies in the chart and in the row of names above it: the room of the labels is the axes' alone.
+  // What differs from a picture without buffers lies in the chart and in the row of names above it: the room of the
+  // labels is the axes' alone.
   PlannedProgram none = engine().programs[0];
   none.buffers.clear();
   const events::Picture with = plan_picture(engine().programs[0], 960, 480), without = plan_picture(none, 960, 480);
@@ -395,11 +449,11 @@ TEST_CASE("plan picture: both axes have numbers, and a colour is named by its gr
       for (int column = x; column < to_x; ++column) dark += p.at(column, row).red < 0x40;
     return dark;
   };
-  CHECK(ink(with, 0, 28, 104, 440) > 100);              // bytes, beside the chart
-  CHECK(ink(with, 112, 446, 960, 480) > 40);            // calls, below it
-  CHECK(ink(with, 0, 0, 100, 24) > 20);                 // what the first axis counts
-  CHECK(ink(with, 0, 460, 100, 480) > 20);              // and the second
-  CHECK(ink(with, 130, 0, 960, 24) > 20);               // names of colours
+  CHECK(ink(with, 0, 28, 104, 440) > 100);    // bytes, beside the chart
+  CHECK(ink(with, 112, 446, 960, 480) > 40);  // calls, below it
+  CHECK(ink(with, 0, 0, 100, 24) > 20);       // what the first axis counts
+  CHECK(ink(with, 0, 460, 100, 480) > 20);    // and the second
+  CHECK(ink(with, 130, 0, 960, 24) > 20);     // names of colours
   CHECK(ink(without, 130, 0, 960, 24) == 0);
 }
 

@@ -48,7 +48,8 @@ TEST_CASE("--at: the nearest that was kept, seconds, and a refusal that names wh
   CHECK(find_moment(thinned, "epoch:7").text == "nearest that was kept, epoch 6 (248 MiB resident)");
   CHECK(find_moment(e, "4.2s").mark->index == 4);
   CHECK(find_moment(e, "end").mark->index == 10);
-  CHECK(refusal(e, "epoch:900") == "--at: there is no epoch:900 in this run; there are: peak, end, epoch:1 to epoch:10");
+  CHECK(refusal(e, "epoch:900") ==
+        "--at: there is no epoch:900 in this run; there are: peak, end, epoch:1 to epoch:10");
   CHECK(refusal(e, "epoch:0") != "");
   CHECK(refusal(e, "batch:7") == "--at: there is no batch:7 in this run; there are: peak, end, epoch:1 to epoch:10");
   CHECK(refusal(e, "epoch:seven") != "");
@@ -60,7 +61,8 @@ TEST_CASE("--at: the nearest that was kept, seconds, and a refusal that names wh
 TEST_CASE("tree: calls with all that is held below them; of libraries the entrance and the allocating frame") {
   const verdict::Evidence e = made_up();
   CHECK(tree_text(e, *peak_moment(e), {}, 40) ==
-        "Held by calls at the peak, epoch 10 (280 MiB resident): 210 MiB in sampled blocks; calls that hold less than 1.05 MiB are left out\n"
+        "Held by calls at the peak, epoch 10 (280 MiB resident): 210 MiB in sampled blocks; calls that hold less than "
+        "1.05 MiB are left out\n"
         "    100 MiB  47.6 %  <module>  project/a/train.py:38\n"
         "    100 MiB  47.6 %    make_model  project/a/train.py:5\n"
         "    100 MiB  47.6 %      build  .../python3/dist-packages/keras/src/trainer.py:20\n"
@@ -77,7 +79,8 @@ TEST_CASE("table and tree: library code without names is told by what called it"
   verdict::Evidence e = made_up();
   e.sites[2].frames = {{"/usr/lib/libpython3.so", "+0x1f", 0, true, false}, library("load", 3)};
   e.sites[0].frames.insert(e.sites[0].frames.begin(), {"/usr/lib/libpython3.so", "+0x2f", 0, true, false});
-  e.sites[0].frames.insert(e.sites[0].frames.end() - 1, {"<millpond_agent importlib._bootstrap>", "around.<locals>.wrapper", 44, false, false});
+  e.sites[0].frames.insert(e.sites[0].frames.end() - 1,
+                           {"<millpond_agent importlib._bootstrap>", "around.<locals>.wrapper", 44, false, false});
   const std::string table = table_text(e, *peak_moment(e), {}, 20), tree = tree_text(e, *peak_moment(e), {}, 40);
   CHECK(table.find("+0x") == table.npos);
   CHECK(tree.find("+0x") == tree.npos);
@@ -95,7 +98,8 @@ TEST_CASE("tree: a limit leaves small calls out, never the largest") {
 TEST_CASE("lines: the user's source with allocated, freed, held and growth") {
   const verdict::Evidence e = made_up();
   const SourceLine source = [](const std::string& file, int line) {
-    return file == "project/a/train.py" && line == 12 ? std::string("self.kept += [make() for _ in range(8)]\033[0m") : std::string();
+    return file == "project/a/train.py" && line == 12 ? std::string("self.kept += [make() for _ in range(8)]\033[0m")
+                                                      : std::string();
   };
   CHECK(lines_text(e, source, {}, 40) ==
         "project/a/train.py (freed and held: after 10.0 s)\n"
@@ -105,14 +109,22 @@ TEST_CASE("lines: the user's source with allocated, freed, held and growth") {
   const nlohmann::ordered_json j = lines_json(e, source, 40);
   REQUIRE(j.size() == 2);
   CHECK(j[1]["held"] == 80 * kMiB);
-  CHECK(lines_text(verdict::Evidence{}, source, {}, 40) == "Lines: no line of the user's own was seen to allocate much\n");
+  CHECK(lines_text(verdict::Evidence{}, source, {}, 40) ==
+        "Lines: no line of the user's own was seen to allocate much\n");
 }
-TEST_CASE("table, tree and lines: a run file of a stranger cannot reach the terminal, and numbers out of range do no harm") {
+TEST_CASE(
+    "table, tree and lines: a run file of a stranger cannot reach the terminal, and numbers out of range do no harm") {
   verdict::Evidence e = made_up();
-  for (verdict::Frame& f : e.sites[0].frames) f.file = "\033]0;owned\a/" + std::string(70000, 'z') + "\r\n.py", f.function = "\xe2\x80\xae\x9b" "6n", f.line = -5;
+  for (verdict::Frame& f : e.sites[0].frames)
+    f.file = "\033]0;owned\a/" + std::string(70000, 'z') + "\r\n.py",
+    f.function =
+        "\xe2\x80\xae\x9b"
+        "6n",
+    f.line = -5;
   e.marks[9].sites.push_back({99, Bytes{5}, 1, {}});
   e.marks[9].sites.push_back({-1, Bytes{5}, 1, {}});
-  for (const std::string& text : {table_text(e, *peak_moment(e), {}, 20), tree_text(e, *peak_moment(e), {}, 40), lines_text(e, {}, {}, 40)}) {
+  for (const std::string& text :
+       {table_text(e, *peak_moment(e), {}, 20), tree_text(e, *peak_moment(e), {}, 40), lines_text(e, {}, {}, 40)}) {
     CHECK(text.size() < 4000);
     for (const char c : text) CHECK((static_cast<unsigned char>(c) >= 0x20 || c == '\n'));
   }

@@ -1,4 +1,5 @@
-// The answer in a terminal: what a person reads, on one screen. Golden files lie in tests/report/golden; MILLPOND_WRITE_GOLDEN=1 writes them anew, for `git diff` to show.
+// The answer in a terminal: what a person reads, on one screen. Golden files lie in tests/report/golden;
+// MILLPOND_WRITE_GOLDEN=1 writes them anew, for `git diff` to show.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -40,16 +41,27 @@ verdict::Verdict kept_list() {
   f.title = "The list `Trainer.seen` keeps every list added to it";
   f.holder = "list Trainer.seen";
   f.blame = verdict::Place{"examples/leaky_training.py", "Trainer.train_on", "self.seen.append(batch)", 19};
-  f.evidence = {"resident memory rises by 6.58 MiB every epoch (6.54 MiB to 6.66 MiB at 90 %), seen over 8 epochs after warm-up", "the list `Trainer.seen` has 96 items, 8 more every epoch"};
-  f.fix = "Take out `self.seen.append(batch)`, keep a running number instead of the items, or bound it: `self.seen = collections.deque(maxlen=...)`.";
+  f.evidence = {
+      "resident memory rises by 6.58 MiB every epoch (6.54 MiB to 6.66 MiB at 90 %), seen over 8 epochs after warm-up",
+      "the list `Trainer.seen` has 96 items, 8 more every epoch"};
+  f.fix =
+      "Take out `self.seen.append(batch)`, keep a running number instead of the items, or bound it: `self.seen = "
+      "collections.deque(maxlen=...)`.";
   f.threads = {"pytorch#1840", "pytorch#64586"};
-  f.forecast = verdict::Forecast{"machine", Bytes{int64_t{24} << 30}, 180, {170, 190}, verdict::Unit::kEpoch, 3495.4, 3483};
-  v.sentence = "Memory grows by 6.58 MiB every epoch: at `leaky_training.py:19` the list `Trainer.seen` keeps every list added to it. " + verdict::forecast_words(f);
+  f.forecast =
+      verdict::Forecast{"machine", Bytes{int64_t{24} << 30}, 180, {170, 190}, verdict::Unit::kEpoch, 3495.4, 3483};
+  v.sentence =
+      "Memory grows by 6.58 MiB every epoch: at `leaky_training.py:19` the list `Trainer.seen` keeps every list added "
+      "to it. " +
+      verdict::forecast_words(f);
   v.advice = {{"float64_data", "8.00 MiB of the data given to fit are float64.", {}}};
   return v;
 }
 
-const runfile::Meta kMeta = {{"sampling.samples", "1200"}, {"overhead.probe_cpu_s", "0.02"}, {"overhead.collector_cpu_s", "0.1"}, {"file_rss", "20000000"}};
+const runfile::Meta kMeta = {{"sampling.samples", "1200"},
+                             {"overhead.probe_cpu_s", "0.02"},
+                             {"overhead.collector_cpu_s", "0.1"},
+                             {"file_rss", "20000000"}};
 
 }  // namespace
 
@@ -66,7 +78,9 @@ TEST_CASE("terminal: a leak is answered with its line, the fix and the forecast,
 TEST_CASE("terminal: with -v the evidence, the rate, addresses of threads and what was measured come too") {
   const std::string text = doctor_text(made_up(8), kept_list(), kMeta, {.verbose = true});
   check_golden("leak_verbose", text);
-  for (const char* word : {"because ", "rate ", "advice ", "measured ", "explained ", "https://github.com/pytorch/pytorch/issues/1840"}) CHECK_MESSAGE(text.find(word) != text.npos, word);
+  for (const char* word :
+       {"because ", "rate ", "advice ", "measured ", "explained ", "https://github.com/pytorch/pytorch/issues/1840"})
+    CHECK_MESSAGE(text.find(word) != text.npos, word);
 }
 TEST_CASE("terminal: flat, unsure and too short to judge") {
   verdict::Verdict flat = verdict_of(Kind::kFlat);
@@ -74,37 +88,62 @@ TEST_CASE("terminal: flat, unsure and too short to judge") {
   check_golden("flat", doctor_text(made_up(0), flat, kMeta, {}));
   verdict::Verdict unsure = verdict_of(Kind::kUnsure);
   unsure.would_settle = "run 10 more epochs";
-  unsure.sentence = "Memory rose by 40.0 MiB after warm-up, and nothing shows yet whether that is a leak: run 10 more epochs.";
+  unsure.sentence =
+      "Memory rose by 40.0 MiB after warm-up, and nothing shows yet whether that is a leak: run 10 more epochs.";
   check_golden("unsure", doctor_text(made_up(4), unsure, kMeta, {}));
   verdict::Evidence short_run;
   short_run.command = "ls /nonexist", short_run.seconds = 0.005, short_run.exit_code = 2;
   check_golden("too_short", doctor_text(short_run, verdict::judge(short_run), {}, {}));
 }
-TEST_CASE("terminal: the kernel's high-water mark is the peak, and the highest that was sampled stands beside it where it is another") {
+TEST_CASE(
+    "terminal: the kernel's high-water mark is the peak, and the highest that was sampled stands beside it where it is "
+    "another") {
   verdict::Evidence e = made_up(8);
   e.sampled_peak = e.peak_rss;
-  CHECK(doctor_text(e, verdict_of(Kind::kFlat), {}, {.color = false, .width = 140}).find("208 MiB to 280 MiB in the last epoch, peak 280 MiB, 11 s") != std::string::npos);
+  CHECK(doctor_text(e, verdict_of(Kind::kFlat), {}, {.color = false, .width = 140})
+            .find("208 MiB to 280 MiB in the last epoch, peak 280 MiB, 11 s") != std::string::npos);
   e.peak_rss = Bytes{320 * kMiB};
   e.tree_peak = Bytes{500 * kMiB};
   e.process = 1;
-  for (int64_t row = 1; row <= 3; ++row) e.processes.push_back({.row = row, .pid = 70 + row, .parent = 1, .name = "python3", .command = "", .start = 0.1, .end = {}, .seen = "inside", .spaces = {}});
-  e.processes.push_back({.row = 4, .pid = 9, .parent = 1, .name = "sh", .command = "", .start = 0, .end = {}, .seen = "outside", .spaces = {}});
+  for (int64_t row = 1; row <= 3; ++row)
+    e.processes.push_back({.row = row,
+                           .pid = 70 + row,
+                           .parent = 1,
+                           .name = "python3",
+                           .command = "",
+                           .start = 0.1,
+                           .end = {},
+                           .seen = "inside",
+                           .spaces = {}});
+  e.processes.push_back({.row = 4,
+                         .pid = 9,
+                         .parent = 1,
+                         .name = "sh",
+                         .command = "",
+                         .start = 0,
+                         .end = {},
+                         .seen = "outside",
+                         .spaces = {}});
   const std::string text = doctor_text(e, verdict_of(Kind::kFlat), {}, {.color = false, .width = 140});
   CHECK(text.find("peak 320 MiB (highest that was sampled: 280 MiB), 11 s") != text.npos);
   CHECK(text.find("with 3 processes 500 MiB at most, of what was sampled") != text.npos);
   verdict::Evidence less = e;
   less.tree_peak.reset();
-  CHECK(doctor_text(less, verdict_of(Kind::kFlat), {}, {.color = false, .width = 140}).find("with 3 processes: together they were not seen to hold more") != std::string::npos);
+  CHECK(doctor_text(less, verdict_of(Kind::kFlat), {}, {.color = false, .width = 140})
+            .find("with 3 processes: together they were not seen to hold more") != std::string::npos);
   const nlohmann::ordered_json j = doctor_json(e, verdict_of(Kind::kFlat), {});
   CHECK(j["peak_rss"] == 320 * kMiB);
   CHECK(j["sampled_peak"] == 280 * kMiB);
   CHECK(j["tree_peak"] == 500 * kMiB);
 }
-TEST_CASE("terminal: whatever is found, the answer fits on 24 lines of 60, 80 and 100 columns, and on what a check leaves of them") {
+TEST_CASE(
+    "terminal: whatever is found, the answer fits on 24 lines of 60, 80 and 100 columns, and on what a check leaves of "
+    "them") {
   std::mt19937 random(7);
   const auto words = [&](int most) {
     std::string text;
-    for (int n = int(random() % unsigned(most)); n >= 0; --n) text += std::string(1 + random() % 14, char('a' + random() % 26)) + (random() % 9 ? " " : "\n");
+    for (int n = int(random() % unsigned(most)); n >= 0; --n)
+      text += std::string(1 + random() % 14, char('a' + random() % 26)) + (random() % 9 ? " " : "\n");
     return text;
   };
   for (int i = 0; i < 400; ++i) {
@@ -140,9 +179,11 @@ TEST_CASE("terminal: what is left out is said to be") {
 }
 TEST_CASE("terminal: a sampled sum comes with its error, one that was counted does not") {
   constexpr double kInterval = 512 << 10;
-  // 1,000 blocks of 64 KiB, taken with p = 1 - exp(-1/8): the deviation of the estimate is 64 KiB sqrt(1000 (1 - p) / p).
+  // 1,000 blocks of 64 KiB, taken with p = 1 - exp(-1/8): the deviation of the estimate is 64 KiB sqrt(1000 (1 - p) /
+  // p).
   const double p = 1 - std::exp(-0.125);
-  CHECK(sampling_error(Bytes{1000 * 65536}, 1000, kInterval) == doctest::Approx(1.96 * 65536 * std::sqrt(1000 * (1 - p) / p)).epsilon(1e-9));
+  CHECK(sampling_error(Bytes{1000 * 65536}, 1000, kInterval) ==
+        doctest::Approx(1.96 * 65536 * std::sqrt(1000 * (1 - p) / p)).epsilon(1e-9));
   CHECK(sampling_error(Bytes{8 * kMiB}, 8, kInterval) == 0);
   CHECK(sampling_error(Bytes{8 * kMiB}, 80, 0) == 0);
   CHECK(with_error(Bytes{44 * kMiB}, 2.0 * kMiB) == "44.0 MiB ± 2.00 MiB");

@@ -7,9 +7,13 @@ using namespace millpond::report;
 
 TEST_CASE("shown: control characters, broken UTF-8 and characters that turn the line around become question marks") {
   CHECK(shown("a\033[31mb\nc\td\x7f") == "a?[31mb?c?d?");
-  CHECK(shown("C1: \xc2\x9b" "31m") == "C1: ?31m");
-  CHECK(shown("\xff\xc0\xaf" "ok\xe2\x82") == "???ok??");
-  CHECK(shown("\xe2\x80\xae" "evil \xe2\x80\x8b" "\xef\xbb\xbf") == "?evil ??");
+  CHECK(shown("C1: \xc2\x9b"
+              "31m") == "C1: ?31m");
+  CHECK(shown("\xff\xc0\xaf"
+              "ok\xe2\x82") == "???ok??");
+  CHECK(shown("\xe2\x80\xae"
+              "evil \xe2\x80\x8b"
+              "\xef\xbb\xbf") == "?evil ??");
   CHECK(shown("naïve λ 数") == "naïve λ 数");
   CHECK(shown_lines("a\nb\rc") == "a\nb?c");
 }
@@ -27,7 +31,9 @@ TEST_CASE("short_path: whole folders go from the left") {
 }
 TEST_CASE("short_function: a C++ function without its parameters, a Python one as it is") {
   CHECK(short_function("(anonymous namespace)::remember()", 40) == "remember");
-  CHECK(short_function("pond::Cache<int (*)(long)>::put(std::function<void (int)>, (anonymous namespace)::Key const&) const", 60) == "pond::Cache<int (*)(long)>::put");
+  CHECK(short_function(
+            "pond::Cache<int (*)(long)>::put(std::function<void (int)>, (anonymous namespace)::Key const&) const",
+            60) == "pond::Cache<int (*)(long)>::put");
   CHECK(short_function("Each::operator()(int) const", 40) == "Each::operator()");
   CHECK(short_function("Each::operator()", 40) == "Each::operator()");
   CHECK(short_function("Trainer.fit.<locals>.<lambda>", 40) == "Trainer.fit.<locals>.<lambda>");

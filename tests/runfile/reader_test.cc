@@ -188,7 +188,9 @@ TEST_CASE("Reader: what a killed program left half written is put right in a cop
   if (child == 0) {
     Writer w(path, {});
     epoch(w, {}, 1, 1_MiB);
-    for (int i = 0; i < 3000; ++i) w.begin_phase("epoch", std::string(3000, 'x'), i, {}, 0);  // more than the cache holds: pages of the file are written
+    for (int i = 0; i < 3000; ++i)
+      w.begin_phase("epoch", std::string(3000, 'x'), i, {},
+                    0);  // more than the cache holds: pages of the file are written
     kill(getpid(), SIGKILL);
   }
   int status = 0;
@@ -205,11 +207,13 @@ TEST_CASE("Reader: a journal that names a further file is refused, and that file
   const std::string path = folder / "run.pond", thesis = folder / "thesis.txt";
   small_run(path);
   put(thesis, "my thesis");
-  // A journal of one page with a good header, and at its end a "super-journal": SQLite would follow the name, and remove the file when it is done.
+  // A journal of one page with a good header, and at its end a "super-journal": SQLite would follow the name, and
+  // remove the file when it is done.
   const std::string good = content(path);
   const auto number = [](uint32_t n) { return std::string{char(n >> 24), char(n >> 16), char(n >> 8), char(n)}; };
   const std::string magic = "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
-  std::string journal = magic + number(0) + number(1) + number(uint32_t(good.size() / 4096)) + number(512) + number(4096);
+  std::string journal =
+      magic + number(0) + number(1) + number(uint32_t(good.size() / 4096)) + number(512) + number(4096);
   journal.resize(512, '\0');
   uint32_t sum = 0;
   for (const char c : thesis) sum += uint32_t(static_cast<unsigned char>(c));
@@ -233,7 +237,9 @@ TEST_CASE("Reader: processes, spaces and sources that Millpond does not write ar
   CHECK(holds(after("UPDATE processes SET seen = 'through a glass'"), "was seen \"through a glass\""));
   CHECK(holds(after("UPDATE process_series SET space = 77"), "speaks of memory space 77"));
   CHECK(holds(after("UPDATE spaces SET name = printf('%.*c', 100, 'x') WHERE id = 2"), "which is none"));
-  CHECK(holds(after("INSERT INTO sources VALUES (8, 'a', 'b', 1, printf('%.*c', 40000, 'x')), (9, 'a', 'b', 1, printf('%.*c', 40000, 'x'))"), "has sources that Millpond does not write"));
+  CHECK(holds(after("INSERT INTO sources VALUES (8, 'a', 'b', 1, printf('%.*c', 40000, 'x')), (9, 'a', 'b', 1, "
+                    "printf('%.*c', 40000, 'x'))"),
+              "has sources that Millpond does not write"));
   CHECK(holds(after("UPDATE sources SET first = -4"), "has sources that Millpond does not write"));
   CHECK(holds(after("UPDATE process_series SET resident = -1"), "must be 0 or more"));
 }

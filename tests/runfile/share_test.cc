@@ -15,14 +15,18 @@ const Private kPerson{"/home/zaphod/work/my project", {"/home/zaphod"}, {"zaphod
 std::string plain(const std::string& text) { return without_private(text, kPerson); }
 }  // namespace
 
-TEST_CASE("share: paths become relative to the project or to site-packages, others keep their last part, the system's stay") {
+TEST_CASE(
+    "share: paths become relative to the project or to site-packages, others keep their last part, the system's stay") {
   CHECK(plain("/home/zaphod/work/my project/nn/train.py") == "nn/train.py");
-  CHECK(plain("/home/zaphod/.venv/lib/python3.11/site-packages/keras/src/trainer.py") == "site-packages/keras/src/trainer.py");
+  CHECK(plain("/home/zaphod/.venv/lib/python3.11/site-packages/keras/src/trainer.py") ==
+        "site-packages/keras/src/trainer.py");
   CHECK(plain("/home/zaphod/.pyenv/versions/3.11.7/lib/python3.11/threading.py") == "/lib/python3.11/threading.py");
   CHECK(plain("/usr/lib/x86_64-linux-gnu/libc.so.6") == "/usr/lib/x86_64-linux-gnu/libc.so.6");
   CHECK(plain("/mnt/secret-customer/data.csv") == "data.csv");
-  CHECK(plain("/home/zaphod/.venv/bin/python3 /home/zaphod/work/my project/train.py --data /mnt/customer/x.csv --epochs 3") == "python3 train.py --data x.csv --epochs 3");
-  CHECK(plain(R"({"cwd": "/home/zaphod/work/my project", "file": "/home/zaphod/work/other/a.py"})") == R"({"cwd": ".", "file": "a.py"})");
+  CHECK(plain("/home/zaphod/.venv/bin/python3 /home/zaphod/work/my project/train.py --data /mnt/customer/x.csv "
+              "--epochs 3") == "python3 train.py --data x.csv --epochs 3");
+  CHECK(plain(R"({"cwd": "/home/zaphod/work/my project", "file": "/home/zaphod/work/other/a.py"})") ==
+        R"({"cwd": ".", "file": "a.py"})");
   CHECK(plain("ran on heart-of-gold as zaphod") == "ran on host as user");
 }
 
@@ -36,7 +40,9 @@ TEST_CASE("share: of a path with spaces no folder stays, with quotes around it o
 }
 
 TEST_CASE("share: arithmetic, addresses and names of accounts are no paths") {
-  for (const char* text : {"y = a/b/c", "y = f(a)/b/c", "https://example.org/a/b", "weights/dense_1/kernel", "<a/b/c>", "// a comment", "50 % / 3", "/", "//", "/x"}) CHECK(plain(text) == text);
+  for (const char* text : {"y = a/b/c", "y = f(a)/b/c", "https://example.org/a/b", "weights/dense_1/kernel", "<a/b/c>",
+                           "// a comment", "50 % / 3", "/", "//", "/x"})
+    CHECK(plain(text) == text);
 }
 
 TEST_CASE("share: nothing private is in the bytes of the copy, and all numbers are the same") {
@@ -46,11 +52,15 @@ TEST_CASE("share: nothing private is in the bytes of the copy, and all numbers a
   {
     Database db(path, Database::Mode::kWrite);
     db.run(
-        "UPDATE frames SET file = '/home/zaphod/work/my project/' || file; UPDATE processes SET command = '/home/zaphod/bin/python x.py', name = 'zaphod';"
-        "UPDATE sources SET file = '/home/zaphod/work/my project/train.py', text = 'open(\"/home/trillian/towel.csv\")';"
+        "UPDATE frames SET file = '/home/zaphod/work/my project/' || file; UPDATE processes SET command = "
+        "'/home/zaphod/bin/python x.py', name = 'zaphod';"
+        "UPDATE sources SET file = '/home/zaphod/work/my project/train.py', text = "
+        "'open(\"/home/trillian/towel.csv\")';"
         "INSERT INTO notes VALUES (1, 1, '{\"cwd\": \"/home/zaphod/work/my project\", \"host\": \"heart-of-gold\"}');"
-        "INSERT INTO meta VALUES ('command', 'python /home/zaphod/work/my project/train.py'), ('remarks', '/home/zaphod/x is zaphod''s');"
-        "UPDATE accounts SET name = 'callback//home/zaphod/' || name WHERE id = 1; UPDATE phases SET name = '/home/zaphod/x/y.py:3'; UPDATE marks SET name = '/home/zaphod/x/y.py:3';"
+        "INSERT INTO meta VALUES ('command', 'python /home/zaphod/work/my project/train.py'), ('remarks', "
+        "'/home/zaphod/x is zaphod''s');"
+        "UPDATE accounts SET name = 'callback//home/zaphod/' || name WHERE id = 1; UPDATE phases SET name = "
+        "'/home/zaphod/x/y.py:3'; UPDATE marks SET name = '/home/zaphod/x/y.py:3';"
         // What was deleted still lies in the file.
         "INSERT INTO meta VALUES ('gone', '/home/zaphod/deleted'); DELETE FROM meta WHERE key = 'gone';"
         "CREATE TABLE later (a TEXT); INSERT INTO later VALUES ('zaphod'); ALTER TABLE phases ADD COLUMN zaphod TEXT");
@@ -58,7 +68,8 @@ TEST_CASE("share: nothing private is in the bytes of the copy, and all numbers a
   const Reader before(path);
   share(before, to, kPerson);
   const std::string bytes = content(to);
-  for (const char* word : {"zaphod", "heart-of-gold", "/home", "my project", "trillian"}) CHECK(bytes.find(word) == bytes.npos);
+  for (const char* word : {"zaphod", "heart-of-gold", "/home", "my project", "trillian"})
+    CHECK(bytes.find(word) == bytes.npos);
   CHECK((fs::status(to).permissions() & fs::perms::mask) == (fs::perms::owner_read | fs::perms::owner_write));
   const Reader after(to);
   read_all(after);

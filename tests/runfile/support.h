@@ -54,34 +54,37 @@ inline void put(const std::string& path, const std::string& bytes) { std::ofstre
 inline void read_all(const Reader& r) {
   r.meta(), r.accounts(), r.phases(), r.series(), r.os_series();
   for (const Program& p : r.programs()) r.plan_buffers(p.id), r.plan_calls(p.id);
-  r.processes(), r.frames(), r.sites(), r.marks(), r.site_states(), r.tree_series(), r.notes(), r.gpus(), r.gpu_series();
+  r.processes(), r.frames(), r.sites(), r.marks(), r.site_states(), r.tree_series(), r.notes(), r.gpus(),
+      r.gpu_series();
   r.process_series(), r.sources(), r.threads(), r.site_details(), r.sizes(), r.pool_series();
 }
 
 /// What a doctor adds: a process, two sites that share a frame, three marks of which one is forgotten.
 inline void watched(Writer& w) {
   const RowId process = w.add(Process{{}, 4711, 1, "python3", 0.25});
-  const FrameRow step{"train.py", "main", 41, false, true}, take{"libnumpy.so", "", 0, true, false}, keep{"train.py", "keep", 12, false, true};
+  const FrameRow step{"train.py", "main", 41, false, true}, take{"libnumpy.so", "", 0, true, false},
+      keep{"train.py", "keep", 12, false, true};
   const RowId first = w.add(process, std::vector{take, step}), second = w.add(process, std::vector{keep, step});
   RowId marks[3];
   for (int i = 0; i < 3; ++i)
-    marks[i] = w.add(MarkRow{.id = {},
-                             .process = process,
-                             .t = double(i),
-                             .kind = "epoch",
-                             .name = "fit",
-                             .index = i,
-                             .period = true,
-                             .rss = 20_MiB,
-                             .heap_in_use = 1_MiB,
-                             .heap_free = std::nullopt,
-                             .heap_mapped = 2_MiB,
-                             .python_arenas = 3_MiB,
-                             .private_dirty = 19_MiB,
-                             .pss = std::nullopt,
-                             .processes = 2,
-                             .units = {100 * i, i}},
-                     std::vector<SiteStateRow>{{{}, first, 1_MiB, 2.5, {}}, {{}, second, 3_MiB, 7, {1_MiB, 0_B, 2_MiB}}});
+    marks[i] =
+        w.add(MarkRow{.id = {},
+                      .process = process,
+                      .t = double(i),
+                      .kind = "epoch",
+                      .name = "fit",
+                      .index = i,
+                      .period = true,
+                      .rss = 20_MiB,
+                      .heap_in_use = 1_MiB,
+                      .heap_free = std::nullopt,
+                      .heap_mapped = 2_MiB,
+                      .python_arenas = 3_MiB,
+                      .private_dirty = 19_MiB,
+                      .pss = std::nullopt,
+                      .processes = 2,
+                      .units = {100 * i, i}},
+              std::vector<SiteStateRow>{{{}, first, 1_MiB, 2.5, {}}, {{}, second, 3_MiB, 7, {1_MiB, 0_B, 2_MiB}}});
   w.remove_mark(marks[1]);
   w.set_totals(second, 9_MiB, 21, 6_MiB);
   w.add(TreeRow{1.5, 3, 40_MiB, 30_MiB, std::nullopt});

@@ -100,13 +100,16 @@ TEST_CASE("run file: what the doctor saw is what is read, and a forgotten mark t
   CHECK_FALSE(points[1].by_tree.has_value());
 }
 
-TEST_CASE("run file: threads, what lived for a moment and blocks by size are what was written; a file of version 2.0 has none of them") {
+TEST_CASE(
+    "run file: threads, what lived for a moment and blocks by size are what was written; a file of version 2.0 has "
+    "none of them") {
   const Folder folder;
   const std::string path = folder / "run.pond";
   {
     Writer w(path, {});
     const RowId process = w.add(Process{{}, 7, 1, "python3", 0});
-    const RowId one = w.add(process, std::vector<FrameRow>{{"train.py", "f", 1, false, true}}), two = w.add(process, std::vector<FrameRow>{{"train.py", "g", 2, false, true}});
+    const RowId one = w.add(process, std::vector<FrameRow>{{"train.py", "f", 1, false, true}}),
+                two = w.add(process, std::vector<FrameRow>{{"train.py", "g", 2, false, true}});
     const RowId thread = w.add(ThreadRow{{}, process, 9, "loader"});
     w.add(SiteDetailRow{one, thread, 3_MiB});
     w.add(SiteDetailRow{two, {}, Bytes{}});
@@ -125,14 +128,19 @@ TEST_CASE("run file: threads, what lived for a moment and blocks by size are wha
     CHECK(r.sizes()[0].blocks == 1.5);
     CHECK(r.sizes()[0].temporary == 2_MiB);
   }
-  Database(path, Database::Mode::kWrite).run("DROP TABLE threads; DROP TABLE site_details; DROP TABLE sizes; UPDATE meta SET value = '0' WHERE key = 'schema_minor'");
+  Database(path, Database::Mode::kWrite)
+      .run(
+          "DROP TABLE threads; DROP TABLE site_details; DROP TABLE sizes; UPDATE meta SET value = '0' WHERE key = "
+          "'schema_minor'");
   const Reader older(path);
   CHECK(older.threads().empty());
   CHECK(older.site_details().empty());
   CHECK(older.sizes().empty());
 }
 
-TEST_CASE("run file: how a process began, its pages and its mappings are what was written; a file of version 2.1 has none of them") {
+TEST_CASE(
+    "run file: how a process began, its pages and its mappings are what was written; a file of version 2.1 has none of "
+    "them") {
   const Folder folder;
   const std::string path = folder / "run.pond";
   {
@@ -167,14 +175,17 @@ TEST_CASE("run file: how a process began, its pages and its mappings are what wa
   CHECK_THROWS_AS(Reader(path).mapping_series(), Error);
   db.run("UPDATE process_details SET how = 'magic'");
   CHECK_THROWS_AS(Reader(path).process_details(), Error);
-  db.run("DROP TABLE process_details; DROP TABLE process_memory; DROP TABLE mapping_series; UPDATE meta SET value = '1' WHERE key = 'schema_minor'");
+  db.run(
+      "DROP TABLE process_details; DROP TABLE process_memory; DROP TABLE mapping_series; UPDATE meta SET value = '1' "
+      "WHERE key = 'schema_minor'");
   const Reader older(path);
   CHECK(older.process_details().empty());
   CHECK(older.process_memory().empty());
   CHECK(older.mapping_series().empty());
 }
 
-TEST_CASE("run file: what a framework's pool had of a device is what was written; a file of version 2.2 has none of it") {
+TEST_CASE(
+    "run file: what a framework's pool had of a device is what was written; a file of version 2.2 has none of it") {
   const Folder folder;
   const std::string path = folder / "run.pond";
   {
@@ -227,17 +238,30 @@ TEST_CASE("run file: a note beyond the limit of one value is not written, and th
   CHECK_FALSE(w.add(NoteRow{0, {}, std::string(kMostText + 1, 'x')}));
 }
 
-TEST_CASE("run file: process and memory space are keys of every series, and a process has a row from its start to its end") {
+TEST_CASE(
+    "run file: process and memory space are keys of every series, and a process has a row from its start to its end") {
   const Folder folder;
   const std::string path = folder / "run.pond";
   small_run(path);
   {
     Writer w(folder / "keys.pond", {});
     const RowId one = w.add(Process{{}, 10, 1, "a", 0}), two = w.add(Process{{}, 11, 10, "b", 0});
-    // The same account of two processes and of two spaces: four series, and none keeps a value of another from being written.
+    // The same account of two processes and of two spaces: four series, and none keeps a value of another from being
+    // written.
     for (const RowId process : {one, two})
-      for (const std::string& space : {kHost, gpu_space(1)}) w.add(1, {}, std::vector<AccountBytes>{{"tensors", 5_MiB, 6_MiB, process, space}});
-    w.add(OsRow{.t = 1, .phase = {}, .rss = 1_MiB, .peak_rss = {}, .pss = {}, .private_dirty = {}, .swap = {}, .heap_in_use = {}, .heap_free = {}, .explained = {}, .process = two});
+      for (const std::string& space : {kHost, gpu_space(1)})
+        w.add(1, {}, std::vector<AccountBytes>{{"tensors", 5_MiB, 6_MiB, process, space}});
+    w.add(OsRow{.t = 1,
+                .phase = {},
+                .rss = 1_MiB,
+                .peak_rss = {},
+                .pss = {},
+                .private_dirty = {},
+                .swap = {},
+                .heap_in_use = {},
+                .heap_free = {},
+                .explained = {},
+                .process = two});
     w.finish(2, "ended");
     const Reader r(folder / "keys.pond");
     CHECK(r.version() == 2);
@@ -275,7 +299,9 @@ TEST_CASE("run file: thinning leaves every process and space its half") {
   const std::string path = folder / "run.pond";
   Writer w(path, {});
   const RowId one = w.add(Process{{}, 10, 1, "a", 0});
-  for (int i = 0; i < 8; ++i) w.add(ProcessPointRow{double(i), one, kHost, Bytes{i}, {}, {}}), w.add(ProcessPointRow{double(i), {}, kShared, Bytes{i}, {}, {}});
+  for (int i = 0; i < 8; ++i)
+    w.add(ProcessPointRow{double(i), one, kHost, Bytes{i}, {}, {}}),
+        w.add(ProcessPointRow{double(i), {}, kShared, Bytes{i}, {}, {}});
   CHECK(w.thin_process_series() == 8);
   w.commit();
   for (const ProcessPointRow& p : Reader(path).process_series()) CHECK(p.resident->value % 2 == 0);
@@ -310,31 +336,48 @@ namespace {
 void old_run(const std::string& path, int minor) {
   std::string sql = format(
       "PRAGMA application_id = {}; PRAGMA user_version = 1;"
-      "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID; INSERT INTO meta VALUES ('schema_minor', '{}'), ('command', 'python3 train.py');"
-      "CREATE TABLE accounts (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE); INSERT INTO accounts VALUES (1, 'weights/dense');"
-      "CREATE TABLE phases (id INTEGER PRIMARY KEY, kind TEXT, name TEXT, \"index\" INTEGER, parent INTEGER, t_start REAL, t_end REAL);"
-      "CREATE TABLE series (t REAL, phase INTEGER, account INTEGER, kind TEXT, bytes INTEGER); INSERT INTO series VALUES (1.0, NULL, 1, 'current', 4096);"
-      "CREATE TABLE os_series (t REAL, phase INTEGER, rss INTEGER, peak_rss INTEGER, pss INTEGER, private_dirty INTEGER, swap INTEGER, heap_in_use INTEGER,"
-      " heap_free INTEGER, explained INTEGER); INSERT INTO os_series VALUES (1.0, NULL, 20, NULL, NULL, NULL, 3, NULL, NULL, NULL);"
-      "CREATE TABLE programs (id INTEGER PRIMARY KEY, name TEXT, calls INTEGER, planned_bytes INTEGER, lower_bound_bytes INTEGER, plan_seconds REAL, method TEXT);"
-      "CREATE TABLE plan_buffers (program INTEGER, name TEXT, account INTEGER, layer TEXT, \"offset\" INTEGER, size INTEGER, first INTEGER, last INTEGER);"
-      "CREATE TABLE plan_calls (program INTEGER, \"index\" INTEGER, op TEXT, layer TEXT, name TEXT, workspace INTEGER);",
+      "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID; INSERT INTO meta VALUES "
+      "('schema_minor', '{}'), ('command', 'python3 train.py');"
+      "CREATE TABLE accounts (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE); INSERT INTO accounts VALUES (1, "
+      "'weights/dense');"
+      "CREATE TABLE phases (id INTEGER PRIMARY KEY, kind TEXT, name TEXT, \"index\" INTEGER, parent INTEGER, t_start "
+      "REAL, t_end REAL);"
+      "CREATE TABLE series (t REAL, phase INTEGER, account INTEGER, kind TEXT, bytes INTEGER); INSERT INTO series "
+      "VALUES (1.0, NULL, 1, 'current', 4096);"
+      "CREATE TABLE os_series (t REAL, phase INTEGER, rss INTEGER, peak_rss INTEGER, pss INTEGER, private_dirty "
+      "INTEGER, swap INTEGER, heap_in_use INTEGER,"
+      " heap_free INTEGER, explained INTEGER); INSERT INTO os_series VALUES (1.0, NULL, 20, NULL, NULL, NULL, 3, NULL, "
+      "NULL, NULL);"
+      "CREATE TABLE programs (id INTEGER PRIMARY KEY, name TEXT, calls INTEGER, planned_bytes INTEGER, "
+      "lower_bound_bytes INTEGER, plan_seconds REAL, method TEXT);"
+      "CREATE TABLE plan_buffers (program INTEGER, name TEXT, account INTEGER, layer TEXT, \"offset\" INTEGER, size "
+      "INTEGER, first INTEGER, last INTEGER);"
+      "CREATE TABLE plan_calls (program INTEGER, \"index\" INTEGER, op TEXT, layer TEXT, name TEXT, workspace "
+      "INTEGER);",
       kApplicationId, minor);
   if (minor >= 1)
     sql +=
-        "CREATE TABLE processes (id INTEGER PRIMARY KEY, pid INTEGER, parent INTEGER, name TEXT, t_start REAL); INSERT INTO processes VALUES (1, 4711, 1, 'python3', 0.5);"
-        "CREATE TABLE frames (id INTEGER PRIMARY KEY, file TEXT, function TEXT, line INTEGER, native INTEGER, user INTEGER); INSERT INTO frames VALUES (1, 't.py', 'f', 3, 0, 1);"
-        "CREATE TABLE sites (id INTEGER PRIMARY KEY, process INTEGER, frames TEXT, total_bytes INTEGER, total_blocks REAL, freed_bytes INTEGER);"
-        "CREATE TABLE marks (id INTEGER PRIMARY KEY, process INTEGER, t REAL, kind TEXT, name TEXT, \"index\" INTEGER, period INTEGER, rss INTEGER, heap_in_use INTEGER,"
-        " heap_free INTEGER, heap_mapped INTEGER, python_arenas INTEGER, private_dirty INTEGER, pss INTEGER, processes INTEGER, units TEXT);"
+        "CREATE TABLE processes (id INTEGER PRIMARY KEY, pid INTEGER, parent INTEGER, name TEXT, t_start REAL); INSERT "
+        "INTO processes VALUES (1, 4711, 1, 'python3', 0.5);"
+        "CREATE TABLE frames (id INTEGER PRIMARY KEY, file TEXT, function TEXT, line INTEGER, native INTEGER, user "
+        "INTEGER); INSERT INTO frames VALUES (1, 't.py', 'f', 3, 0, 1);"
+        "CREATE TABLE sites (id INTEGER PRIMARY KEY, process INTEGER, frames TEXT, total_bytes INTEGER, total_blocks "
+        "REAL, freed_bytes INTEGER);"
+        "CREATE TABLE marks (id INTEGER PRIMARY KEY, process INTEGER, t REAL, kind TEXT, name TEXT, \"index\" INTEGER, "
+        "period INTEGER, rss INTEGER, heap_in_use INTEGER,"
+        " heap_free INTEGER, heap_mapped INTEGER, python_arenas INTEGER, private_dirty INTEGER, pss INTEGER, processes "
+        "INTEGER, units TEXT);"
         "INSERT INTO marks VALUES (1, 1, 1.0, 'epoch', 'epoch #', 1, 1, 20, 1, 1, 1, 1, NULL, NULL, 1, '1 1');"
         "CREATE TABLE site_states (mark INTEGER, site INTEGER, bytes INTEGER, blocks REAL, ages TEXT);"
-        "CREATE TABLE tree_series (t REAL, processes INTEGER, rss INTEGER, private_dirty INTEGER, pss INTEGER); INSERT INTO tree_series VALUES (1.0, 2, 40, NULL, NULL);"
+        "CREATE TABLE tree_series (t REAL, processes INTEGER, rss INTEGER, private_dirty INTEGER, pss INTEGER); INSERT "
+        "INTO tree_series VALUES (1.0, 2, 40, NULL, NULL);"
         "CREATE TABLE notes (t REAL, process INTEGER, text TEXT);";
   if (minor >= 2)
     sql +=
-        "CREATE TABLE gpus (device INTEGER PRIMARY KEY, name TEXT, total INTEGER, used_peak INTEGER, by_tree_peak INTEGER); INSERT INTO gpus VALUES (3, 'H200', 9, 9, NULL);"
-        "CREATE TABLE gpu_series (t REAL, device INTEGER, used INTEGER, by_tree INTEGER); INSERT INTO gpu_series VALUES (1.0, 3, 9, NULL);";
+        "CREATE TABLE gpus (device INTEGER PRIMARY KEY, name TEXT, total INTEGER, used_peak INTEGER, by_tree_peak "
+        "INTEGER); INSERT INTO gpus VALUES (3, 'H200', 9, 9, NULL);"
+        "CREATE TABLE gpu_series (t REAL, device INTEGER, used INTEGER, by_tree INTEGER); INSERT INTO gpu_series "
+        "VALUES (1.0, 3, 9, NULL);";
   Database(path, Database::Mode::kCreate).run(sql);
 }
 }  // namespace
@@ -373,7 +416,8 @@ TEST_CASE("run file: it, its journal and its draft are their owner's alone, what
   {
     Writer w(folder / "run.pond", {});
     w.begin_phase("epoch", std::string(3000, 'x'), 1, {}, 0);
-    for (int i = 0; i < 3000; ++i) w.begin_phase("epoch", std::string(3000, 'x'), i, {}, 0);  // more than the cache holds: the journal is written
+    for (int i = 0; i < 3000; ++i)
+      w.begin_phase("epoch", std::string(3000, 'x'), i, {}, 0);  // more than the cache holds: the journal is written
     int seen = 0;
     for (const auto& entry : fs::directory_iterator(folder.path)) {
       ++seen;
@@ -414,7 +458,9 @@ TEST_CASE("run file: an existing file is left alone unless forced") {
         format("run file {} exists already; give another path, or force to replace it", path));
   CHECK(content(path) == "my thesis");
   put(path + "-journal", "left by a program that was killed");
-  { Writer w(path, {{"program", "x"}}, {.force = true}); }
+  {
+    Writer w(path, {{"program", "x"}}, {.force = true});
+  }
   CHECK(Reader(path).meta().at("program") == "x");
   CHECK(std::distance(fs::directory_iterator(folder.path), {}) == 1);  // no draft, no journal
 }

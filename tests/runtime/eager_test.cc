@@ -29,7 +29,8 @@ backend::Memory put(const backend::Backend& backend, const Tensor& t) {
   return m;
 }
 
-std::vector<Tensor> run(runtime::Eager& eager, const backend::Backend& backend, const OperatorRef& op, const std::vector<Tensor>& inputs, Team& team) {
+std::vector<Tensor> run(runtime::Eager& eager, const backend::Backend& backend, const OperatorRef& op,
+                        const std::vector<Tensor>& inputs, Team& team) {
   std::vector<TensorType> types;
   std::vector<backend::Memory> memory;
   std::vector<std::byte*> at;
@@ -52,12 +53,36 @@ std::vector<Tensor> run(runtime::Eager& eager, const backend::Backend& backend, 
 std::vector<OperatorRef> samples() {
   const auto make = []<class T>(T op) -> OperatorRef { return std::make_shared<T>(std::move(op)); };
   const ops::Expression relu{{ops::Extent::kFull}, {{Function::k_relu, 0}}, {{1}}};
-  return {make(ops::Unary(Function::k_exp)), make(ops::Unary(Function::k_relu)), make(ops::Binary(Function::k_add)), make(ops::Binary(Function::k_multiply)),
-          make(ops::Cast(DType::kBool)), make(ops::Cast(DType::kFloat64)), make(ops::MatMul()), make(ops::MatMul(true, false)), make(ops::MatMul(false, true)), make(ops::MatMul(false, false, relu)),
-          make(ops::Reduce(ops::Reduce::Kind::kSum, {0}, false)), make(ops::Reduce(ops::Reduce::Kind::kSum, {0}, true)), make(ops::Reduce(ops::Reduce::Kind::kSum, {0, 1}, false)),
-          make(ops::Reduce(ops::Reduce::Kind::kMax, {0}, false)), make(ops::Transpose({0, 1})), make(ops::Transpose({1, 0})), make(ops::BroadcastTo({2, 3})), make(ops::BroadcastTo({3, 2})),
-          make(ops::Reshape({6})), make(ops::Reshape({6, 1})), make(ops::Slice({0, 1}, {2, 2})), make(ops::Slice({1, 0}, {2, 2})), make(ops::Concatenate(0)), make(ops::Concatenate(1)),
-          make(ops::OneHot(3, DType::kFloat32)), make(ops::OneHot(3, DType::kInt32)), make(ops::Softmax()), make(ops::Select()), make(ops::Pad({1}, {0}, 0.5)), make(ops::Pad({1}, {0}, 0.25))};
+  return {make(ops::Unary(Function::k_exp)),
+          make(ops::Unary(Function::k_relu)),
+          make(ops::Binary(Function::k_add)),
+          make(ops::Binary(Function::k_multiply)),
+          make(ops::Cast(DType::kBool)),
+          make(ops::Cast(DType::kFloat64)),
+          make(ops::MatMul()),
+          make(ops::MatMul(true, false)),
+          make(ops::MatMul(false, true)),
+          make(ops::MatMul(false, false, relu)),
+          make(ops::Reduce(ops::Reduce::Kind::kSum, {0}, false)),
+          make(ops::Reduce(ops::Reduce::Kind::kSum, {0}, true)),
+          make(ops::Reduce(ops::Reduce::Kind::kSum, {0, 1}, false)),
+          make(ops::Reduce(ops::Reduce::Kind::kMax, {0}, false)),
+          make(ops::Transpose({0, 1})),
+          make(ops::Transpose({1, 0})),
+          make(ops::BroadcastTo({2, 3})),
+          make(ops::BroadcastTo({3, 2})),
+          make(ops::Reshape({6})),
+          make(ops::Reshape({6, 1})),
+          make(ops::Slice({0, 1}, {2, 2})),
+          make(ops::Slice({1, 0}, {2, 2})),
+          make(ops::Concatenate(0)),
+          make(ops::Concatenate(1)),
+          make(ops::OneHot(3, DType::kFloat32)),
+          make(ops::OneHot(3, DType::kInt32)),
+          make(ops::Softmax()),
+          make(ops::Select()),
+          make(ops::Pad({1}, {0}, 0.5)),
+          make(ops::Pad({1}, {0}, 0.25))};
 }
 
 }  // namespace
@@ -90,9 +115,11 @@ TEST_CASE("an operator run by itself gives what its kernel gives, on operands of
       Team team(threads);
       const Tensor x = random({37, 64}, 1), y = random({37, 64}, 2), w = random({64, 65}, 3), row = random({64}, 4);
       const auto check = [&](const OperatorRef& op, const std::vector<Tensor>& inputs) {
-        const auto wanted = run_operator(backend::cpu_backend(), *op, inputs, {.threads = threads}), got = run(eager, *backend, op, inputs, team);
+        const auto wanted = run_operator(backend::cpu_backend(), *op, inputs, {.threads = threads}),
+                   got = run(eager, *backend, op, inputs, team);
         REQUIRE(got.size() == wanted.size());
-        for (size_t i = 0; i < got.size(); ++i) CHECK(std::memcmp(got[i].data(), wanted[i].data(), size_t(got[i].bytes().value)) == 0);
+        for (size_t i = 0; i < got.size(); ++i)
+          CHECK(std::memcmp(got[i].data(), wanted[i].data(), size_t(got[i].bytes().value)) == 0);
       };
       for (int round = 0; round < 3; ++round) {
         check(std::make_shared<ops::Binary>(Function::k_add), {x, y});
@@ -110,10 +137,14 @@ TEST_CASE("kernels of operators run by themselves stay within their bytes, and t
   Team team(1);
   const backend::Backend& cpu = backend::cpu_backend();
   runtime::Eager eager(cpu, 1, 256_KiB);
-  const auto product = [&](int64_t n) { (void)run(eager, cpu, std::make_shared<ops::MatMul>(), {random({n, 64}, 1), random({64, n}, 2)}, team); };
+  const auto product = [&](int64_t n) {
+    (void)run(eager, cpu, std::make_shared<ops::MatMul>(), {random({n, 64}, 1), random({64, n}, 2)}, team);
+  };
   const auto held = [] {
     int64_t sum = 0;
-    each_holding([&](const std::string& account, Bytes b) { sum += account == "process/jit" || account == "eager/scratch" ? b.value : 0; });
+    each_holding([&](const std::string& account, Bytes b) {
+      sum += account == "process/jit" || account == "eager/scratch" ? b.value : 0;
+    });
     return sum;
   };
   const int64_t before = held();
@@ -141,7 +172,8 @@ TEST_CASE("a program may have its inputs and outputs where the caller has them, 
     graph::Graph g;
     graph::Builder b(g);
     const graph::Value x = b.input("x", type({16, 32})), y = b.input("y", type({16, 32}));
-    const graph::Value sum = ops::add(b, ops::multiply(b, x, y), 1.0), wide = ops::matmul(b, sum, ops::transpose(b, x, {1, 0}));
+    const graph::Value sum = ops::add(b, ops::multiply(b, x, y), 1.0),
+                       wide = ops::matmul(b, sum, ops::transpose(b, x, {1, 0}));
     // a value, a view of an input, the same value again, and one that others read
     g.outputs = {{"wide", wide}, {"flat", ops::reshape(b, x, {512})}, {"again", wide}, {"sum", sum}};
     runtime::Options own, callers;
@@ -150,7 +182,8 @@ TEST_CASE("a program may have its inputs and outputs where the caller has them, 
     runtime::Program copied("copied", g.clone(), own), handed("handed", g.clone(), callers);
     CHECK(handed.arena_bytes() < copied.arena_bytes());
     CHECK(handed.lowered().callers == std::vector<std::string>{"x", "y", "wide", "flat", "again", "sum"});
-    const backend::Memory one = backend->take(copied.arena_bytes() + 64_B, "test"), two = backend->take(handed.arena_bytes() + 64_B, "test");
+    const backend::Memory one = backend->take(copied.arena_bytes() + 64_B, "test"),
+                          two = backend->take(handed.arena_bytes() + 64_B, "test");
     copied.bind(one.address());
     handed.bind(two.address());
     Team team(1);

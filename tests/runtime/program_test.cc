@@ -30,13 +30,14 @@ runtime::Options with(const backend::Backend& backend, int threads) {
 
 TEST_CASE("the cpu kernels train as the reference does") {
   int which = 0;
-  for (const Step& step : {mlp_step({}), mlp_step({.rows = 33, .widths = {17, 65, 40, 1}, .dropout = true}), mlp_step({.rows = 32, .widths = {100, 64, 1}}), conv_step(false), conv_step(true)}) {
+  for (const Step& step : {mlp_step({}), mlp_step({.rows = 33, .widths = {17, 65, 40, 1}, .dropout = true}),
+                           mlp_step({.rows = 32, .widths = {100, 64, 1}}), conv_step(false), conv_step(true)}) {
     const std::vector<Tensor> slow = run_steps(step, with(backend::reference_backend(), 1), 3);
     for (int threads : {1, 2}) {
       CAPTURE(threads);
       CAPTURE(which);
-      // Adam's first steps are the sign of the gradient: a weight whose gradient is within rounding of 0 may go either way,
-      // by at most the sum of three learning rates (0.03); the largest weights are near 1.
+      // Adam's first steps are the sign of the gradient: a weight whose gradient is within rounding of 0 may go either
+      // way, by at most the sum of three learning rates (0.03); the largest weights are near 1.
       CHECK(worst_difference(slow, run_steps(step, with(backend::cpu_backend(), threads), 3)) < 0.07);
       const std::vector<Tensor> one = run_steps(step, with(backend::cpu_backend(), threads), 1);
       CHECK(std::abs(one[0].at(0) - run_steps(step, with(backend::reference_backend(), 1), 1)[0].at(0)) < 1e-4);
@@ -48,7 +49,8 @@ TEST_CASE("the cpu kernels train as the reference does") {
 TEST_CASE("the same step with the same number of threads gives the same bits") {
   const Step step = mlp_step({.rows = 64, .widths = {200, 512, 256, 1}, .dropout = true});
   for (int threads : {1, 2}) {
-    const std::vector<Tensor> a = run_steps(step, with(backend::cpu_backend(), threads), 5), b = run_steps(step, with(backend::cpu_backend(), threads), 5);
+    const std::vector<Tensor> a = run_steps(step, with(backend::cpu_backend(), threads), 5),
+                              b = run_steps(step, with(backend::cpu_backend(), threads), 5);
     for (size_t i = 0; i < a.size(); ++i) CHECK(std::memcmp(a[i].data(), b[i].data(), size_t(a[i].bytes().value)) == 0);
   }
 }
@@ -64,14 +66,18 @@ TEST_CASE("the plan of every step holds, at the lower bound") {
 TEST_CASE("lowering gives the same result each time, takes no memory of tensors and generates no code") {
   const auto held = [] {
     int64_t sum = 0;
-    each_holding([&](const std::string& account, Bytes b) { sum += account.starts_with("process/jit") || account == "test" ? b.value : 0; });
+    each_holding([&](const std::string& account, Bytes b) {
+      sum += account.starts_with("process/jit") || account == "test" ? b.value : 0;
+    });
     return sum;
   };
-  for (const Step& step : {mlp_step({.rows = 64, .widths = {200, 512, 256, 1}, .dropout = true}), conv_step(true), attention_step()}) {
+  for (const Step& step :
+       {mlp_step({.rows = 64, .widths = {200, 512, 256, 1}, .dropout = true}), conv_step(true), attention_step()}) {
     const int64_t before = held();
     runtime::Options options = with(backend::cpu_backend(), 2);
     options.passes.record = true;
-    const runtime::Lowered a = runtime::lower(step.graph.clone(), options), b = runtime::lower(step.graph.clone(), options);
+    const runtime::Lowered a = runtime::lower(step.graph.clone(), options),
+                           b = runtime::lower(step.graph.clone(), options);
     CHECK(held() == before);
     CHECK(graph::to_string(a.graph) == graph::to_string(b.graph));
     CHECK(a.plan.offsets == b.plan.offsets);
@@ -90,7 +96,8 @@ TEST_CASE("without passes the graph stays as it was written, and each update is 
   options.passes = passes::Options::none();
   const auto operators = [](const graph::Graph& g, bool assigns) {
     int n = 0;
-    for (const auto& node : g.nodes()) n += node->role == graph::Role::kOperator && (node->op->name() == "assign") == assigns;
+    for (const auto& node : g.nodes())
+      n += node->role == graph::Role::kOperator && (node->op->name() == "assign") == assigns;
     return n;
   };
   graph::Graph written = step.graph.clone();
@@ -108,11 +115,14 @@ TEST_CASE("without passes the graph stays as it was written, and each update is 
 }
 
 TEST_CASE("a backend whose memory the host cannot touch computes the same bits") {
-  for (const Step& step : {mlp_step({.rows = 33, .widths = {17, 65, 40, 1}, .dropout = true}), conv_step(true), attention_step()})
+  for (const Step& step :
+       {mlp_step({.rows = 33, .widths = {17, 65, 40, 1}, .dropout = true}), conv_step(true), attention_step()})
     for (int threads : {1, 2}) {
-      const std::vector<Tensor> near = run_steps(step, with(backend::cpu_backend(), threads), 5), far = run_steps(step, with(far_backend(), threads), 5);
+      const std::vector<Tensor> near = run_steps(step, with(backend::cpu_backend(), threads), 5),
+                                far = run_steps(step, with(far_backend(), threads), 5);
       REQUIRE(near.size() == far.size());
-      for (size_t i = 0; i < near.size(); ++i) CHECK(std::memcmp(near[i].data(), far[i].data(), size_t(near[i].bytes().value)) == 0);
+      for (size_t i = 0; i < near.size(); ++i)
+        CHECK(std::memcmp(near[i].data(), far[i].data(), size_t(near[i].bytes().value)) == 0);
     }
 }
 
@@ -124,8 +134,10 @@ TEST_CASE("an address of the far backend cannot be followed") {
     if (child == 0) {
       for (const int s : {SIGSEGV, SIGBUS}) std::signal(s, SIG_DFL);  // doctest has handlers of its own
       auto* at = reinterpret_cast<volatile char*>(memory.address());
-      if (write) *at = 1;
-      else (void)*at;
+      if (write)
+        *at = 1;
+      else
+        (void)*at;
       _exit(0);
     }
     int status = 0;
@@ -135,7 +147,8 @@ TEST_CASE("an address of the far backend cannot be followed") {
   }
 }
 
-TEST_CASE("far: results are not there before they are waited for, and inputs that are written too early spoil the step") {
+TEST_CASE(
+    "far: results are not there before they are waited for, and inputs that are written too early spoil the step") {
   graph::Graph g;
   graph::Builder b(g);
   g.outputs.push_back({"y", ops::multiply(b, b.input("x", {DType::kFloat32, {1}}), 2.0)});
@@ -176,8 +189,13 @@ TEST_CASE("a variable is written, read and looked at through its backend") {
     CHECK(a.copy("test").at(2) == 0);
     b.put(int64_t{7});
     CHECK(b.get<int64_t>() == 7);
-    if (backend->on_host()) CHECK(a.view().at(0) == 0);
-    else CHECK_THROWS_WITH_AS((void)a.view(), "a lies in the memory of the backend \"far\", which the host cannot see; use copies: get_weights and set_weights", Error);
+    if (backend->on_host())
+      CHECK(a.view().at(0) == 0);
+    else
+      CHECK_THROWS_WITH_AS((void)a.view(),
+                           "a lies in the memory of the backend \"far\", which the host cannot see; use copies: "
+                           "get_weights and set_weights",
+                           Error);
   }
 }
 
@@ -252,7 +270,8 @@ TEST_CASE("a variable whose old value is still wanted is assigned last") {
   runtime::place(one, "test");
   const graph::Value v = b.variable("x", x.type(), &x);
   const graph::Value next = ops::add(b, v, 1.0);
-  const graph::Value y = ops::multiply(b, ops::add(b, ops::matmul(b, ops::reshape(b, v, {1, 3}), ops::reshape(b, v, {3, 1})), 0.0), 2.0);
+  const graph::Value y =
+      ops::multiply(b, ops::add(b, ops::matmul(b, ops::reshape(b, v, {1, 3}), ops::reshape(b, v, {3, 1})), 0.0), 2.0);
   g.updates.push_back({v, next});
   g.outputs.push_back({"y", y});
   runtime::Program program("test", std::move(g), with(backend::reference_backend(), 1));

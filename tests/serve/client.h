@@ -31,7 +31,9 @@ class Wire {
   ~Wire() { close(fd_); }
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
-  bool send(const std::string& bytes) { return ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == ssize_t(bytes.size()); }
+  bool send(const std::string& bytes) {
+    return ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == ssize_t(bytes.size());
+  }
   /// Until the other side closes, or `until` has come, or time is up.
   std::string receive(const std::string& until = {}) {
     std::string all;

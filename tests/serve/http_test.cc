@@ -45,12 +45,14 @@ TEST_CASE("guard: only the address that was told, from this machine's own name a
   const std::string good = "/" + kGuard.token + "/";
   CHECK(guarded(good) == 200);
   CHECK(guarded(good + "data", "localhost:8123", "http://localhost:8123") == 200);
-  for (const char* host : {"localhost:9000", "LOCALHOST:9000", "127.0.0.1:9999", "[::1]:8123", "localhost", "127.0.0.1"}) {  // ssh -L has a port of its own
+  for (const char* host : {"localhost:9000", "LOCALHOST:9000", "127.0.0.1:9999", "[::1]:8123", "localhost",
+                           "127.0.0.1"}) {  // ssh -L has a port of its own
     CHECK(guarded(good, host) == 200);
     CHECK(guarded(good, host, std::string("http://") + host) == 200);
   }
   CHECK(guarded(good, "localhost:9000", "http://localhost:8888") == 403);  // another page of this machine
-  for (const char* host : {"localhost.evil.example:9000", "127.0.0.1.evil.example", "localhost:", "localhost:80x", "localhost:999999", "[::1", "[::1]x", "evil.example#localhost", "127.0.0.1:80@evil"})
+  for (const char* host : {"localhost.evil.example:9000", "127.0.0.1.evil.example", "localhost:", "localhost:80x",
+                           "localhost:999999", "[::1", "[::1]x", "evil.example#localhost", "127.0.0.1:80@evil"})
     CHECK(guarded(good, host) == 403);
   CHECK(guarded("/") == 403);
   CHECK(guarded("/0123456789abcdef0123456789abcdee/") == 403);

@@ -18,14 +18,24 @@ using namespace millpond::serve;
 namespace {
 
 void add_point(runfile::Writer& w, double t, int64_t rss) {
-  w.add(runfile::OsRow{.t = t, .phase = {}, .rss = Bytes{rss}, .peak_rss = {}, .pss = {}, .private_dirty = {}, .swap = {}, .heap_in_use = {}, .heap_free = {}, .explained = {}});
+  w.add(runfile::OsRow{.t = t,
+                       .phase = {},
+                       .rss = Bytes{rss},
+                       .peak_rss = {},
+                       .pss = {},
+                       .private_dirty = {},
+                       .swap = {},
+                       .heap_in_use = {},
+                       .heap_free = {},
+                       .explained = {}});
 }
 
 std::string ask(const LivePage& page, const std::string& path) {
   const std::string a = page.address();
   const int port = std::atoi(a.c_str() + std::string("http://127.0.0.1:").size());
   Wire w(port);
-  w.send("GET /" + a.substr(a.size() - 33) + path + " HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port) + "\r\n\r\n");
+  w.send("GET /" + a.substr(a.size() - 33) + path + " HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port) +
+         "\r\n\r\n");
   return w.receive();
 }
 
@@ -52,7 +62,9 @@ TEST_CASE("live: page, document and metrics of a run that goes on; all gone afte
   LivePage page(file);
   CHECK(ask(page, "").find("text/html") != std::string::npos);
   std::string metrics;
-  const auto metrics_say = [&](const char* words) { return comes_true([&] { return (metrics = ask(page, "metrics")).find(words) != metrics.npos; }); };
+  const auto metrics_say = [&](const char* words) {
+    return comes_true([&] { return (metrics = ask(page, "metrics")).find(words) != metrics.npos; });
+  };
   CHECK(metrics_say(" 200 "));
   CHECK(metrics.find("millpond_resident_bytes 123456\n") != metrics.npos);
   CHECK(metrics.ends_with("# EOF\n"));
@@ -76,7 +88,8 @@ TEST_CASE("live: a page that is open at the end can be loaded again until it is 
   const std::string a = page.address();
   const int port = std::atoi(a.c_str() + std::string("http://127.0.0.1:").size());
   auto open = std::make_unique<Wire>(port);
-  open->send("GET /" + a.substr(a.size() - 33) + "events HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port) + "\r\n\r\n");
+  open->send("GET /" + a.substr(a.size() - 33) + "events HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port) +
+             "\r\n\r\n");
   CHECK(comes_true([&] { return ask(page, "data").find(" 200 ") != std::string::npos; }));
   w.finish(3, "ended");
   CHECK(page.end());
@@ -94,19 +107,38 @@ TEST_CASE("metrics: every process of a program with children, and the most that 
   run.evidence.process = 1, run.evidence.peak_rss = Bytes{50}, run.evidence.tree_peak = Bytes{90};
   CHECK(openmetrics(run).find("millpond_process") == std::string::npos);
   for (int64_t row = 1; row <= 2; ++row) {
-    verdict::SeenProcess p{.row = row, .pid = 70 + row, .parent = 1, .name = "python3", .command = "", .start = 0, .end = {}, .seen = "inside", .spaces = {}};
+    verdict::SeenProcess p{.row = row,
+                           .pid = 70 + row,
+                           .parent = 1,
+                           .name = "python3",
+                           .command = "",
+                           .start = 0,
+                           .end = {},
+                           .seen = "inside",
+                           .spaces = {}};
     p.spaces["host"] = {{1, Bytes{10 * row}, {}, {}}, {2, Bytes{20 * row}, {}, {}}};
     p.spaces["shared"] = {{2, Bytes{5}, {}, {}}};
     run.evidence.processes.push_back(p);
   }
   const std::string text = openmetrics(run);
-  for (const char* line : {"millpond_processes 2\n", "millpond_process_resident_bytes{process=\"python3 71\"} 25\n", "millpond_process_resident_bytes{process=\"python3 72\"} 45\n", "millpond_all_peak_bytes 90\n"})
+  for (const char* line :
+       {"millpond_processes 2\n", "millpond_process_resident_bytes{process=\"python3 71\"} 25\n",
+        "millpond_process_resident_bytes{process=\"python3 72\"} 45\n", "millpond_all_peak_bytes 90\n"})
     CHECK_MESSAGE(text.find(line) != text.npos, text);
 }
 TEST_CASE("metrics: names of strangers cannot break a line") {
   report::RunContents run;
   run.engine = true;
-  run.os.push_back({.t = 1, .phase = {}, .rss = Bytes{5}, .peak_rss = {}, .pss = {}, .private_dirty = {}, .swap = {}, .heap_in_use = {}, .heap_free = {}, .explained = {}});
+  run.os.push_back({.t = 1,
+                    .phase = {},
+                    .rss = Bytes{5},
+                    .peak_rss = {},
+                    .pss = {},
+                    .private_dirty = {},
+                    .swap = {},
+                    .heap_in_use = {},
+                    .heap_free = {},
+                    .explained = {}});
   run.series.push_back({0, {}, "a\"} 1\nmillpond_fake 2\\", runfile::SeriesKind::kCurrent, Bytes{7}});
   const std::string text = openmetrics(run);
   CHECK(text.find("\nmillpond_fake") == text.npos);

@@ -27,7 +27,8 @@ struct Served {
     return a.substr(a.size() - 33, 32);
   }
   std::string get(const std::string& path) const {
-    return "GET /" + token() + "/" + path + " HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(server.port()) + "\r\n\r\n";
+    return "GET /" + token() + "/" + path + " HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(server.port()) +
+           "\r\n\r\n";
   }
   std::string ask(const std::string& request) const {
     Wire w(server.port());

@@ -5,14 +5,15 @@
 #include <map>
 #include <set>
 
+#include "operators.h"
 #include "ops/binary.h"
 #include "ops/reduce.h"
-#include "operators.h"
 #include "passes/passes.h"
 
 namespace millpond::test {
 
-std::vector<Tensor> evaluate(const graph::Graph& graph, const std::vector<Tensor>& inputs, const std::vector<Value>& wanted) {
+std::vector<Tensor> evaluate(const graph::Graph& graph, const std::vector<Tensor>& inputs,
+                             const std::vector<Value>& wanted) {
   const std::vector<graph::Node*> leaves = graph.inputs();
   REQUIRE(leaves.size() == inputs.size());
   std::set<const graph::Node*> needed;
@@ -76,7 +77,9 @@ void check_gradients_of(const Scalar& f, const std::vector<Tensor>& inputs) {
       const double down = evaluate(graph, x, {loss})[0].at(0);
       place = was;
       const double numeric = (up - down) / (2 * h), got = there ? analytic->at(e) : 0;
-      CHECK_MESSAGE(std::abs(got - numeric) <= 2e-7 * (1 + std::abs(numeric)), "operand " << i << " element " << e << ": the gradient is " << got << ", the difference quotient " << numeric);
+      CHECK_MESSAGE(std::abs(got - numeric) <= 2e-7 * (1 + std::abs(numeric)),
+                    "operand " << i << " element " << e << ": the gradient is " << got << ", the difference quotient "
+                               << numeric);
     }
   }
 }
@@ -95,7 +98,8 @@ void check_gradients(const graph::Operator& op, const std::vector<Tensor>& input
         CHECK(op.backward(b, *ys[0].node, std::vector<Value>(ys.size())) == std::vector<Value>(x.size()));
         Value loss;
         for (size_t k = 0; k < ys.size(); ++k)
-          if (is_floating(ys[k].dtype()) && (what.outputs.empty() || std::ranges::count(what.outputs, int(k)))) loss = weighted(b, loss, ys[k], 100 + k);
+          if (is_floating(ys[k].dtype()) && (what.outputs.empty() || std::ranges::count(what.outputs, int(k))))
+            loss = weighted(b, loss, ys[k], 100 + k);
         if (!what.second) return loss;
         std::vector<Value> wrt;
         for (const Value& v : x)

@@ -1,5 +1,5 @@
-// What tests of operators and kernels share: values of awkward shapes, one operator run on one backend between guard bytes,
-// a fast kernel against its slow twin with a derived tolerance, and gradients against finite differences.
+// What tests of operators and kernels share: values of awkward shapes, one operator run on one backend between guard
+// bytes, a fast kernel against its slow twin with a derived tolerance, and gradients against finite differences.
 #pragma once
 #include <functional>
 #include <string>
@@ -30,19 +30,23 @@ struct Run {
   int threads = 1;   // more than one: real threads, each taking the last block that is left
   int overlap = -1;  // which of memory().may_overwrite to use; -1: none
 };
-/// Runs one operator. Outputs, scratch and operands lie between guard bytes and begin as garbage; operands must come out
-/// unchanged unless overwriting is their rule. Failures are reported to doctest.
-std::vector<Tensor> run_operator(const backend::Backend& backend, const graph::Operator& op, const std::vector<Tensor>& inputs, Run how = {});
+/// Runs one operator. Outputs, scratch and operands lie between guard bytes and begin as garbage; operands must come
+/// out unchanged unless overwriting is their rule. Failures are reported to doctest.
+std::vector<Tensor> run_operator(const backend::Backend& backend, const graph::Operator& op,
+                                 const std::vector<Tensor>& inputs, Run how = {});
 
 /// How far a fast kernel may be from the exact result. With u = 2^-24 (half the distance of 1 to the next float32):
 ///   exact     not at all: copies, comparisons, whole numbers
 ///   ulps{k}   2ku |exact|: k roundings, each of relative size 2u at most (a function good to one ulp counts as two)
-///   terms{n}  2u (n + 2) S, S the same operator on absolute values: sums of n products. Any order of n additions, fused or
-///             not, errs by at most gamma_n = nu / (1 - nu) of the sum of |terms| (Higham, Accuracy and Stability, ch. 3); the
-///             two more are for the products and the store. S is computed in double by the reference.
-///   scale{k}  2ku max(|output|, least): chains in which values of the output's size, or of `least`, cancel; k is counted at
+///   terms{n}  2u (n + 2) S, S the same operator on absolute values: sums of n products. Any order of n additions,
+///   fused or
+///             not, errs by at most gamma_n = nu / (1 - nu) of the sum of |terms| (Higham, Accuracy and Stability, ch.
+///             3); the two more are for the products and the store. S is computed in double by the reference.
+///   scale{k}  2ku max(|output|, least): chains in which values of the output's size, or of `least`, cancel; k is
+///   counted at
 ///             the test
-/// "Exact" is the reference run in float64 on the same operands, or in their own types where the operator has no wider form.
+/// "Exact" is the reference run in float64 on the same operands, or in their own types where the operator has no wider
+/// form.
 struct Tolerance {
   enum class Kind { kExact, kUlps, kTerms, kScale } kind = Kind::kExact;
   double k = 0;
@@ -53,14 +57,15 @@ inline Tolerance ulps(double k) { return {Tolerance::Kind::kUlps, k, 0}; }
 inline Tolerance terms(double n) { return {Tolerance::Kind::kTerms, n, 0}; }
 inline Tolerance scale(double k, double least = 0) { return {Tolerance::Kind::kScale, k, least}; }
 
-/// The fast kernel, on 1, 2 and 3 threads and with every allowed overlap, agrees with its twin. A second run on as many threads,
-/// with other threads running other blocks, and a run with an overlap give the same bits. `only`: the outputs to compare;
-/// empty: all.
-void check_twin(const backend::Backend& fast, const graph::Operator& op, const std::vector<Tensor>& inputs, Tolerance tolerance,
-                std::vector<int> only = {});
+/// The fast kernel, on 1, 2 and 3 threads and with every allowed overlap, agrees with its twin. A second run on as many
+/// threads, with other threads running other blocks, and a run with an overlap give the same bits. `only`: the outputs
+/// to compare; empty: all.
+void check_twin(const backend::Backend& fast, const graph::Operator& op, const std::vector<Tensor>& inputs,
+                Tolerance tolerance, std::vector<int> only = {});
 
 /// Runs the graph's nodes that `wanted` needs with reference kernels. `inputs` are the values of graph.inputs().
-std::vector<Tensor> evaluate(const graph::Graph& graph, const std::vector<Tensor>& inputs, const std::vector<Value>& wanted);
+std::vector<Tensor> evaluate(const graph::Graph& graph, const std::vector<Tensor>& inputs,
+                             const std::vector<Value>& wanted);
 
 /// A scalar of symbolic operands.
 using Scalar = std::function<Value(graph::Builder&, std::span<const Value>)>;

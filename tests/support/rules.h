@@ -1,5 +1,5 @@
-// Rules for tests of operators and passes, which know nothing of train/: the formulas of SGD, momentum and Adam, and one that no kernel has
-// written out, with three slots, two numbers for each step and one of its own.
+// Rules for tests of operators and passes, which know nothing of train/: the formulas of SGD, momentum and Adam, and
+// one that no kernel has written out, with three slots, two numbers for each step and one of its own.
 #pragma once
 #include "ops/formula.h"
 
@@ -34,7 +34,8 @@ inline ops::Rule adam_rule(ops::Formula::Before before = {}, double beta_1 = 0.9
 
 inline ops::Rule odd_rule(ops::Formula::Before before = {}) {
   ops::Formula f("odd", before);
-  const ops::Term w = f.weight(), g = f.gradient(), a = f.slot("a"), b = f.slot("b", 0.5), c = f.slot("c"), own = f.number("own", 2);
+  const ops::Term w = f.weight(), g = f.gradient(), a = f.slot("a"), b = f.slot("b", 0.5), c = f.slot("c"),
+                  own = f.number("own", 2);
   const ops::Term next = own * (1 - power(0.5, f.step()));
   f.becomes(own, next);
   const ops::Term size = 0.9 * a + 0.1 * square(g), sum = b + abs(g), way = 0.5 * c + next * g / sqrt(size + 0.01);

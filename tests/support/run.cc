@@ -16,7 +16,8 @@ constexpr size_t kGuard = 64;
 // Bytes between two guards, aligned as the plan aligns. Garbage is a NaN in every floating type.
 class Guarded {
  public:
-  explicit Guarded(Bytes size) : size_(size_t(size.value)), held_(new(std::align_val_t{64}) std::byte[size_ + 2 * kGuard]) {
+  explicit Guarded(Bytes size)
+      : size_(size_t(size.value)), held_(new(std::align_val_t{64}) std::byte[size_ + 2 * kGuard]) {
     std::memset(held_, 0xC5, kGuard);
     std::memset(data(), 0xFF, size_);
     std::memset(data() + size_, 0xC5, kGuard);
@@ -27,7 +28,8 @@ class Guarded {
   size_t size() const { return size_; }
   bool intact() const {
     const auto untouched = [](std::byte b) { return b == std::byte{0xC5}; };
-    return std::all_of(held_, held_ + kGuard, untouched) && std::all_of(data() + size_, data() + size_ + kGuard, untouched);
+    return std::all_of(held_, held_ + kGuard, untouched) &&
+           std::all_of(data() + size_, data() + size_ + kGuard, untouched);
   }
 
  private:
@@ -51,7 +53,8 @@ void run(const backend::host::Kernel& kernel, const backend::Arguments& a, int t
 }
 }  // namespace
 
-std::vector<Tensor> run_operator(const backend::Backend& backend, const graph::Operator& op, const std::vector<Tensor>& inputs, Run how) {
+std::vector<Tensor> run_operator(const backend::Backend& backend, const graph::Operator& op,
+                                 const std::vector<Tensor>& inputs, Run how) {
   backend::Request request;
   request.threads = how.threads;
   for (const Tensor& t : inputs) request.inputs.push_back({t.dtype(), t.shape()});
@@ -65,7 +68,8 @@ std::vector<Tensor> run_operator(const backend::Backend& backend, const graph::O
     in.emplace_back(t.bytes());
     if (t.bytes() > Bytes{0}) std::memcpy(in.back().data(), t.data(), in.back().size());
     // copies of one tensor are one value of the graph: they lie at one address
-    const auto same = std::find_if(inputs.begin(), inputs.begin() + int64_t(i), [&](const Tensor& o) { return o.data() == t.data() && o.bytes() == t.bytes(); });
+    const auto same = std::find_if(inputs.begin(), inputs.begin() + int64_t(i),
+                                   [&](const Tensor& o) { return o.data() == t.data() && o.bytes() == t.bytes(); });
     in_at.push_back(in[size_t(same - inputs.begin())].data());
   }
   for (const TensorType& t : request.outputs) {
@@ -84,7 +88,8 @@ std::vector<Tensor> run_operator(const backend::Backend& backend, const graph::O
   CHECK_MESSAGE(scratch.intact(), who << " wrote outside its scratch");
   for (size_t i = 0; i < in.size(); ++i) {
     CHECK_MESSAGE(in[i].intact(), who << " wrote outside operand " << i);
-    if (!overwritten(in[i].data()) && in[i].size()) CHECK_MESSAGE(std::memcmp(in[i].data(), inputs[i].data(), in[i].size()) == 0, who << " changed operand " << i);
+    if (!overwritten(in[i].data()) && in[i].size())
+      CHECK_MESSAGE(std::memcmp(in[i].data(), inputs[i].data(), in[i].size()) == 0, who << " changed operand " << i);
   }
   std::vector<Tensor> results;
   for (size_t i = 0; i < out.size(); ++i) {

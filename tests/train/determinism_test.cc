@@ -10,10 +10,12 @@ using namespace millpond;
 namespace {
 std::vector<float> trained(uint64_t seed, int threads) {
   set_random_seed(seed);
-  Sequential model{Input({9, 9, 2}), Conv2D(5, {3, 3}, relu), MaxPooling2D({2, 2}), Flatten(), Dropout(0.3), Dense(17, relu), BatchNormalization(), Dense(3, softmax)};
+  Sequential model{Input({9, 9, 2}), Conv2D(5, {3, 3}, relu), MaxPooling2D({2, 2}), Flatten(),
+                   Dropout(0.3),     Dense(17, relu),         BatchNormalization(), Dense(3, softmax)};
   model.compile("adam", "sparse_categorical_crossentropy", {"accuracy"});
   const Tensor x = uniform({70, 9, 9, 2}, 1);
-  const History h = model.fit(x, classes({70}, 3, 2), {.batch_size = 16, .epochs = 3, .verbose = 0, .threads = threads});
+  const History h =
+      model.fit(x, classes({70}, 3, 2), {.batch_size = 16, .epochs = 3, .verbose = 0, .threads = threads});
   auto all = flat(model.get_weights());
   for (const double l : h["loss"]) all.push_back(float(l));
   return all;
@@ -31,7 +33,8 @@ TEST_CASE("determinism: the same seed and threads give the same bits, another se
 TEST_CASE("determinism: dropout differs from step to step and is off when predicting") {
   set_random_seed(1);
   // The loss is the mean of what dropout leaves of ones, each scaled up to 2: half of them, another half each time.
-  Sequential model{Input({1000}), Dense(1000, {.kernel_initializer = "zeros", .bias_initializer = "ones"}), Dropout(0.5)};
+  Sequential model{Input({1000}), Dense(1000, {.kernel_initializer = "zeros", .bias_initializer = "ones"}),
+                   Dropout(0.5)};
   model.compile(SGD(0), "mae");
   const Tensor x(DType::kFloat32, {1, 1000}), y(DType::kFloat32, {1, 1000});
   std::vector<double> losses;

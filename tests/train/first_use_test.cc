@@ -33,13 +33,15 @@ TEST_CASE("layers and models may live at namespace scope") {
 
 TEST_CASE("NaN passes every activation, alone, behind a product and behind a convolution with its pool") {
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-  for (const char* name : {"relu", "relu6", "leaky_relu", "elu", "selu", "sigmoid", "hard_sigmoid", "tanh", "softmax", "softplus", "softsign", "silu", "gelu", "exponential"}) {
+  for (const char* name : {"relu", "relu6", "leaky_relu", "elu", "selu", "sigmoid", "hard_sigmoid", "tanh", "softmax",
+                           "softplus", "softsign", "silu", "gelu", "exponential"}) {
     CAPTURE(name);
     const ActivationFunction f(name);
     for (const int64_t width : {3, 16, 37}) {
       Tensor x = uniform({4, width}, 1, -1, 1);
       x.values<float>()[size_t(2 * width + 1)] = nan;
-      for (Sequential model : {Sequential{Input({width}), Activation(f)}, Sequential{Input({width}), Dense(5, f)}, Sequential{Input({width}), Dense(40, f), Dense(33, f)}}) {
+      for (Sequential model : {Sequential{Input({width}), Activation(f)}, Sequential{Input({width}), Dense(5, f)},
+                               Sequential{Input({width}), Dense(40, f), Dense(33, f)}}) {
         const Tensor y = model.predict(x, {.check_inputs = false})[0];
         const int64_t out = y.shape()[1];
         bool row = false, others = false;
@@ -66,12 +68,14 @@ TEST_CASE("NaN weights make a NaN loss") {
   std::vector<Tensor> weights = model.get_weights();
   weights[0].values<float>()[0] = std::numeric_limits<float>::quiet_NaN();
   model.set_weights(weights);
-  const double loss = model.evaluate(uniform({8, 20}, 1), uniform({8, 1}, 2), {.verbose = 0, .check_inputs = false})["loss"];
+  const double loss =
+      model.evaluate(uniform({8, 20}, 1), uniform({8, 1}, 2), {.verbose = 0, .check_inputs = false})["loss"];
   CHECK(loss != loss);
 }
 
 TEST_CASE("the largest batch is found to half a percent, be the room small or large") {
-  Sequential small{Input({4}), Dense(8, relu), Dense(1)}, large{Input({100}), Dense(64, relu), Dense(1)}, image{Input({20, 20, 3}), Conv2D(8, {3, 3}, relu), MaxPooling2D({2, 2}), Flatten(), Dense(10)};
+  Sequential small{Input({4}), Dense(8, relu), Dense(1)}, large{Input({100}), Dense(64, relu), Dense(1)},
+      image{Input({20, 20, 3}), Conv2D(8, {3, 3}, relu), MaxPooling2D({2, 2}), Flatten(), Dense(10)};
   for (Sequential* model : {&small, &large, &image}) {
     model->compile("adam", "mse");
     const nn::Network& net = model->impl()->built();
@@ -83,7 +87,12 @@ TEST_CASE("the largest batch is found to half a percent, be the room small or la
     runtime::Variable counter("counter", {DType::kInt32, {}});
     train::MetricCounts counts;
     const auto arena = [&](int64_t batch) {
-      return runtime::Program("plan", train::trace(net, &compiled, train::Kind::kTrain, batch, labels, &counter, counts, options.offered_passes()).graph, options).arena_bytes();
+      return runtime::Program("plan",
+                              train::trace(net, &compiled, train::Kind::kTrain, batch, labels, &counter, counts,
+                                           options.offered_passes())
+                                  .graph,
+                              options)
+          .arena_bytes();
     };
     for (const int64_t wanted : {1, 2, 7, 8, 9, 100, 1000, 65536, 300000}) {
       CAPTURE(wanted);
@@ -97,8 +106,10 @@ TEST_CASE("the largest batch is found to half a percent, be the room small or la
 TEST_CASE("a number of threads that no machine serves is refused") {
   Sequential model{Input({3}), Dense(1)};
   model.compile("sgd", "mse");
-  CHECK(message_of([&] { model.fit(uniform({8, 3}, 1), uniform({8, 1}, 2), {.verbose = 0, .threads = 100000}); }) == "threads is 100000, but must be 0 (all) to 1024");
-  CHECK(message_of([&] { model.predict(uniform({8, 3}, 1), {.threads = -1}); }) == "threads is -1, but must be 0 (all) to 1024");
+  CHECK(message_of([&] { model.fit(uniform({8, 3}, 1), uniform({8, 1}, 2), {.verbose = 0, .threads = 100000}); }) ==
+        "threads is 100000, but must be 0 (all) to 1024");
+  CHECK(message_of([&] { model.predict(uniform({8, 3}, 1), {.threads = -1}); }) ==
+        "threads is -1, but must be 0 (all) to 1024");
 }
 
 TEST_CASE("a learning rate that is no number is refused, and the old one stays") {
@@ -118,7 +129,7 @@ void users_handler(int) { ++users_handler_calls; }
 }  // namespace
 
 TEST_CASE("fits in two threads give the user's own handler of Ctrl-C back, whichever ends first") {
-  struct sigaction mine {}, before {}, after {};
+  struct sigaction mine{}, before{}, after{};
   mine.sa_handler = users_handler;
   sigaction(SIGINT, &mine, &before);
   struct Inner : Callback {
@@ -127,7 +138,8 @@ TEST_CASE("fits in two threads give the user's own handler of Ctrl-C back, which
         Sequential other{Input({3}), Dense(1)};
         other.compile("sgd", "mse");
         other.fit(uniform({8, 3}, 1), uniform({8, 1}, 2), {.verbose = 0});
-      }).join();
+      })
+          .join();
     }
   };
   for (int round = 0; round < 20; ++round) {
@@ -148,7 +160,7 @@ TEST_CASE("fits in two threads give the user's own handler of Ctrl-C back, which
 }
 
 TEST_CASE("a program that ignores Ctrl-C goes on ignoring it while it trains") {
-  struct sigaction ignore {}, before {};
+  struct sigaction ignore{}, before{};
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGINT, &ignore, &before);
   struct Press : Callback {
@@ -191,7 +203,8 @@ TEST_CASE("progress: the line that moves is no longer than the terminal is wide"
   REQUIRE(terminal);
   train::Progress progress(1, terminal);
   std::vector<Logs::Entry> entries;
-  for (const char* name : {"loss", "accuracy", "mean_squared_error", "val_loss", "val_accuracy"}) entries.push_back({name, 0.123456});
+  for (const char* name : {"loss", "accuracy", "mean_squared_error", "val_loss", "val_accuracy"})
+    entries.push_back({name, 0.123456});
   progress.begin(0, 10, 1000);
   progress.draw(10, Logs(entries));
   progress.draw(20, Logs(entries));
@@ -221,11 +234,13 @@ TEST_CASE("predictions that a callback keeps are in the run record, epoch by epo
   model.compile("sgd", "mse");
   const Tensor y = uniform({5000, 32}, 2);
   const Bytes before = memory().account("data/predictions");
-  const History h = model.fit(keep.x, y, {.batch_size = 500, .epochs = 4, .verbose = 0, .callbacks = {keep, RunRecord(path)}});
+  const History h =
+      model.fit(keep.x, y, {.batch_size = 500, .epochs = 4, .verbose = 0, .callbacks = {keep, RunRecord(path)}});
   const runfile::Reader r(path);
   std::vector<int64_t> series;
   for (const runfile::SeriesRow& row : r.series())
-    if (row.account == "data/predictions" && row.kind == runfile::SeriesKind::kCurrent) series.push_back(row.bytes.value);
+    if (row.account == "data/predictions" && row.kind == runfile::SeriesKind::kCurrent)
+      series.push_back(row.bytes.value);
   REQUIRE(series.size() == 4);
   for (size_t i = 1; i < series.size(); ++i) CHECK(series[i] - series[i - 1] >= 5000 * 32 * 4);
   CHECK(memory().account("data/predictions") - before >= Bytes{4 * 5000 * 32 * 4});

@@ -55,22 +55,27 @@ TEST_CASE("fit: the ragged last batch counts with its own size") {
   const Tensor x = uniform({10, 3}, 1), y = uniform({10, 1}, 2);
   Sequential model{Input({3}), Dense(1)};
   model.compile({.optimizer = SGD(0), .loss = "mse", .metrics = {"mae"}});
-  const double loss = model.evaluate(x, y, {.batch_size = 10, .verbose = 0})["loss"], mae = model.evaluate(x, y, {.batch_size = 10, .verbose = 0})["mae"];
+  const double loss = model.evaluate(x, y, {.batch_size = 10, .verbose = 0})["loss"],
+               mae = model.evaluate(x, y, {.batch_size = 10, .verbose = 0})["mae"];
   for (const int64_t batch : {1, 3, 4, 7, 10, 50}) {
     const History h = model.fit(x, y, {.batch_size = batch, .verbose = 0});
     CHECK(h["loss"][0] == doctest::Approx(loss).epsilon(1e-6));
     CHECK(h["mae"][0] == doctest::Approx(mae).epsilon(1e-6));
     CHECK(model.evaluate(x, y, {.batch_size = batch, .verbose = 0})["loss"] == doctest::Approx(loss).epsilon(1e-6));
     // another batch size is another kernel: sums of four terms may be added in another order
-    const std::vector<float> p = flat({Tensor(model.predict(x, {.batch_size = batch}))}), q = flat({Tensor(model.predict(x, {.batch_size = 1}))});
-    for (size_t i = 0; i < q.size(); ++i) CHECK(std::abs(p[i] - q[i]) <= 8 * std::numeric_limits<float>::epsilon() * std::max(1.0f, std::abs(q[i])));
+    const std::vector<float> p = flat({Tensor(model.predict(x, {.batch_size = batch}))}),
+                             q = flat({Tensor(model.predict(x, {.batch_size = 1}))});
+    for (size_t i = 0; i < q.size(); ++i)
+      CHECK(std::abs(p[i] - q[i]) <= 8 * std::numeric_limits<float>::epsilon() * std::max(1.0f, std::abs(q[i])));
   }
 }
 
 TEST_CASE("fit: every sample is seen once in each epoch, in another order each time") {
   struct Seen : Callback {
     std::vector<double> losses;
-    void on_train_batch_end(int64_t batch, const Logs& logs) override { losses.push_back(logs["loss"] * double(batch + 1)); }
+    void on_train_batch_end(int64_t batch, const Logs& logs) override {
+      losses.push_back(logs["loss"] * double(batch + 1));
+    }
   } seen;
   // One sample a batch and a loss that is its own square: running sums tell which sample it was.
   Tensor x(DType::kFloat32, {8, 1});
@@ -83,7 +88,8 @@ TEST_CASE("fit: every sample is seen once in each epoch, in another order each t
   std::vector<std::vector<int>> orders;
   for (int e = 0; e < 3; ++e) {
     orders.emplace_back();
-    for (int b = 0; b < 8; ++b) orders.back().push_back(int(seen.losses[size_t(8 * e + b)] - (b ? seen.losses[size_t(8 * e + b - 1)] : 0) + 0.5));
+    for (int b = 0; b < 8; ++b)
+      orders.back().push_back(int(seen.losses[size_t(8 * e + b)] - (b ? seen.losses[size_t(8 * e + b - 1)] : 0) + 0.5));
     auto sorted = orders.back();
     std::sort(sorted.begin(), sorted.end());
     CHECK(sorted == std::vector<int>{1, 2, 4, 8, 16, 32, 64, 128});
@@ -100,10 +106,13 @@ TEST_CASE("fit: validation_split takes the last samples, before shuffling") {
   for (int i = 0; i < 10; ++i) x.values<float>()[size_t(i)] = float(i);
   Sequential model{Input({1}), Dense(1, {.kernel_initializer = "ones"})};
   model.compile(SGD(0), "mae");
-  const History h = model.fit(x, Tensor(DType::kFloat32, {10, 1}), {.batch_size = 4, .verbose = 0, .validation_split = 0.3});
+  const History h =
+      model.fit(x, Tensor(DType::kFloat32, {10, 1}), {.batch_size = 4, .verbose = 0, .validation_split = 0.3});
   CHECK(h["loss"][0] == doctest::Approx(3));      // 0..6
   CHECK(h["val_loss"][0] == doctest::Approx(8));  // 7, 8, 9
-  const History g = model.fit(x, Tensor(DType::kFloat32, {10, 1}), {.epochs = 4, .verbose = 0, .validation_data = {x, Tensor(DType::kFloat32, {10, 1})}, .validation_freq = 2});
+  const History g = model.fit(
+      x, Tensor(DType::kFloat32, {10, 1}),
+      {.epochs = 4, .verbose = 0, .validation_data = {x, Tensor(DType::kFloat32, {10, 1})}, .validation_freq = 2});
   CHECK(g["val_loss"].size() == 2);
 }
 
@@ -116,7 +125,8 @@ TEST_CASE("fit: steps_per_epoch goes on where the last epoch stopped, and ends w
   Sequential model{Input({1}), Dense(1)};
   model.compile("sgd", "mse");
   const Tensor x = uniform({10, 1}, 1), y = uniform({10, 1}, 2);
-  const History h = model.fit(x, y, {.batch_size = 2, .epochs = 4, .verbose = 0, .callbacks = {count}, .steps_per_epoch = 2});
+  const History h =
+      model.fit(x, y, {.batch_size = 2, .epochs = 4, .verbose = 0, .callbacks = {count}, .steps_per_epoch = 2});
   CHECK(count.steps == std::vector<int64_t>{2, 2, 1, 2});  // as Keras: five batches are there
   CHECK(h.notes.size() == 1);
 }
@@ -126,7 +136,8 @@ TEST_CASE("fit: a batch larger than the data trains one short batch and says so"
   model.compile("sgd", "mse");
   const History h = model.fit(uniform({5, 1}, 1), uniform({5, 1}, 2), {.batch_size = 32, .verbose = 0});
   CHECK(h.steps == 1);
-  CHECK(h.notes == std::vector<std::string>{"note: batch_size 32 is larger than the data; each epoch is one batch of 5 samples"});
+  CHECK(h.notes ==
+        std::vector<std::string>{"note: batch_size 32 is larger than the data; each epoch is one batch of 5 samples"});
 }
 
 TEST_CASE("fit: Ctrl-C ends the step, keeps the weights and says so") {
@@ -146,7 +157,9 @@ TEST_CASE("fit: Ctrl-C ends the step, keeps the weights and says so") {
   CHECK(flat(model.get_weights()) != before);
   CHECK(h.notes.back() == "interrupted: 3 steps taken; the weights are those after the last of them");
   // A loop of trainings ends with the one that was interrupted, unless the program says otherwise.
-  CHECK(message_of([&] { model.fit(x, y, {.verbose = 0}); }).starts_with("fit: the training before this one was interrupted by Ctrl-C; look at History::interrupted"));
+  CHECK(message_of([&] {
+          model.fit(x, y, {.verbose = 0});
+        }).starts_with("fit: the training before this one was interrupted by Ctrl-C; look at History::interrupted"));
   clear_interrupt();
   CHECK(!model.fit(x, y, {.verbose = 0}).interrupted);
 }
@@ -156,7 +169,10 @@ TEST_CASE("fit: several inputs and outputs, each with its loss, weight and metri
   const Input a({3}), b({2});
   const auto joint = Dense(8, relu)(Concatenate()({a, b}));
   Model model({a, b}, {Dense(1, {.name = "size"})(joint), Dense(3, softmax, {.name = "kind"})(joint)});
-  model.compile({.optimizer = "adam", .loss = {"mse", "sparse_categorical_crossentropy"}, .metrics = MetricList::each_output({{"mae"}, {"accuracy"}}), .loss_weights = {0.5, 2}});
+  model.compile({.optimizer = "adam",
+                 .loss = {"mse", "sparse_categorical_crossentropy"},
+                 .metrics = MetricList::each_output({{"mae"}, {"accuracy"}}),
+                 .loss_weights = {0.5, 2}});
   const Arrays x{uniform({20, 3}, 1), uniform({20, 2}, 2)}, y{uniform({20, 1}, 3), classes({20}, 3, 4)};
   const History h = model.fit(x, y, {.batch_size = 20, .verbose = 0});
   std::vector<std::string> names;
@@ -185,7 +201,8 @@ TEST_CASE("fit: a frozen layer keeps its weights, and its batch statistics") {
   model.get_layer("frozen").set_trainable(false);
   model.get_layer("still").set_trainable(false);
   model.compile("sgd", "mse");
-  const auto frozen = flat(model.get_layer("frozen").get_weights()), still = flat(model.get_layer("still").get_weights()), all = flat(model.get_weights());
+  const auto frozen = flat(model.get_layer("frozen").get_weights()),
+             still = flat(model.get_layer("still").get_weights()), all = flat(model.get_weights());
   model.fit(uniform({16, 4}, 1), uniform({16, 1}, 2), {.verbose = 0});
   CHECK(flat(model.get_layer("frozen").get_weights()) == frozen);
   CHECK(flat(model.get_layer("still").get_weights()) == still);
@@ -206,7 +223,9 @@ TEST_CASE("fit: the learning rate can be changed between steps, and steps are co
   CHECK(model.optimizer().learning_rate() == 0);
   Sequential other{Input({1}), Dense(1)};
   other.compile(sgd, "mse");
-  CHECK(message_of([&] { other.train_on_batch(x, y); }).starts_with("the optimizer \"sgd\" already trains other weights"));
+  CHECK(message_of([&] {
+          other.train_on_batch(x, y);
+        }).starts_with("the optimizer \"sgd\" already trains other weights"));
 }
 
 TEST_CASE("predict: a layer called as if training drops values, in a model that was never compiled") {

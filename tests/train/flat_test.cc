@@ -20,8 +20,9 @@ Bytes held() {
   return sum;
 }
 
-/// What this process has written and keeps, in KiB. From the page tables: the kernel's running counters lag behind by some pages, more
-/// the busier the machine is. Looking takes no memory but the text, which the first look makes resident.
+/// What this process has written and keeps, in KiB. From the page tables: the kernel's running counters lag behind by
+/// some pages, more the busier the machine is. Looking takes no memory but the text, which the first look makes
+/// resident.
 struct Written {
   int64_t heap = 0, stack = 0, files = 0, other = 0;  // of main's thread the stack; the others' lie in `other`
   int64_t sum() const { return heap + stack + files + other; }
@@ -39,9 +40,13 @@ Written written() {
   int64_t* into = &w.other;
   for (const char* line = text; *line; line = std::strchr(line, '\n') + 1) {
     const std::string_view all(line, size_t(std::strchr(line, '\n') - line));
-    if (all.starts_with("Private_Dirty:") || all.starts_with("Swap:")) *into += std::atoll(line + all.find(':') + 1);
+    if (all.starts_with("Private_Dirty:") || all.starts_with("Swap:"))
+      *into += std::atoll(line + all.find(':') + 1);
     else if (all[0] < 'A' || all[0] > 'Z')  // a mapping begins: addresses in lower-case hexadecimal
-      into = all.ends_with("[heap]") ? &w.heap : all.ends_with("[stack]") ? &w.stack : all.find('/') != all.npos ? &w.files : &w.other;
+      into = all.ends_with("[heap]")     ? &w.heap
+             : all.ends_with("[stack]")  ? &w.stack
+             : all.find('/') != all.npos ? &w.files
+                                         : &w.other;
   }
   return w;
 }
@@ -55,10 +60,14 @@ constexpr bool kExact = true;
 
 TEST_CASE("flat: ten thousand steps take no byte and no page") {
   set_random_seed(1);
-  Sequential model{Input({12, 12, 3}), Conv2D(8, {3, 3}, relu), MaxPooling2D({2, 2}), Flatten(), Dropout(0.2), Dense(16, relu), BatchNormalization(), Dense(4, softmax)};
+  Sequential model{Input({12, 12, 3}), Conv2D(8, {3, 3}, relu), MaxPooling2D({2, 2}), Flatten(),
+                   Dropout(0.2),       Dense(16, relu),         BatchNormalization(), Dense(4, softmax)};
   model.compile("adam", "sparse_categorical_crossentropy", {"accuracy"});
   const Tensor x = uniform({100, 12, 12, 3}, 1), y = classes({100}, 4, 2);
-  const auto train = [&](int epochs) { model.fit(x, y, {.batch_size = 10, .epochs = epochs, .verbose = 0, .validation_data = {x, y}, .validation_freq = 10}); };  // and drops the history
+  const auto train = [&](int epochs) {
+    model.fit(x, y,
+              {.batch_size = 10, .epochs = epochs, .verbose = 0, .validation_data = {x, y}, .validation_freq = 10});
+  };            // and drops the history
   train(10);    // makes the programs, which stay, among what it drops
   train(1000);  // drops all it takes, as the next one does
   written();
@@ -78,9 +87,14 @@ TEST_CASE("flat: ten thousand steps take no byte and no page") {
 TEST_CASE("flat: steps that count metrics, clip and run a rule as an expression take no byte and no page") {
   set_random_seed(1);
   Sequential model{Input({8}), Dense(16, relu), Dense(1, sigmoid)};
-  model.compile({.optimizer = Nadam(0.001, {.global_clipnorm = 1}), .loss = "binary_crossentropy", .metrics = {"accuracy", AUC(), Precision(), Recall()}});
+  model.compile({.optimizer = Nadam(0.001, {.global_clipnorm = 1}),
+                 .loss = "binary_crossentropy",
+                 .metrics = {"accuracy", AUC(), Precision(), Recall()}});
   const Tensor x = uniform({105, 8}, 1), y = learnable(x);
-  const auto train = [&](int epochs) { model.fit(x, y, {.batch_size = 10, .epochs = epochs, .verbose = 0, .validation_data = {x, y}, .validation_freq = 10}); };
+  const auto train = [&](int epochs) {
+    model.fit(x, y,
+              {.batch_size = 10, .epochs = epochs, .verbose = 0, .validation_data = {x, y}, .validation_freq = 10});
+  };
   train(10);
   train(300);
   written();
@@ -98,8 +112,11 @@ TEST_CASE("flat: steps that count metrics, clip and run a rule as an expression 
 TEST_CASE("flat: two hundred different models end where the third one ended") {
   const auto one = [](int i) {
     const int64_t width = 10 + i % 37, filters = 3 + i % 11;
-    Sequential model{Input({8 + i % 5, 9, 2}), Conv2D(filters, {2, 3}, relu), MaxPooling2D({2, 2}), Flatten(), Dense(width, relu), Dense(3, softmax)};
-    model.compile(i % 2 ? Optimizer("adam") : Optimizer(SGD(0.01, {.momentum = 0.9})), "sparse_categorical_crossentropy", {"accuracy"});
+    Sequential model{Input({8 + i % 5, 9, 2}), Conv2D(filters, {2, 3}, relu),
+                     MaxPooling2D({2, 2}),     Flatten(),
+                     Dense(width, relu),       Dense(3, softmax)};
+    model.compile(i % 2 ? Optimizer("adam") : Optimizer(SGD(0.01, {.momentum = 0.9})),
+                  "sparse_categorical_crossentropy", {"accuracy"});
     const int64_t n = 20 + i % 13;
     const Tensor x = uniform({n, 8 + i % 5, 9, 2}, uint64_t(i)), y = classes({n}, 3, uint64_t(i));
     model.fit(x, y, {.batch_size = 8, .epochs = 2, .verbose = 0});

@@ -55,14 +55,16 @@ double pairs_in_order(const Answers& a) {
 TEST_CASE("AUC: is the share of pairs in order, 1 when all are and 0 when none is") {
   Sequential model = echo({AUC()});
   const Answers a = answers(301);
-  CHECK(model.evaluate(a.p, a.y, {.verbose = 0})["auc"] == doctest::Approx(pairs_in_order(a)).epsilon(0.005));  // 200 thresholds are not all pairs
+  CHECK(model.evaluate(a.p, a.y, {.verbose = 0})["auc"] ==
+        doctest::Approx(pairs_in_order(a)).epsilon(0.005));  // 200 thresholds are not all pairs
   const Tensor p = Tensor::of({0.1f, 0.2f, 0.8f, 0.9f}, {4, 1});
   CHECK(model.evaluate(p, Tensor::of({0.f, 0.f, 1.f, 1.f}, {4, 1}), {.verbose = 0})["auc"] == 1);
   CHECK(model.evaluate(p, Tensor::of({1.f, 1.f, 0.f, 0.f}, {4, 1}), {.verbose = 0})["auc"] == 0);
 }
 
 TEST_CASE("counting metrics: batches of any size, arrays and datasets give the same") {
-  Sequential model = echo({AUC(), AUC({.curve = AUCOptions::Curve::kPR, .name = "pr"}), Precision(), Recall("lax", 0.25)});
+  Sequential model =
+      echo({AUC(), AUC({.curve = AUCOptions::Curve::kPR, .name = "pr"}), Precision(), Recall("lax", 0.25)});
   const Answers a = answers(157);
   const Results whole = model.evaluate(a.p, a.y, {.batch_size = 157, .verbose = 0});
   CHECK(whole["precision"] == precision_of(a, 0, 157));
@@ -84,7 +86,9 @@ TEST_CASE("counting metrics: begin anew with each epoch, in training and in vali
     CHECK(h["auc"][size_t(e)] == auc);
     CHECK(h["val_precision"][size_t(e)] == precision_of(b, 0, 45));
   }
-  const History streamed = model.fit(Dataset::from_arrays(a.p, a.y).batch(16), {.epochs = 2, .verbose = 0, .validation = Dataset::from_arrays(b.p, b.y).batch(16)});
+  const History streamed =
+      model.fit(Dataset::from_arrays(a.p, a.y).batch(16),
+                {.epochs = 2, .verbose = 0, .validation = Dataset::from_arrays(b.p, b.y).batch(16)});
   CHECK(streamed["precision"] == std::vector<double>(2, precision_of(a, 0, 70)));
   CHECK(streamed["val_precision"] == std::vector<double>(2, precision_of(b, 0, 45)));
   CHECK(model.train_on_batch(a.p, a.y)["precision"] == precision_of(a, 0, 70));
@@ -98,7 +102,8 @@ TEST_CASE("counting metrics: what a callback evaluates meanwhile is not counted"
     int* calls = nullptr;
     void evaluate() {
       ++*calls;
-      CHECK(model->evaluate(other.p, other.y, {.batch_size = 8, .verbose = 0})["precision"] == precision_of(other, 0, 33));
+      CHECK(model->evaluate(other.p, other.y, {.batch_size = 8, .verbose = 0})["precision"] ==
+            precision_of(other, 0, 33));
     }
     void on_train_batch_end(int64_t, const Logs&) override { evaluate(); }
     void on_test_batch_end(int64_t step, const Logs&) override {
@@ -114,9 +119,11 @@ TEST_CASE("counting metrics: what a callback evaluates meanwhile is not counted"
   int calls = 0;
   meanwhile.calls = &calls;
   const Answers a = answers(70);
-  const History h = model.fit(a.p, a.y, {.batch_size = 16, .epochs = 2, .verbose = 0, .callbacks = {meanwhile}, .shuffle = false});
+  const History h =
+      model.fit(a.p, a.y, {.batch_size = 16, .epochs = 2, .verbose = 0, .callbacks = {meanwhile}, .shuffle = false});
   CHECK(h["precision"] == std::vector<double>(2, precision_of(a, 0, 70)));
-  CHECK(model.evaluate(a.p, a.y, {.batch_size = 16, .verbose = 0, .callbacks = {meanwhile}})["precision"] == precision_of(a, 0, 70));
+  CHECK(model.evaluate(a.p, a.y, {.batch_size = 16, .verbose = 0, .callbacks = {meanwhile}})["precision"] ==
+        precision_of(a, 0, 70));
   CHECK(calls >= 2 * 5 + 1);
 }
 
@@ -127,7 +134,9 @@ TEST_CASE("counting metrics: threads that evaluate one model count for themselve
   for (unsigned t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
       const Answers a = answers(90 + 7 * t, 3 + t);
-      for (int i = 0; i < 20; ++i) wrong += model.evaluate(a.p, a.y, {.batch_size = 16, .verbose = 0, .threads = 1})["precision"] != precision_of(a, 0, 90 + 7 * t);
+      for (int i = 0; i < 20; ++i)
+        wrong += model.evaluate(a.p, a.y, {.batch_size = 16, .verbose = 0, .threads = 1})["precision"] !=
+                 precision_of(a, 0, 90 + 7 * t);
     });
   for (std::thread& t : threads) t.join();
   CHECK(wrong == 0);
@@ -138,7 +147,9 @@ TEST_CASE("counting metrics: the plan names every byte they count in") {
   model.compile({.optimizer = "adam", .loss = "binary_crossentropy", .metrics = {"accuracy"}});
   const MemoryPlan without = model.plan({.batch = 16});
   CHECK(without.metrics == Bytes{0});
-  model.compile({.optimizer = "adam", .loss = "binary_crossentropy", .metrics = {AUC(), AUC({.num_thresholds = 50, .name = "few"}), Precision()}});
+  model.compile({.optimizer = "adam",
+                 .loss = "binary_crossentropy",
+                 .metrics = {AUC(), AUC({.num_thresholds = 50, .name = "few"}), Precision()}});
   const MemoryPlan plan = model.plan({.batch = 16});
   CHECK(plan.account("metrics/auc") == Bytes{8 * (200 + 200 + 1 + 1)});
   CHECK(plan.account("metrics/auc/true_positives") == Bytes{8 * 200});
@@ -161,7 +172,8 @@ TEST_CASE("metrics: labels that do not fit are refused with both shapes, an unkn
     CHECK(std::string(e.what()).find("auc: labels are") != std::string::npos);
   }
   CHECK_THROWS_WITH_AS(Metric("f1"), doctest::Contains("known are accuracy"), Error);
-  CHECK_THROWS_WITH_AS(AUC({.num_thresholds = 1}), doctest::Contains("num_thresholds is 1, but must be at least 2"), Error);
+  CHECK_THROWS_WITH_AS(AUC({.num_thresholds = 1}), doctest::Contains("num_thresholds is 1, but must be at least 2"),
+                       Error);
 }
 
 }  // namespace millpond

@@ -43,7 +43,9 @@ TEST_CASE("optimizers: the plan has exactly the slots of each, under their names
                       {Adam(), {"adam.m", "adam.v"}, {}},
                       {AdamW(), {"adamw.m", "adamw.v"}, {}},
                       {RMSprop(), {"rmsprop.velocity"}, {}},
-                      {RMSprop(0.001, {.momentum = 0.9, .centered = true}), {"rmsprop.velocity", "rmsprop.average_gradient", "rmsprop.momentum"}, {}},
+                      {RMSprop(0.001, {.momentum = 0.9, .centered = true}),
+                       {"rmsprop.velocity", "rmsprop.average_gradient", "rmsprop.momentum"},
+                       {}},
                       {Adagrad(), {"adagrad.accumulator"}, {}},
                       {Lion(), {"lion.momentum"}, {}},
                       {Nadam(0.001, {.name = "n"}), {"n.momentum", "n.velocity"}, {"n.u_product"}}};
@@ -53,7 +55,8 @@ TEST_CASE("optimizers: the plan has exactly the slots of each, under their names
     const MemoryPlan plan = model.plan({.batch = 8});
     for (const char* slot : row.slots) CHECK(plan.account(std::string("slots/") + slot) == Bytes{kWeights});
     for (const char* number : row.numbers) CHECK(plan.account(std::string("slots/") + number) == Bytes{4});
-    CHECK(plan.slots == Bytes{kWeights * int64_t(row.slots.size()) + 4 * int64_t(row.numbers.size()) + 4 + 8 + 4});  // learning rate, iterations, the model's counter
+    CHECK(plan.slots == Bytes{kWeights * int64_t(row.slots.size()) + 4 * int64_t(row.numbers.size()) + 4 + 8 +
+                              4});  // learning rate, iterations, the model's counter
   }
 }
 
@@ -75,7 +78,8 @@ TEST_CASE("optimizers: every one trains inside backward, without a slow kernel, 
   }
 }
 
-TEST_CASE("optimizers: SGD, momentum and Adam run their own loops; others, and these when they clip, run as expressions") {
+TEST_CASE(
+    "optimizers: SGD, momentum and Adam run their own loops; others, and these when they clip, run as expressions") {
   const auto written = [](const Optimizer& o) { return backend::cpu::written(o.impl()->rule).has_value(); };
   CHECK(written(SGD()));
   CHECK(written(SGD(0.1, {.weight_decay = 0.01})));
@@ -111,9 +115,14 @@ TEST_CASE("clipping: a step of SGD is as long as the norm allows, all weights to
 }
 
 TEST_CASE("optimizers: what is out of range is refused by its name, and so are two ways to clip") {
-  CHECK_THROWS_WITH_AS(RMSprop(0.1, {.rho = 1.5}), doctest::Contains("rmsprop: rho is 1.5, but must lie between 0 and 1"), Error);
-  CHECK_THROWS_WITH_AS(Lion(-1), doctest::Contains("lion: learning_rate is -1, but must be a number that is not below 0"), Error);
-  CHECK_THROWS_WITH_AS(Adam(0.1, {.clipnorm = 1, .global_clipnorm = 2}), doctest::Contains("gradients are clipped in one way only; leave all but one of them at 0"), Error);
+  CHECK_THROWS_WITH_AS(RMSprop(0.1, {.rho = 1.5}),
+                       doctest::Contains("rmsprop: rho is 1.5, but must lie between 0 and 1"), Error);
+  CHECK_THROWS_WITH_AS(Lion(-1),
+                       doctest::Contains("lion: learning_rate is -1, but must be a number that is not below 0"), Error);
+  CHECK_THROWS_WITH_AS(Adam(0.1, {.clipnorm = 1, .global_clipnorm = 2}),
+                       doctest::Contains("gradients are clipped in one way only; leave all but one of them at 0"),
+                       Error);
   CHECK_THROWS_WITH_AS(SGD(0.1, {.clipvalue = -1}), doctest::Contains("clipvalue is -1"), Error);
-  CHECK_THROWS_WITH_AS(Optimizer("adma"), doctest::Contains("known are adagrad, adam, adamw, lion, nadam, rmsprop, sgd"), Error);
+  CHECK_THROWS_WITH_AS(Optimizer("adma"),
+                       doctest::Contains("known are adagrad, adam, adamw, lion, nadam, rmsprop, sgd"), Error);
 }

@@ -35,7 +35,13 @@ TEST_CASE("run record: fit writes phases, accounts, series, programs and their p
   const std::string path = folder / "run.pond";
   Sequential model = small();
   const Tensor x = uniform({kSamples, 6}, 1), y = uniform({kSamples, 1}, 2);
-  model.fit(x, y, {.batch_size = 16, .epochs = 3, .verbose = 0, .callbacks = {RunRecord(path)}, .validation_data = {uniform({7, 6}, 3), uniform({7, 1}, 4)}, .threads = 1});
+  model.fit(x, y,
+            {.batch_size = 16,
+             .epochs = 3,
+             .verbose = 0,
+             .callbacks = {RunRecord(path)},
+             .validation_data = {uniform({7, 6}, 3), uniform({7, 1}, 4)},
+             .threads = 1});
   const Reader r(path);
 
   runfile::Meta meta = r.meta();
@@ -122,7 +128,9 @@ TEST_CASE("run record: a training that throws has failed, and its epochs are kep
   const Folder folder;
   Sequential model = small();
   const Tensor x = uniform({kSamples, 6}, 1), y = uniform({kSamples, 1}, 2);
-  CHECK(message_of([&] { model.fit(x, y, {.epochs = 5, .verbose = 0, .callbacks = {RunRecord(folder / "run.pond"), Trip()}}); }) == "enough");
+  CHECK(message_of([&] {
+          model.fit(x, y, {.epochs = 5, .verbose = 0, .callbacks = {RunRecord(folder / "run.pond"), Trip()}});
+        }) == "enough");
   const Reader r(folder / "run.pond");
   CHECK(r.meta()["status"] == "failed");
   CHECK(std::ranges::count(r.phases(), "epoch", &runfile::Phase::kind) == 2);

@@ -61,7 +61,9 @@ Sequential wide_model() {
 
 }  // namespace
 
-TEST_CASE("threads: models built, trained and dropped by several threads at once have the bits of models made one after the other") {
+TEST_CASE(
+    "threads: models built, trained and dropped by several threads at once have the bits of models made one after the "
+    "other") {
   constexpr int kThreads = 8, kEach = 6;
   for (const int threads : {1, 2}) {
     std::vector<std::vector<float>> alone;
@@ -81,7 +83,8 @@ TEST_CASE("threads: one model predicts and evaluates in several threads at once,
   Sequential model = wide_model();
   const Tensor x = uniform({300, 64}, 1), y = classes({300}, 3, 2);
   model.fit(x, y, {.verbose = 0});
-  std::vector<std::vector<float>> wanted;  // of each size of batch: the products of two sizes may differ in the last bit
+  std::vector<std::vector<float>>
+      wanted;  // of each size of batch: the products of two sizes may differ in the last bit
   for (int t = 0; t < 6; ++t) wanted.push_back(flat(model.predict(x, {.batch_size = 32 + t})));
   const double loss = model.evaluate(x, y, {.verbose = 0})["loss"];
   const Model& shared = model;
@@ -115,23 +118,29 @@ struct Meanwhile : Callback {
 };
 }  // namespace
 
-TEST_CASE("threads: two fits of one model are refused, and so is whatever reads weights that another thread is changing") {
+TEST_CASE(
+    "threads: two fits of one model are refused, and so is whatever reads weights that another thread is changing") {
   Sequential model({Input({64}), Dense(3, softmax)}, "shared");
   model.compile("sgd", "sparse_categorical_crossentropy");
   const Tensor x = uniform({100, 64}, 1), y = classes({100}, 3, 2);
   std::vector<std::string> said;
   const auto tell = [&](auto&& f) { said.push_back(message_of(f)); };
   model.fit(x, y, {.verbose = 0, .callbacks = {Meanwhile([&] {
-                     tell([&] { model.fit(x, y, {.verbose = 0}); });
-                     tell([&] { model.predict(x); });
-                     tell([&] { model.get_weights(); });
-                     tell([&] { model.compile("sgd", "mse"); });
-                   })}});
+                                   tell([&] { model.fit(x, y, {.verbose = 0}); });
+                                   tell([&] { model.predict(x); });
+                                   tell([&] { model.get_weights(); });
+                                   tell([&] { model.compile("sgd", "mse"); });
+                                 })}});
   REQUIRE(said.size() == 4);
-  CHECK(said[0] == "fit: the model \"shared\" is being changed by fit in another thread; several models may train at once, but one model is trained by one thread at a time");
-  CHECK(said[1] == "predict: the model \"shared\" is being changed by fit in another thread; wait until that has returned, or call this from its callbacks");
+  CHECK(said[0] ==
+        "fit: the model \"shared\" is being changed by fit in another thread; several models may train at once, but "
+        "one model is trained by one thread at a time");
+  CHECK(said[1] ==
+        "predict: the model \"shared\" is being changed by fit in another thread; wait until that has returned, or "
+        "call this from its callbacks");
   CHECK(said[2].starts_with("get_weights: the model \"shared\" is being changed by fit in another thread"));
-  CHECK(said[3] == "compile: the model \"shared\" is in use, by fit in another thread; call compile before or after it");
+  CHECK(said[3] ==
+        "compile: the model \"shared\" is in use, by fit in another thread; call compile before or after it");
   CHECK(model.fit(x, y, {.verbose = 0}).steps == 4);  // nothing of it stays
 }
 
@@ -154,8 +163,10 @@ TEST_CASE("threads: a callback may predict, evaluate, set weights and fit again,
   nested.x = x, nested.y = y;
   const History h = model.fit(x, y, {.batch_size = 5, .epochs = 2, .verbose = 0, .callbacks = {nested}});
   CHECK(h.steps == 8);
-  CHECK(nested.said == "compile: the model \"nested\" is in use, by fit, whose callback calls this; call compile before or after it");
-  CHECK(message_of([&] { nested.model(); }) == "Callback::model(): there is a model only while fit, evaluate or predict calls a hook");
+  CHECK(nested.said ==
+        "compile: the model \"nested\" is in use, by fit, whose callback calls this; call compile before or after it");
+  CHECK(message_of([&] { nested.model(); }) ==
+        "Callback::model(): there is a model only while fit, evaluate or predict calls a hook");
 }
 
 TEST_CASE("threads: a function that is handed predictions may predict with the same model") {
@@ -165,14 +176,16 @@ TEST_CASE("threads: a function that is handed predictions may predict with the s
   std::vector<float> got;
   model.predict(x, {.batch_size = 30, .output = [&](int64_t first, std::span<const Tensor> p) {
                       for (const float v : p[0].values<float>()) got.push_back(v);
-                      for (int64_t batch = 1; batch < 12; ++batch) CHECK(model.predict(x, {.batch_size = batch, .steps = 1})[0].values<float>()[0] == doctest::Approx(wanted[0]));
+                      for (int64_t batch = 1; batch < 12; ++batch)
+                        CHECK(model.predict(x, {.batch_size = batch, .steps = 1})[0].values<float>()[0] ==
+                              doctest::Approx(wanted[0]));
                       (void)first;
                     }});
   CHECK(got == wanted);
 }
 
 TEST_CASE("threads: a training for which no processor is left runs alone and says so") {
-  if (test::on_far()) return;  // its steps share no threads, so none are asked for
+  if (test::on_far()) return;            // its steps share no threads, so none are asked for
   const int all = usable_threads() + 1;  // more than there are: only a run that is alone gets them
   const Tensor x = uniform({64, 200}, 1), y = uniform({64, 1}, 2);
   const auto make = [] {
@@ -182,9 +195,14 @@ TEST_CASE("threads: a training for which no processor is left runs alone and say
   };
   Sequential first = make(), second = make();
   History inner;
-  const History outer = first.fit(x, y, {.verbose = 0, .callbacks = {Meanwhile([&] { inner = second.fit(x, y, {.epochs = 3, .verbose = 0, .threads = all}); })}, .threads = all});
+  const History outer = first.fit(
+      x, y,
+      {.verbose = 0,
+       .callbacks = {Meanwhile([&] { inner = second.fit(x, y, {.epochs = 3, .verbose = 0, .threads = all}); })},
+       .threads = all});
   CHECK(outer.notes.empty());
   REQUIRE(inner.notes.size() == 1);
-  CHECK(inner.notes[0].starts_with("note: other runs of this process had its processors: 3 of 3 epochs ran in one thread, not in "));
+  CHECK(inner.notes[0].starts_with(
+      "note: other runs of this process had its processors: 3 of 3 epochs ran in one thread, not in "));
   CHECK(second.fit(x, y, {.verbose = 0, .threads = all}).notes.empty());
 }

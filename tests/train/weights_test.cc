@@ -10,10 +10,13 @@ using namespace millpond;
 
 namespace {
 struct File {
-  std::string path = (std::filesystem::temp_directory_path() / ("millpond_" + std::to_string(::getpid()) + ".weights.h5")).string();
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("millpond_" + std::to_string(::getpid()) + ".weights.h5")).string();
   ~File() { std::filesystem::remove(path); }
 };
-Sequential net(int64_t width = 5) { return Sequential{Input({6, 6, 2}), Conv2D(3, 2), BatchNormalization(), Flatten(), Dense(width), Dense(2)}; }
+Sequential net(int64_t width = 5) {
+  return Sequential{Input({6, 6, 2}), Conv2D(3, 2), BatchNormalization(), Flatten(), Dense(width), Dense(2)};
+}
 }  // namespace
 
 TEST_CASE("weights: set_weights checks number and shapes before it changes any") {
@@ -23,7 +26,8 @@ TEST_CASE("weights: set_weights checks number and shapes before it changes any")
   CHECK(model.weight_names()[2].ends_with("/gamma"));
   const auto before = flat(w);
   w[9] = uniform({3}, 1);
-  CHECK(message_of([&] { model.set_weights(w); }).find("array 9 has the shape [3], but weights/dense") != std::string::npos);
+  CHECK(message_of([&] { model.set_weights(w); }).find("array 9 has the shape [3], but weights/dense") !=
+        std::string::npos);
   w.pop_back();
   CHECK(message_of([&] { model.set_weights(w); }).find("has 10 weights, but 9 arrays are given") != std::string::npos);
   CHECK(flat(model.get_weights()) == before);
@@ -36,7 +40,9 @@ TEST_CASE("weights: views are live, or refused where the host cannot see the wei
   Sequential model = net();
   model.compile("sgd", "mse");
   if (test::on_far()) {
-    CHECK(message_of([&] { (void)model.weight_views(); }).find("lies in the memory of the backend \"far\", which the host cannot see") != std::string::npos);
+    CHECK(message_of([&] {
+            (void)model.weight_views();
+          }).find("lies in the memory of the backend \"far\", which the host cannot see") != std::string::npos);
     return;
   }
   const auto views = model.weight_views();
@@ -55,7 +61,9 @@ TEST_CASE("weights: a saved file brings them back, and a file of another model i
   same.load_weights(file.path);
   CHECK(flat(same.get_weights()) == flat(model.get_weights()));
   const auto before = flat(other.get_weights());
-  CHECK(message_of([&] { other.load_weights(file.path); }).find("layers/dense/vars/0 has the shape [75, 5], but weights/") != std::string::npos);
+  CHECK(message_of([&] {
+          other.load_weights(file.path);
+        }).find("layers/dense/vars/0 has the shape [75, 5], but weights/") != std::string::npos);
   Sequential more{Input({6, 6, 2}), Conv2D(3, 2), Conv2D(3, 2)};
   CHECK(message_of([&] { more.load_weights(file.path); }).find("has no layers/conv2d_1/vars/0") != std::string::npos);
   CHECK(flat(other.get_weights()) == before);

@@ -34,7 +34,17 @@ struct Seen {
 };
 template <class Level>
 SeenProcess seen(int64_t row, const Run& run, Level level, const char* how = "inside") {
-  SeenProcess p{.row = row, .pid = 100 + row, .parent = 0, .name = "python3", .command = {}, .start = 0, .end = {}, .seen = how, .spaces = {}, .pages = {}, .mappings = {}};
+  SeenProcess p{.row = row,
+                .pid = 100 + row,
+                .parent = 0,
+                .name = "python3",
+                .command = {},
+                .start = 0,
+                .end = {},
+                .seen = how,
+                .spaces = {},
+                .pages = {},
+                .mappings = {}};
   for (size_t i = 0; i < run.evidence.marks.size(); ++i) {
     const Seen now = level(double(i));
     const double t = run.evidence.marks[i].t;
@@ -54,7 +64,8 @@ Run growing() {
   run.site({Frame{"p.py", "step", 44, false, true}}, 8, Life::kLeak);
   return run;
 }
-const char* const kWalk = R"({"note": "walk", "period": 30, "alive": 200e6, "reached": 150e6, "native": 20e6, "garbage": 10e6, "holders": [
+const char* const kWalk =
+    R"({"note": "walk", "period": 30, "alive": 200e6, "reached": 150e6, "native": 20e6, "garbage": 10e6, "holders": [
   {"bytes": 120e6, "samples": 40, "how": "reached", "type": "list", "chain": ["attribute seen of Trainer", "local t of main"], "born": [{"file": "p.py", "line": 31, "bytes": 120e6}], "births": [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]},
   {"bytes": 20e6, "samples": 9, "how": "native", "type": "tuple", "chain": [], "births": [1,1]}]})";
 
@@ -105,7 +116,8 @@ TEST_CASE("account: files, shared mappings and stacks are parts with numbers of 
   run.grow(500, 10, 40).live_from(300, 4);
   run.evidence.process = 1;
   // Of 10 MB a round the allocators have 4, a mapped file 3, shared memory 2 and stacks 1.
-  run.evidence.processes.push_back(seen(1, run, [](double i) { return Seen{500 + 10 * i, 300 + 5 * i, 50 + 2 * i, {}, {}, 10 + i, 100 + 3 * i}; }));
+  run.evidence.processes.push_back(
+      seen(1, run, [](double i) { return Seen{500 + 10 * i, 300 + 5 * i, 50 + 2 * i, {}, {}, 10 + i, 100 + 3 * i}; }));
   const std::optional<Account> a = account(Case(run.evidence));
   REQUIRE(a);
   CHECK(sum(*a) == doctest::Approx(a->growth).epsilon(1e-9));
@@ -130,14 +142,17 @@ TEST_CASE("account: shared mappings whose blocks were sampled are told by line, 
   run.site({user("p.py", 31, "keep")}, 5, Life::kLeak).site({user("p.py", 44, "share")}, 5, Life::kLeak);
   run.evidence.process = 1;
   SeenProcess p = seen(1, run, [](double i) { return Seen{500 + 10 * i, 400 + 5 * i, 5 * i}; });
-  for (size_t i = 0; i < run.evidence.marks.size(); ++i) p.mappings["shared_anonymous"].push_back({run.evidence.marks[i].t, mb(5 * double(i)), mb(5 * double(i)), {}, {}});
+  for (size_t i = 0; i < run.evidence.marks.size(); ++i)
+    p.mappings["shared_anonymous"].push_back({run.evidence.marks[i].t, mb(5 * double(i)), mb(5 * double(i)), {}, {}});
   run.evidence.processes.push_back(std::move(p));
   const std::optional<Account> a = account(Case(run.evidence));
   REQUIRE(a);
   CHECK(sum(*a) == doctest::Approx(a->growth).epsilon(1e-9));
   CHECK(of(*a, AccountPart::Kind::kNative) == doctest::Approx(a->growth).epsilon(0.01));
   for (const int line : {31, 44})
-    CHECK(std::ranges::any_of(a->parts, [&](const AccountPart& part) { return part.born && part.born->line == line && std::abs(part.bytes - a->growth / 2) < 0.02 * a->growth; }));
+    CHECK(std::ranges::any_of(a->parts, [&](const AccountPart& part) {
+      return part.born && part.born->line == line && std::abs(part.bytes - a->growth / 2) < 0.02 * a->growth;
+    }));
   CHECK(std::abs(of(*a, AccountPart::Kind::kUnexplained) + of(*a, AccountPart::Kind::kUntouched)) < 0.01 * a->growth);
   // By space: the host has what the allocators count, the shared space the rest.
   const std::vector<Account> all = accounts(run.evidence, {});
@@ -146,13 +161,18 @@ TEST_CASE("account: shared mappings whose blocks were sampled are told by line, 
   CHECK(of(*space(all, 1, "shared"), AccountPart::Kind::kShared) == doctest::Approx(5e6 * a->rounds));
 }
 
-TEST_CASE("account: the tree is private pages of each process and each shared page once, and a process not seen from inside is told by its mappings") {
+TEST_CASE(
+    "account: the tree is private pages of each process and each shared page once, and a process not seen from inside "
+    "is told by its mappings") {
   Run run;
   run.grow(500, 4, 40).live_from(300, 4);
   run.evidence.process = 1;
-  run.evidence.processes.push_back(seen(1, run, [](double i) { return Seen{500 + 4 * i, 400 + 4 * i, 0, 400 + 4 * i, 450 + 4 * i}; }));
-  // A worker: 6 MB a round of its own, and 2 MB a round of its parent's pages that it writes to, which its parent then has alone, too.
-  run.evidence.processes.push_back(seen(2, run, [](double i) { return Seen{300 + 6 * i, 200 + 6 * i, 0, 50 + 8 * i, 150 + 7 * i}; }, "outside"));
+  run.evidence.processes.push_back(
+      seen(1, run, [](double i) { return Seen{500 + 4 * i, 400 + 4 * i, 0, 400 + 4 * i, 450 + 4 * i}; }));
+  // A worker: 6 MB a round of its own, and 2 MB a round of its parent's pages that it writes to, which its parent then
+  // has alone, too.
+  run.evidence.processes.push_back(
+      seen(2, run, [](double i) { return Seen{300 + 6 * i, 200 + 6 * i, 0, 50 + 8 * i, 150 + 7 * i}; }, "outside"));
   const std::vector<Account> all = accounts(run.evidence, {});
   REQUIRE(all.size() >= 3);
   const Account& tree = all.front();
@@ -174,7 +194,8 @@ TEST_CASE("account: files in memory that no process has mapped are memory of the
   run.grow(500, 0, 40).live_from(300, 0);
   run.evidence.process = 1;
   run.evidence.processes.push_back(seen(1, run, [](double) { return Seen{500, 400, 0, 400, 480}; }));
-  for (size_t i = 0; i < run.evidence.marks.size(); ++i) run.evidence.loose_files.emplace_back(run.evidence.marks[i].t, mb(5 * double(i)));
+  for (size_t i = 0; i < run.evidence.marks.size(); ++i)
+    run.evidence.loose_files.emplace_back(run.evidence.marks[i].t, mb(5 * double(i)));
   const std::vector<Account> all = accounts(run.evidence, {});
   REQUIRE(all.front().tree);
   CHECK(all.front().growth == doctest::Approx(5e6 * all.front().rounds));
@@ -185,9 +206,11 @@ TEST_CASE("account: what a walk found before holds no growth, however much is pu
   Run run = growing();
   // A full buffer whose items are all new, and a list that grows: the growth is the list's.
   const auto walk = [](int period, double list) {
-    return R"({"note": "walk", "kind": "epoch", "period": )" + std::to_string(period) + R"(, "alive": )" + std::to_string(100e6 + list) + R"(, "reached": )" + std::to_string(100e6 + list) +
+    return R"({"note": "walk", "kind": "epoch", "period": )" + std::to_string(period) + R"(, "alive": )" +
+           std::to_string(100e6 + list) + R"(, "reached": )" + std::to_string(100e6 + list) +
            R"(, "native": 0, "garbage": 0, "holders": [{"bytes": 100e6, "samples": 90, "how": "reached", "type": "deque", "chain": ["global recent"], "births": [1,1]}, {"bytes": )" +
-           std::to_string(list) + R"(, "samples": 20, "how": "reached", "type": "list", "chain": ["global kept"], "births": [1,1]}]})";
+           std::to_string(list) +
+           R"(, "samples": 20, "how": "reached", "type": "list", "chain": ["global kept"], "births": [1,1]}]})";
   };
   run.note(walk(9, 10e6)).note(walk(30, 60e6));
   const std::optional<Account> a = account(Case(run.evidence));
@@ -197,11 +220,16 @@ TEST_CASE("account: what a walk found before holds no growth, however much is pu
   CHECK(!part(*a, "global recent"));
 }
 
-TEST_CASE("account: pages that trim gave back are counted free by the allocator and are no memory, until they are used again") {
-  // 82 MB are free, and trim gives 80 of them back at round 4. From then on what is in use grows by 2 MB a round out of these.
+TEST_CASE(
+    "account: pages that trim gave back are counted free by the allocator and are no memory, until they are used "
+    "again") {
+  // 82 MB are free, and trim gives 80 of them back at round 4. From then on what is in use grows by 2 MB a round out of
+  // these.
   Run run;
   std::vector<double> rss, live, free;
-  for (int i = 0; i < 36; ++i) rss.push_back(i < 4 ? 500 : 420 + 2 * (i - 3)), live.push_back(i < 4 ? 300 : 300 + 2 * (i - 3)), free.push_back(i < 4 ? 82 : 82 - 2 * (i - 3));
+  for (int i = 0; i < 36; ++i)
+    rss.push_back(i < 4 ? 500 : 420 + 2 * (i - 3)), live.push_back(i < 4 ? 300 : 300 + 2 * (i - 3)),
+        free.push_back(i < 4 ? 82 : 82 - 2 * (i - 3));
   run.rss(rss).live(live).free(free).probe(4, 500, 500, 420);
   const std::optional<Account> a = account(Case(run.evidence));
   REQUIRE(a);
@@ -231,11 +259,12 @@ TEST_CASE("account: memory of a device is divided by what the framework's pool t
 
 TEST_CASE("resample: of levels of known truth the 95 % intervals of growth hold it in at least 93 %") {
   Random random(1);
-  int held = 0, all = 0, plain = 0, held_plain = 0;  // plain: without saw-teeth, whose intervals are wider than they need be
+  int held = 0, all = 0, plain = 0,
+      held_plain = 0;  // plain: without saw-teeth, whose intervals are wider than they need be
   std::string by_class;
   for (const size_t n : {6, 9, 15, 30, 80})
-    for (const int shape : {0, 1, 2})        // a line, growth that begins on the way, a step
-      for (const int noise : {0, 1, 2}) {    // of each round alone, alike from round to round, saw-teeth
+    for (const int shape : {0, 1, 2})      // a line, growth that begins on the way, a step
+      for (const int noise : {0, 1, 2}) {  // of each round alone, alike from round to round, saw-teeth
         int here = 0;
         constexpr int kRuns = 60;
         for (int run = 0; run < kRuns; ++run, ++all) {
@@ -248,7 +277,9 @@ TEST_CASE("resample: of levels of known truth the 95 % intervals of growth hold 
             const double x = double(i), half = double(n) / 2;
             truth.push_back(shape == 0 ? 3 * x : shape == 1 ? 3 * std::max(0.0, x - half) : x < half ? 0 : 40);
             carried = 0.4 * carried + std::sqrt(1 - 0.16) * random.normal();
-            y.push_back(truth.back() + 2 * (noise == 0 ? random.normal() : noise == 1 ? carried : std::fmod(x + phase, 3) - 1));
+            y.push_back(truth.back() + 2 * (noise == 0   ? random.normal()
+                                            : noise == 1 ? carried
+                                                         : std::fmod(x + phase, 3) - 1));
           }
           const std::vector<std::vector<double>> levels{y};
           std::vector<double> off = growth_errors(rounds, levels, random)[0];
@@ -259,20 +290,24 @@ TEST_CASE("resample: of levels of known truth the 95 % intervals of growth hold 
         held += here;
         if (noise < 2) held_plain += here, plain += kRuns;
         CHECK(here >= 0.8 * kRuns);
-        by_class += " " + std::to_string(n) + "/" + std::to_string(shape) + "/" + std::to_string(noise) + ": " + std::to_string(100 * here / kRuns) + " %";
+        by_class += " " + std::to_string(n) + "/" + std::to_string(shape) + "/" + std::to_string(noise) + ": " +
+                    std::to_string(100 * here / kRuns) + " %";
       }
-  MESSAGE("held in " << held << " of " << all << ", without saw-teeth in " << held_plain << " of " << plain << " (rounds/shape/noise)" << by_class);
+  MESSAGE("held in " << held << " of " << all << ", without saw-teeth in " << held_plain << " of " << plain
+                     << " (rounds/shape/noise)" << by_class);
   CHECK(held >= 0.93 * all);
   CHECK(held_plain >= 0.93 * plain);
 }
 
-TEST_CASE("account: of sampled blocks whose truth is known the 95 % intervals hold it in at least 93 %, and parts add up in all") {
+TEST_CASE(
+    "account: of sampled blocks whose truth is known the 95 % intervals hold it in at least 93 %, and parts add up in "
+    "all") {
   Random random(2);
   constexpr double kInterval = 512 << 10;
   int held = 0, all = 0, added = 0;
   for (const double block : {2e3, 4e4, 2e5, 6e5})
-    for (const double kept : {2e6, 10e6})      // bytes in a round
-      for (const double noise : {0.1, 1.0})    // MB, of resident memory
+    for (const double kept : {2e6, 10e6})    // bytes in a round
+      for (const double noise : {0.1, 1.0})  // MB, of resident memory
         for (int run_number = 0; run_number < 25; ++run_number, ++all) {
           Run run;
           const size_t n = 24;
@@ -288,8 +323,10 @@ TEST_CASE("account: of sampled blocks whose truth is known the 95 % intervals ho
             double here = 0;
             for (double k = 0; k < blocks; ++k) here += random.uniform() < taken;
             born.push_back(here), samples += here;
-            SiteState state{.site = 0, .bytes = to_bytes(samples * block / taken), .blocks = samples / taken, .age = {}};
-            for (size_t k = 0; k <= i; ++k) state.age[i == 0 ? 7 : std::min<size_t>(7, k * 8 / (i + 1))] += to_bytes(born[k] * block / taken);
+            SiteState state{
+                .site = 0, .bytes = to_bytes(samples * block / taken), .blocks = samples / taken, .age = {}};
+            for (size_t k = 0; k <= i; ++k)
+              state.age[i == 0 ? 7 : std::min<size_t>(7, k * 8 / (i + 1))] += to_bytes(born[k] * block / taken);
             run.evidence.marks[i].sites.push_back(state);
           }
           const std::optional<Account> a = account(Case(run.evidence));
@@ -337,7 +374,8 @@ TEST_CASE("contradictions: a verdict that the account speaks against is found, a
   CHECK(told(Kind::kUnsure, leak).empty());
 }
 
-TEST_CASE("contradictions: what another process or a device is told to leak is not held against the account of this one") {
+TEST_CASE(
+    "contradictions: what another process or a device is told to leak is not held against the account of this one") {
   Run flat;
   flat.grow(500, 0, 40).live_from(300, 0);
   Verdict v;

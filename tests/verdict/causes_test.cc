@@ -53,7 +53,8 @@ TEST_CASE("the list of causes has every number of the catalogue that can be told
     CHECK_FALSE(cause->fix.empty());
     CHECK((cause->detect != nullptr));
   }
-  // What a device's workspaces, pinned memory, contexts and graphs take is not told apart by its counters, and two copies of a state are no growth.
+  // What a device's workspaces, pinned memory, contexts and graphs take is not told apart by its counters, and two
+  // copies of a state are no growth.
   const std::set<int> untold = {30, 32, 33, 34, 45};
   for (int i = 1; i <= 45; ++i) CHECK(ids.contains("C" + std::to_string(i)) != untold.contains(i));
 }
@@ -77,19 +78,13 @@ TEST_CASE("no cause is named for a flat run, whatever recurs in it") {
 }
 
 TEST_CASE("C1: a Python number as argument of a tf.function") {
-  Run run = leaking()
-                .framework("tensorflow")
-                .counter("tf.traces", 12, 12)
-                .traced("warmup.py", 49, "literal", 288);
+  Run run = leaking().framework("tensorflow").counter("tf.traces", 12, 12).traced("warmup.py", 49, "literal", 288);
   check(run, "C1", 49);
   CHECK(run.judged().findings.front().fix.find("as a tensor") != std::string::npos);
 }
 
 TEST_CASE("C2: a tf.function made in the loop; its near twin passes a number") {
-  Run run = leaking()
-                .framework("tensorflow")
-                .counter("tf.traces", 1, 1)
-                .traced("a.py", 8, "new", 24);
+  Run run = leaking().framework("tensorflow").counter("tf.traces", 1, 1).traced("a.py", 8, "new", 24);
   check(run, "C2", 8);
 }
 
@@ -204,7 +199,14 @@ TEST_CASE("C10: a sawtooth that gc cuts is not a leak") {
   CHECK(first_cause(v) == "C10");
   // With the collector turned off nothing frees it: probes count it and leave it.
   Run off = leaking(12).counter("gc.enabled", 0, 0).site({user("g.py", 26, "search")}, 12, Life::kLeak);
-  off.evidence.probes.push_back({.t = off.evidence.marks.back().t, .period = 30, .rss = {}, .after_gc = {}, .after_trim = {}, .collected = 0, .garbage = 9000, .garbage_bytes = Bytes{250'000'000}});
+  off.evidence.probes.push_back({.t = off.evidence.marks.back().t,
+                                 .period = 30,
+                                 .rss = {},
+                                 .after_gc = {},
+                                 .after_trim = {},
+                                 .collected = 0,
+                                 .garbage = 9000,
+                                 .garbage_bytes = Bytes{250'000'000}});
   check(off, "C10", 26);
   CHECK(off.judged().findings.front().bytes_per_unit == doctest::Approx(12e6).epsilon(0.02));
 }
@@ -242,7 +244,8 @@ TEST_CASE("C14: a list that nothing empties, by the line that adds to it; a boun
              "ValidationPredictions.on_epoch_end", "self.saved.append(preds)");
   check(run, "C14", 39);
   CHECK(run.judged().findings.front().fix.find("Do not keep every item (topic.py:39)") != std::string::npos);
-  Run registry = leaking().holder("list", "bytes", 10, "_REGISTRY", "r.py", 27, "keep_track", "_REGISTRY.append(value)");
+  Run registry =
+      leaking().holder("list", "bytes", 10, "_REGISTRY", "r.py", 27, "keep_track", "_REGISTRY.append(value)");
   check(registry, "C14", 27);  // the user's own, not TensorFlow's
   Run bounded = leaking().holder("deque", "ndarray", 10, "Agent.memory", "a.py", 20, "Agent.remember",
                                  "self.memory.append(item)", 50);
@@ -256,7 +259,8 @@ TEST_CASE("C14: a list that nothing empties, by the line that adds to it; a boun
 TEST_CASE("C14: calls of a line that fills the lists of a dict are its blocks, not the keys") {
   Run run("timer", 1);
   run.grow(80, 24, 12).live_from(40, 24).site({user("r.py", 38, "train_epoch")}, 24, Life::kLeak, 8000);
-  run.holder("defaultdict", "list", 24, "by_step", "r.py", 38, "train_epoch", "by_step[key].append(scores.tobytes())", nullptr, 1.2);
+  run.holder("defaultdict", "list", 24, "by_step", "r.py", 38, "train_epoch", "by_step[key].append(scores.tobytes())",
+             nullptr, 1.2);
   const Finding f = run.judged().findings.front();
   CHECK(f.cause == "C14");
   CHECK(f.unit == Unit::kCall);
@@ -333,7 +337,8 @@ TEST_CASE("C19: a cache that fills; the same stage over a small set is flat") {
                  .stage("cache", 32, ".cache()")
                  .site({native("libtensorflow_framework.so", "MemoryCache::emplace_back")}, 290, Life::kOnce, 64);
   check(full, "C19", 32, Kind::kCache);
-  // A first epoch that decodes can be most of a short run: the blocks are then of many ages, but none is younger than that epoch.
+  // A first epoch that decodes can be most of a short run: the blocks are then of many ages, but none is younger than
+  // that epoch.
   const auto slow = [&](std::array<int, 8> percent) {
     Run run = full;
     std::vector<Mark>& marks = run.evidence.marks;
@@ -351,7 +356,8 @@ TEST_CASE("C19: a cache that fills; the same stage over a small set is flat") {
   Run half = slow({10, 35, 40, 15, 0, 0, 0, 0}), most = slow({0, 20, 20, 20, 35, 5, 0, 0});
   check(half, "C19", 32, Kind::kCache);
   check(most, "C19", 32, Kind::kCache);
-  CHECK(slow({0, 20, 20, 20, 20, 0, 5, 15}).judged().kind == Kind::kReserve);  // no cache has elements of the last epochs
+  CHECK(slow({0, 20, 20, 20, 20, 0, 5, 15}).judged().kind ==
+        Kind::kReserve);  // no cache has elements of the last epochs
   Run small = flat()
                   .baseline(590)
                   .stage("cache", 32, ".cache()")
@@ -385,7 +391,8 @@ TEST_CASE("C22: AUTOTUNE fills and stops") {
 
 TEST_CASE("C23: what a Python function in a pipeline closes over was allocated elsewhere") {
   Run run = leaking().framework("tensorflow").line("dataset", "d.py", 22, "dataset_for", "return ds.map(load)", 24);
-  run.stage("py_function", 29, "model.fit(dataset_for(epoch))").site({user("d.py", 11, "dataset_for")}, 10, Life::kLeak);
+  run.stage("py_function", 29, "model.fit(dataset_for(epoch))")
+      .site({user("d.py", 11, "dataset_for")}, 10, Life::kLeak);
   check(run, "C23", 22);
   Run kept = run;  // a list that keeps it is told before
   kept.holder("list", "ndarray", 10, "parts", "d.py", 40, "main", "parts.append(x)");
@@ -483,17 +490,18 @@ TEST_CASE("C36: tensors kept with their graph; detached ones are C14") {
   Run detached = leaking().framework("torch").counter("torch.with_grad_fn", 10, 0).counter("torch.tensors", 20, 1);
   detached.holder("list", "Tensor", 10, "local outputs of main", "v.py", 55, "main", "outputs.append(y.detach())");
   check(detached, "C14", 55);
-  Run chain = leaking().framework("torch").holder("chain of tensors", "Tensor with grad_fn", 0, "Meter.total", "v.py", 12,
-                                                  "Meter.update", "self.total += loss");
+  Run chain = leaking().framework("torch").holder("chain of tensors", "Tensor with grad_fn", 0, "Meter.total", "v.py",
+                                                  12, "Meter.update", "self.total += loss");
   check(chain, "C36", 12);
 }
 
 TEST_CASE("C37: gradients that hang on one another are no list of the user's") {
-  Run run = leaking()
-                .framework("torch")
-                .counter("torch.with_grad_fn", 10, 9)
-                .line("backward_create_graph", "g.py", 18, "main", "loss.backward(create_graph=True)", 24)
-                .holder("chain of tensors", "Tensor with grad_fn", 9, "penalty", "g.py", 19, "main", "penalty = sum(...)");
+  Run run =
+      leaking()
+          .framework("torch")
+          .counter("torch.with_grad_fn", 10, 9)
+          .line("backward_create_graph", "g.py", 18, "main", "loss.backward(create_graph=True)", 24)
+          .holder("chain of tensors", "Tensor with grad_fn", 9, "penalty", "g.py", 19, "main", "penalty = sum(...)");
   check(run, "C37", 18);
   run.holder("list", "Tensor with grad_fn", 10, "history", "g.py", 22, "main", "history.append(penalty)");
   CHECK(first_cause(run.judged()) == "C36");
@@ -501,15 +509,18 @@ TEST_CASE("C37: gradients that hang on one another are no list of the user's") {
 
 TEST_CASE("C40: a list of exceptions is told as what it keeps, not as a list") {
   Run run = leaking().type("traceback", 96, 6);
-  run.holder("list", "FloatingPointError", 10, "failures", "e.py", 36, "main", "failures.append(error)", nullptr, 1, {{"family", "exception"}, {"traceback", true}});
+  run.holder("list", "FloatingPointError", 10, "failures", "e.py", 36, "main", "failures.append(error)", nullptr, 1,
+             {{"family", "exception"}, {"traceback", true}});
   check(run, "C40", 36);
 }
 
 TEST_CASE("why a function is traced, as the agent saw it") {
   const auto traced = [](const char* why) {
     Run run = leaking().framework("tensorflow").counter("tf.traces", 2, 1);
-    run.note(std::string(R"({"note": "lines", "calls": [{"what": "trace", "count": 24, "file": "t.py", "line": 34, "function": "main",)") +
-             R"J("text": "loss = step(x, rate)", "why": )J" + why + "}]}");
+    run.note(
+        std::string(
+            R"({"note": "lines", "calls": [{"what": "trace", "count": 24, "file": "t.py", "line": 34, "function": "main",)") +
+        R"J("text": "loss = step(x, rate)", "why": )J" + why + "}]}");
     return run;
   };
   CHECK(first_cause(traced(R"({"new": 1, "literal": 23, "argument": "rate"})").judged()) == "C1");
@@ -540,12 +551,16 @@ TEST_CASE("C38: what a hook keeps, by its chain or because its line is of a func
   Run run = leaking().framework("torch").holder("list", "Tensor", 10, "forward hook of Conv2d: Recorder.maps", "f.py",
                                                 28, "Recorder.record", "self.maps.append(output.detach())");
   check(run, "C38", 28);
-  Run list = leaking().framework("torch").holder("list", "Tensor", 10, "Recorder.maps", "f.py", 28, "Recorder.record", "self.maps.append(output.detach())");
+  Run list = leaking().framework("torch").holder("list", "Tensor", 10, "Recorder.maps", "f.py", 28, "Recorder.record",
+                                                 "self.maps.append(output.detach())");
   // A module calls the function that fills the list: that says nothing, for models call all kinds of functions.
-  list.site({user("f.py", 28, "Recorder.record"), library("/x/site-packages/torch/nn/modules/module.py"), user("f.py", 46, "main")}, 0.1, Life::kLeak);
+  list.site({user("f.py", 28, "Recorder.record"), library("/x/site-packages/torch/nn/modules/module.py"),
+             user("f.py", 46, "main")},
+            0.1, Life::kLeak);
   check(list, "C14", 28);
   Run table = leaking().framework("torch");
-  table.note(R"x({"note": "holders", "kind": "epoch", "containers": [{"type": "list", "length": 20, "per_period": 1, "item_type": "Tensor", "bytes_per_period": 10000000, "exact": true,
+  table.note(
+      R"x({"note": "holders", "kind": "epoch", "containers": [{"type": "list", "length": 20, "per_period": 1, "item_type": "Tensor", "bytes_per_period": 10000000, "exact": true,
                  "holder": "Recorder.maps", "chain": ["list of 20", "attribute maps of Recorder"], "file": "f.py", "line": 28, "function": "Recorder.record",
                  "text": "self.maps.append(output.detach())", "hook": true, "bounded": null}], "types": []})x");
   check(table, "C38", 28);
@@ -559,7 +574,8 @@ TEST_CASE("C39, C40: nodes of a custom Function, frames of stored exceptions") {
   check(function, "C39", 11);
   Run frames = leaking()
                    .type("traceback", 48, 2)
-                   .holder("list", "ValueError", 0.01, "errors of main", "c.py", 9, "main", "errors.append(e)", nullptr, 1, {{"family", "exception"}, {"traceback", true}});
+                   .holder("list", "ValueError", 0.01, "errors of main", "c.py", 9, "main", "errors.append(e)", nullptr,
+                           1, {{"family", "exception"}, {"traceback", true}});
   check(frames, "C40", 9);
 }
 
@@ -610,32 +626,41 @@ TEST_CASE("P1 and N1: growth without a holder, in Python and in a native program
 TEST_CASE("N1: a scan for pointers tells what is lost from what a variable, a stack or another block keeps") {
   const auto judged = [](const std::string& group) {
     Run program("timer", 1);
-    program.grow(50, 4, 30).live_from(40, 4).site({{"leak.cc", "Cache::put", 12, true, true}, native("a.out", "main")}, 4, Life::kLeak);
+    program.grow(50, 4, 30).live_from(40, 4).site({{"leak.cc", "Cache::put", 12, true, true}, native("a.out", "main")},
+                                                  4, Life::kLeak);
     program.site({{"index.cc", "Index::grow", 31, true, true}, native("a.out", "main")}, 0.01, Life::kLeak);
     program.evidence.sites[0].row = 7, program.evidence.sites[1].row = 8;
-    if (!group.empty()) program.note(R"({"note": "scan", "alive": 100e6, "groups": [{"site": 7, "bytes": 100e6, )" + group + "}]}");
+    if (!group.empty())
+      program.note(R"({"note": "scan", "alive": 100e6, "groups": [{"site": 7, "bytes": 100e6, )" + group + "}]}");
     const Finding f = program.judged().findings.front();
     CHECK(f.cause == "N1");
     CHECK(f.blame->line == 12);
     return f;
   };
-  const auto says = [](const Finding& f, const char* words) { return std::ranges::any_of(f.evidence, [&](const std::string& line) { return contains(line, words); }); };
+  const auto says = [](const Finding& f, const char* words) {
+    return std::ranges::any_of(f.evidence, [&](const std::string& line) { return contains(line, words); });
+  };
   const Finding lost = judged(R"("lost": 97e6, "stack": 3e6)");
   CHECK(contains(lost.title, "no pointer to it any more"));
   CHECK(says(lost, "nothing can free them any more"));
   CHECK(lost.holder.empty());
-  const Finding kept = judged(R"("static": 99e6, "lost": 1e6, "variables": [{"name": "cache", "module": "/x/libx.so", "bytes": 99e6}], "blocks": [{"site": 8, "bytes": 99e6}])");
+  const Finding kept = judged(
+      R"("static": 99e6, "lost": 1e6, "variables": [{"name": "cache", "module": "/x/libx.so", "bytes": 99e6}], "blocks": [{"site": 8, "bytes": 99e6}])");
   CHECK(kept.holder == "the variable `cache` of libx.so");
   CHECK(says(kept, "through a block that `Index::grow` (index.cc:31) allocated"));
   CHECK(contains(judged(R"("stack": 90e6, "lost": 10e6)").holder, "on the stack"));
-  CHECK(judged(R"("block": 90e6, "blocks": [{"site": 8, "bytes": 90e6}])").holder == "a block that `Index::grow` (index.cc:31) allocated");
+  CHECK(judged(R"("block": 90e6, "blocks": [{"site": 8, "bytes": 90e6}])").holder ==
+        "a block that `Index::grow` (index.cc:31) allocated");
   CHECK(says(judged(R"("other": 60e6, "lost": 40e6)"), "to 38.1 MiB no pointer was found"));
   CHECK(says(judged(""), "nobody looked for pointers"));
 }
 
 TEST_CASE("N1: without debug information the function is named, and a library's line does not take its place") {
   Run program("timer", 1);
-  program.grow(50, 4, 30).live_from(40, 4).site({{"/x/src/segment.cc", "millpond::Segment::Segment(int)", 91, true, false}, {"/x/a.out", "Cache::put(int)", 0, true, true}}, 4, Life::kLeak);
+  program.grow(50, 4, 30).live_from(40, 4).site(
+      {{"/x/src/segment.cc", "millpond::Segment::Segment(int)", 91, true, false},
+       {"/x/a.out", "Cache::put(int)", 0, true, true}},
+      4, Life::kLeak);
   const Verdict v = program.judged();
   CHECK(v.findings.front().blame->function == "Cache::put(int)");
   CHECK(contains(v.sentence, "at `Cache::put(int)` (a.out):"));
@@ -643,40 +668,59 @@ TEST_CASE("N1: without debug information the function is named, and a library's 
 
 TEST_CASE("N1: what a module in C takes under a line of Python and no object has is native") {
   Run run = leaking();
-  run.note(R"({"note": "start"})").note(R"({"note": "walk", "period": 12, "alive": 100e6, "reached": 1e6, "holders": []})");
-  run.site({native("/x/native_records.so", "+0x6f7a"), user("n.py", 37, "observe"), user("n.py", 58, "main")}, 20, Life::kLeak, 8000);
+  run.note(R"({"note": "start"})")
+      .note(R"({"note": "walk", "period": 12, "alive": 100e6, "reached": 1e6, "holders": []})");
+  run.site({native("/x/native_records.so", "+0x6f7a"), user("n.py", 37, "observe"), user("n.py", 58, "main")}, 20,
+           Life::kLeak, 8000);
   run.evidence.sites[0].row = 3;
   CHECK(first_cause(run.judged()) == "P1");
   run.note(R"({"note": "scan", "alive": 300e6, "groups": [{"site": 3, "bytes": 300e6, "lost": 299e6}]})");
   check(run, "N1", 37);
 }
 
-TEST_CASE("a holder that gains no items any more is no leak, however its survivors are spread: its lengths until the end decide") {
+TEST_CASE(
+    "a holder that gains no items any more is no leak, however its survivors are spread: its lengths until the end "
+    "decide") {
   const auto judged = [](const std::string& lengths, const std::string& inner = "") {
     Run run = leaking();
     run.note(R"({"note": "start"})").site({user("p.py", 44, "step"), user("p.py", 60, "main")}, 10, Life::kLeak);
-    run.note(R"({"note": "walk", "period": 12, "alive": 90e6, "reached": 80e6, "holders": [{"bytes": 80e6, "samples": 40, "items": 40, "how": "reached", "type": "list",
+    run.note(
+        R"({"note": "walk", "period": 12, "alive": 90e6, "reached": 80e6, "holders": [{"bytes": 80e6, "samples": 40, "items": 40, "how": "reached", "type": "list",
       "chain": ["global kept of p", "module p"], "length": 40, "born": [{"file": "p.py", "line": 44, "bytes": 80e6}], "births": [5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5]}]})");
-    run.note(R"({"note": "courses", "kind": "epoch", "holders": [{"type": "list", "chain": ["global kept of p", "module p"], "lengths": )" + lengths + inner + "}]}");
+    run.note(
+        R"({"note": "courses", "kind": "epoch", "holders": [{"type": "list", "chain": ["global kept of p", "module p"], "lengths": )" +
+        lengths + inner + "}]}");
     return run.judged().kind;
   };
   CHECK(judged("[[4, 16], [6, 24], [8, 32], [10, 40], [12, 48], [14, 56]]") == Kind::kLeak);
-  CHECK(judged("[[2, 20], [4, 40], [6, 40], [8, 40], [10, 40], [12, 40]]") != Kind::kLeak);      // full
-  CHECK(judged("[[4, 40], [24, 40]]") != Kind::kLeak);                                             // new ones take the place of old ones
-  CHECK(judged("[[100, 10], [150, 11], [200, 12], [205, 12]]") == Kind::kLeak);                    // one comes every fifty rounds: five without are no end
-  CHECK(judged("[[4, 12], [6, 19], [8, 21], [10, 24], [12, 27], [14, 31], [16, 31], [18, 32], [20, 32], [24, 32], [26, 33], [30, 33], [34, 33]]") != Kind::kLeak);  // by less and less
-  CHECK(judged("[[3, 30], [4, 45], [5, 55], [6, 65], [7, 75], [8, 90], [9, 95], [10, 105], [11, 115]]") == Kind::kLeak);  // uneven, and on
-  CHECK(judged("[[4, 8], [8, 8], [12, 8], [16, 8]]", R"(, "inner": [[4, 40], [8, 80], [12, 120], [16, 160]])") == Kind::kLeak);  // lists in it get longer
-  CHECK(judged("[[4, 200], [8, 200], [12, 200], [16, 200]]", R"(, "inner": [[4, 40], [8, 80], [12, 120], [16, 160]])") != Kind::kLeak);  // places that are filled one by one
+  CHECK(judged("[[2, 20], [4, 40], [6, 40], [8, 40], [10, 40], [12, 40]]") != Kind::kLeak);  // full
+  CHECK(judged("[[4, 40], [24, 40]]") != Kind::kLeak);  // new ones take the place of old ones
+  CHECK(judged("[[100, 10], [150, 11], [200, 12], [205, 12]]") ==
+        Kind::kLeak);  // one comes every fifty rounds: five without are no end
+  CHECK(judged("[[4, 12], [6, 19], [8, 21], [10, 24], [12, 27], [14, 31], [16, 31], [18, 32], [20, 32], [24, 32], [26, "
+               "33], [30, 33], [34, 33]]") != Kind::kLeak);  // by less and less
+  CHECK(judged("[[3, 30], [4, 45], [5, 55], [6, 65], [7, 75], [8, 90], [9, 95], [10, 105], [11, 115]]") ==
+        Kind::kLeak);  // uneven, and on
+  CHECK(judged("[[4, 8], [8, 8], [12, 8], [16, 8]]", R"(, "inner": [[4, 40], [8, 80], [12, 120], [16, 160]])") ==
+        Kind::kLeak);  // lists in it get longer
+  CHECK(
+      judged("[[4, 200], [8, 200], [12, 200], [16, 200]]", R"(, "inner": [[4, 40], [8, 80], [12, 120], [16, 160]])") !=
+      Kind::kLeak);  // places that are filled one by one
 }
 
-TEST_CASE("a holder of whose survivors none was born lately, and that got no longer since, has ended; one that began late and goes on has not") {
+TEST_CASE(
+    "a holder of whose survivors none was born lately, and that got no longer since, has ended; one that began late "
+    "and goes on has not") {
   const auto judged = [](const std::string& births, const std::string& lengths) {
     Run run = leaking();
     run.note(R"({"note": "start"})").site({user("p.py", 44, "step"), user("p.py", 60, "main")}, 10, Life::kLeak);
-    run.note(R"({"note": "walk", "period": 20, "alive": 90e6, "reached": 80e6, "holders": [{"bytes": 80e6, "samples": 40, "items": 40, "how": "reached", "type": "list",
-      "chain": ["global kept of p", "module p"], "length": 40, "born": [{"file": "p.py", "line": 44, "bytes": 80e6}], "births": )" + births + "}]}");
-    run.note(R"({"note": "courses", "kind": "epoch", "holders": [{"type": "list", "chain": ["global kept of p", "module p"], "lengths": )" + lengths + "}]}");
+    run.note(
+        R"({"note": "walk", "period": 20, "alive": 90e6, "reached": 80e6, "holders": [{"bytes": 80e6, "samples": 40, "items": 40, "how": "reached", "type": "list",
+      "chain": ["global kept of p", "module p"], "length": 40, "born": [{"file": "p.py", "line": 44, "bytes": 80e6}], "births": )" +
+        births + "}]}");
+    run.note(
+        R"({"note": "courses", "kind": "epoch", "holders": [{"type": "list", "chain": ["global kept of p", "module p"], "lengths": )" +
+        lengths + "}]}");
     return run.judged();
   };
   const std::string until = "[0,0,0,0,0,0,0,0,0,9,9,9,9,9,0,0]", late = "[0,0,0,0,0,0,0,0,0,0,0,9,9,9,9,9]";
@@ -688,24 +732,45 @@ TEST_CASE("a holder of whose survivors none was born lately, and that got no lon
   CHECK(v.findings.front().holder == "global kept of p");
 }
 
-TEST_CASE("mappings that are too small to be sampled are a leak of their own, held by the container that gains one for so many whole pages") {
+TEST_CASE(
+    "mappings that are too small to be sampled are a leak of their own, held by the container that gains one for so "
+    "many whole pages") {
   const auto judged = [](double mapped_each, double per_period) {
     Run run = leaking();
     run.evidence.process = 1;
-    SeenProcess p{.row = 1, .pid = 7, .parent = 1, .name = "python", .command = {}, .start = 0, .end = {}, .seen = "inside", .spaces = {}, .pages = {}, .mappings = {}};
+    SeenProcess p{.row = 1,
+                  .pid = 7,
+                  .parent = 1,
+                  .name = "python",
+                  .command = {},
+                  .start = 0,
+                  .end = {},
+                  .seen = "inside",
+                  .spaces = {},
+                  .pages = {},
+                  .mappings = {}};
     for (const Mark& m : run.evidence.marks) {
       const double kept = 8192.0 * 100 * double(m.index), made = mapped_each > 0 ? kept : 8192.0 * 100 * 24;
-      p.mappings["shared_anonymous"].push_back({m.t, Bytes{int64_t(made)}, Bytes{int64_t(kept)}, Bytes{int64_t(kept)}, Bytes{int64_t(kept)}});
+      p.mappings["shared_anonymous"].push_back(
+          {m.t, Bytes{int64_t(made)}, Bytes{int64_t(kept)}, Bytes{int64_t(kept)}, Bytes{int64_t(kept)}});
     }
     run.evidence.processes = {p};
     const auto container = [](const char* holder, const char* item, double bytes, double items, int line) {
-      return nlohmann::json{{"type", "list"}, {"length", 24 * items}, {"per_period", items}, {"item_type", item}, {"bytes_per_period", bytes}, {"exact", true}, {"holder", holder},
-                            {"chain", {"list", holder}}, {"file", "m.py"}, {"line", line}, {"function", "step"}, {"bounded", nullptr}};
+      return nlohmann::json{{"type", "list"},    {"length", 24 * items},      {"per_period", items},
+                            {"item_type", item}, {"bytes_per_period", bytes}, {"exact", true},
+                            {"holder", holder},  {"chain", {"list", holder}}, {"file", "m.py"},
+                            {"line", line},      {"function", "step"},        {"bounded", nullptr}};
     };
-    run.note(nlohmann::json{{"note", "holders"}, {"kind", "epoch"}, {"containers", {container("kept", "ndarray", 10e6, 1, 8), container("maps", "mmap", 1e4, per_period, 12)}}}.dump());
+    run.note(nlohmann::json{
+        {"note", "holders"},
+        {"kind", "epoch"},
+        {"containers", {container("kept", "ndarray", 10e6, 1, 8), container("maps", "mmap", 1e4, per_period, 12)}}}
+                 .dump());
     return run.judged();
   };
-  const auto told = [](const Verdict& v) { return std::ranges::find(v.findings, std::string("shared"), &Finding::space); };
+  const auto told = [](const Verdict& v) {
+    return std::ranges::find(v.findings, std::string("shared"), &Finding::space);
+  };
   const Verdict v = judged(8192, 100);
   REQUIRE(told(v) != v.findings.end());
   CHECK(told(v)->blame->line == 12);
@@ -720,9 +785,11 @@ TEST_CASE("mappings that are too small to be sampled are a leak of their own, he
 
 TEST_CASE("the line of a container is that of its own holder, not of what lies around it") {
   Run run = leaking();
-  run.note(R"J({"note": "holders", "kind": "epoch", "period": 12, "containers": [{"type": "list", "length": 640, "per_period": 10, "item_type": "str", "bytes_per_period": 10e6, "holder": "Space.texts",
+  run.note(
+      R"J({"note": "holders", "kind": "epoch", "period": 12, "containers": [{"type": "list", "length": 640, "per_period": 10, "item_type": "str", "bytes_per_period": 10e6, "holder": "Space.texts",
     "chain": ["list of 640", "attribute texts of Space", "local space of fill"], "rises": 9, "still": true, "file": "a.py", "line": 26, "function": "fill", "text": "space.texts.append(text)"}]})J");
-  run.note(R"({"note": "walk", "period": 12, "alive": 90e6, "reached": 80e6, "holders": [{"bytes": 80e6, "samples": 40, "items": 40, "how": "reached", "type": "Space",
+  run.note(
+      R"({"note": "walk", "period": 12, "alive": 90e6, "reached": 80e6, "holders": [{"bytes": 80e6, "samples": 40, "items": 40, "how": "reached", "type": "Space",
     "chain": ["local space of fill"], "puts": [{"file": "a.py", "line": 29, "by": "counted"}], "births": [5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5]}]})");
   check(run, "C14", 26);
 }
@@ -731,8 +798,10 @@ TEST_CASE("P1, C14: a walk tells who holds it, with the chain to its root") {
   const auto judged = [](const std::string& births, const std::string& more = "") {
     Run run = leaking();
     run.note(R"({"note": "start"})").site({user("p.py", 44, "step"), user("p.py", 60, "main")}, 10, Life::kLeak);
-    run.note(R"({"note": "walk", "period": 12, "alive": 90e6, "reached": 80e6, "holders": [{"bytes": 80e6, "samples": 40, "items": 40, "how": "reached", "type": "list",
-      "chain": ["attribute handlers of Logger", "global log of p"], "born": [{"file": "p.py", "line": 44, "bytes": 80e6}], "puts": [{"file": "p.py", "line": 31, "by": "counted"}], "births": )" + births + more + "}]}");
+    run.note(
+        R"({"note": "walk", "period": 12, "alive": 90e6, "reached": 80e6, "holders": [{"bytes": 80e6, "samples": 40, "items": 40, "how": "reached", "type": "list",
+      "chain": ["attribute handlers of Logger", "global log of p"], "born": [{"file": "p.py", "line": 44, "bytes": 80e6}], "puts": [{"file": "p.py", "line": 31, "by": "counted"}], "births": )" +
+        births + more + "}]}");
     return run.judged();
   };
   const auto walked = [&](const std::string& births) { return judged(births).findings.front(); };
@@ -743,10 +812,10 @@ TEST_CASE("P1, C14: a walk tells who holds it, with the chain to its root") {
   CHECK(held.chain.size() == 2);
   CHECK(held.blame->line == 31);
   CHECK(held.title.find("attribute handlers of Logger (list) holds it") != std::string::npos);
-  CHECK(judged(all, R"(, "bounded": 64)").kind != Kind::kLeak);  // it has a limit of its own
-  for (const Finding& other : {walked("[0,0,0,0,0,0,0,0,0,0,0,0,0,0,5,5]"),             // only what is new: a window
-                               walked("[5,5,5,5,5,5,5,5,0,0,0,0,0,0,0,0]"),             // filled once, and no more
-                               walked("[5,0,0,0,0,0,0,0,0,0,0,0,0,0,0,5]"),             // the first one and the last one
+  CHECK(judged(all, R"(, "bounded": 64)").kind != Kind::kLeak);              // it has a limit of its own
+  for (const Finding& other : {walked("[0,0,0,0,0,0,0,0,0,0,0,0,0,0,5,5]"),  // only what is new: a window
+                               walked("[5,5,5,5,5,5,5,5,0,0,0,0,0,0,0,0]"),  // filled once, and no more
+                               walked("[5,0,0,0,0,0,0,0,0,0,0,0,0,0,0,5]"),  // the first one and the last one
                                walked(R"(["x", {}, null])")}) {
     CHECK(other.holder.empty());
     CHECK(other.blame->line == 44);
@@ -756,7 +825,8 @@ TEST_CASE("P1, C14: a walk tells who holds it, with the chain to its root") {
 TEST_CASE("N1: a line of Python calls native code that keeps what it allocates") {
   Run run = leaking();
   run.framework("numpy");
-  run.site({native("/usr/lib/libffi.so.8", "+0x6f7a"), user("n.py", 37, "observe"), user("n.py", 58, "main")}, 20, Life::kLeak, 8000);
+  run.site({native("/usr/lib/libffi.so.8", "+0x6f7a"), user("n.py", 37, "observe"), user("n.py", 58, "main")}, 20,
+           Life::kLeak, 8000);
   check(run, "N1", 37);
   Run array = leaking();
   array.framework("numpy");
@@ -782,7 +852,8 @@ TEST_CASE("K2: something fills while training begins and stays; what was there b
   run.evidence.marks.insert(run.evidence.marks.begin(), begin);
   check(run, "K2", 12, Kind::kCache);
   Run import = run;
-  import.evidence.sites.back().frames.insert(import.evidence.sites.back().frames.begin(), library("<frozen importlib._bootstrap>", 241, "_load"));
+  import.evidence.sites.back().frames.insert(import.evidence.sites.back().frames.begin(),
+                                             library("<frozen importlib._bootstrap>", 241, "_load"));
   CHECK(first_cause(import.judged()) != "K2");
   Run slots = run;
   for (Mark& m : slots.evidence.marks)
@@ -794,14 +865,17 @@ TEST_CASE("K2: something fills while training begins and stays; what was there b
 
 TEST_CASE("K2: work memory of a library is no cache, whatever small blocks lie beside it") {
   Run run = flat().baseline(400);
-  run.site({user("m.py", 12, "step")}, 32, Life::kOnce, 32 << 10).site({native("lib", "f"), user("m.py", 12, "step")}, 2, Life::kOnce, 4);
+  run.site({user("m.py", 12, "step")}, 32, Life::kOnce, 32 << 10)
+      .site({native("lib", "f"), user("m.py", 12, "step")}, 2, Life::kOnce, 4);
   CHECK(first_cause(run.judged()) != "K2");
 }
 
-TEST_CASE("K1: what was filled before the program's rounds began is data; what was full before anybody looked is a cache") {
+TEST_CASE(
+    "K1: what was filled before the program's rounds began is data; what was full before anybody looked is a cache") {
   const auto words = [](const char* kind) {
     Run run = flat().baseline(300);
-    run.note(std::string(R"({"note": "holders", "kind": ")") + kind + R"(", "containers": [{"type": "dict", "holder": "words", "length": 800000, "per_period": 400000,
+    run.note(std::string(R"({"note": "holders", "kind": ")") + kind +
+             R"(", "containers": [{"type": "dict", "holder": "words", "length": 800000, "per_period": 400000,
       "bytes_per_period": 4e7, "still": true, "file": "v.py", "line": 13}]})");
     run.note(R"({"note": "holders", "kind": "epoch", "containers": []})");
     return run;
@@ -809,7 +883,8 @@ TEST_CASE("K1: what was filled before the program's rounds began is data; what w
   CHECK(first_cause(words("epoch").judged()) == "K1");
   CHECK(words("timer").judged().kind == Kind::kReserve);
   Run full = flat().baseline(590);
-  full.note(R"({"note": "holders", "kind": "epoch", "containers": [{"type": "lru_cache", "holder": "features", "length": 72, "per_period": 1, "bytes_per_period": 1.5e6,
+  full.note(
+      R"({"note": "holders", "kind": "epoch", "containers": [{"type": "lru_cache", "holder": "features", "length": 72, "per_period": 1, "bytes_per_period": 1.5e6,
     "bounded": 72, "full": true, "still": false, "file": "v.py", "line": 12}]})");
   check(full, "K1", 12, Kind::kCache);
   Run leaks = leaking();  // and it is no reason to doubt a leak
@@ -845,7 +920,7 @@ TEST_CASE("K3: a window over the last rounds that was full before the second of 
   Run moves = window(29), anew = window(0);
   check(moves, "K3", 14, Kind::kCache);
   CHECK(first_cause(anew.judged()) != "K3");  // born in the last round: made anew in each
-  Run best = window(0);  // the best so far and the last one
+  Run best = window(0);                       // the best so far and the last one
   for (Mark& m : best.evidence.marks) m.sites[0].age = Ages{mb(30), {}, {}, {}, {}, {}, {}, mb(39)};
   CHECK(first_cause(best.judged()) != "K3");
 }
@@ -869,10 +944,7 @@ TEST_CASE("the agent's own words: chains of tensors, loops, registries, a contai
       R"x({"note": "lines", "calls": [{"what": "model", "count": 12, "file": "k.py", "line": 9, "function": "build_model", "text": "model = Sequential([",
                 "loop": {"file": "k.py", "line": 36, "function": "main", "text": "model = build_model()"}}]})x");
   check(loop, "C5", 36);
-  Run registry = leaking()
-                     .framework("tensorflow")
-                     .counter("tf.traces", 12, 12)
-                     .traced("w.py", 49, "literal", 288);
+  Run registry = leaking().framework("tensorflow").counter("tf.traces", 12, 12).traced("w.py", 49, "literal", 288);
   registry.holder("TensorFlow gradient registry", "", 0, "TensorFlow gradient registry", "w.py", 49, "main",
                   "total += float(train_step(x, y, step))");
   check(registry, "C1", 49);

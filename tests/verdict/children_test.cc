@@ -11,7 +11,9 @@ namespace {
 
 Evidence worker(double mb_per_round, int line, int64_t row) {
   Run run("task", 1);
-  run.grow(60, mb_per_round, 30).live_from(30, mb_per_round).site({Frame{"work.py", "load", line, false, true}}, mb_per_round, Life::kLeak);
+  run.grow(60, mb_per_round, 30)
+      .live_from(30, mb_per_round)
+      .site({Frame{"work.py", "load", line, false, true}}, mb_per_round, Life::kLeak);
   run.evidence.process = row;
   return run.evidence;
 }
@@ -19,8 +21,24 @@ Run parent() {
   Run run;
   run.grow(100, 0, 20).live_from(60, 0);
   run.evidence.process = 1;
-  run.evidence.processes = {{.row = 1, .pid = 10, .parent = 1, .name = "python", .command = {}, .start = 0, .end = {}, .seen = "inside", .spaces = {}},
-                            {.row = 2, .pid = 11, .parent = 10, .name = "python", .command = {}, .start = 0, .end = {}, .seen = "inside", .spaces = {}}};
+  run.evidence.processes = {{.row = 1,
+                             .pid = 10,
+                             .parent = 1,
+                             .name = "python",
+                             .command = {},
+                             .start = 0,
+                             .end = {},
+                             .seen = "inside",
+                             .spaces = {}},
+                            {.row = 2,
+                             .pid = 11,
+                             .parent = 10,
+                             .name = "python",
+                             .command = {},
+                             .start = 0,
+                             .end = {},
+                             .seen = "inside",
+                             .spaces = {}}};
   return run;
 }
 Verdict judged(const Run& run, const std::vector<Evidence>& children) {

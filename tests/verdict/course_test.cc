@@ -9,7 +9,8 @@
 #include <random>
 #include <vector>
 
-// Series of known truth at random: how often each is told as what it is. The bars are what kTable reaches less three standard deviations of so many programs.
+// Series of known truth at random: how often each is told as what it is. The bars are what kTable reaches less three
+// standard deviations of so many programs.
 namespace millpond::verdict {
 namespace {
 
@@ -28,12 +29,14 @@ class Maker {
     begin();
     const size_t start = size_t(uniform(0, std::max<double>(1, double(n_) - 8)));
     const int kind = int(uniform(0, 3));
-    for (size_t i = start; i < n_; ++i) gains_[i] = step_ * (kind == 0 ? 1 : kind == 1 ? lognormal(0.5) : poisson(3) / 3);
+    for (size_t i = start; i < n_; ++i)
+      gains_[i] = step_ * (kind == 0 ? 1 : kind == 1 ? lognormal(0.5) : poisson(3) / 3);
     return made(std::accumulate(gains_.begin(), gains_.end(), 0.0));
   }
   Made stopped() {
     begin();
-    const size_t stop = size_t(uniform(2, std::max<double>(3, double(n_) - 6))), start = size_t(uniform(0, double(stop) - 1));
+    const size_t stop = size_t(uniform(2, std::max<double>(3, double(n_) - 6))),
+                 start = size_t(uniform(0, double(stop) - 1));
     for (size_t i = start; i < stop; ++i) gains_[i] = step_ * lognormal(0.3);
     return made(std::accumulate(gains_.begin(), gains_.end(), 0.0));
   }
@@ -71,7 +74,9 @@ class Maker {
     double level = 300 * kMegabyte;
     for (size_t i = 0; i < n_; ++i) {
       level += gains_[i];
-      const double off = kind == 1 ? (uniform(0, 1) < 0.2 ? -5 * noise * std::log(uniform(1e-9, 1)) : 0) : kind == 2 ? noise * normal() : 0;
+      const double off = kind == 1   ? (uniform(0, 1) < 0.2 ? -5 * noise * std::log(uniform(1e-9, 1)) : 0)
+                         : kind == 2 ? noise * normal()
+                                     : 0;
       m.x.push_back(double(i)), m.y.push_back(level + off);
     }
     return m;
@@ -183,23 +188,31 @@ double covered(const std::function<std::vector<double>(std::mt19937&, size_t rou
 }
 
 TEST_CASE("the 95 % interval of a rate holds the truth of sampled blocks, of noise, and of saw-teeth") {
-  CHECK(covered([](std::mt19937& random, size_t rounds) {  // some samples of 64 KiB in all, which stay
-          std::vector<double> y;
-          double level = 0;
-          for (size_t i = 0; i < rounds; ++i) y.push_back(level += 65536.0 * std::poisson_distribution<int>(1.5)(random));
-          return y;
-        }, 1.5 * 65536) > 0.92);
-  CHECK(covered([](std::mt19937& random, size_t rounds) {
-          std::vector<double> y;
-          for (size_t i = 0; i < rounds; ++i) y.push_back(1e5 * double(i) + std::normal_distribution(0.0, 3e5)(random));
-          return y;
-        }, 1e5) > 0.92);
-  CHECK(covered([](std::mt19937& random, size_t rounds) {
-          const size_t period = 3 + random() % (rounds / 5 + 1), from = random() % period;
-          std::vector<double> y;
-          for (size_t i = 0; i < rounds; ++i) y.push_back(1e5 * double(i) + 3e5 * double((i + from) % period));
-          return y;
-        }, 1e5) > 0.92);
+  CHECK(covered(
+            [](std::mt19937& random, size_t rounds) {  // some samples of 64 KiB in all, which stay
+              std::vector<double> y;
+              double level = 0;
+              for (size_t i = 0; i < rounds; ++i)
+                y.push_back(level += 65536.0 * std::poisson_distribution<int>(1.5)(random));
+              return y;
+            },
+            1.5 * 65536) > 0.92);
+  CHECK(covered(
+            [](std::mt19937& random, size_t rounds) {
+              std::vector<double> y;
+              for (size_t i = 0; i < rounds; ++i)
+                y.push_back(1e5 * double(i) + std::normal_distribution(0.0, 3e5)(random));
+              return y;
+            },
+            1e5) > 0.92);
+  CHECK(covered(
+            [](std::mt19937& random, size_t rounds) {
+              const size_t period = 3 + random() % (rounds / 5 + 1), from = random() % period;
+              std::vector<double> y;
+              for (size_t i = 0; i < rounds; ++i) y.push_back(1e5 * double(i) + 3e5 * double((i + from) % period));
+              return y;
+            },
+            1e5) > 0.92);
 }
 
 TEST_CASE("too few rounds, or strange ones, say nothing") {

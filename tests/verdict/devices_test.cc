@@ -8,7 +8,8 @@ namespace millpond::verdict {
 namespace {
 
 /// A program whose own memory does not grow, and a pool of torch with these megabytes in use at its epochs.
-Run with_pool(const std::vector<double>& in_use, const std::vector<double>& reserved, double peak, std::string name = "torch") {
+Run with_pool(const std::vector<double>& in_use, const std::vector<double>& reserved, double peak,
+              std::string name = "torch") {
   Run run;
   run.rss(std::vector<double>(in_use.size(), 900)).live_from(500, 0).framework(name);
   Pool pool{.space = "gpu:0", .name = std::move(name), .points = {}};
@@ -39,14 +40,30 @@ std::string walk(const std::string& space, double mb_each, int epochs, double gr
                            {"births", std::vector<double>(16, bytes / 16)},
                            {"type", "list"},
                            {"chain", {"local kept of main"}},
-                           {"born", {{{"file", "train.py"}, {"line", 21}, {"function", "forward"}, {"text", "return self.head(x)"}, {"bytes", bytes}}}},
-                           {"puts", {{{"file", "train.py"}, {"line", 31}, {"function", "main"}, {"text", "kept.append(y)"}, {"how", "append"}, {"by", "counted"}, {"gained", 9}}}}};
-  return nlohmann::json{{"note", "walk"}, {"kind", "epoch"}, {"period", epochs}, {"alive", bytes}, {"reached", bytes}, {"space", space}, {"holders", {holder}}}.dump();
+                           {"born",
+                            {{{"file", "train.py"},
+                              {"line", 21},
+                              {"function", "forward"},
+                              {"text", "return self.head(x)"},
+                              {"bytes", bytes}}}},
+                           {"puts",
+                            {{{"file", "train.py"},
+                              {"line", 31},
+                              {"function", "main"},
+                              {"text", "kept.append(y)"},
+                              {"how", "append"},
+                              {"by", "counted"},
+                              {"gained", 9}}}}};
+  return nlohmann::json{{"note", "walk"},   {"kind", "epoch"}, {"period", epochs},   {"alive", bytes},
+                        {"reached", bytes}, {"space", space},  {"holders", {holder}}}
+      .dump();
 }
 
 }  // namespace
 
-TEST_CASE("devices: what a pool has in use rises inside of what it reserved long ago, and is a leak with line, holder, rate and forecast") {
+TEST_CASE(
+    "devices: what a pool has in use rises inside of what it reserved long ago, and is a leak with line, holder, rate "
+    "and forecast") {
   const Verdict v = with_pool(rising(200, 12, 40), {4000}, 0).note(walk("gpu:0", 12, 40)).judged();
   CHECK(v.kind == Kind::kLeak);
   REQUIRE(!v.findings.empty());
@@ -118,7 +135,8 @@ TEST_CASE("devices: JAX takes most of the device in advance, and a leak inside o
 
 TEST_CASE("devices: TensorFlow tells what is in use and its peak alone") {
   Run run = with_pool(rising(500, 16, 40), {0}, 0, "tensorflow");
-  for (Pool::Point& p : run.evidence.pools.front().points) p.reserved = p.inactive_split = p.largest_free = p.limit = std::nullopt;
+  for (Pool::Point& p : run.evidence.pools.front().points)
+    p.reserved = p.inactive_split = p.largest_free = p.limit = std::nullopt;
   const Verdict v = run.judged();
   CHECK(v.kind == Kind::kLeak);
   CHECK(v.findings.front().bytes_per_unit == doctest::Approx(16e6).epsilon(0.02));
@@ -143,7 +161,9 @@ TEST_CASE("devices: the driver's totals are no advice where a framework tells wh
   Gpu gpu{0, "NVIDIA H200", mb(140000), mb(9000), mb(9000), {}};
   for (int i = 0; i < 60; ++i) gpu.points.push_back({20.0 + 7 * i, mb(1000 + 100 * i), mb(1000 + 100 * i)});
   run.evidence.gpus.push_back(gpu);
-  const auto told = [](const Verdict& v) { return std::ranges::any_of(v.advice, [](const Advice& a) { return a.what == "gpu_growth"; }); };
+  const auto told = [](const Verdict& v) {
+    return std::ranges::any_of(v.advice, [](const Advice& a) { return a.what == "gpu_growth"; });
+  };
   CHECK(!told(run.judged()));
   run.evidence.pools.clear();
   CHECK(told(run.judged()));

@@ -1,4 +1,5 @@
-// Fixes are decided by types and measurements, and a fix that is code can be carried out. tests/fixes tries them on running programs.
+// Fixes are decided by types and measurements, and a fix that is code can be carried out. tests/fixes tries them on
+// running programs.
 #include <doctest/doctest.h>
 
 #include "millpond/error.h"
@@ -21,18 +22,42 @@ Run leaking() {
 }
 
 /// "    self.saved.append(out)": the statement of a file that has nothing else, taken apart as the agent does it.
-json statement(const std::string& text, const std::string& how, const std::string& target, const std::string& value, bool atom = true) {
-  const size_t indent = text.find_first_not_of(' '), at = text.find(target, indent), given = text.find(value, at + target.size());
-  return {{"line", 1},       {"text", text},       {"digest", digest(text + "\n")}, {"how", how}, {"target", {at, at + target.size()}}, {"value", {given, given + value.size()}},
-          {"atom", atom},    {"alone", true},      {"parts", json::array()},        {"end", text.size()}, {"indent", indent}};
+json statement(const std::string& text, const std::string& how, const std::string& target, const std::string& value,
+               bool atom = true) {
+  const size_t indent = text.find_first_not_of(' '), at = text.find(target, indent),
+               given = text.find(value, at + target.size());
+  return {{"line", 1},
+          {"text", text},
+          {"digest", digest(text + "\n")},
+          {"how", how},
+          {"target", {at, at + target.size()}},
+          {"value", {given, given + value.size()}},
+          {"atom", atom},
+          {"alone", true},
+          {"parts", json::array()},
+          {"end", text.size()},
+          {"indent", indent}};
 }
 
 Finding found(const json& container, const std::string& framework = "numpy") {
-  json row = {{"type", "list"}, {"of", "builtins.list"}, {"length", 60}, {"per_period", 3}, {"item_type", "thing"}, {"bytes_per_period", 10e6}, {"exact", true},
-              {"holder", "Net.saved"}, {"chain", {"list of 60"}}, {"file", "train.py"}, {"line", 1}, {"function", "Net.step"}, {"text", "x"}, {"bounded", nullptr}};
+  json row = {{"type", "list"},
+              {"of", "builtins.list"},
+              {"length", 60},
+              {"per_period", 3},
+              {"item_type", "thing"},
+              {"bytes_per_period", 10e6},
+              {"exact", true},
+              {"holder", "Net.saved"},
+              {"chain", {"list of 60"}},
+              {"file", "train.py"},
+              {"line", 1},
+              {"function", "Net.step"},
+              {"text", "x"},
+              {"bounded", nullptr}};
   row.update(container);
   Run run = leaking().framework(framework);
-  if (framework == "torch") run.counter("torch.with_grad_fn", 10, container.value("/items/graph"_json_pointer, false) ? 9 : 0);
+  if (framework == "torch")
+    run.counter("torch.with_grad_fn", 10, container.value("/items/graph"_json_pointer, false) ? 9 : 0);
   run.note(json{{"note", "holders"}, {"containers", {row}}, {"types", json::array()}}.dump());
   const Verdict v = run.judged();
   REQUIRE_FALSE(v.findings.empty());
@@ -40,25 +65,34 @@ Finding found(const json& container, const std::string& framework = "numpy") {
 }
 
 /// What the fix makes of the file; empty: it is words only.
-std::string fixed(const Finding& f, const std::string& text) { return f.fix_change ? carried_out(*f.fix_change, text + "\n") : ""; }
+std::string fixed(const Finding& f, const std::string& text) {
+  return f.fix_change ? carried_out(*f.fix_change, text + "\n") : "";
+}
 
 std::string fixed(const json& container, const std::string& framework = "numpy") {
   return fixed(found(container, framework), container["statement"]["text"].get<std::string>());
 }
 
-json kept(const std::string& family, double elements, bool graph = false) { return {{"family", family}, {"elements", elements}, {"graph", graph}}; }
+json kept(const std::string& family, double elements, bool graph = false) {
+  return {{"family", family}, {"elements", elements}, {"graph", graph}};
+}
 
 const json kAppend = statement("    self.saved.append(out)", "append", "self.saved", "out");
 
 }  // namespace
 
 TEST_CASE("a tensor of one element is kept as a number, a larger one is not asked for one: the newest stay") {
-  CHECK(fixed({{"items", kept("torch", 1, true)}, {"statement", kAppend}}, "torch") == "    self.saved.append(out.item())\n");
+  CHECK(fixed({{"items", kept("torch", 1, true)}, {"statement", kAppend}}, "torch") ==
+        "    self.saved.append(out.item())\n");
   CHECK(fixed({{"items", kept("torch", 1)}, {"statement", kAppend}}, "torch") == "    self.saved.append(out.item())\n");
-  CHECK(fixed({{"items", kept("torch", 500000)}, {"statement", kAppend}}, "torch") == "    self.saved.append(out)\n    del self.saved[:-3]\n");
-  CHECK(fixed({{"items", kept("torch", 500000, true)}, {"statement", kAppend}}, "torch") == "    self.saved.append(out.detach())\n    del self.saved[:-3]\n");
-  CHECK(fixed({{"items", kept("tensorflow", 1)}, {"statement", kAppend}}) == "    self.saved.append(out.numpy().item())\n");
-  CHECK(fixed({{"items", kept("tensorflow", 64)}, {"statement", kAppend}}) == "    self.saved.append(out)\n    del self.saved[:-3]\n");
+  CHECK(fixed({{"items", kept("torch", 500000)}, {"statement", kAppend}}, "torch") ==
+        "    self.saved.append(out)\n    del self.saved[:-3]\n");
+  CHECK(fixed({{"items", kept("torch", 500000, true)}, {"statement", kAppend}}, "torch") ==
+        "    self.saved.append(out.detach())\n    del self.saved[:-3]\n");
+  CHECK(fixed({{"items", kept("tensorflow", 1)}, {"statement", kAppend}}) ==
+        "    self.saved.append(out.numpy().item())\n");
+  CHECK(fixed({{"items", kept("tensorflow", 64)}, {"statement", kAppend}}) ==
+        "    self.saved.append(out)\n    del self.saved[:-3]\n");
   CHECK(fixed({{"items", kept("jax", 1)}, {"statement", kAppend}}) == "    self.saved.append(out.item())\n");
   const json sum = statement("history.append(a + b)", "append", "history", "a + b", false);
   CHECK(fixed({{"items", kept("torch", 1)}, {"statement", sum}}, "torch") == "history.append((a + b).item())\n");
@@ -68,7 +102,9 @@ TEST_CASE("a bytearray is no array: nothing is asked of it that it has not") {
   const Finding f = found({{"item_type", "bytearray"}, {"items", {{"family", "object"}}}, {"statement", kAppend}});
   CHECK(fixed(f, "    self.saved.append(out)") == "    self.saved.append(out)\n    del self.saved[:-3]\n");
   CHECK(f.fix.find("mean") == std::string::npos);
-  CHECK(f.fix == "Add `del self.saved[:-3]` after `self.saved.append(out)`: the newest 3 stay, what one epoch adds; a number of each, or a file on disk, would do as well.");
+  CHECK(f.fix ==
+        "Add `del self.saved[:-3]` after `self.saved.append(out)`: the newest 3 stay, what one epoch adds; a number of "
+        "each, or a file on disk, would do as well.");
 }
 
 TEST_CASE("of a tuple that is kept the parts that weigh become numbers") {
@@ -82,11 +118,15 @@ TEST_CASE("of a tuple that is kept the parts that weigh become numbers") {
 }
 
 TEST_CASE("each kind of container is bounded in its own way, and what cannot be is told in words") {
-  const auto of = [](const char* type, const char* name, json row) { return row["of"] = type, row["type"] = name, row["items"] = {{"family", "object"}}, row; };
+  const auto of = [](const char* type, const char* name, json row) {
+    return row["of"] = type, row["type"] = name, row["items"] = {{"family", "object"}}, row;
+  };
   const json entry = statement("known[key] = value", "item", "known", "value");
-  CHECK(fixed(of("builtins.dict", "dict", {{"statement", entry}})) == "known[key] = value\nwhile len(known) > 3:\n    del known[next(iter(known))]\n");
+  CHECK(fixed(of("builtins.dict", "dict", {{"statement", entry}})) ==
+        "known[key] = value\nwhile len(known) > 3:\n    del known[next(iter(known))]\n");
   const json left = statement("recent.appendleft(x)", "appendleft", "recent", "x");
-  CHECK(fixed(of("collections.deque", "deque", {{"statement", left}})) == "recent.appendleft(x)\nwhile len(recent) > 3:\n    recent.pop()\n");
+  CHECK(fixed(of("collections.deque", "deque", {{"statement", left}})) ==
+        "recent.appendleft(x)\nwhile len(recent) > 3:\n    recent.pop()\n");
   const json front = statement("recent.insert(0, x)", "insert", "recent", "x");
   CHECK(fixed(of("builtins.list", "list", {{"statement", front}})) == "recent.insert(0, x)\ndel recent[3:]\n");
   const Finding set = found(of("builtins.set", "set", {{"statement", statement("seen.add(x)", "add", "seen", "x")}}));
@@ -98,22 +138,29 @@ TEST_CASE("each kind of container is bounded in its own way, and what cannot be 
 }
 
 TEST_CASE("a statement that shares its line is changed within it, and what follows stays") {
-  json shared = statement("    def step(self, x): self.saved.append(x); return 1  # `all`", "append", "self.saved", "x");
+  json shared =
+      statement("    def step(self, x): self.saved.append(x); return 1  # `all`", "append", "self.saved", "x");
   shared["alone"] = false, shared["end"] = 43, shared["indent"] = 23, shared["value"] = {41, 42};
   const Finding f = found({{"items", {{"family", "object"}}}, {"statement", shared}});
-  CHECK(fixed(f, shared["text"]) == "    def step(self, x): self.saved.append(x); del self.saved[:-3]; return 1  # `all`\n");
+  CHECK(fixed(f, shared["text"]) ==
+        "    def step(self, x): self.saved.append(x); del self.saved[:-3]; return 1  # `all`\n");
   CHECK(f.fix.find("Take out") == std::string::npos);
 }
 
 TEST_CASE("an exception is kept without the frames it came through") {
-  json row = {{"item_type", "ValueError"}, {"items", {{"family", "exception"}, {"traceback", true}}}, {"statement", statement("bad.append(error)", "append", "bad", "error")}};
+  json row = {{"item_type", "ValueError"},
+              {"items", {{"family", "exception"}, {"traceback", true}}},
+              {"statement", statement("bad.append(error)", "append", "bad", "error")}};
   CHECK(fixed(row) == "bad.append(error.with_traceback(None))\n");
 }
 
 TEST_CASE("a cache of functools is bounded by its maxsize, with the name that the file has for it") {
   json decorator = statement("@functools.cache", "decorator", "functools.cache", "");
   decorator["name"] = "functools.lru_cache";
-  const Finding f = found({{"type", "lru_cache"}, {"of", "functools._lru_cache_wrapper"}, {"item_type", nullptr}, {"statement", decorator}});
+  const Finding f = found({{"type", "lru_cache"},
+                           {"of", "functools._lru_cache_wrapper"},
+                           {"item_type", nullptr},
+                           {"statement", decorator}});
   CHECK(fixed(f, "@functools.cache") == "@functools.lru_cache(maxsize=3)\n");
   CHECK(f.fix.find("deque") == std::string::npos);
   const Finding words = found({{"type", "lru_cache"}, {"of", "functools._lru_cache_wrapper"}, {"item_type", nullptr}});
@@ -132,7 +179,11 @@ TEST_CASE("the queues of asyncio and of threads have a maxsize, not a maxlen; a 
 
 TEST_CASE("the graph of a running total is cut where it goes on") {
   json sum = statement("total += loss", "aug", "total", "loss");
-  const json row = {{"type", "chain of tensors"}, {"item_type", "Tensor with grad_fn"}, {"of", "torch.Tensor"}, {"chain", {"grad_fn"}}, {"statement", sum}};
+  const json row = {{"type", "chain of tensors"},
+                    {"item_type", "Tensor with grad_fn"},
+                    {"of", "torch.Tensor"},
+                    {"chain", {"grad_fn"}},
+                    {"statement", sum}};
   CHECK(fixed(row, "torch") == "total += loss\ntotal = total.detach()\n");
 }
 
@@ -140,7 +191,8 @@ namespace {
 
 /// A line that was counted often, with the statement that a fix would change.
 Finding counted(Run run, const std::string& what, const json& why, const json& statement) {
-  const json line = {{"what", what}, {"file", "train.py"}, {"line", 3}, {"function", "main"}, {"text", "x"}, {"count", 288}, {"why", why}, {"statement", statement}};
+  const json line = {{"what", what}, {"file", "train.py"}, {"line", 3},  {"function", "main"},
+                     {"text", "x"},  {"count", 288},       {"why", why}, {"statement", statement}};
   run.note(json{{"note", "lines"}, {"calls", {line}}}.dump());
   const Verdict v = run.judged();
   REQUIRE_FALSE(v.findings.empty());
@@ -176,10 +228,13 @@ TEST_CASE("a lambda that is given to a tf.function is made once, before the loop
   const Finding f = counted(tracing(), "trace", reason("object"), argument);
   CHECK(f.cause == "C2");
   REQUIRE(f.fix_change);
-  CHECK(carried_out(*f.fix_change, file) == "    given = lambda p: p * 2\n    for i in range(9):\n        y = step(x, given)\n");
+  CHECK(carried_out(*f.fix_change, file) ==
+        "    given = lambda p: p * 2\n    for i in range(9):\n        y = step(x, given)\n");
 }
 
-TEST_CASE("a tf.function that is traced for every shape is told not to tell them apart; one that XLA compiles anew is not compiled") {
+TEST_CASE(
+    "a tf.function that is traced for every shape is told not to tell them apart; one that XLA compiles anew is not "
+    "compiled") {
   json decorator = statement("@tf.function", "tf.function", "tf.function", "");
   decorator["value"] = {1, 12}, decorator["file"] = "layers.py", decorator["given"] = 0;
   const Finding f = counted(tracing(), "trace", reason("shape"), decorator);
@@ -188,7 +243,8 @@ TEST_CASE("a tf.function that is traced for every shape is told not to tell them
   CHECK(f.fix_change->file == "layers.py");
   json options = statement("@tf.function(jit_compile=True)", "tf.function", "tf.function", "");
   options["value"] = {1, 30}, options["jit"] = {25, 29}, options["given"] = 1;
-  CHECK(fixed(counted(tracing(), "trace", reason("shape"), options), options["text"]) == "@tf.function(jit_compile=True, reduce_retracing=True)\n");
+  CHECK(fixed(counted(tracing(), "trace", reason("shape"), options), options["text"]) ==
+        "@tf.function(jit_compile=True, reduce_retracing=True)\n");
   const Finding xla = counted(tracing(), "trace", reason("new", 288), options);
   CHECK(xla.cause == "C6");
   CHECK(fixed(xla, options["text"]) == "@tf.function(jit_compile=False)\n");
@@ -232,10 +288,13 @@ TEST_CASE("a program without a file is named by how it was given; a holder witho
 
 TEST_CASE("a change is made only in the file that it was made for") {
   const std::string text = "a = []\nfor i in range(9):\n    a.append(i)\n    print(i)\n";
-  const Change change{.file = "t.py", .digest = digest(text), .edits = {{1, "a = []", "a = {}"}, {3, "    a.append(i)", "    a.append(i)\n    del a[:-3]"}}};
+  const Change change{.file = "t.py",
+                      .digest = digest(text),
+                      .edits = {{1, "a = []", "a = {}"}, {3, "    a.append(i)", "    a.append(i)\n    del a[:-3]"}}};
   CHECK(carried_out(change, text) == "a = {}\nfor i in range(9):\n    a.append(i)\n    del a[:-3]\n    print(i)\n");
   CHECK(unified_diff(change, text, "t.py") ==
-        "--- t.py\n+++ t.py\n@@ -1,4 +1,5 @@\n-a = []\n+a = {}\n for i in range(9):\n     a.append(i)\n+    del a[:-3]\n     print(i)\n");
+        "--- t.py\n+++ t.py\n@@ -1,4 +1,5 @@\n-a = []\n+a = {}\n for i in range(9):\n     a.append(i)\n+    del "
+        "a[:-3]\n     print(i)\n");
   CHECK_THROWS_AS(carried_out(change, text + "\n"), Error);
   CHECK_THROWS_AS(carried_out(change, "b" + text.substr(1)), Error);
   Change beyond = change;

@@ -44,8 +44,11 @@ TEST_CASE("judge: growth in resident memory alone is never called a leak") {
   CHECK(v.would_settle.find("more epochs") != std::string::npos);
 }
 
-TEST_CASE("judge: the rate is what is kept where resident memory lags behind it after a probe, not where pages are never touched") {
-  // As measured: a list of torch tensors of 25.2 MB every epoch; trim gives back the free pages between them, which later ones take first.
+TEST_CASE(
+    "judge: the rate is what is kept where resident memory lags behind it after a probe, not where pages are never "
+    "touched") {
+  // As measured: a list of torch tensors of 25.2 MB every epoch; trim gives back the free pages between them, which
+  // later ones take first.
   const std::vector<double> resident = {298.9, 338.7, 389.1, 439.5, 489.9, 443.7, 468.9, 494.1, 494.2, 519.4};
   Run lags;
   lags.rss(resident).live_from(98, 25.2).probe(5, 489.9, 489.9, 386.0).probe(8, 494.1, 494.1, 462.0);
@@ -54,7 +57,10 @@ TEST_CASE("judge: the rate is what is kept where resident memory lags behind it 
   CHECK(v.findings.front().bytes_per_unit == doctest::Approx(25.2e6).epsilon(0.02));
 
   Run untouched;
-  untouched.rss({300, 302, 312, 314, 318, 332, 334, 336, 350, 354, 356, 370}).live_from(98, 25.2).probe(4, 314, 314, 313).probe(8, 336, 336, 335);
+  untouched.rss({300, 302, 312, 314, 318, 332, 334, 336, 350, 354, 356, 370})
+      .live_from(98, 25.2)
+      .probe(4, 314, 314, 313)
+      .probe(8, 336, 336, 335);
   const Verdict w = untouched.judged();
   REQUIRE(w.kind == Kind::kLeak);
   CHECK(w.findings.front().bytes_per_unit < 10e6);
@@ -85,9 +91,9 @@ TEST_CASE("judge: the sentence of a kept list names function, line and container
                         .holder("list", "ndarray", 10, "SavePredictions.saved", "project/train.py", 41,
                                 "SavePredictions.on_epoch_end", "self.saved.append(preds)")
                         .judged();
-  CHECK(
-      v.sentence.starts_with("Memory grows by 9.54 MiB every epoch: at `train.py:41` the list `SavePredictions.saved` keeps every ndarray "
-                             "added to it."));
+  CHECK(v.sentence.starts_with(
+      "Memory grows by 9.54 MiB every epoch: at `train.py:41` the list `SavePredictions.saved` keeps every ndarray "
+      "added to it."));
 }
 
 TEST_CASE("judge: growth that follows models is told for each model") {
@@ -155,9 +161,10 @@ TEST_CASE("judge: a leak's JSON has every field a reader may ask for") {
   CHECK(j["verdict"] == "leak");
   const nlohmann::json& f = j["findings"][0];
   for (const char* key :
-       {"verdict", "cause", "title", "unit", "bytes_per_unit", "bytes_per_unit_range", "units_seen", "total_bytes",
-        "confidence", "blame", "holder", "evidence", "fix", "fix_change", "threads", "forecast", "sets_verdict",
-        "account", "born", "chain", "process", "space"})
+       {"verdict",    "cause",       "title",      "unit",     "bytes_per_unit", "bytes_per_unit_range",
+        "units_seen", "total_bytes", "confidence", "blame",    "holder",         "evidence",
+        "fix",        "fix_change",  "threads",    "forecast", "sets_verdict",   "account",
+        "born",       "chain",       "process",    "space"})
     CHECK(f.contains(key));
   CHECK(f["confidence"].is_null());  // it is not calibrated
   CHECK(f["blame"]["line"] == 4);
@@ -193,7 +200,8 @@ TEST_CASE("judge: memory that rises on a GPU is advice and never a verdict") {
     run.rss(std::vector<double>(12, 600));
     Gpu gpu{0, "NVIDIA H200", mb(140000), mb(9000), {}, {}};
     if (known) gpu.by_tree_peak = mb(9000);
-    for (int i = 0; i < n; ++i) gpu.points.push_back({double(i), mb(500 + megabytes(i)), known ? std::optional(mb(megabytes(i))) : std::nullopt});
+    for (int i = 0; i < n; ++i)
+      gpu.points.push_back({double(i), mb(500 + megabytes(i)), known ? std::optional(mb(megabytes(i))) : std::nullopt});
     run.evidence.gpus = {gpu};
     const Verdict v = run.judged();
     CHECK(v.kind == Kind::kFlat);
@@ -206,10 +214,10 @@ TEST_CASE("judge: memory that rises on a GPU is advice and never a verdict") {
   CHECK(told(rising).find("prove no leak") != std::string::npos);
   CHECK(told(rising, false).find("Whether it is the program's was not told by the driver.") != std::string::npos);
   CHECK(told([](int) { return 4000.0; }).empty());
-  CHECK(told([](int i) { return i < 20 ? 1000.0 : 4000.0; }).empty());                        // taken at one moment
-  CHECK(told([](int i) { return 4000.0 + (i % 2 ? 300 : 0); }).empty());                      // to and fro
-  CHECK(told([](int i) { return i < 25 ? 1000 + 200.0 * i : 6000.0; }).empty());              // a pool that fills
-  CHECK(told(rising, true, 10).empty());                                                      // too short to tell
+  CHECK(told([](int i) { return i < 20 ? 1000.0 : 4000.0; }).empty());            // taken at one moment
+  CHECK(told([](int i) { return 4000.0 + (i % 2 ? 300 : 0); }).empty());          // to and fro
+  CHECK(told([](int i) { return i < 25 ? 1000 + 200.0 * i : 6000.0; }).empty());  // a pool that fills
+  CHECK(told(rising, true, 10).empty());                                          // too short to tell
 }
 
 TEST_CASE("judge: what is freed among kept blocks is another number in every run, what is kept is not") {
@@ -226,10 +234,20 @@ TEST_CASE("judge: what is freed among kept blocks is another number in every run
 
 TEST_CASE("judge: where free pages come and go, what is in use tells how much leaks") {
   Run run;
-  std::vector<double> rss{299, 350, 367, 367, 319, 345, 345, 362, 337, 354, 362, 371, 354, 380, 380, 345, 337, 371, 397, 397, 405, 405, 388, 414, 414, 397, 432, 432, 371, 406, 406};
-  std::vector<double> live{116.5, 125.1, 125.1, 125.1, 125.3, 133.8, 133.8, 133.8, 133.8, 142.4, 142.4, 142.4, 142.4, 151, 151, 151, 151, 159.5, 159.5, 159.6, 159.6, 168.1, 168.1, 168.1, 168.1, 176.7, 176.7, 176.7, 176.7, 185.3, 185.3};
-  std::vector<double> free{36, 78, 95, 95, 86, 77, 77, 95, 95, 86, 95, 95, 77, 95, 95, 60, 52, 77, 103, 103, 112, 103, 86, 112, 112, 86, 120, 120, 129, 120, 103};
-  run.rss(rss).baseline(290).live(live).free(free).probe(4, 367, 367, 273).probe(8, 362, 362, 282).probe(28, 432, 432, 325);
+  std::vector<double> rss{299, 350, 367, 367, 319, 345, 345, 362, 337, 354, 362, 371, 354, 380, 380, 345,
+                          337, 371, 397, 397, 405, 405, 388, 414, 414, 397, 432, 432, 371, 406, 406};
+  std::vector<double> live{116.5, 125.1, 125.1, 125.1, 125.3, 133.8, 133.8, 133.8, 133.8, 142.4, 142.4,
+                           142.4, 142.4, 151,   151,   151,   151,   159.5, 159.5, 159.6, 159.6, 168.1,
+                           168.1, 168.1, 168.1, 176.7, 176.7, 176.7, 176.7, 185.3, 185.3};
+  std::vector<double> free{36, 78, 95,  95,  86,  77,  77, 95,  95,  86, 95,  95,  77,  95,  95, 60,
+                           52, 77, 103, 103, 112, 103, 86, 112, 112, 86, 120, 120, 129, 120, 103};
+  run.rss(rss)
+      .baseline(290)
+      .live(live)
+      .free(free)
+      .probe(4, 367, 367, 273)
+      .probe(8, 362, 362, 282)
+      .probe(28, 432, 432, 325);
   const Verdict v = run.judged();
   REQUIRE(v.kind == Kind::kLeak);
   CHECK(v.findings.front().bytes_per_unit == doctest::Approx(2.14e6).epsilon(0.05));
@@ -244,14 +262,19 @@ TEST_CASE("judge: resident memory that creeps while what is in use stands still 
   CHECK(run.judged().kind == Kind::kCache);
 }
 
-TEST_CASE("judge: what a library hands out of large pieces is kept by a container that was weighed, though malloc's use leaps") {
+TEST_CASE(
+    "judge: what a library hands out of large pieces is kept by a container that was weighed, though malloc's use "
+    "leaps") {
   // As measured: 3.56 MB of TensorFlow every round, out of pieces of 64 and 128 MiB.
   Run run;
-  run.rss({760, 764, 768, 773, 778, 771, 775, 781, 786, 794, 794, 798, 805, 809, 810, 815, 820, 827, 827, 832, 836, 839, 843, 852});
-  run.live({206, 206, 206, 206, 206, 206, 206, 273, 274, 274, 274, 274, 274, 274, 274, 274, 274, 274, 274, 274, 274, 274, 274, 414});
+  run.rss({760, 764, 768, 773, 778, 771, 775, 781, 786, 794, 794, 798,
+           805, 809, 810, 815, 820, 827, 827, 832, 836, 839, 843, 852});
+  run.live({206, 206, 206, 206, 206, 206, 206, 273, 274, 274, 274, 274,
+            274, 274, 274, 274, 274, 274, 274, 274, 274, 274, 274, 414});
   run.baseline(153).probe(5, 778, 778, 762).probe(8, 781, 781, 775.5);
   CHECK(run.judged().kind == Kind::kLeak);  // what holds it is not known
-  run.holder("list", "Example", 3.557, "Example.snapshots", "t.py", 34, "Example.__init__", "Example.snapshots.append(self)");
+  run.holder("list", "Example", 3.557, "Example.snapshots", "t.py", 34, "Example.__init__",
+             "Example.snapshots.append(self)");
   const Verdict v = run.judged();
   CHECK(v.kind == Kind::kLeak);
   CHECK(first_line(v) == 34);
@@ -281,7 +304,8 @@ TEST_CASE("judge: the rate is what is kept where resident memory is ahead by wha
   CHECK(v.findings.front().bytes_per_unit == doctest::Approx(8.2e6).epsilon(0.02));
 }
 
-TEST_CASE("judge: looks by the clock while a program starts are not its rounds, though the agent went by the clock later") {
+TEST_CASE(
+    "judge: looks by the clock while a program starts are not its rounds, though the agent went by the clock later") {
   Run run("timer", 0.25);
   run.rss({47, 133, 185, 216, 235, 263, 274});
   run.note(R"({"note": "holders", "kind": "timer", "period": 8, "containers": [], "types": []})");
@@ -318,7 +342,8 @@ TEST_CASE("judge: a buffer that doubles now and then is no leak") {
 
 TEST_CASE("judge: the limit comes as fast as resident memory rises between probes") {
   Run run;
-  run.rss({265, 276, 287, 298, 294, 305, 316, 327, 338, 349, 360, 371, 382, 393, 404, 355, 366, 377, 388, 399, 410, 421})
+  run.rss(
+         {265, 276, 287, 298, 294, 305, 316, 327, 338, 349, 360, 371, 382, 393, 404, 355, 366, 377, 388, 399, 410, 421})
       .baseline(250)
       .live_from(112, 5.5)
       .probe(4, 298, 298, 283)
@@ -335,20 +360,25 @@ TEST_CASE("judge: in a silent program on a busy machine what was weighed tells t
   Run run("timer", 0.25);
   std::vector<double> stalls;
   for (int i = 0; i < 60; ++i) stalls.push_back(60 + std::min(100.0, i < 20 ? 4.6 * i : 92 + 0.2 * (i - 20)));
-  run.rss(stalls).live(stalls).holder("list", "ndarray", 10, "samples", "t.py", 25, "log", "samples.append(item)", nullptr, 2);
+  run.rss(stalls).live(stalls).holder("list", "ndarray", 10, "samples", "t.py", 25, "log", "samples.append(item)",
+                                      nullptr, 2);
   const Finding f = run.judged().findings.front();
   CHECK(f.unit == Unit::kCall);
-  CHECK(f.bytes_per_unit == doctest::Approx(5e6));  // 20 items of it are the rise of 100 MB; the slope of a second is a mean of two paces
+  CHECK(f.bytes_per_unit ==
+        doctest::Approx(5e6));  // 20 items of it are the rise of 100 MB; the slope of a second is a mean of two paces
 }
 
 TEST_CASE("judge: a buffer that is written to is one block and always young, and its calls are not its bytes") {
   const auto told = [](double step) {
     Run run("timer", 0.25);  // resident memory as measured
-    run.rss({82, 92, 92, 92, 92, 92, 92, 92, 102, 102, 102, 72, 102, 112, 112, 109, 113, 113, 113, 123, 123, 123, 113, 123, 133, 133}).baseline(55);
+    run.rss({82,  92,  92,  92,  92,  92,  92,  92,  102, 102, 102, 72,  102,
+             112, 112, 109, 113, 113, 113, 123, 123, 123, 113, 123, 133, 133})
+        .baseline(55);
     run.site({user("b.py", 33, "sweep")}, 2.5, Life::kExtended);
-    run.note(R"x({"note": "holders", "kind": "timer", "containers": [{"type": "BytesIO", "length": 60002304, "per_period": 8456984.3, "bytes_per_period": 8456984,
+    run.note(
+        R"x({"note": "holders", "kind": "timer", "containers": [{"type": "BytesIO", "length": 60002304, "per_period": 8456984.3, "bytes_per_period": 8456984,
                  "item_type": null, "holder": "stream", "file": "b.py", "line": 33, "function": "sweep", "text": "stream.write(x.tobytes())", "step": )x" +
-             std::to_string(step) + "}], \"types\": []}");
+        std::to_string(step) + "}], \"types\": []}");
     return run.judged();
   };
   const Verdict alike = told(10000384);
@@ -357,11 +387,14 @@ TEST_CASE("judge: a buffer that is written to is one block and always young, and
   CHECK(alike.findings.front().unit == Unit::kCall);
   CHECK(alike.findings.front().bytes_per_unit == doctest::Approx(10000384));
   CHECK(told(64).findings.front().unit == Unit::kSecond);  // pieces of many sizes
-  Run unseen;  // nothing tells who holds it
+  Run unseen;                                              // nothing tells who holds it
   unseen.grow(80, 5, 16).site({user("b.py", 33, "sweep")}, 5, Life::kExtended).probe(8, 115, 115, 115);
   CHECK(unseen.judged().kind == Kind::kLeak);
   Run replaced;  // by one as large, and what resident memory gains is free
-  replaced.grow(80, 5, 16).site({user("b.py", 33, "sweep")}, 5, Life::kChurn).live(std::vector<double>(16, 60)).probe(8, 115, 115, 115);
+  replaced.grow(80, 5, 16)
+      .site({user("b.py", 33, "sweep")}, 5, Life::kChurn)
+      .live(std::vector<double>(16, 60))
+      .probe(8, 115, 115, 115);
   CHECK(replaced.judged().kind != Kind::kLeak);
 }
 
@@ -451,7 +484,9 @@ TEST_CASE("judge: twenty thousand rounds with sixteen thousand places are judged
   CHECK_FALSE(run.judged().sentence.empty());
 }
 
-TEST_CASE("judge: of what was not looked into, resident memory that rises is unsure, and one that stays is told as all that was seen") {
+TEST_CASE(
+    "judge: of what was not looked into, resident memory that rises is unsure, and one that stays is told as all that "
+    "was seen") {
   const auto seen = [](double each) {
     Evidence e;
     e.blind = "x is linked statically";

@@ -1,4 +1,5 @@
-// Runs that were recorded on real machines (tests/gpu/record.py), judged again: each file holds the tables of a run file and what is true of the program.
+// Runs that were recorded on real machines (tests/gpu/record.py), judged again: each file holds the tables of a run
+// file and what is true of the program.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -29,11 +30,13 @@ std::string literal(const json& value) {
 
 std::string rebuilt(const json& tables, const std::string& path) {
   runfile::Database db(path, runfile::Database::Mode::kCreate);
-  db.run(format("PRAGMA application_id = {}; PRAGMA user_version = {}; BEGIN", runfile::kApplicationId, runfile::kSchemaVersion));
+  db.run(format("PRAGMA application_id = {}; PRAGMA user_version = {}; BEGIN", runfile::kApplicationId,
+                runfile::kSchemaVersion));
   db.run(runfile::kSchema);
   for (const auto& [name, table] : tables.items()) {
     std::string columns;
-    for (const json& column : table["columns"]) columns += format("{}\"{}\"", columns.empty() ? "" : ", ", column.get<std::string>());
+    for (const json& column : table["columns"])
+      columns += format("{}\"{}\"", columns.empty() ? "" : ", ", column.get<std::string>());
     for (const json& row : table["rows"]) {
       std::string values;
       for (const json& value : row) values += (values.empty() ? "" : ", ") + literal(value);
@@ -49,7 +52,8 @@ Verdict judged(const runfile::Reader& file) {
   Verdict v = judge(main);
   std::vector<Evidence> children;
   for (const SeenProcess& p : main.processes)
-    if (p.row != 0 && p.row != main.process && p.seen == "inside") children.push_back(read_evidence(file, runfile::RowId{p.row}));
+    if (p.row != 0 && p.row != main.process && p.seen == "inside")
+      children.push_back(read_evidence(file, runfile::RowId{p.row}));
   add_children(main, children, v);
   return v;
 }
@@ -78,14 +82,16 @@ TEST_CASE("recorded: every run is judged as what it is, with its memory, line, h
     }
     if (truth.contains("blame")) {
       REQUIRE(first->blame);
-      CHECK(holds(truth["lines"]["blame"], first->blame->line) != holds(truth["lines"].value("or", json::array()), first->blame->line));
+      CHECK(holds(truth["lines"]["blame"], first->blame->line) !=
+            holds(truth["lines"].value("or", json::array()), first->blame->line));
     }
     if (truth.contains("holder")) {
       std::string held = first->holder;
       for (const std::string& step : first->chain) held += " " + step;
       CHECK(held.find(truth["holder"].get<std::string>()) != held.npos);
     }
-    if (truth.contains("bytes_per_round")) CHECK(first->bytes_per_unit == doctest::Approx(truth["bytes_per_round"].get<double>()).epsilon(0.15));
+    if (truth.contains("bytes_per_round"))
+      CHECK(first->bytes_per_unit == doctest::Approx(truth["bytes_per_round"].get<double>()).epsilon(0.15));
   }
   CHECK(runs > 0);
 }

@@ -100,7 +100,8 @@ class Run {
   }
   /// A line under which a tf.function was traced so often, each time for the same reason.
   Run& traced(const std::string& file, int number, const std::string& why, int count) {
-    nlohmann::json call = {{"what", "trace"}, {"file", file}, {"line", number}, {"function", "main"}, {"text", "step(x)"}, {"count", count}, {"why", {{why, count}}}};
+    nlohmann::json call = {{"what", "trace"},   {"file", file},   {"line", number},       {"function", "main"},
+                           {"text", "step(x)"}, {"count", count}, {"why", {{why, count}}}};
     note(nlohmann::json{{"note", "lines"}, {"calls", {call}}}.dump());
     return *this;
   }

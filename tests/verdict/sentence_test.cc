@@ -7,7 +7,8 @@
 namespace millpond::verdict {
 namespace {
 
-/// 300 MB at the first round, 700 from the second on; 400 of them are libraries and 180 what a line took in the first round.
+/// 300 MB at the first round, 700 from the second on; 400 of them are libraries and 180 what a line took in the first
+/// round.
 Run healthy() {
   Run run;
   std::vector<double> rss(12, 700);
@@ -15,7 +16,17 @@ Run healthy() {
   run.rss(rss).live_from(250, 0);
   run.site({user("train.py", 12, "main")}, 180, Life::kOnce);
   run.evidence.process = 1;
-  SeenProcess p{.row = 1, .pid = 7, .parent = 0, .name = "python3", .command = {}, .start = 0, .end = {}, .seen = "inside", .spaces = {}, .pages = {}, .mappings = {}};
+  SeenProcess p{.row = 1,
+                .pid = 7,
+                .parent = 0,
+                .name = "python3",
+                .command = {},
+                .start = 0,
+                .end = {},
+                .seen = "inside",
+                .spaces = {},
+                .pages = {},
+                .mappings = {}};
   for (const Mark& m : run.evidence.marks) {
     p.pages.push_back({m.t, *m.rss, mb(300), {}, {}});
     p.mappings["library"].push_back({m.t, mb(900), mb(400), {}, {}});
@@ -26,9 +37,13 @@ Run healthy() {
 
 }  // namespace
 
-TEST_CASE("sentence: a healthy program is told by its level, since when, and what it is made of, and no bytes are told twice") {
+TEST_CASE(
+    "sentence: a healthy program is told by its level, since when, and what it is made of, and no bytes are told "
+    "twice") {
   const Verdict v = healthy().judged();
-  CHECK(v.sentence == "No leak: flat at 668 MiB since epoch 1; 381 MiB of it are libraries, 172 MiB taken by the program's own lines.");
+  CHECK(
+      v.sentence ==
+      "No leak: flat at 668 MiB since epoch 1; 381 MiB of it are libraries, 172 MiB taken by the program's own lines.");
   // Bytes that were taken once are not a second finding of the same kind.
   int reserves = 0;
   for (const Finding& f : v.findings) reserves += f.kind == Kind::kReserve;

@@ -65,7 +65,8 @@ TEST_CASE("fit_unit: bytes follow the count that varies") {
   CHECK_FALSE(fit_unit(count(8), y).varies);
 }
 
-TEST_CASE("theil_sen: where nearly all values are the same the slope is exactly nothing, whichever way it is worked out") {
+TEST_CASE(
+    "theil_sen: where nearly all values are the same the slope is exactly nothing, whichever way it is worked out") {
   std::vector<double> x, y;
   for (int i = 0; i < 400; ++i) x.push_back(i), y.push_back(i % 6 == 1 ? 1000 + 7 * i : 50);
   const Slope few = theil_sen(x, y);

@@ -1,10 +1,11 @@
-// The words of a verdict: one function for one number, units that a reader knows, and threads that are about a program like his.
+// The words of a verdict: one function for one number, units that a reader knows, and threads that are about a program
+// like his.
 #include <doctest/doctest.h>
 
+#include "verdict/causes/cause.h"
 #include "verdict/numbers.h"
 #include "verdict/run.h"
 #include "verdict/sentence.h"
-#include "verdict/causes/cause.h"
 #include "verdict/threads.h"
 
 using namespace millpond::verdict;
@@ -21,7 +22,11 @@ Finding with_forecast(double seconds, Interval range, Unit unit, std::optional<d
 
 Run leaking(const char* kind = "epoch") {
   Run run(kind);
-  return run.grow(600, 10, 24).live_from(300, 10).probe(4, 630, 630, 626).probe(8, 670, 670, 666).probe(16, 750, 750, 746);
+  return run.grow(600, 10, 24)
+      .live_from(300, 10)
+      .probe(4, 630, 630, 626)
+      .probe(8, 670, 670, 666)
+      .probe(16, 750, 750, 746);
 }
 
 }  // namespace
@@ -56,8 +61,10 @@ TEST_CASE("words: a forecast whose ends read alike has no range, and its round i
   CHECK(forecast_words(with_forecast(3000, {2990, 3010}, Unit::kEpoch, 490.3, 480)) ==
         "At this rate the limit of 8.00 GiB (what this machine has free) is reached in epoch 491, in about 50 min.");
   CHECK(forecast_words(with_forecast(2.4 * 3600, {2.1 * 3600, 2.9 * 3600}, Unit::kLine, 647, 620)) ==
-        "At this rate the limit of 8.00 GiB (what this machine has free) is reached after 620 more printed lines, in about 2.4 h (2.1 h to 2.9 h).");
-  CHECK(forecast_words(with_forecast(90, {90, 90}, Unit::kCall, {}, 0)) == "At this rate the limit of 8.00 GiB (what this machine has free) is reached in about 90 s.");
+        "At this rate the limit of 8.00 GiB (what this machine has free) is reached after 620 more printed lines, in "
+        "about 2.4 h (2.1 h to 2.9 h).");
+  CHECK(forecast_words(with_forecast(90, {90, 90}, Unit::kCall, {}, 0)) ==
+        "At this rate the limit of 8.00 GiB (what this machine has free) is reached in about 90 s.");
   CHECK(forecast_words(Finding{}).empty());
 }
 TEST_CASE("words: the sentence ends with the very words of the forecast") {
@@ -73,7 +80,11 @@ TEST_CASE("words: the sentence ends with the very words of the forecast") {
 }
 TEST_CASE("words: growth that follows models is forecast in models, not in the lines that are printed") {
   Run run("line");
-  run.grow(600, 20, 20).live_from(300, 20).unit(Unit::kModel, 0.5).framework("tensorflow").line("model", "a.py", 5, "main", "m = Sequential()", 10);
+  run.grow(600, 20, 20)
+      .live_from(300, 20)
+      .unit(Unit::kModel, 0.5)
+      .framework("tensorflow")
+      .line("model", "a.py", 5, "main", "m = Sequential()", 10);
   for (Mark& m : run.evidence.marks) m.name = "fold #: loss #";
   run.probe(4, 660, 660, 655).probe(8, 740, 740, 735).probe(16, 900, 900, 895).limit("machine", 4980);
   const Verdict v = run.judged();
@@ -87,8 +98,12 @@ TEST_CASE("words: growth that follows models is forecast in models, not in the l
   CHECK(v.sentence.find("line") == std::string::npos);
 }
 TEST_CASE("words: a kept list reads as a sentence") {
-  const Verdict v = leaking().holder("list", "list", 10, "Net.history", "project/long300.py", 14, "<module>", "history.append(row)", nullptr, 5000).judged();
-  CHECK(v.sentence.starts_with("Memory grows by 9.54 MiB every epoch: at `long300.py:14` the list `Net.history` keeps every list added to it."));
+  const Verdict v = leaking()
+                        .holder("list", "list", 10, "Net.history", "project/long300.py", 14, "<module>",
+                                "history.append(row)", nullptr, 5000)
+                        .judged();
+  CHECK(v.sentence.starts_with(
+      "Memory grows by 9.54 MiB every epoch: at `long300.py:14` the list `Net.history` keeps every list added to it."));
   std::string evidence;
   for (const std::string& e : v.findings.front().evidence) evidence += e + "\n";
   CHECK(evidence.find("5,000 more every epoch") != evidence.npos);
@@ -101,7 +116,9 @@ TEST_CASE("words: one number of rounds, in the evidence as in the finding") {
 }
 TEST_CASE("words: of a silent program the line is said to run, nothing is said to be called") {
   Run run("timer", 1);
-  run.grow(50, 10, 24).live_from(30, 10).holder("list", "bytes", 10, "Archive.rows", "p.py", 6, "Archive.add", "self.rows.append(row)", nullptr, 5);
+  run.grow(50, 10, 24)
+      .live_from(30, 10)
+      .holder("list", "bytes", 10, "Archive.rows", "p.py", 6, "Archive.add", "self.rows.append(row)", nullptr, 5);
   const Verdict v = run.judged();
   REQUIRE(v.kind == Kind::kLeak);
   const Finding& f = v.findings.front();
@@ -121,7 +138,8 @@ TEST_CASE("words: of a healthy program the level and since when, no word of trai
   // a cache that has most of it is told alone
   Run cache;
   cache.rss({300, 660, 719, 719, 720, 719, 719, 718, 719, 719, 719, 719}).baseline(100);
-  cache.note(R"({"note": "holders", "kind": "epoch", "containers": [{"type": "dict", "holder": "words", "length": 800000, "per_period": 400000,
+  cache.note(
+      R"({"note": "holders", "kind": "epoch", "containers": [{"type": "dict", "holder": "words", "length": 800000, "per_period": 400000,
     "bytes_per_period": 2e8, "still": true, "file": "v.py", "line": 13}]})");
   cache.note(R"({"note": "holders", "kind": "epoch", "containers": []})");
   const Verdict filled = cache.judged();
@@ -131,7 +149,8 @@ TEST_CASE("words: of a healthy program the level and since when, no word of trai
   CHECK(told <= mb(720).value);
 }
 TEST_CASE("words: how often a function was traced is told once, with one number") {
-  const char* said = R"x({"note": "advice", "what": "retracing", "file": "w.py", "line": 49, "function": "main", "text": "step(x)", "count": 6})x";
+  const char* said =
+      R"x({"note": "advice", "what": "retracing", "file": "w.py", "line": 49, "function": "main", "text": "step(x)", "count": 6})x";
   Run flat;
   flat.rss(std::vector<double>(12, 600)).note(said).traced("w.py", 49, "literal", 81);
   const Verdict calm = flat.judged();
@@ -164,12 +183,15 @@ TEST_CASE("words: --no-probes is advised against to those who used it") {
   CHECK(run.judged().would_settle.find("--no-probes") != std::string::npos);
 }
 TEST_CASE("words: threads are of the frameworks that the program uses, at most two, with their addresses") {
-  const std::vector<std::string> all = {"rabbityl/lepard#12", "tensorflow#34876", "pytorch#1840", "pytorch#64586", "matplotlib#8519"};
+  const std::vector<std::string> all = {"rabbityl/lepard#12", "tensorflow#34876", "pytorch#1840", "pytorch#64586",
+                                        "matplotlib#8519"};
   CHECK(fitting_threads(all, Notes{}) == std::vector<std::string>{"matplotlib#8519"});
   Run torch, tensorflow;
   torch.framework("torch"), tensorflow.framework("tensorflow");
-  CHECK(fitting_threads(all, read_notes(torch.evidence)) == std::vector<std::string>{"rabbityl/lepard#12", "pytorch#1840"});
-  CHECK(fitting_threads(all, read_notes(tensorflow.evidence)) == std::vector<std::string>{"tensorflow#34876", "matplotlib#8519"});
+  CHECK(fitting_threads(all, read_notes(torch.evidence)) ==
+        std::vector<std::string>{"rabbityl/lepard#12", "pytorch#1840"});
+  CHECK(fitting_threads(all, read_notes(tensorflow.evidence)) ==
+        std::vector<std::string>{"tensorflow#34876", "matplotlib#8519"});
   CHECK(thread_address("tensorflow#34876") == "https://github.com/tensorflow/tensorflow/issues/34876");
   CHECK(thread_address("keras#1") == "https://github.com/keras-team/keras/issues/1");
   CHECK(thread_address("nobody#1").empty());

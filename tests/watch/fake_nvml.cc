@@ -56,7 +56,8 @@ Answers answers() {
       unsigned pid = 0;
       words >> at >> pid >> amount;
       if (at < all.devices.size())
-        all.devices[at].processes.push_back({pid, amount == "-" ? ~0ull : std::strtoull(amount.c_str(), nullptr, 10), ~0u, ~0u});
+        all.devices[at].processes.push_back(
+            {pid, amount == "-" ? ~0ull : std::strtoull(amount.c_str(), nullptr, 10), ~0u, ~0u});
     }
   }
   return all;
@@ -118,7 +119,9 @@ int nvmlDeviceGetMemoryInfo(void* handle, unsigned long long* memory) {
   memory[0] = d->total, memory[1] = d->total - d->used, memory[2] = d->used;
   return kSuccess;
 }
-int nvmlDeviceGetComputeRunningProcesses_v2(void* handle, unsigned* count, ProcessInfo* infos) { return list(answers(), handle, count, infos); }
+int nvmlDeviceGetComputeRunningProcesses_v2(void* handle, unsigned* count, ProcessInfo* infos) {
+  return list(answers(), handle, count, infos);
+}
 int nvmlDeviceGetComputeRunningProcesses_v3(void* handle, unsigned* count, ProcessInfo* infos) {
   const Answers all = answers();
   return all.v3 ? all.v3 : list(all, handle, count, infos);

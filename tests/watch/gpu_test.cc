@@ -55,7 +55,9 @@ TEST_CASE("gpu: without library, driver or device there is nothing") {
 }
 
 TEST_CASE("gpu: what the processes of the tree use is summed for each device, and peaks stay") {
-  const Fake fake("device 1000 500 NVIDIA H200\ndevice 2000 70 NVIDIA A100\nprocess 0 4000 100\nprocess 0 17 300\nprocess 0 4001 30\nprocess 1 17 50\n");
+  const Fake fake(
+      "device 1000 500 NVIDIA H200\ndevice 2000 70 NVIDIA A100\nprocess 0 4000 100\nprocess 0 17 300\nprocess 0 4001 "
+      "30\nprocess 1 17 50\n");
   const std::unique_ptr<Gpus> gpus = Gpus::open();
   REQUIRE(gpus);
   REQUIRE(gpus->devices().size() == 2);
@@ -125,4 +127,6 @@ TEST_CASE("gpu: what the driver does not tell is not known, and never 0") {
   }
 }
 
-TEST_CASE("gpu: a program without a device of NVIDIA's open hides nothing") { CHECK_FALSE(may_be_hidden({Pid{getpid()}})); }
+TEST_CASE("gpu: a program without a device of NVIDIA's open hides nothing") {
+  CHECK_FALSE(may_be_hidden({Pid{getpid()}}));
+}

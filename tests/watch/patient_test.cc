@@ -43,12 +43,14 @@ Ending end_of(Patient p) {
 }  // namespace
 
 TEST_CASE("find_program: what is missing, not executable or a bare Python file is refused with what to do") {
-  CHECK(refusal("no-such-program-here") == "watch: there is no program no-such-program-here; check its name, or give its path");
+  CHECK(refusal("no-such-program-here") ==
+        "watch: there is no program no-such-program-here; check its name, or give its path");
   char name[] = "/tmp/millpond_patient_XXXXXX.py";
   const int fd = mkstemps(name, 3);
   REQUIRE(fd >= 0);
   close(fd);
-  CHECK(refusal(name) == std::string("watch: ") + name + " is not executable; say `millpond watch -- python " + name + "`");
+  CHECK(refusal(name) ==
+        std::string("watch: ") + name + " is not executable; say `millpond watch -- python " + name + "`");
   unlink(name);
   CHECK(refusal("/no/such/file").find("/no/such/file cannot be started: No such file") != std::string::npos);
 }

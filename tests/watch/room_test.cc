@@ -37,8 +37,9 @@ TEST_CASE("sweep: what a watcher that is gone left is removed, what is locked, a
     std::ofstream(place + "/" + folder + "/1.probe") << "x";
     return place + "/" + folder;
   };
-  const std::string gone = make("millpond-999999999-5-aaaaaa"), locked = make("millpond-999999999-5-bbbbbb"), other = make("millpond-somebody"),
-                    young = make(".millpond-cccccc"), self = make(format("millpond-{}-1-dddddd", getpid()));
+  const std::string gone = make("millpond-999999999-5-aaaaaa"), locked = make("millpond-999999999-5-bbbbbb"),
+                    other = make("millpond-somebody"), young = make(".millpond-cccccc"),
+                    self = make(format("millpond-{}-1-dddddd", getpid()));
   const int fd = open(locked.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   REQUIRE(flock(fd, LOCK_EX) == 0);
   fs::create_directory_symlink(other, place + "/millpond-999999999-5-eeeeee");
@@ -57,7 +58,8 @@ TEST_CASE("Room: never more than a quarter of what is free, and what ended proce
   CHECK(sweep(fs::path(room.path()).parent_path().string()) >= 0);
   CHECK(fs::exists(room.path()));  // its watcher lives
   const ::Room before = limits(room);
-  CHECK(before.limit + before.pool_limit <= uint64_t(fs::space(room.path()).available) / 4 + (1 << 20));  // together: nobody may look between two that take
+  CHECK(before.limit + before.pool_limit <=
+        uint64_t(fs::space(room.path()).available) / 4 + (1 << 20));  // together: nobody may look between two that take
   CHECK(before.pool_limit <= kPool);
   CHECK(4096 + before.pool_limit + 8 * kPromised <= 8 << 20);
   room.gave_back(3 << 14);
@@ -82,7 +84,8 @@ TEST_CASE("read_binary: a dynamic program, a script and nothing at all are none 
 
 TEST_CASE("preloaded_sanitizer: by its name wherever it lies, and no library that is not one") {
   CHECK(preloaded_sanitizer("", "").empty());
-  CHECK(preloaded_sanitizer("libm.so.6:/no/such/library.so /lib/x86_64-linux-gnu/libc.so.6", "/no/such/folder").empty());
+  CHECK(
+      preloaded_sanitizer("libm.so.6:/no/such/library.so /lib/x86_64-linux-gnu/libc.so.6", "/no/such/folder").empty());
   CHECK(preloaded_sanitizer("libm.so.6 /opt/gcc/lib64/libasan.so.8", "") == "address sanitizer");
   CHECK(preloaded_sanitizer("libclang_rt.tsan-x86_64.so", "") == "thread sanitizer");
 }

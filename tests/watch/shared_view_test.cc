@@ -24,7 +24,8 @@ class Writer {
     const int fd = mkstemp(name);
     if (fd >= 0) path_ = name;
     Shared& h = at<Shared>(0);
-    h.version = kProbeVersion, h.bytes = kSharedBytes, h.pid = 7, h.start_ns = 1000000000, h.stacks = 1, h.frames = 2, h.codes = 1;
+    h.version = kProbeVersion, h.bytes = kSharedBytes, h.pid = 7, h.start_ns = 1000000000, h.stacks = 1, h.frames = 2,
+    h.codes = 1;
     std::memcpy(&bytes_[kTextAt], "train.pymain", 12);
     Code& c = at<Code>(kCodesAt);
     c.object = 99, c.first_line = 3, c.file = {0, 8}, c.name = {8, 4};
@@ -33,12 +34,15 @@ class Writer {
     Stack& s = at<Stack>(kStacksAt);
     s.hash = 5, s.first = 0, s.frames = 2, s.total_bytes = 4096, s.total_blocks = 2;
     Live& l = at<Live>(kLiveAt + 48 * 17);
-    l.address = 0x1000, l.size = 100, l.bytes = 65536, l.blocks = 655, l.stack = 0, l.born_ms = 10, l.kind = kLiveMalloc;
+    l.address = 0x1000, l.size = 100, l.bytes = 65536, l.blocks = 655, l.stack = 0, l.born_ms = 10,
+    l.kind = kLiveMalloc;
   }
   ~Writer() { std::remove(path_.c_str()); }
 
   template <class T>
-  T& at(size_t place) { return *reinterpret_cast<T*>(&bytes_[place]); }
+  T& at(size_t place) {
+    return *reinterpret_cast<T*>(&bytes_[place]);
+  }
   void add(const void* record, size_t size) {
     Shared& h = at<Shared>(0);
     std::memcpy(&bytes_[kRingAt + h.write % kRingBytes], record, size);

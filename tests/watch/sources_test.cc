@@ -70,7 +70,9 @@ std::vector<runfile::SourceRow> stored(const std::string& file, std::vector<int>
 
 }  // namespace
 
-TEST_CASE("sources: of a sampled line the whole function is stored, with its decorators, whatever its texts and brackets look like") {
+TEST_CASE(
+    "sources: of a sampled line the whole function is stored, with its decorators, whatever its texts and brackets "
+    "look like") {
   const Folder folder;
   const std::string file = folder.write("train.py", kProgram);
   const std::vector<runfile::SourceRow> outer = stored(file, {14});
@@ -88,16 +90,19 @@ TEST_CASE("sources: of a sampled line the whole function is stored, with its dec
   CHECK(keep[0].text.ends_with("self.seen.append('\"\"\"' + x)\n"));
 }
 
-TEST_CASE("sources: of code outside of functions the statement is stored, and what was no part of anything sampled is not") {
+TEST_CASE(
+    "sources: of code outside of functions the statement is stored, and what was no part of anything sampled is not") {
   const Folder folder;
   const std::string file = folder.write("train.py", kProgram);
   const std::vector<runfile::SourceRow> loop = stored(file, {28});
   REQUIRE(loop.size() == 1);
   CHECK(loop[0].text.find("for epoch in range(3):\n    outer(epoch)\n    print(epoch)\n") != std::string::npos);
-  for (const runfile::SourceRow& s : stored(file, {14, 12, 21, 28})) CHECK(s.text.find("PASSWORD") == std::string::npos);
+  for (const runfile::SourceRow& s : stored(file, {14, 12, 21, 28}))
+    CHECK(s.text.find("PASSWORD") == std::string::npos);
 }
 
-TEST_CASE("sources: a function is stored once; with sources off, or for lines and files that are not there, nothing is") {
+TEST_CASE(
+    "sources: a function is stored once; with sources off, or for lines and files that are not there, nothing is") {
   const Folder folder;
   const std::string file = folder.write("train.py", kProgram);
   CHECK(stored(file, {18, 19, 21, 21}).size() == 1);
@@ -108,10 +113,13 @@ TEST_CASE("sources: a function is stored once; with sources off, or for lines an
   CHECK(stored(folder.path, {3}).empty());
 }
 
-TEST_CASE("sources: a run keeps at most 64 KiB, the lines that the agent tells of have room to the end, and what does not fit is counted") {
+TEST_CASE(
+    "sources: a run keeps at most 64 KiB, the lines that the agent tells of have room to the end, and what does not "
+    "fit is counted") {
   const Folder folder;
   std::string text;
-  for (int f = 0; f < 200; ++f) text += "def f" + std::to_string(f) + "():\n    return '" + std::string(900, 'x') + "'\n";
+  for (int f = 0; f < 200; ++f)
+    text += "def f" + std::to_string(f) + "():\n    return '" + std::string(900, 'x') + "'\n";
   const std::string file = folder.write("long.py", text);
   runfile::Writer writer(folder.path + "/run.pond", {});
   Sources sources(writer, true, folder.path);
@@ -123,7 +131,8 @@ TEST_CASE("sources: a run keeps at most 64 KiB, the lines that the agent tells o
   int64_t bytes = 0;
   std::string last_file;
   bool told = false;
-  for (const runfile::SourceRow& s : runfile::Reader(folder.path + "/run.pond").sources()) bytes += int64_t(s.text.size()), last_file = s.file, told = told || s.function == "told";
+  for (const runfile::SourceRow& s : runfile::Reader(folder.path + "/run.pond").sources())
+    bytes += int64_t(s.text.size()), last_file = s.file, told = told || s.function == "told";
   CHECK(bytes <= runfile::kMostSource);
   CHECK(bytes > runfile::kMostSource / 2);
   CHECK(told);
@@ -143,21 +152,27 @@ TEST_CASE("sources: of a function without end, or a line without end, a piece is
   CHECK(wide[0].text.size() <= 1001);
 }
 
-TEST_CASE("notes: an exception loses its text; lines and arguments are left out where that is asked; what is no note is none") {
+TEST_CASE(
+    "notes: an exception loses its text; lines and arguments are left out where that is asked; what is no note is "
+    "none") {
   const NoteRules all, none{.source = false, .arguments = false};
-  CHECK(read_note(R"({"note": "end", "exception": "OperationalError: postgres://user:PASSWORD@db"})", all)->text == R"({"note":"end","exception":"OperationalError"})");
+  CHECK(read_note(R"({"note": "end", "exception": "OperationalError: postgres://user:PASSWORD@db"})", all)->text ==
+        R"({"note":"end","exception":"OperationalError"})");
   CHECK(read_note(R"({"note": "end", "exception": null})", all)->text == R"({"note":"end","exception":null})");
   const std::string start = R"({"note":"start","argv":["--token","TOKEN"],"cwd":"/x"})";
   CHECK(read_note(start, all)->text == start);
   CHECK(read_note(start, none)->text == R"({"note":"start","cwd":"/x"})");
-  const std::string holders = R"js({"note":"holders","containers":[{"type":"list","file":"a.py","line":3,"function":"f","text":"kept.append(SECRET)"}]})js";
+  const std::string holders =
+      R"js({"note":"holders","containers":[{"type":"list","file":"a.py","line":3,"function":"f","text":"kept.append(SECRET)"}]})js";
   const std::optional<ReadNote> told = read_note(holders, all);
   CHECK(told->text == holders);
   REQUIRE(told->lines.size() == 1);
   CHECK(told->lines[0].file == "a.py");
   CHECK(told->lines[0].line == 3);
   CHECK(read_note(holders, none)->text.find("SECRET") == std::string::npos);
-  for (const char* text : {"", "7", "[1]", "{", "null", "{\"note\": \"source\"}", "{\"note\": \"source\", \"file\": 1, \"text\": \"x\", \"first\": 1}"}) CHECK_FALSE(read_note(text, all));
+  for (const char* text : {"", "7", "[1]", "{", "null", "{\"note\": \"source\"}",
+                           "{\"note\": \"source\", \"file\": 1, \"text\": \"x\", \"first\": 1}"})
+    CHECK_FALSE(read_note(text, all));
   std::string deep = R"({"note": )";
   for (int i = 0; i < 100000; ++i) deep += "[";
   CHECK_FALSE(read_note(deep, all));
@@ -167,7 +182,8 @@ TEST_CASE("notes: an exception loses its text; lines and arguments are left out 
 
 TEST_CASE("notes: what a pool has of a device is no text to store, and only names of devices are memory spaces") {
   const std::optional<ReadNote> note = read_note(
-      R"({"note": "gpu", "pool": "torch", "devices": [{"space": "gpu:2", "in_use": 5, "reserved": 20, "retries": 3}, {"space": "/etc", "in_use": 5}, {"space": "gpu:1"}, {"space": "gpu:0", "in_use": -4}, 7]})", {});
+      R"({"note": "gpu", "pool": "torch", "devices": [{"space": "gpu:2", "in_use": 5, "reserved": 20, "retries": 3}, {"space": "/etc", "in_use": 5}, {"space": "gpu:1"}, {"space": "gpu:0", "in_use": -4}, 7]})",
+      {});
   REQUIRE(note);
   CHECK(note->text.empty());
   REQUIRE(note->pools.size() == 1);
@@ -177,11 +193,13 @@ TEST_CASE("notes: what a pool has of a device is no text to store, and only name
   CHECK(note->pools[0].reserved == Bytes{20});
   CHECK_FALSE(note->pools[0].peak.has_value());
   CHECK(note->pools[0].retries == 3);
-  CHECK(read_note(R"({"note":"gpu","pool":"torch","refused":"why"})", {})->text == R"({"note":"gpu","pool":"torch","refused":"why"})");
+  CHECK(read_note(R"({"note":"gpu","pool":"torch","refused":"why"})", {})->text ==
+        R"({"note":"gpu","pool":"torch","refused":"why"})");
 }
 
 TEST_CASE("notes: a text that lies in no file comes as a note and is stored as a source") {
-  const std::optional<ReadNote> note = read_note(R"({"note": "source", "file": "<cell 3>", "function": "f", "first": 4, "text": "def f():\n  pass\n"})", {});
+  const std::optional<ReadNote> note = read_note(
+      R"({"note": "source", "file": "<cell 3>", "function": "f", "first": 4, "text": "def f():\n  pass\n"})", {});
   REQUIRE(note);
   CHECK(note->text.empty());
   REQUIRE(note->source);

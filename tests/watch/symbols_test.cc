@@ -14,7 +14,9 @@ using namespace millpond::watch;
 namespace {
 
 // Not inlined: its address must have a line of this file.
-[[gnu::noinline]] uint64_t own_address() { return uint64_t(__builtin_extract_return_addr(__builtin_return_address(0))); }
+[[gnu::noinline]] uint64_t own_address() {
+  return uint64_t(__builtin_extract_return_addr(__builtin_return_address(0)));
+}
 
 RawModule own_module() {
   RawModule m;
@@ -23,7 +25,8 @@ RawModule own_module() {
         for (int i = 0; i < info->dlpi_phnum; ++i) {
           const auto& s = info->dlpi_phdr[i];
           if (s.p_type == PT_LOAD && s.p_flags & PF_X) {
-            *static_cast<RawModule*>(to) = {info->dlpi_addr + s.p_vaddr, info->dlpi_addr + s.p_vaddr + s.p_memsz, s.p_offset, "/proc/self/exe"};
+            *static_cast<RawModule*>(to) = {info->dlpi_addr + s.p_vaddr, info->dlpi_addr + s.p_vaddr + s.p_memsz,
+                                            s.p_offset, "/proc/self/exe"};
             return 1;  // the program itself comes first
           }
         }
@@ -81,14 +84,24 @@ TEST_CASE("Symbols: a pipe in place of a module is not waited for") {
   CHECK(Symbols().name(pipe, 16).function.empty());
 }
 
-TEST_CASE("Symbols: functions of the C++ library and of allocators are told from the program's own by their names, wherever they were instantiated") {
-  for (const char* theirs : {"std::vector<int, std::allocator<int> >::push_back(int&&)", "void std::vector<Node*, std::allocator<Node*> >::_M_realloc_insert<Node*>(int)",
-                             "std::thread::_State_impl<std::thread::_Invoker<std::tuple<main::{lambda()#1}> > >::_M_run()", "operator new(unsigned long)", "operator new[](unsigned long)",
-                             "__gnu_cxx::new_allocator<int>::allocate(unsigned long, void const*)", "int* std::__new_allocator<int>::allocate(unsigned long, void const*)", "malloc",
-                             "std::map<int, Node>& std::forward<std::map<int, Node>&>(int)", "millpond::Segment::Segment(millpond::Bytes)", "void millpond::runtime::Program::run<float>(int)"})
+TEST_CASE(
+    "Symbols: functions of the C++ library and of allocators are told from the program's own by their names, wherever "
+    "they were instantiated") {
+  for (const char* theirs :
+       {"std::vector<int, std::allocator<int> >::push_back(int&&)",
+        "void std::vector<Node*, std::allocator<Node*> >::_M_realloc_insert<Node*>(int)",
+        "std::thread::_State_impl<std::thread::_Invoker<std::tuple<main::{lambda()#1}> > >::_M_run()",
+        "operator new(unsigned long)", "operator new[](unsigned long)",
+        "__gnu_cxx::new_allocator<int>::allocate(unsigned long, void const*)",
+        "int* std::__new_allocator<int>::allocate(unsigned long, void const*)", "malloc",
+        "std::map<int, Node>& std::forward<std::map<int, Node>&>(int)", "millpond::Segment::Segment(millpond::Bytes)",
+        "void millpond::runtime::Program::run<float>(int)"})
     CHECK_MESSAGE(of_the_library(theirs), theirs);
-  for (const char* own : {"leak_new(int)", "main", "Trainer<std::vector<int> >::step(std::string const&)", "void fill<std::vector<int> >(std::vector<int>&)", "main::{lambda()#1}::operator()() const",
-                          "(anonymous namespace)::keep(std::string)", "std_like::keep()", "Pool::operator new(unsigned long)", "std::vector<int> make_row(int)", "mallocate(int)", "train_with(millpond::Model&)", ""})
+  for (const char* own :
+       {"leak_new(int)", "main", "Trainer<std::vector<int> >::step(std::string const&)",
+        "void fill<std::vector<int> >(std::vector<int>&)", "main::{lambda()#1}::operator()() const",
+        "(anonymous namespace)::keep(std::string)", "std_like::keep()", "Pool::operator new(unsigned long)",
+        "std::vector<int> make_row(int)", "mallocate(int)", "train_with(millpond::Model&)", ""})
     CHECK_MESSAGE(!of_the_library(own), own);
   CHECK(of_the_system("/usr/include/c++/12/bits/new_allocator.h"));
   CHECK(of_the_system("/opt/gcc/include/c++/13/vector"));

@@ -55,16 +55,21 @@ TEST_CASE("tree: each mapping counts with its kind of memory, and our own files 
     CHECK(std::ranges::any_of(runfile::kMappingKinds, [&](const char* kind) { return row.kind == kind; }));
 }
 
-TEST_CASE("tree: files that were made since count with what they hold, those that somebody has mapped apart, and ours not at all") {
+TEST_CASE(
+    "tree: files that were made since count with what they hold, those that somebody has mapped apart, and ours not at "
+    "all") {
   const TemporaryFolder folder("tree test", TemporaryFolder::In::kFiles);
-  const auto write = [&](const std::string& name, size_t size) { std::ofstream(folder.path() + "/" + name) << std::string(size, 'x'); };
+  const auto write = [&](const std::string& name, size_t size) {
+    std::ofstream(folder.path() + "/" + name) << std::string(size, 'x');
+  };
   write("mapped", 100'000);
   write("written", 200'000);
   REQUIRE(mkdir((folder.path() + "/ours").c_str(), 0700) == 0);
   write("ours/probe", 400'000);
   sync();
   const time_t before = time(nullptr) - 3600;
-  const runfile::MappingRow row = shared_files_since(folder.path(), before, folder.path() + "/ours", {folder.path() + "/mapped"});
+  const runfile::MappingRow row =
+      shared_files_since(folder.path(), before, folder.path() + "/ours", {folder.path() + "/mapped"});
   CHECK(row.mapped == Bytes{300'000});
   CHECK(row.resident >= Bytes{300'000});
   CHECK(row.private_ >= Bytes{200'000});

@@ -1,6 +1,6 @@
 // Conv2D: convolution of images [height, width, channels] with `filters` kernels.
-// Memory: weights kernel [height, width, channels / groups, filters] and bias [filters]. Followed by relu and max-pooling,
-// the convolution's own output is never stored.
+// Memory: weights kernel [height, width, channels / groups, filters] and bias [filters]. Followed by relu and
+// max-pooling, the convolution's own output is never stored.
 #pragma once
 #include "millpond/activations.h"
 #include "millpond/initializers.h"

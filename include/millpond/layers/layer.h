@@ -1,5 +1,5 @@
-// Layer: a handle to configuration and weights that its copies share. Calling one on a symbolic tensor notes what shall be
-// computed; nothing is computed and no memory is taken until a model trains or predicts.
+// Layer: a handle to configuration and weights that its copies share. Calling one on a symbolic tensor notes what shall
+// be computed; nothing is computed and no memory is taken until a model trains or predicts.
 //
 //   auto x = Input({100});
 //   auto y = Dense(10, softmax)(Dense(64, relu)(x));
@@ -43,8 +43,8 @@ class SymbolicTensor {
 
 /// What a call may add to its tensors.
 struct CallOptions {
-  bool use_causal_mask = false;           // MultiHeadAttention
-  std::optional<bool> training = {};      // as if training or not, whatever the model does
+  bool use_causal_mask = false;       // MultiHeadAttention
+  std::optional<bool> training = {};  // as if training or not, whatever the model does
 };
 
 class Layer {

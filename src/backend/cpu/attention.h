@@ -1,9 +1,9 @@
-// How attention and its gradient are cut: a head is `tiles` tiles of `queries` queries (a multiple of 16, the last may be short)
-// against tiles of `keys` keys.
+// How attention and its gradient are cut: a head is `tiles` tiles of `queries` queries (a multiple of 16, the last may
+// be short) against tiles of `keys` keys.
 #pragma once
 #include "backend/cpu/attention_kernels.h"
-#include "backend/cpu/rows.h"
 #include "backend/cpu/gemm.h"
+#include "backend/cpu/rows.h"
 
 namespace millpond::backend::cpu {
 
@@ -25,7 +25,9 @@ struct AttentionGrid {
   int64_t queries_of(int64_t tile) const { return tile == tiles - 1 ? last_queries : queries; }
   /// Key tiles that query tile `t` sees.
   int64_t seen(int64_t t) const { return causal ? ceil_div(t * queries + queries_of(t), keys) : key_tiles(); }
-  ScoreTile scores(int64_t query_tile, int64_t key_tile) const { return {keys_of(key_tile), queries, key_tile * keys, query_tile * queries, causal}; }
+  ScoreTile scores(int64_t query_tile, int64_t key_tile) const {
+    return {keys_of(key_tile), queries, key_tile * keys, query_tile * queries, causal};
+  }
   /// Nanoseconds of one product [queries, keys, width] for all tiles of a head: 100 GFLOP/s.
   double head_time() const { return 0.02 * double(length) * double(length) * double(width) * (causal ? 0.5 : 1.0); }
 };

@@ -11,14 +11,29 @@ namespace {
 // Scratch of a thread: (scale Q)^T, dO^T, p, ds, and lse and dO . O of each query.
 class AttentionBackward final : public Kernel {
  public:
-  AttentionBackward(const AttentionGrid& g, float scale, int threads) : g_(g), scale_(scale), threads_(threads), runs_(g.heads, 6 * g.head_time() + 500), blocks_{runs_.blocks} {
+  AttentionBackward(const AttentionGrid& g, float scale, int threads)
+      : g_(g), scale_(scale), threads_(threads), runs_(g.heads, 6 * g.head_time() + 500), blocks_{runs_.blocks} {
     const int64_t keys[2] = {g.keys, g.last_keys}, queries[2] = {g.queries, g.last_queries};
     for (int k = 0; k < 2; ++k) {
-      score_[k] = Gemm({.m = keys[k], .n = g.queries, .k = g.width, .lda = g.width, .ldb = g.queries, .ldc = g.queries});
+      score_[k] =
+          Gemm({.m = keys[k], .n = g.queries, .k = g.width, .lda = g.width, .ldb = g.queries, .ldc = g.queries});
       for (int q = 0; q < 2; ++q)
         for (int add = 0; add < 2; ++add) {
-          by_key_[k][q][add] = Gemm({.m = keys[k], .n = g.width, .k = queries[q], .lda = g.queries, .ldb = g.width, .ldc = g.width, .add = add == 1});
-          by_query_[k][q][add] = Gemm({.m = queries[q], .n = g.width, .k = keys[k], .lda = g.queries, .ldb = g.width, .ldc = g.width, .add = add == 1, .trans_a = true});
+          by_key_[k][q][add] = Gemm({.m = keys[k],
+                                     .n = g.width,
+                                     .k = queries[q],
+                                     .lda = g.queries,
+                                     .ldb = g.width,
+                                     .ldc = g.width,
+                                     .add = add == 1});
+          by_query_[k][q][add] = Gemm({.m = queries[q],
+                                       .n = g.width,
+                                       .k = keys[k],
+                                       .lda = g.queries,
+                                       .ldb = g.width,
+                                       .ldc = g.width,
+                                       .add = add == 1,
+                                       .trans_a = true});
         }
     }
   }
@@ -51,15 +66,17 @@ class AttentionBackward final : public Kernel {
   std::span<const int> phases() const override { return blocks_; }
   Bytes workspace() const override { return Bytes{threads_ * own()}; }
   void run(const Arguments& a, int, int block, int member) const noexcept override {
-    for (int64_t h = runs_.begin(block); h < runs_.end(block); ++h) head(a, h, reinterpret_cast<float*>(a.scratch + member * own()));
+    for (int64_t h = runs_.begin(block); h < runs_.end(block); ++h)
+      head(a, h, reinterpret_cast<float*>(a.scratch + member * own()));
   }
 
  private:
   int64_t own() const { return aligned((2 * g_.queries * g_.width + 2 * g_.keys * g_.queries + 2 * g_.queries) * 4); }
   void head(const Arguments& a, int64_t h, float* scratch) const {
     const int64_t base = h * g_.length, d = g_.width;
-    float *const q_turned = scratch, *const g_turned = q_turned + g_.queries * d, *const p = g_turned + g_.queries * d, *const ds = p + g_.keys * g_.queries, *const lse = ds + g_.keys * g_.queries,
-                *const dots = lse + g_.queries;
+    float *const q_turned = scratch, *const g_turned = q_turned + g_.queries * d, *const p = g_turned + g_.queries * d,
+                 *const ds = p + g_.keys * g_.queries, *const lse = ds + g_.keys * g_.queries,
+                 *const dots = lse + g_.queries;
     int64_t touched = 0;  // tiles of dK and dV that hold something
     for (int64_t t = 0; t < g_.tiles; ++t) {
       const int64_t first = base + t * g_.queries, rows = g_.queries_of(t), seen = g_.seen(t);
@@ -99,7 +116,8 @@ class AttentionBackward final : public Kernel {
 
 std::unique_ptr<Kernel> attention_backward(const ops::AttentionBackward& op, const Request& request) {
   if (!all_float(request.inputs) || request.inputs[0].shape.size() == 0) return slow(op, request);
-  auto kernel = std::make_unique<AttentionBackward>(AttentionGrid(request.inputs[0].shape, op.causal), float(op.scale), request.threads);
+  auto kernel = std::make_unique<AttentionBackward>(AttentionGrid(request.inputs[0].shape, op.causal), float(op.scale),
+                                                    request.threads);
   if (!kernel->complete()) return slow(op, request);
   return kernel;
 }

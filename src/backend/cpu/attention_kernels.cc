@@ -23,7 +23,9 @@ void turn(const float* x, int64_t rows, int64_t width, float scale, int64_t quer
 
 /// Number of queries of this vector that come before key `j`, at least 0: they do not see it.
 MP_INLINE I query_numbers(const ScoreTile& t, int64_t q) { return addi(lanes(), seti(int32_t(t.first_query + q))); }
-MP_INLINE V hide(V v, I query, int64_t key, float instead) { return select(geu(query, seti(int32_t(key))), v, set(instead)); }
+MP_INLINE V hide(V v, I query, int64_t key, float instead) {
+  return select(geu(query, seti(int32_t(key))), v, set(instead));
+}
 
 template <bool kMask>
 MP_INLINE bool soften_by(float* scores, const ScoreTile& t, float* largest, float* sum, float* factor) {
@@ -60,34 +62,41 @@ MP_INLINE bool soften_by(float* scores, const ScoreTile& t, float* largest, floa
 }
 bool crosses(const ScoreTile& t) { return t.causal && t.first_key + t.keys - 1 > t.first_query; }
 bool soften(float* scores, const ScoreTile& t, float* largest, float* sum, float* factor) {
-  return crosses(t) ? soften_by<true>(scores, t, largest, sum, factor) : soften_by<false>(scores, t, largest, sum, factor);
+  return crosses(t) ? soften_by<true>(scores, t, largest, sum, factor)
+                    : soften_by<false>(scores, t, largest, sum, factor);
 }
 
 void scale_rows(float* x, int64_t rows, int64_t width, const float* factor) {
   for (int64_t r = 0; r < rows; ++r, x += width) {
     const V f = set(factor[r]);
-    each_vector(width, [&](int64_t i, auto t) __attribute__((always_inline)) { store(x + i, mul(load(x + i, t), f), t); });
+    each_vector(width,
+                [&](int64_t i, auto t) __attribute__((always_inline)) { store(x + i, mul(load(x + i, t), f), t); });
   }
 }
 
 void finish(const float* x, int64_t rows, int64_t width, const float* largest, const float* sum, float* y, float* lse) {
-  each_vector(rows, [&](int64_t i, auto t) __attribute__((always_inline)) { store(lse + i, add(load(largest + i, t), log(load(sum + i, t))), t); });
+  each_vector(rows, [&](int64_t i, auto t) __attribute__((always_inline)) {
+    store(lse + i, add(load(largest + i, t), log(load(sum + i, t))), t);
+  });
   for (int64_t r = 0; r < rows; ++r, x += width, y += width) {
     const V over = set(1.f / sum[r]);
-    each_vector(width, [&](int64_t i, auto t) __attribute__((always_inline)) { store(y + i, mul(load(x + i, t), over), t); });
+    each_vector(width,
+                [&](int64_t i, auto t) __attribute__((always_inline)) { store(y + i, mul(load(x + i, t), over), t); });
   }
 }
 
 void dots(const float* x, const float* y, int64_t rows, int64_t width, float* d) {
   for (int64_t r = 0; r < rows; ++r, x += width, y += width) {
     V s = zero();
-    each_vector(width, [&](int64_t i, auto t) __attribute__((always_inline)) { s = fma(load(x + i, t), load(y + i, t), s); });
+    each_vector(width,
+                [&](int64_t i, auto t) __attribute__((always_inline)) { s = fma(load(x + i, t), load(y + i, t), s); });
     d[r] = sum(s);
   }
 }
 
 template <bool kMask>
-MP_INLINE void gradient_by(float* scores, float* dp, const ScoreTile& t, const float* lse, const float* d, float scale) {
+MP_INLINE void gradient_by(float* scores, float* dp, const ScoreTile& t, const float* lse, const float* d,
+                           float scale) {
   const V by = set(scale);
   for (int64_t q = 0; q < t.queries; q += L) {
     const I query = query_numbers(t, q);
@@ -102,8 +111,10 @@ MP_INLINE void gradient_by(float* scores, float* dp, const ScoreTile& t, const f
   }
 }
 void gradient(float* scores, float* dp, const ScoreTile& t, const float* lse, const float* d, float scale) {
-  if (crosses(t)) gradient_by<true>(scores, dp, t, lse, d, scale);
-  else gradient_by<false>(scores, dp, t, lse, d, scale);
+  if (crosses(t))
+    gradient_by<true>(scores, dp, t, lse, d, scale);
+  else
+    gradient_by<false>(scores, dp, t, lse, d, scale);
 }
 
 }  // namespace

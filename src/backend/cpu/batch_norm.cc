@@ -7,13 +7,17 @@
 namespace millpond::backend::cpu {
 namespace {
 
-// Phase 0: sums of each block relative to a pivot. Phase 1: their mean and variance, combined in block order. Phase 2: y, the
-// last block first, because its x was read last. Little work is all three in one block.
-// Scratch: [row block][pivot, first, second][channels], then scale and shift.
+// Phase 0: sums of each block relative to a pivot. Phase 1: their mean and variance, combined in block order. Phase 2:
+// y, the last block first, because its x was read last. Little work is all three in one block. Scratch: [row
+// block][pivot, first, second][channels], then scale and shift.
 class BatchNorm final : public Kernel {
  public:
   BatchNorm(Matrix x, double epsilon)
-      : epsilon_(epsilon), grid_(x, byte_time(4)), combine_(x.cols, 1.5 * grid_.rows.blocks + 10, 64), stream_(x.rows * x.cols * 4 >= kStreamBytes), blocks_{grid_.blocks(), combine_.blocks, grid_.blocks()} {}
+      : epsilon_(epsilon),
+        grid_(x, byte_time(4)),
+        combine_(x.cols, 1.5 * grid_.rows.blocks + 10, 64),
+        stream_(x.rows * x.cols * 4 >= kStreamBytes),
+        blocks_{grid_.blocks(), combine_.blocks, grid_.blocks()} {}
   std::span<const int> phases() const override { return {blocks_, size_t(grid_.blocks() > 1 ? 3 : 1)}; }
   Bytes workspace() const override { return Bytes{(grid_.rows.blocks * 3 + 2) * grid_.channels * 4}; }
   void run(const Arguments& a, int phase, int block, int) const noexcept override {
@@ -23,8 +27,10 @@ class BatchNorm final : public Kernel {
         if (grid_.blocks() > 1) return;
         for (int c = 0; c < combine_.blocks; ++c) combine(a, c);
         return normalise(a, 0);
-      case 1: return combine(a, block);
-      default: return normalise(a, grid_.blocks() - 1 - block);
+      case 1:
+        return combine(a, block);
+      default:
+        return normalise(a, grid_.blocks() - 1 - block);
     }
   }
 
@@ -39,12 +45,15 @@ class BatchNorm final : public Kernel {
   void combine(const Arguments& a, int block) const {
     const int64_t begin = combine_.begin(block), n = grid_.channels;
     const int last = grid_.rows.blocks - 1;
-    kernels_.combine_moments(moments(a) + begin, 3 * n, n, last + 1, grid_.rows.size, grid_.rows.end(last) - grid_.rows.begin(last), combine_.end(block) - begin, a.input<float>(1) + begin,
-                             a.input<float>(2) + begin, epsilon_, a.output<float>(1) + begin, a.output<float>(2) + begin, scale(a) + begin, scale(a) + n + begin);
+    kernels_.combine_moments(moments(a) + begin, 3 * n, n, last + 1, grid_.rows.size,
+                             grid_.rows.end(last) - grid_.rows.begin(last), combine_.end(block) - begin,
+                             a.input<float>(1) + begin, a.input<float>(2) + begin, epsilon_, a.output<float>(1) + begin,
+                             a.output<float>(2) + begin, scale(a) + begin, scale(a) + n + begin);
   }
   void normalise(const Arguments& a, int block) const {
     const ChannelGrid::Block b = grid_.block(block);
-    kernels_.normalise(a.input<float>(0) + b.at, b.panel, a.output<float>(1) + b.col, scale(a) + b.col, scale(a) + grid_.channels + b.col, a.output<float>(0) + b.at, stream_);
+    kernels_.normalise(a.input<float>(0) + b.at, b.panel, a.output<float>(1) + b.col, scale(a) + b.col,
+                       scale(a) + grid_.channels + b.col, a.output<float>(0) + b.at, stream_);
   }
 
   double epsilon_;

@@ -1,5 +1,5 @@
-// How work is cut: enough blocks for threads to share it evenly, few enough that claiming one costs nothing. The cut depends on the
-// work alone, never on the number of threads, so that sums repeat bit for bit.
+// How work is cut: enough blocks for threads to share it evenly, few enough that claiming one costs nothing. The cut
+// depends on the work alone, never on the number of threads, so that sums repeat bit for bit.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -13,8 +13,11 @@ inline constexpr int kMaxBlocks = 128;
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t round_up(int64_t a, int64_t unit) { return ceil_div(a, unit) * unit; }
 
-/// Parts of one size, a multiple of `unit` and about `most` at most, into which n falls evenly; the last may be smaller.
-constexpr int64_t even(int64_t n, int64_t most, int64_t unit) { return std::min(n, round_up(ceil_div(n, ceil_div(n, most)), unit)); }
+/// Parts of one size, a multiple of `unit` and about `most` at most, into which n falls evenly; the last may be
+/// smaller.
+constexpr int64_t even(int64_t n, int64_t most, int64_t unit) {
+  return std::min(n, round_up(ceil_div(n, ceil_div(n, most)), unit));
+}
 /// The size of the last of n's parts of `size`.
 constexpr int64_t last_part(int64_t n, int64_t size) { return n - (ceil_div(n, size) - 1) * size; }
 
@@ -32,8 +35,9 @@ struct Runs {
   int64_t end(int block) const { return std::min(count, (block + 1) * size); }
 };
 
-/// `count` things in pieces of one size (the last may be smaller), and the pieces in blocks of nearly the same number: for work that
-/// is a few microseconds a piece, where two threads that each take half of the blocks must have half of the work.
+/// `count` things in pieces of one size (the last may be smaller), and the pieces in blocks of nearly the same number:
+/// for work that is a few microseconds a piece, where two threads that each take half of the blocks must have half of
+/// the work.
 struct Pieces {
   int64_t count = 0, size = 1;
   int pieces = 1, blocks = 1;
@@ -47,7 +51,9 @@ struct Pieces {
     const int64_t enough = time > 12e3 ? round_up(std::max<int64_t>(1, int64_t(time / kBlockTime)), 4) : 1;
     blocks = int(std::min<int64_t>({pieces, enough, kMaxBlocks}));
   }
-  int first(int block) const { return int(int64_t(pieces) * block / blocks); }  // pieces [first(b), first(b + 1)) are block b's
+  int first(int block) const {
+    return int(int64_t(pieces) * block / blocks);
+  }  // pieces [first(b), first(b + 1)) are block b's
   int64_t begin(int piece) const { return piece * size; }
   int64_t end(int piece) const { return std::min(count, (piece + 1) * size); }
 };

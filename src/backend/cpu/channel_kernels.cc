@@ -23,18 +23,22 @@ void moments(const float* x, Folded p, float* pivot, float* first, float* second
   const int64_t ahead = look_ahead(p);
   const float* const constant[1] = {pivot};
   float* const out[2] = {first, second};
-  column_sums<1, 2, false>(p, constant, out, 0, [&](int64_t at, auto t, V(&c)[1], V(&s)[2]) __attribute__((always_inline)) {
-    prefetch(x + at, ahead);
-    const V d = sub(load(x + at, t), c[0]);
-    s[0] = add(s[0], d);
-    s[1] = fma(d, d, s[1]);
-  }, Add());
+  column_sums<1, 2, false>(
+      p, constant, out, 0,
+      [&](int64_t at, auto t, V(&c)[1], V(&s)[2]) __attribute__((always_inline)) {
+        prefetch(x + at, ahead);
+        const V d = sub(load(x + at, t), c[0]);
+        s[0] = add(s[0], d);
+        s[1] = fma(d, d, s[1]);
+      },
+      Add());
 }
 
 constexpr int64_t kStrip = 64;
 
-void combine_moments(const float* moments, int64_t step, int64_t ld, int64_t count, int64_t rows, int64_t last_rows, int64_t cols, const float* gamma, const float* beta, double epsilon, float* mean,
-                     float* variance, float* scale, float* shift) {
+void combine_moments(const float* moments, int64_t step, int64_t ld, int64_t count, int64_t rows, int64_t last_rows,
+                     int64_t cols, const float* gamma, const float* beta, double epsilon, float* mean, float* variance,
+                     float* scale, float* shift) {
   for (int64_t begin = 0; begin < cols; begin += kStrip) {
     const int64_t n = cols - begin < kStrip ? cols - begin : kStrip;
     double middle[kStrip] = {}, square[kStrip] = {};
@@ -68,12 +72,17 @@ MP_INLINE bool on_boundaries(const float* p, const Folded& f) {
 }
 
 template <bool kStream>
-MP_INLINE void put(float* p, V v, All) { kStream ? stream(p, v) : store(p, v); }
+MP_INLINE void put(float* p, V v, All) {
+  kStream ? stream(p, v) : store(p, v);
+}
 template <bool kStream>
-MP_INLINE void put(float* p, V v, Tail t) { store(p, v, t); }
+MP_INLINE void put(float* p, V v, Tail t) {
+  store(p, v, t);
+}
 
 template <bool kStream>
-MP_INLINE void normalise_by(const float* x, const Folded& p, const float* mean, const float* scale, const float* shift, float* y) {
+MP_INLINE void normalise_by(const float* x, const Folded& p, const float* mean, const float* scale, const float* shift,
+                            float* y) {
   const int64_t ahead = look_ahead(p);
   const float* const constant[3] = {mean, scale, shift};
   column_map<3>(p, constant, [&](int64_t at, auto t, V(&c)[3]) __attribute__((always_inline)) {
@@ -82,25 +91,32 @@ MP_INLINE void normalise_by(const float* x, const Folded& p, const float* mean, 
   });
   if (kStream) _mm_sfence();
 }
-void normalise(const float* x, Folded p, const float* mean, const float* scale, const float* shift, float* y, bool stream) {
-  if (stream && on_boundaries(y, p)) normalise_by<true>(x, p, mean, scale, shift, y);
-  else normalise_by<false>(x, p, mean, scale, shift, y);
+void normalise(const float* x, Folded p, const float* mean, const float* scale, const float* shift, float* y,
+               bool stream) {
+  if (stream && on_boundaries(y, p))
+    normalise_by<true>(x, p, mean, scale, shift, y);
+  else
+    normalise_by<false>(x, p, mean, scale, shift, y);
 }
 
 void gradient_sums(const float* x, const float* dy, Folded p, const float* mean, float* first, float* second) {
   const int64_t ahead = look_ahead(p);
   const float* const constant[1] = {mean};
   float* const out[2] = {first, second};
-  column_sums<1, 2, false>(p, constant, out, 0, [&](int64_t at, auto t, V(&c)[1], V(&s)[2]) __attribute__((always_inline)) {
-    prefetch(x + at, ahead);
-    prefetch(dy + at, ahead);
-    const V d = load(dy + at, t);
-    s[0] = add(s[0], d);
-    s[1] = fma(d, sub(load(x + at, t), c[0]), s[1]);
-  }, Add());
+  column_sums<1, 2, false>(
+      p, constant, out, 0,
+      [&](int64_t at, auto t, V(&c)[1], V(&s)[2]) __attribute__((always_inline)) {
+        prefetch(x + at, ahead);
+        prefetch(dy + at, ahead);
+        const V d = load(dy + at, t);
+        s[0] = add(s[0], d);
+        s[1] = fma(d, sub(load(x + at, t), c[0]), s[1]);
+      },
+      Add());
 }
 
-void combine_gradients(const float* sums, int64_t step, int64_t ld, int64_t count, int64_t rows, int64_t cols, const float* gamma, const float* variance, double epsilon, float* dgamma, float* dbeta,
+void combine_gradients(const float* sums, int64_t step, int64_t ld, int64_t count, int64_t rows, int64_t cols,
+                       const float* gamma, const float* variance, double epsilon, float* dgamma, float* dbeta,
                        float* by_dy, float* by_x, float* shift) {
   for (int64_t begin = 0; begin < cols; begin += kStrip) {
     const int64_t n = cols - begin < kStrip ? cols - begin : kStrip;
@@ -110,7 +126,8 @@ void combine_gradients(const float* sums, int64_t step, int64_t ld, int64_t coun
       for (int64_t c = 0; c < n; ++c) first[c] += double(s[c]), second[c] += double(s[ld + c]);
     }
     for (int64_t c = 0; c < n; ++c) {
-      const double rstd = 1 / __builtin_sqrt(double(variance[begin + c]) + epsilon), a = double(gamma[begin + c]) * rstd, sum = second[c] * rstd;
+      const double rstd = 1 / __builtin_sqrt(double(variance[begin + c]) + epsilon),
+                   a = double(gamma[begin + c]) * rstd, sum = second[c] * rstd;
       dbeta[begin + c] = float(first[c]);
       dgamma[begin + c] = float(sum);
       by_dy[begin + c] = float(a);
@@ -121,7 +138,8 @@ void combine_gradients(const float* sums, int64_t step, int64_t ld, int64_t coun
 }
 
 template <bool kStream>
-MP_INLINE void gradient_by(const float* x, const float* dy, const Folded& p, const float* mean, const float* by_dy, const float* by_x, const float* shift, float* dx) {
+MP_INLINE void gradient_by(const float* x, const float* dy, const Folded& p, const float* mean, const float* by_dy,
+                           const float* by_x, const float* shift, float* dx) {
   const int64_t ahead = look_ahead(p);
   const float* const constant[4] = {mean, by_dy, by_x, shift};
   column_map<4>(p, constant, [&](int64_t at, auto t, V(&c)[4]) __attribute__((always_inline)) {
@@ -131,10 +149,13 @@ MP_INLINE void gradient_by(const float* x, const float* dy, const Folded& p, con
   });
   if (kStream) _mm_sfence();
 }
-void gradient(const float* x, const float* dy, Folded p, const float* mean, const float* by_dy, const float* by_x, const float* shift, float* dx, bool stream) {
+void gradient(const float* x, const float* dy, Folded p, const float* mean, const float* by_dy, const float* by_x,
+              const float* shift, float* dx, bool stream) {
   // over dy the lines are in the cache already
-  if (stream && dx != dy && on_boundaries(dx, p)) gradient_by<true>(x, dy, p, mean, by_dy, by_x, shift, dx);
-  else gradient_by<false>(x, dy, p, mean, by_dy, by_x, shift, dx);
+  if (stream && dx != dy && on_boundaries(dx, p))
+    gradient_by<true>(x, dy, p, mean, by_dy, by_x, shift, dx);
+  else
+    gradient_by<false>(x, dy, p, mean, by_dy, by_x, shift, dx);
 }
 
 void add_up(const float* x, int64_t ld, int64_t count, float* out, int64_t n) {
@@ -150,6 +171,7 @@ void add_up(const float* x, int64_t ld, int64_t count, float* out, int64_t n) {
 }  // namespace
 
 extern const ChannelKernels channel_kernels;
-const ChannelKernels channel_kernels = {moments, combine_moments, normalise, gradient_sums, combine_gradients, gradient, add_up};
+const ChannelKernels channel_kernels = {moments,           combine_moments, normalise, gradient_sums,
+                                        combine_gradients, gradient,        add_up};
 
 }  // namespace millpond::backend::cpu::MP_ISA

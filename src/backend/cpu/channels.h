@@ -1,4 +1,5 @@
-// ChannelGrid: [..., channels] cut into blocks of rows, and of channels where rows are few: the blocks of batch normalisation.
+// ChannelGrid: [..., channels] cut into blocks of rows, and of channels where rows are few: the blocks of batch
+// normalisation.
 #pragma once
 #include "backend/cpu/folded.h"
 #include "backend/cpu/rows.h"

@@ -39,7 +39,8 @@ class Concatenate final : public Kernel {
   void run(const Arguments& a, int, int block, int) const noexcept override {
     for (const Part& p : parts_) {
       if (!whole_ && (block < p.first || block >= p.first + p.runs.blocks)) continue;
-      const int64_t begin = whole_ ? 0 : p.runs.begin(block - p.first), end = whole_ ? p.copy.runs() : p.runs.end(block - p.first);
+      const int64_t begin = whole_ ? 0 : p.runs.begin(block - p.first),
+                    end = whole_ ? p.copy.runs() : p.runs.end(block - p.first);
       p.copy.copy(kernels_, a.input<std::byte>(p.operand), a.output<std::byte>(0) + p.start, begin, end, stream_);
     }
   }
@@ -59,6 +60,8 @@ class Concatenate final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> concatenate(const ops::Concatenate& op, const Request& request) { return std::make_unique<Concatenate>(op, request); }
+std::unique_ptr<Kernel> concatenate(const ops::Concatenate& op, const Request& request) {
+  return std::make_unique<Concatenate>(op, request);
+}
 
 }  // namespace millpond::backend::cpu

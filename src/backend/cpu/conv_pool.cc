@@ -13,7 +13,7 @@ namespace millpond::backend::cpu {
 namespace {
 
 constexpr int64_t kTilePixels = 448;  // 112 KiB with 64 channels; fewer would not pay for packing the filter
-constexpr int64_t kLeastBlocks = 16;       // wanted at least
+constexpr int64_t kLeastBlocks = 16;  // wanted at least
 constexpr Bytes kStream = 32_MiB;     // pooled values larger than this leave the cache before anybody reads them
 
 class WinogradPool final : public Kernel {

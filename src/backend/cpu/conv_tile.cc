@@ -67,8 +67,7 @@ MP_INLINE void add_pixels(const PixelTile& t) {
     for (int64_t k = -t.length; k < 0; ++k, f += kLanes * kNV) {
       _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T0);
       ahead += kP;
-      sums.add(
-          f, Last::load(f + kLanes * (kNV - 1)), [&](int p) __attribute__((always_inline)) { return x[p] + k; });
+      sums.add(f, Last::load(f + kLanes * (kNV - 1)), [&](int p) __attribute__((always_inline)) { return x[p] + k; });
     }
   }
   sums.store_to(tail, out);
@@ -95,8 +94,8 @@ MP_INLINE void add_rows(const FilterTile& t) {
     const float* x = *p + t.offset;
     _mm_prefetch(reinterpret_cast<const char*>(p[kAhead] + t.offset), _MM_HINT_T0);
     const float *vectors = kTurned ? x : dy, *single = kTurned ? dy : x;
-    sums.add(
-        vectors, load(vectors + kLanes * (kNV - 1), tail), [&](int r) __attribute__((always_inline)) { return single + r; });
+    sums.add(vectors, load(vectors + kLanes * (kNV - 1), tail),
+             [&](int r) __attribute__((always_inline)) { return single + r; });
   }
   sums.store_to(tail, out);
 }
@@ -113,31 +112,29 @@ void turned_tile(const FilterTile& t) noexcept {
 
 template <int kP>
 void each_tile(const PixelTile& t) noexcept {
-  each_vector(
-      t.length, [&](int64_t c, auto m) __attribute__((always_inline)) {
-        V acc[kP];
-        MP_UNROLL for (int p = 0; p < kP; ++p) acc[p] = t.add ? load(t.out[p] + c, m) : zero();
-        for (int64_t r = 0; r < t.runs; ++r) {
-          const V f = load(t.filters[r] + c, m);
-          MP_UNROLL for (int p = 0; p < kP; ++p) acc[p] = fma(load(t.rows[r * kP + p] + c, m), f, acc[p]);
-        }
-        MP_UNROLL for (int p = 0; p < kP; ++p) store(t.out[p] + c, acc[p], m);
-      });
+  each_vector(t.length, [&](int64_t c, auto m) __attribute__((always_inline)) {
+    V acc[kP];
+    MP_UNROLL for (int p = 0; p < kP; ++p) acc[p] = t.add ? load(t.out[p] + c, m) : zero();
+    for (int64_t r = 0; r < t.runs; ++r) {
+      const V f = load(t.filters[r] + c, m);
+      MP_UNROLL for (int p = 0; p < kP; ++p) acc[p] = fma(load(t.rows[r * kP + p] + c, m), f, acc[p]);
+    }
+    MP_UNROLL for (int p = 0; p < kP; ++p) store(t.out[p] + c, acc[p], m);
+  });
 }
 
 template <int kR>
 MP_INLINE void each_rows(const float* const* x, int64_t stride, int64_t pixels, const float* dy, int64_t channels,
                          float* out, bool add_to) {
-  each_vector(
-      channels, [&](int64_t c, auto m) __attribute__((always_inline)) {
-        V acc[kR];
-        MP_UNROLL for (int r = 0; r < kR; ++r) acc[r] = add_to ? load(out + r * channels + c, m) : zero();
-        for (int64_t p = 0; p < pixels; ++p) {
-          const V d = load(dy + p * channels + c, m);
-          MP_UNROLL for (int r = 0; r < kR; ++r) acc[r] = fma(load(x[r * stride + p] + c, m), d, acc[r]);
-        }
-        MP_UNROLL for (int r = 0; r < kR; ++r) store(out + r * channels + c, acc[r], m);
-      });
+  each_vector(channels, [&](int64_t c, auto m) __attribute__((always_inline)) {
+    V acc[kR];
+    MP_UNROLL for (int r = 0; r < kR; ++r) acc[r] = add_to ? load(out + r * channels + c, m) : zero();
+    for (int64_t p = 0; p < pixels; ++p) {
+      const V d = load(dy + p * channels + c, m);
+      MP_UNROLL for (int r = 0; r < kR; ++r) acc[r] = fma(load(x[r * stride + p] + c, m), d, acc[r]);
+    }
+    MP_UNROLL for (int r = 0; r < kR; ++r) store(out + r * channels + c, acc[r], m);
+  });
 }
 
 void each_filter(const float* const* x, int64_t stride, int64_t runs, int64_t pixels, const float* dy, int64_t channels,
@@ -254,26 +251,18 @@ void add_up(float* to, const float* from, int64_t size, int64_t stride, int64_t 
 
 }  // namespace
 
-#define MP_PIXELS(v)                                                                                   \
-  {                                                                                                    \
-    nullptr, pixel_tile<v, 1>, pixel_tile<v, 2>, pixel_tile<v, 3>, pixel_tile<v, 4>, pixel_tile<v, 5>, \
-        pixel_tile<v, 6>, MP_LAST(v)                                                                   \
-  }
-#define MP_FILTER(v)                                                                                        \
-  {                                                                                                         \
-    nullptr, filter_tile<v, 1>, filter_tile<v, 2>, filter_tile<v, 3>, filter_tile<v, 4>, filter_tile<v, 5>, \
-        filter_tile<v, 6>, MP_LAST_ROWS(v)                                                                  \
-  }
-#define MP_TURNED(v)                                                                                        \
-  {                                                                                                         \
-    nullptr, turned_tile<v, 1>, turned_tile<v, 2>, turned_tile<v, 3>, turned_tile<v, 4>, turned_tile<v, 5>, \
-        turned_tile<v, 6>, MP_LAST_TURNED(v)                                                                \
-  }
-#define MP_EACH                                                                                                \
-  {                                                                                                            \
-    nullptr, each_tile<1>, each_tile<2>, each_tile<3>, each_tile<4>, each_tile<5>, each_tile<6>, each_tile<7>, \
-        each_tile<8>                                                                                           \
-  }
+#define MP_PIXELS(v)                                                       \
+  {nullptr,          pixel_tile<v, 1>, pixel_tile<v, 2>, pixel_tile<v, 3>, \
+   pixel_tile<v, 4>, pixel_tile<v, 5>, pixel_tile<v, 6>, MP_LAST(v)}
+#define MP_FILTER(v)                                                           \
+  {nullptr,           filter_tile<v, 1>, filter_tile<v, 2>, filter_tile<v, 3>, \
+   filter_tile<v, 4>, filter_tile<v, 5>, filter_tile<v, 6>, MP_LAST_ROWS(v)}
+#define MP_TURNED(v)                                                           \
+  {nullptr,           turned_tile<v, 1>, turned_tile<v, 2>, turned_tile<v, 3>, \
+   turned_tile<v, 4>, turned_tile<v, 5>, turned_tile<v, 6>, MP_LAST_TURNED(v)}
+#define MP_EACH                                                          \
+  {nullptr,      each_tile<1>, each_tile<2>, each_tile<3>, each_tile<4>, \
+   each_tile<5>, each_tile<6>, each_tile<7>, each_tile<8>}
 #ifdef __AVX512F__
 // 32 registers: 4 x 7 sums and 4 vectors of filter are all of them.
 #define MP_LAST(v) pixel_tile<v, 7>, v == 4 ? nullptr : pixel_tile<v == 4 ? 1 : v, 8>

@@ -1,5 +1,5 @@
-// reshape and assign: bytes as they are. A reshape runs only where a view is impossible; an assign where the value could not be made
-// in the variable's own bytes.
+// reshape and assign: bytes as they are. A reshape runs only where a view is impossible; an assign where the value
+// could not be made in the variable's own bytes.
 #include <cstring>
 
 #include "backend/cpu/blocks.h"
@@ -27,7 +27,11 @@ class Copy final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> reshape(const ops::Reshape&, const Request& request) { return std::make_unique<Copy>(0, request.outputs[0].bytes()); }
-std::unique_ptr<Kernel> assign(const ops::Assign&, const Request& request) { return std::make_unique<Copy>(1, request.outputs[0].bytes()); }
+std::unique_ptr<Kernel> reshape(const ops::Reshape&, const Request& request) {
+  return std::make_unique<Copy>(0, request.outputs[0].bytes());
+}
+std::unique_ptr<Kernel> assign(const ops::Assign&, const Request& request) {
+  return std::make_unique<Copy>(1, request.outputs[0].bytes());
+}
 
 }  // namespace millpond::backend::cpu

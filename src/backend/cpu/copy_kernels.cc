@@ -41,7 +41,8 @@ MP_INLINE void copy_streamed(const float* from, float* to, int64_t n) {
 MP_INLINE float* floats(std::byte* p) { return reinterpret_cast<float*>(p); }
 MP_INLINE const float* floats(const std::byte* p) { return reinterpret_cast<const float*>(p); }
 
-void copy(const std::byte* from, int64_t from_step, std::byte* to, int64_t to_step, int64_t rows, int64_t bytes, bool streamed) {
+void copy(const std::byte* from, int64_t from_step, std::byte* to, int64_t to_step, int64_t rows, int64_t bytes,
+          bool streamed) {
   if (from_step == bytes && to_step == bytes) bytes *= rows, rows = rows > 0;
   const int64_t n = bytes / 4;
   if (bytes % 4) {
@@ -91,13 +92,16 @@ MP_INLINE void transpose_by(const float* x, int64_t x_step, float* y, int64_t y_
     const int64_t i1 = rows < i0 + 64 ? rows : i0 + 64;
     for (int64_t j = 0; j < cols; j += L)
       for (int64_t i = i0; i < i1; i += L)
-        turn_tile<false>(x + i * x_step + j, x_step, y + j * y_step + i, y_step, i1 - i < L ? i1 - i : L, cols - j < L ? cols - j : L, put, same);
+        turn_tile<false>(x + i * x_step + j, x_step, y + j * y_step + i, y_step, i1 - i < L ? i1 - i : L,
+                         cols - j < L ? cols - j : L, put, same);
   }
   if (kStream) _mm_sfence();
 }
 void transpose(const float* x, int64_t x_step, float* y, int64_t y_step, int64_t rows, int64_t cols, bool streamed) {
-  if (streamed && reinterpret_cast<uintptr_t>(y) % sizeof(V) == 0 && y_step % L == 0) transpose_by<true>(x, x_step, y, y_step, rows, cols);
-  else transpose_by<false>(x, x_step, y, y_step, rows, cols);
+  if (streamed && reinterpret_cast<uintptr_t>(y) % sizeof(V) == 0 && y_step % L == 0)
+    transpose_by<true>(x, x_step, y, y_step, rows, cols);
+  else
+    transpose_by<false>(x, x_step, y, y_step, rows, cols);
 }
 
 void gather(const std::byte* table, int64_t count, int64_t bytes, Labels index, int64_t n, std::byte* to) {
@@ -106,7 +110,8 @@ void gather(const std::byte* table, int64_t count, int64_t bytes, Labels index, 
     const std::byte* const from = table + label_below(index, i, count) * bytes;
     if (i + 1 < n) {
       const std::byte* const next = table + label_below(index, i + 1, count) * bytes;
-      for (int64_t k = 0; k < bytes && k < 512; k += 64) _mm_prefetch(reinterpret_cast<const char*>(next + k), _MM_HINT_T0);
+      for (int64_t k = 0; k < bytes && k < 512; k += 64)
+        _mm_prefetch(reinterpret_cast<const char*>(next + k), _MM_HINT_T0);
     }
     if (bytes % 4) {
       std::memcpy(to, from, size_t(bytes));
@@ -119,13 +124,16 @@ void gather(const std::byte* table, int64_t count, int64_t bytes, Labels index, 
   }
 }
 
-void scatter(float* table, int64_t count, int64_t width, int64_t begin, int64_t end, int64_t first, int64_t last, Labels index, const float* rows, int64_t n) {
+void scatter(float* table, int64_t count, int64_t width, int64_t begin, int64_t end, int64_t first, int64_t last,
+             Labels index, const float* rows, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     const int64_t k = label_below(index, i, count);
     if (k < begin || k >= end) continue;
     float* const to = table + k * width + first;
     const float* const from = rows + i * width + first;
-    each_vector(last - first, [&](int64_t c, auto t) __attribute__((always_inline)) { store(to + c, add(load(to + c, t), load(from + c, t)), t); });
+    each_vector(last - first, [&](int64_t c, auto t) __attribute__((always_inline)) {
+      store(to + c, add(load(to + c, t), load(from + c, t)), t);
+    });
   }
 }
 

@@ -9,14 +9,15 @@
 namespace millpond::backend::cpu {
 namespace {
 
-constexpr int64_t kTileFloats = 32768;  // of gradient: 128 KiB of L2
+constexpr int64_t kTileFloats = 32768;       // of gradient: 128 KiB of L2
 constexpr int64_t kFetchedFloats = 1 << 18;  // weights that L2 does not hold
-constexpr int64_t kProductChunk = 384;        // inner elements of a product at a time
-constexpr int64_t kBatch = 128;        // rows of dx^T's columns at a time
+constexpr int64_t kProductChunk = 384;       // inner elements of a product at a time
+constexpr int64_t kBatch = 128;              // rows of dx^T's columns at a time
 
 bool is_gate(const ops::Expression& e) {
-  return e.inputs.size() == 2 && e.inputs[1] == ops::Extent::kFull && e.code.size() == 1 && e.code[0].function == ops::Function::k_gate && e.code[0].a == 0 &&
-         e.code[0].b == 1 && e.results.size() == 1 && e.results[0].reg == 2 && e.results[0].collect == ops::Collect::kStore;
+  return e.inputs.size() == 2 && e.inputs[1] == ops::Extent::kFull && e.code.size() == 1 &&
+         e.code[0].function == ops::Function::k_gate && e.code[0].a == 0 && e.code[0].b == 1 && e.results.size() == 1 &&
+         e.results[0].reg == 2 && e.results[0].collect == ops::Collect::kStore;
 }
 
 // The weights of a narrow layer are run through as one row, those of a wide one in panels of their rows.
@@ -28,10 +29,17 @@ PreparedRule prepare(const ops::Rule& rule, const Request& request) {
 }  // namespace
 
 DenseKernel::DenseKernel(const ops::Rule& rule, bool bias, bool dx, const Request& request)
-    : rule_(prepare(rule, request)), bias_(bias), dx_(dx), rows_(request.inputs[0].shape[0]), in_(request.inputs[0].shape[1]), out_(request.inputs[1].shape[1]), threads_(request.threads) {
+    : rule_(prepare(rule, request)),
+      bias_(bias),
+      dx_(dx),
+      rows_(request.inputs[0].shape[0]),
+      in_(request.inputs[0].shape[1]),
+      out_(request.inputs[1].shape[1]),
+      threads_(request.threads) {
   state_ = (1 + rule_.slots()) * (bias ? 2 : 1);
   fixed_inputs_ = 3 + state_;
-  const double flops = 2.0 * double(rows_) * double(in_) * double(out_) * (dx ? 2 : 1), weights = double(in_) * double(out_);
+  const double flops = 2.0 * double(rows_) * double(in_) * double(out_) * (dx ? 2 : 1),
+               weights = double(in_) * double(out_);
   const std::optional<Written>& written = rule_.by_hand();
   if (written && out_ == 1 && flops < 200000) {
     path_ = Path::kSmall;
@@ -46,13 +54,16 @@ DenseKernel::DenseKernel(const ops::Rule& rule, bool bias, bool dx, const Reques
     pieces_ = Pieces(in_, kFeatureChunk, 16, flops / 60 + weights * 0.2 + bytes * 0.03);
   } else {
     path_ = Path::kWide;
-    // Whole rows of the weights, so that weights and slots are one stream each: in panels of columns the rule runs at a third of its speed where they come from memory.
-    const int64_t most = std::clamp<int64_t>(kTileFloats / out_, 8, dx ? std::clamp<int64_t>(16384 / rows_, 16, 48) : 64);
+    // Whole rows of the weights, so that weights and slots are one stream each: in panels of columns the rule runs at a
+    // third of its speed where they come from memory.
+    const int64_t most =
+        std::clamp<int64_t>(kTileFloats / out_, 8, dx ? std::clamp<int64_t>(16384 / rows_, 16, 48) : 64);
     pieces_ = Pieces(in_, most, dx && in_ % 16 == 0 && in_ >= 128 ? 16 : 1, flops / 100 + weights * 0.3);
   }
 }
 
-std::unique_ptr<Kernel> DenseKernel::make(const ops::Rule& rule, bool bias, const ops::Expression* epilogue, const Request& request) {
+std::unique_ptr<Kernel> DenseKernel::make(const ops::Rule& rule, bool bias, const ops::Expression* epilogue,
+                                          const Request& request) {
   if (request.inputs[0].shape.size() == 0 || request.inputs[1].shape.size() == 0) return nullptr;  // nothing to gain
   std::unique_ptr<DenseKernel> k(new DenseKernel(rule, bias, epilogue != nullptr, request));
   if (k->rule_.missing()) return nullptr;
@@ -67,12 +78,15 @@ std::unique_ptr<Kernel> DenseKernel::make(const ops::Rule& rule, bool bias, cons
       // register 0 first: the type of dx
       std::vector<TensorType> operands{request.inputs[0]};
       operands.insert(operands.end(), request.inputs.begin() + k->fixed_inputs_, request.inputs.end());
-      k->epilogue_ = ExpressionKernel::make(*epilogue, operands, std::span(request.outputs).subspan(size_t(k->state_)), {k->rows_, k->in_, 1, k->pieces_.pieces}, true);
+      k->epilogue_ = ExpressionKernel::make(*epilogue, operands, std::span(request.outputs).subspan(size_t(k->state_)),
+                                            {k->rows_, k->in_, 1, k->pieces_.pieces}, true);
       if (!k->epilogue_) return nullptr;
       unfinished = k->epilogue_->unfinished();
     }
   }
-  if (epilogue && k->state_ < int(request.outputs.size()) && !k->epilogue_ && !all_float(std::span(request.outputs).subspan(size_t(k->state_)))) return nullptr;
+  if (epilogue && k->state_ < int(request.outputs.size()) && !k->epilogue_ &&
+      !all_float(std::span(request.outputs).subspan(size_t(k->state_))))
+    return nullptr;
 
   k->phase_count_ = 0;
   if (k->path_ == Path::kWide) {
@@ -91,7 +105,8 @@ std::unique_ptr<Kernel> DenseKernel::make(const ops::Rule& rule, bool bias, cons
   if (k->path_ != Path::kSmall) k->gradient_bytes_ = std::max(k->gradient_bytes_, aligned(k->out_ * 4));  // of the bias
   k->shared_bytes_ = k->turned_bytes_ + (k->epilogue_ ? aligned(k->epilogue_->shared_bytes()) : 0);
   k->rule_bytes_ = aligned(k->rule_.own_bytes());
-  k->own_bytes_ = k->gradient_bytes_ + k->dx_bytes_ + k->tile_bytes_ + k->rule_bytes_ + (k->epilogue_ ? k->epilogue_->own_bytes() : 0);
+  k->own_bytes_ = k->gradient_bytes_ + k->dx_bytes_ + k->tile_bytes_ + k->rule_bytes_ +
+                  (k->epilogue_ ? k->epilogue_->own_bytes() : 0);
   return k;
 }
 
@@ -115,11 +130,15 @@ void DenseKernel::prepare_wide() {
       for (int j = 0; j < 2; ++j)
         for (int add = 0; add < 2; ++add) {
           // only the sizes that occur
-          const int64_t panel = i ? last_part(out_, panel_) : panel_, rows = j ? last_part(rows_, row_chunk_) : row_chunk_;
-          if (!(add && rows_ == row_chunk_)) products_[p].gradient[i][j][add] = Gemm({features, panel, rows, in_, out_, panel_, bool(add), true});
+          const int64_t panel = i ? last_part(out_, panel_) : panel_,
+                        rows = j ? last_part(rows_, row_chunk_) : row_chunk_;
+          if (!(add && rows_ == row_chunk_))
+            products_[p].gradient[i][j][add] = Gemm({features, panel, rows, in_, out_, panel_, bool(add), true});
           if (!dx_) continue;
-          const int64_t batch = i ? last_part(rows_, batch_) : batch_, inner = j ? last_part(out_, out_chunk_) : out_chunk_;
-          if (!(add && out_ == out_chunk_)) products_[p].input[i][j][add] = Gemm({features, batch, inner, out_, rows_, rows_, bool(add), false});
+          const int64_t batch = i ? last_part(rows_, batch_) : batch_,
+                        inner = j ? last_part(out_, out_chunk_) : out_chunk_;
+          if (!(add && out_ == out_chunk_))
+            products_[p].input[i][j][add] = Gemm({features, batch, inner, out_, rows_, rows_, bool(add), false});
         }
   }
 }
@@ -157,13 +176,17 @@ void DenseKernel::run(const Arguments& a, int phase, int block, int member) cons
   switch (tasks_[phase]) {
     case Task::kTurn: {
       const int64_t from = turns_.begin(block);
-      dense_kernels().turn(a.input<float>(1) + from, out_, reinterpret_cast<float*>(a.scratch) + from * rows_, rows_, rows_, turns_.end(block) - from);
+      dense_kernels().turn(a.input<float>(1) + from, out_, reinterpret_cast<float*>(a.scratch) + from * rows_, rows_,
+                           rows_, turns_.end(block) - from);
       return;
     }
-    case Task::kFinish: return epilogue_->finish(call(a, o.epilogue));
-    case Task::kMain: break;
+    case Task::kFinish:
+      return epilogue_->finish(call(a, o.epilogue));
+    case Task::kMain:
+      break;
   }
-  for (int piece = pieces_.first(block); piece < pieces_.first(block + 1); ++piece) path_ == Path::kFew ? narrow(a, piece, o) : wide(a, piece, o);
+  for (int piece = pieces_.first(block); piece < pieces_.first(block + 1); ++piece)
+    path_ == Path::kFew ? narrow(a, piece, o) : wide(a, piece, o);
   if (bias_) update_bias(a, block, o);
 }
 
@@ -172,16 +195,20 @@ void DenseKernel::small(const Arguments& a, int member) const noexcept {
   std::optional<Parameter> bias;
   if (bias_) bias.emplace(a, rule_.slots(), 4 + rule_.slots(), 1 + rule_.slots(), 0, out_);
   const RuleStep step = rule_.step(a.input<float>(2), nullptr);  // written out: needs no scratch
-  if (small_update_) return small_update_(step, a.input<float>(0), a.input<float>(1), rows_, in_, out_, kernel.p, bias_ ? bias->p : nullptr);
+  if (small_update_)
+    return small_update_(step, a.input<float>(0), a.input<float>(1), rows_, in_, out_, kernel.p,
+                         bias_ ? bias->p : nullptr);
   float* dx = nullptr;
   if (dx_) dx = epilogue_ ? own(a, member).tile : a.output<float>(state_);
-  small_backward_(step, a.input<float>(0), a.input<float>(1), rows_, in_, kernel.p, bias_ ? bias->p : nullptr, dx, gate_ < 0 ? nullptr : a.input<float>(gate_));
+  small_backward_(step, a.input<float>(0), a.input<float>(1), rows_, in_, kernel.p, bias_ ? bias->p : nullptr, dx,
+                  gate_ < 0 ? nullptr : a.input<float>(gate_));
   if (epilogue_) end_tile(a, 0, dx, in_, own(a, member));
 }
 
 // Every block takes its share of the columns.
 void DenseKernel::update_bias(const Arguments& a, int block, const Own& o) const noexcept {
-  const int64_t units = ceil_div(out_, 16), from = units * block / pieces_.blocks * 16, to = std::min(out_, units * (block + 1) / pieces_.blocks * 16);
+  const int64_t units = ceil_div(out_, 16), from = units * block / pieces_.blocks * 16,
+                to = std::min(out_, units * (block + 1) / pieces_.blocks * 16);
   if (from >= to) return;
   dense_kernels().column_sums(a.input<float>(1) + from, out_, rows_, to - from, o.gradient);
   const Parameter p(a, rule_.slots(), 4 + rule_.slots(), 1 + rule_.slots(), from, to);

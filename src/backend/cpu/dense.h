@@ -1,25 +1,28 @@
 // DenseKernel: backward of a dense layer with its update: dense_update, and dense_backward, which has dx beside it.
 //
-// A piece of input features at a time, each by one thread, so that weights and slots are read and written once and no gradient array
-// exists:
-//   wide    dx^T = w dz^T (LIBXSMM; dz^T is made in a phase of its own), then x^T dz in tiles of at most 32 KiB through the rule,
+// A piece of input features at a time, each by one thread, so that weights and slots are read and written once and no
+// gradient array exists:
+//   wide    dx^T = w dz^T (LIBXSMM; dz^T is made in a phase of its own), then x^T dz in tiles of at most 32 KiB through
+//   the rule,
 //           then dx^T turned back through the epilogue: dx may lie over x, so it is stored last.
 //   narrow  fewer outputs than a vector has lanes: loops over vectors of features (dense_kernels.h).
 //   small   all in one call, with a rule that is written out.
-// Memory: dz^T and partial sums of the epilogue, shared; a tile of gradient and of dx, and what the rule asks for, a thread.
+// Memory: dz^T and partial sums of the epilogue, shared; a tile of gradient and of dx, and what the rule asks for, a
+// thread.
 #pragma once
 #include "backend/cpu/blocks.h"
 #include "backend/cpu/dense_kernels.h"
 #include "backend/cpu/expression.h"
-#include "backend/cpu/rule.h"
 #include "backend/cpu/gemm.h"
+#include "backend/cpu/rule.h"
 
 namespace millpond::backend::cpu {
 
 class DenseKernel final : public Kernel {
  public:
   /// Null: no fast path for these types. `epilogue` null: dx is not wanted.
-  static std::unique_ptr<Kernel> make(const ops::Rule& rule, bool bias, const ops::Expression* epilogue, const Request& request);
+  static std::unique_ptr<Kernel> make(const ops::Rule& rule, bool bias, const ops::Expression* epilogue,
+                                      const Request& request);
 
   std::span<const int> phases() const override { return {phases_, size_t(phase_count_)}; }
   Bytes workspace() const override { return Bytes{shared_bytes_ + own_bytes_ * members(phases(), threads_)}; }
@@ -64,11 +67,11 @@ class DenseKernel final : public Kernel {
   int phase_count_ = 1;
 
   // wide
-  Runs turns_;                           // columns of dz
+  Runs turns_;  // columns of dz
   int64_t panel_ = 0, row_chunk_ = 0, out_chunk_ = 0, batch_ = 0;
-  struct Products {                      // for whole pieces and for the last
-    Gemm gradient[2][2][2];              // [last panel][last row chunk][add]
-    Gemm input[2][2][2];                 // [last batch][last out chunk][add]
+  struct Products {          // for whole pieces and for the last
+    Gemm gradient[2][2][2];  // [last panel][last row chunk][add]
+    Gemm input[2][2][2];     // [last batch][last out chunk][add]
   };
   Products products_[2];
 

@@ -13,21 +13,24 @@ namespace {
 constexpr int kAccumulators = 24;
 MP_INLINE V sums(V (&r)[16]) {  // lane i = sum of r[i]
   MP_UNROLL
-  for (int i = 0; i < 8; ++i) r[i] = add(_mm512_unpacklo_ps(r[2 * i], r[2 * i + 1]), _mm512_unpackhi_ps(r[2 * i], r[2 * i + 1]));
+  for (int i = 0; i < 8; ++i)
+    r[i] = add(_mm512_unpacklo_ps(r[2 * i], r[2 * i + 1]), _mm512_unpackhi_ps(r[2 * i], r[2 * i + 1]));
   MP_UNROLL
   for (int i = 0; i < 4; ++i) {
     const __m512d a = _mm512_castps_pd(r[2 * i]), b = _mm512_castps_pd(r[2 * i + 1]);
     r[i] = add(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)), _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
   }
   MP_UNROLL
-  for (int i = 0; i < 2; ++i) r[i] = add(_mm512_shuffle_f32x4(r[2 * i], r[2 * i + 1], 0x88), _mm512_shuffle_f32x4(r[2 * i], r[2 * i + 1], 0xdd));
+  for (int i = 0; i < 2; ++i)
+    r[i] = add(_mm512_shuffle_f32x4(r[2 * i], r[2 * i + 1], 0x88), _mm512_shuffle_f32x4(r[2 * i], r[2 * i + 1], 0xdd));
   return add(_mm512_shuffle_f32x4(r[0], r[1], 0x88), _mm512_shuffle_f32x4(r[0], r[1], 0xdd));
 }
 #else
 constexpr int kAccumulators = 12;
 MP_INLINE V sums(V (&r)[8]) {
   MP_UNROLL
-  for (int i = 0; i < 2; ++i) r[i] = _mm256_hadd_ps(_mm256_hadd_ps(r[4 * i], r[4 * i + 1]), _mm256_hadd_ps(r[4 * i + 2], r[4 * i + 3]));
+  for (int i = 0; i < 2; ++i)
+    r[i] = _mm256_hadd_ps(_mm256_hadd_ps(r[4 * i], r[4 * i + 1]), _mm256_hadd_ps(r[4 * i + 2], r[4 * i + 3]));
   return add(_mm256_permute2f128_ps(r[0], r[1], 0x20), _mm256_permute2f128_ps(r[0], r[1], 0x31));
 }
 #endif
@@ -35,8 +38,9 @@ MP_INLINE V sums(V (&r)[8]) {
 void turn(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, int64_t cols) {
   for (int64_t r = 0; r < rows; r += kLanes)
     for (int64_t c = 0; c < cols; c += kLanes)
-      turn_tile<false>(x + r * ldx + c, ldx, y + c * ldy + r, ldy, rows - r < kLanes ? rows - r : kLanes, cols - c < kLanes ? cols - c : kLanes,
-                       [](float* p, V v) { store(p, v); }, [](V v) { return v; });
+      turn_tile<false>(
+          x + r * ldx + c, ldx, y + c * ldy + r, ldy, rows - r < kLanes ? rows - r : kLanes,
+          cols - c < kLanes ? cols - c : kLanes, [](float* p, V v) { store(p, v); }, [](V v) { return v; });
 }
 
 void fetch(const float* x, int64_t count) {
@@ -49,7 +53,8 @@ void column_sums(const float* x, int64_t ld, int64_t rows, int64_t cols, float* 
     int64_t r = 0;
     for (; r + 4 <= rows; r += 4) {
       const float* p = x + r * ld + i;
-      a = add(a, load(p, m)), b = add(b, load(p + ld, m)), c = add(c, load(p + 2 * ld, m)), d = add(d, load(p + 3 * ld, m));
+      a = add(a, load(p, m)), b = add(b, load(p + ld, m)), c = add(c, load(p + 2 * ld, m)),
+      d = add(d, load(p + 3 * ld, m));
     }
     for (; r < rows; ++r) a = add(a, load(x + r * ld + i, m));
     store(out + i, add(add(a, b), add(c, d)), m);
@@ -60,14 +65,17 @@ void column_sums(const float* x, int64_t ld, int64_t rows, int64_t cols, float* 
 
 // Vectors of features that are worked on together, so that enough sums are under way to hide the latency of FMA.
 template <int n>
-constexpr int kTogether = n >= 5 ? 1 : n >= 3 ? 2 : n == 2 ? 4 : 4;
+constexpr int kTogether = n >= 5   ? 1
+                          : n >= 3 ? 2
+                          : n == 2 ? 4
+                                   : 4;
 
 template <int n>
 struct Columns {
   static constexpr int kParts = (n + kLanes - 1) / kLanes;  // 2 for AVX2 with more than 8 columns
 
-  // [features][n] into n vectors of features, and back. Stores of whole vectors run past their row into the next one, which is written
-  // later, and past the end into padding.
+  // [features][n] into n vectors of features, and back. Stores of whole vectors run past their row into the next one,
+  // which is written later, and past the end into padding.
   template <bool kAll>
   static MP_INLINE void gather(const float* w, int64_t features, float* wt, int64_t ld) {
     MP_UNROLL
@@ -81,8 +89,10 @@ struct Columns {
       MP_UNROLL
       for (int j = 0; j < kLanes; ++j)
         if (j < count) {
-          if constexpr (kAll) store(wt + (from + j) * ld, r[j]);
-          else store(wt + (from + j) * ld, r[j], tail(features));
+          if constexpr (kAll)
+            store(wt + (from + j) * ld, r[j]);
+          else
+            store(wt + (from + j) * ld, r[j], tail(features));
         }
     }
   }
@@ -103,7 +113,6 @@ struct Columns {
       }
     }
   }
-
 };
 
 template <int n, bool kDx>
@@ -113,20 +122,20 @@ struct Narrow {
   static MP_INLINE void features(const NarrowBackward& a, int64_t f0, const float* wt, float* gt, M m) {
     V g[together][n], w[together][n];
     MP_UNROLL
-    for (int u = 0; u < together; ++u)
-      MP_UNROLL
-      for (int j = 0; j < n; ++j) {
-        g[u][j] = zero();
-        if constexpr (kDx) w[u][j] = load(wt + u * kLanes + j * kFeatureChunk);
-      }
+    for (int u = 0; u < together; ++u) MP_UNROLL
+    for (int j = 0; j < n; ++j) {
+      g[u][j] = zero();
+      if constexpr (kDx) w[u][j] = load(wt + u * kLanes + j * kFeatureChunk);
+    }
     const float* x = a.x + f0;
     const float* dz = a.dz;
     const int64_t next = (f0 + kFeatureChunk) * n;
     const float* const w_ahead = a.parameter[0];
     const float *slot0 = a.slots > 0 ? a.parameter[1] : w_ahead, *slot1 = a.slots > 1 ? a.parameter[2] : w_ahead;
     for (int64_t r = 0; r < a.rows; ++r, x += a.ldx, dz += n) {
-      // Rows lie far apart, and there are more of them than the processor follows by itself: 10 GB/s without this, 30 with it. Into
-      // L2 (into L1 it is half as fast), and one by one between the sums: in a burst they would hold them up.
+      // Rows lie far apart, and there are more of them than the processor follows by itself: 10 GB/s without this, 30
+      // with it. Into L2 (into L1 it is half as fast), and one by one between the sums: in a burst they would hold them
+      // up.
       if (a.ahead) {
         MP_UNROLL
         for (int u = 0; u < together; ++u) fetch(x + kFeatureChunk + u * kLanes);
@@ -153,9 +162,8 @@ struct Narrow {
       }
     }
     MP_UNROLL
-    for (int u = 0; u < together; ++u)
-      MP_UNROLL
-      for (int j = 0; j < n; ++j) store(gt + u * kLanes + j * kFeatureChunk, g[u][j]);
+    for (int u = 0; u < together; ++u) MP_UNROLL
+    for (int j = 0; j < n; ++j) store(gt + u * kLanes + j * kFeatureChunk, g[u][j]);
   }
   static MP_INLINE void fetch(const float* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1); }
   static MP_INLINE Bool gt_(V v) { return gt(v, zero()); }
@@ -169,11 +177,14 @@ struct Narrow {
       const int64_t count = a.features - f0 < kFeatureChunk ? a.features - f0 : kFeatureChunk;
       if constexpr (kDx)
         for (int64_t k = 0; k < count; k += kLanes) {
-          if (count - k >= kLanes) Columns<n>::template gather<true>(a.parameter[0] + (f0 + k) * n, kLanes, wt + k, kFeatureChunk);
-          else Columns<n>::template gather<false>(a.parameter[0] + (f0 + k) * n, count - k, wt + k, kFeatureChunk);
+          if (count - k >= kLanes)
+            Columns<n>::template gather<true>(a.parameter[0] + (f0 + k) * n, kLanes, wt + k, kFeatureChunk);
+          else
+            Columns<n>::template gather<false>(a.parameter[0] + (f0 + k) * n, count - k, wt + k, kFeatureChunk);
         }
       int64_t f = 0;
-      for (; f + together * kLanes <= count; f += together * kLanes) features<together>(a, f0 + f, wt + f, gt + f, All{});
+      for (; f + together * kLanes <= count; f += together * kLanes)
+        features<together>(a, f0 + f, wt + f, gt + f, All{});
       if constexpr (together > 1)
         for (; f + kLanes <= count; f += kLanes) features<1>(a, f0 + f, wt + f, gt + f, All{});
       if (f < count) features<1>(a, f0 + f, wt + f, gt + f, tail(count - f));
@@ -187,18 +198,25 @@ struct Narrow {
 
 template <int n>
 void narrow_backward(const NarrowBackward& a) {
-  if (a.dx) Narrow<n, true>::run(a);
-  else Narrow<n, false>::run(a);
+  if (a.dx)
+    Narrow<n, true>::run(a);
+  else
+    Narrow<n, false>::run(a);
 }
 
 // --- products with few columns ---
 
 template <int n>
-constexpr int kRows = n == 1 ? kLanes : n == 13 || n == 14 ? (kLanes == 16 ? 2 : 1) : kAccumulators / n < 1 ? 1 : kAccumulators / n < 8 ? kAccumulators / n : 8;
+constexpr int kRows = n == 1                  ? kLanes
+                      : n == 13 || n == 14    ? (kLanes == 16 ? 2 : 1)
+                      : kAccumulators / n < 1 ? 1
+                      : kAccumulators / n < 8 ? kAccumulators / n
+                                              : 8;
 
 // Sums for kRows<n> rows from row m; rows past the last repeat it, and are not stored.
 template <int n, bool kPartial>
-MP_INLINE void dots(const float* a, int64_t lda, const float* bt, int64_t ldbt, int64_t rows, int64_t inner, int64_t m, float* out, bool first, bool ahead) {
+MP_INLINE void dots(const float* a, int64_t lda, const float* bt, int64_t ldbt, int64_t rows, int64_t inner, int64_t m,
+                    float* out, bool first, bool ahead) {
   constexpr int R = kRows<n>;
   const float* p[R];
   MP_UNROLL
@@ -237,8 +255,10 @@ MP_INLINE void dots(const float* a, int64_t lda, const float* bt, int64_t ldbt, 
       MP_UNROLL
       for (int i = 0; i < kLanes; ++i) r[i] = g + i < R * n ? s[g + i] : zero();
       const V total = sums(r);
-      if (count >= g + kLanes) store(out + m * n + g, total);
-      else if (count > g) store(out + m * n + g, total, tail(count - g));
+      if (count >= g + kLanes)
+        store(out + m * n + g, total);
+      else if (count > g)
+        store(out + m * n + g, total, tail(count - g));
     }
   }
 }
@@ -254,7 +274,8 @@ void narrow_product(const float* a, int64_t lda, const float* bt, int64_t ldbt, 
   for (int64_t m = 0; m < rows; m += kRows<n>) dots<n, false>(a, lda, bt, ldbt, rows, inner, m, c, true, false);
 }
 template <int n>
-void narrow_partial(const float* a, int64_t lda, const float* bt, int64_t ldbt, int64_t rows, int64_t inner, float* acc, bool first, bool ahead) {
+void narrow_partial(const float* a, int64_t lda, const float* bt, int64_t ldbt, int64_t rows, int64_t inner, float* acc,
+                    bool first, bool ahead) {
   for (int64_t m = 0; m < rows; m += kRows<n>) dots<n, true>(a, lda, bt, ldbt, rows, inner, m, acc, first, ahead);
 }
 void narrow_reduce(const float* acc, int64_t count, float* c) {
@@ -263,15 +284,18 @@ void narrow_reduce(const float* acc, int64_t count, float* c) {
     MP_UNROLL
     for (int k = 0; k < kLanes; ++k) r[k] = i + k < count ? load(acc + (i + k) * kLanes) : zero();
     const V total = sums(r);
-    if (count - i >= kLanes) store(c + i, total);
-    else store(c + i, total, tail(count - i));
+    if (count - i >= kLanes)
+      store(c + i, total);
+    else
+      store(c + i, total, tail(count - i));
   }
 }
 
 // --- tiny sizes ---
 
 template <Ending ending, class M>
-MP_INLINE void tiny_rows(const float* a, const float* b, float* c, int64_t m, int64_t k, int64_t n, const float* bias, M across) {
+MP_INLINE void tiny_rows(const float* a, const float* b, float* c, int64_t m, int64_t k, int64_t n, const float* bias,
+                         M across) {
   const V start = ending == Ending::kNone ? zero() : load(bias, across);
   auto end = [](V v) { return ending == Ending::kBiasRelu ? max(zero(), v) : v; };
   int64_t i = 0;
@@ -280,9 +304,11 @@ MP_INLINE void tiny_rows(const float* a, const float* b, float* c, int64_t m, in
     V s0 = start, s1 = start, s2 = start, s3 = start;
     for (int64_t j = 0; j < k; ++j) {
       const V v = load(b + j * n, across);
-      s0 = fma(set(p[j]), v, s0), s1 = fma(set(p[k + j]), v, s1), s2 = fma(set(p[2 * k + j]), v, s2), s3 = fma(set(p[3 * k + j]), v, s3);
+      s0 = fma(set(p[j]), v, s0), s1 = fma(set(p[k + j]), v, s1), s2 = fma(set(p[2 * k + j]), v, s2),
+      s3 = fma(set(p[3 * k + j]), v, s3);
     }
-    store(c + i * n, end(s0), across), store(c + (i + 1) * n, end(s1), across), store(c + (i + 2) * n, end(s2), across), store(c + (i + 3) * n, end(s3), across);
+    store(c + i * n, end(s0), across), store(c + (i + 1) * n, end(s1), across), store(c + (i + 2) * n, end(s2), across),
+        store(c + (i + 3) * n, end(s3), across);
   }
   for (; i < m; ++i) {
     V s = start;
@@ -293,14 +319,19 @@ MP_INLINE void tiny_rows(const float* a, const float* b, float* c, int64_t m, in
 
 template <Ending ending>
 void tiny_product(const float* a, const float* b, float* c, int64_t m, int64_t k, int64_t n, const float* bias) {
-  if (n == kLanes) tiny_rows<ending>(a, b, c, m, k, n, bias, All{});
-  else tiny_rows<ending>(a, b, c, m, k, n, bias, tail(n));
+  if (n == kLanes)
+    tiny_rows<ending>(a, b, c, m, k, n, bias, All{});
+  else
+    tiny_rows<ending>(a, b, c, m, k, n, bias, tail(n));
 }
 
 template <int kind, bool nesterov, bool decay>
-void small_update(const RuleStep& s, const float* x, const float* dz, int64_t rows, int64_t in, int64_t out, float* const* kernel, float* const* bias) {
+void small_update(const RuleStep& s, const float* x, const float* dz, int64_t rows, int64_t in, int64_t out,
+                  float* const* kernel, float* const* bias) {
   const RuleOnVector<kind, nesterov, decay> rule(s);
-  auto apply = [&](float* const* p, V g, int64_t at, auto m) { rule(g, p[0] + at, kind > 0 ? p[1] + at : nullptr, kind > 1 ? p[2] + at : nullptr, m); };
+  auto apply = [&](float* const* p, V g, int64_t at, auto m) {
+    rule(g, p[0] + at, kind > 0 ? p[1] + at : nullptr, kind > 1 ? p[2] + at : nullptr, m);
+  };
   each_vector(out, [&](int64_t o, auto m) {
     int64_t f = 0;
     for (; f + 4 <= in; f += 4) {
@@ -310,7 +341,8 @@ void small_update(const RuleStep& s, const float* x, const float* dz, int64_t ro
         const float* p = x + r * in + f;
         g0 = fma(set(p[0]), d, g0), g1 = fma(set(p[1]), d, g1), g2 = fma(set(p[2]), d, g2), g3 = fma(set(p[3]), d, g3);
       }
-      apply(kernel, g0, f * out + o, m), apply(kernel, g1, (f + 1) * out + o, m), apply(kernel, g2, (f + 2) * out + o, m), apply(kernel, g3, (f + 3) * out + o, m);
+      apply(kernel, g0, f * out + o, m), apply(kernel, g1, (f + 1) * out + o, m),
+          apply(kernel, g2, (f + 2) * out + o, m), apply(kernel, g3, (f + 3) * out + o, m);
     }
     for (; f < in; ++f) {
       V g = zero();
@@ -339,15 +371,20 @@ void column_product(const float* a, const float* b, float* c, int64_t m, int64_t
     });
     V t = add(sums(s), start);
     if (ending == Ending::kBiasRelu) t = max(zero(), t);
-    if (rows == kLanes) store(c + i, t);
-    else store(c + i, t, tail(rows));
+    if (rows == kLanes)
+      store(c + i, t);
+    else
+      store(c + i, t, tail(rows));
   }
 }
 
 template <int kind, bool nesterov, bool decay>
-void small_backward(const RuleStep& s, const float* x, const float* dz, int64_t rows, int64_t in, float* const* kernel, float* const* bias, float* dx, const float* gate) {
+void small_backward(const RuleStep& s, const float* x, const float* dz, int64_t rows, int64_t in, float* const* kernel,
+                    float* const* bias, float* dx, const float* gate) {
   const RuleOnVector<kind, nesterov, decay> rule(s);
-  auto apply = [&](float* const* p, V g, int64_t at, auto m) { rule(g, p[0] + at, kind > 0 ? p[1] + at : nullptr, kind > 1 ? p[2] + at : nullptr, m); };
+  auto apply = [&](float* const* p, V g, int64_t at, auto m) {
+    rule(g, p[0] + at, kind > 0 ? p[1] + at : nullptr, kind > 1 ? p[2] + at : nullptr, m);
+  };
   if (bias) {  // first: nothing waits for it
     V t = zero();
     each_vector(rows, [&](int64_t r, auto m) { t = add(t, load(dz + r, m)); });
@@ -371,16 +408,21 @@ void small_backward(const RuleStep& s, const float* x, const float* dz, int64_t 
   });
 }
 
-#define MP_CHOOSE(f)                                               \
-  switch (int(kind)) {                                                  \
-    case 0: return decay ? f<0, false, true> : f<0, false, false>; \
-    case 1:                                                        \
+#define MP_CHOOSE(f)                                                     \
+  switch (int(kind)) {                                                   \
+    case 0:                                                              \
+      return decay ? f<0, false, true> : f<0, false, false>;             \
+    case 1:                                                              \
       if (nesterov) return decay ? f<1, true, true> : f<1, true, false>; \
-      return decay ? f<1, false, true> : f<1, false, false>;       \
-    default: return decay ? f<2, false, true> : f<2, false, false>; \
+      return decay ? f<1, false, true> : f<1, false, false>;             \
+    default:                                                             \
+      return decay ? f<2, false, true> : f<2, false, false>;             \
   }
-DenseKernels::SmallUpdate choose_small_update(WrittenRule kind, bool nesterov, bool decay) { MP_CHOOSE(small_update) }
-DenseKernels::SmallBackward choose_small_backward(WrittenRule kind, bool nesterov, bool decay) { MP_CHOOSE(small_backward) }
+DenseKernels::SmallUpdate choose_small_update(WrittenRule kind, bool nesterov,
+                                              bool decay){MP_CHOOSE(small_update)} DenseKernels::SmallBackward
+    choose_small_backward(WrittenRule kind, bool nesterov, bool decay) {
+  MP_CHOOSE(small_backward)
+}
 #undef MP_CHOOSE
 
 }  // namespace
@@ -389,7 +431,8 @@ const DenseKernels dense_kernels = {
     turn,
     fetch,
     column_sums,
-#define MP_EACH(f) {nullptr, f<1>, f<2>, f<3>, f<4>, f<5>, f<6>, f<7>, f<8>, f<9>, f<10>, f<11>, f<12>, f<13>, f<14>, f<15>}
+#define MP_EACH(f) \
+  {nullptr, f<1>, f<2>, f<3>, f<4>, f<5>, f<6>, f<7>, f<8>, f<9>, f<10>, f<11>, f<12>, f<13>, f<14>, f<15>}
     MP_EACH(narrow_backward),
     MP_EACH(narrow_turn),
     MP_EACH(narrow_product),

@@ -8,12 +8,15 @@
 namespace millpond::backend::cpu {
 namespace {
 
-// Registers are float32: int32 would lose bits beyond 2^24 in arithmetic, so only casts and dropout's counter may read it.
+// Registers are float32: int32 would lose bits beyond 2^24 in arithmetic, so only casts and dropout's counter may read
+// it.
 bool fast(const graph::Operator& op, const Request& request) {
   const bool cast = op.name() == "cast", dropout = op.name() == "dropout";
   for (size_t i = 0; i < request.inputs.size(); ++i) {
     const DType t = request.inputs[i].dtype;
-    if (t != DType::kFloat32 && t != DType::kBool && t != DType::kUInt8 && !(t == DType::kInt32 && (cast || (dropout && i == 1)))) return false;
+    if (t != DType::kFloat32 && t != DType::kBool && t != DType::kUInt8 &&
+        !(t == DType::kInt32 && (cast || (dropout && i == 1))))
+      return false;
   }
   return request.outputs[0].dtype == DType::kFloat32 || request.outputs[0].dtype == DType::kBool;
 }
@@ -38,13 +41,17 @@ std::unique_ptr<Kernel> elementwise(const graph::Operator& op, ops::Instruction 
   return kernel ? std::move(kernel) : slow(op, request);
 }
 
-std::unique_ptr<Kernel> unary(const ops::Unary& op, const Request& request) { return elementwise(op, {op.function}, request); }
+std::unique_ptr<Kernel> unary(const ops::Unary& op, const Request& request) {
+  return elementwise(op, {op.function}, request);
+}
 
 // A counter and what is added to it.
 template <class T>
 class AddScalars final : public Kernel {
  public:
-  void run(const Arguments& a, int, int, int) const noexcept override { *a.output<T>(0) = *a.input<T>(0) + *a.input<T>(1); }
+  void run(const Arguments& a, int, int, int) const noexcept override {
+    *a.output<T>(0) = *a.input<T>(0) + *a.input<T>(1);
+  }
 };
 
 std::unique_ptr<Kernel> binary(const ops::Binary& op, const Request& request) {
@@ -55,7 +62,9 @@ std::unique_ptr<Kernel> binary(const ops::Binary& op, const Request& request) {
   return elementwise(op, {op.function}, request);
 }
 
-std::unique_ptr<Kernel> select(const ops::Select& op, const Request& request) { return elementwise(op, {ops::Function::k_select}, request); }
+std::unique_ptr<Kernel> select(const ops::Select& op, const Request& request) {
+  return elementwise(op, {ops::Function::k_select}, request);
+}
 
 std::unique_ptr<Kernel> dropout(const ops::Dropout& op, const Request& request) {
   ops::Instruction i{ops::Function::k_dropout};
@@ -66,7 +75,8 @@ std::unique_ptr<Kernel> dropout(const ops::Dropout& op, const Request& request) 
 
 std::unique_ptr<Kernel> cast(const ops::Cast& op, const Request& request) {
   if (op.dtype == DType::kBool) return elementwise(op, {ops::Function::k_cast_bool}, request);
-  if (op.dtype != DType::kFloat32 || !fast(op, request) || request.outputs[0].shape.size() == 0) return slow(op, request);
+  if (op.dtype != DType::kFloat32 || !fast(op, request) || request.outputs[0].shape.size() == 0)
+    return slow(op, request);
   ops::Expression e{{ops::Extent::kFull}, {}, {{0}}};
   std::unique_ptr<Kernel> kernel = run_expression(e, 1, request.outputs[0].shape.size(), request);
   return kernel ? std::move(kernel) : slow(op, request);

@@ -26,21 +26,31 @@ Span join(Span a, Span b) {
 
 double cost_of(int kind) {  // nanoseconds an element, data in L1
   switch (kind) {
-    case kStep_exp: return 0.25;
-    case kStep_log: return 0.35;
+    case kStep_exp:
+      return 0.25;
+    case kStep_log:
+      return 0.35;
     case kStep_sigmoid:
-    case kStep_erf: return 0.4;
+    case kStep_erf:
+      return 0.4;
     case kStep_log1p:
-    case kStep_tanh: return 0.5;
-    case kStep_sigmoid_cross_entropy: return 0.9;
-    case kStep_power: return 12;
+    case kStep_tanh:
+      return 0.5;
+    case kStep_sigmoid_cross_entropy:
+      return 0.9;
+    case kStep_power:
+      return 12;
     case kStep_divide:
-    case kStep_sqrt: return 0.12;
-    case kStep_rsqrt: return 0.25;
+    case kStep_sqrt:
+      return 0.12;
+    case kStep_rsqrt:
+      return 0.25;
     case kStep_dropout:
     case kStep_add_relu_dropout:
-    case kStep_gate_dropout: return 0.25;
-    default: return 0.06;
+    case kStep_gate_dropout:
+      return 0.25;
+    default:
+      return 0.06;
   }
 }
 
@@ -49,7 +59,8 @@ double cost_of(int kind) {  // nanoseconds an element, data in L1
 // Turns an expression into steps: what is dead goes, pairs become one step, registers get places.
 class Preparation {
  public:
-  Preparation(const ops::Expression& e, std::span<const TensorType> operands, std::span<const TensorType> results, Grid grid, bool epilogue)
+  Preparation(const ops::Expression& e, std::span<const TensorType> operands, std::span<const TensorType> results,
+              Grid grid, bool epilogue)
       : e_(e), operands_(operands), results_(results), epilogue_(epilogue), k_(std::make_unique<ExpressionKernel>()) {
     k_->turned_ = grid.cols == 1 && grid.rows != 1;
     k_->grid_ = k_->turned_ ? Grid{1, grid.rows, grid.col_blocks, grid.row_blocks} : grid;
@@ -81,11 +92,11 @@ class Preparation {
     const ops::Instruction* source = nullptr;
     bool needed = false;
     int readers = 0;
-    bool convert = false;        // an operand of another type, brought to float32 in a slot of its own
+    bool convert = false;  // an operand of another type, brought to float32 in a slot of its own
     int ref = -1, slot = -1;
-    int last = -1;               // last step that reads it
-    int made = -1;               // step that makes it
-    int direct = -1;             // output it is made in
+    int last = -1;    // last step that reads it
+    int made = -1;    // step that makes it
+    int direct = -1;  // output it is made in
   };
   struct Store {
     int value, output;
@@ -121,7 +132,8 @@ class Preparation {
       v.span = span_of(e_.inputs[i]);
       const DType t = epilogue_ && i == 0 ? DType::kFloat32 : operands_[i].dtype;
       v.convert = t != DType::kFloat32;
-      if (v.convert && t != DType::kInt32 && t != DType::kInt64 && t != DType::kUInt8 && t != DType::kBool) return false;
+      if (v.convert && t != DType::kInt32 && t != DType::kInt64 && t != DType::kUInt8 && t != DType::kBool)
+        return false;
       v_.push_back(v);
     }
     return true;
@@ -155,11 +167,14 @@ class Preparation {
     for (size_t i = 0; i < e_.results.size(); ++i) {
       const ops::Result& r = e_.results[i];
       Collect how = r.collect;
-      if (by_column_) how = how == Collect::kSumRows ? Collect::kSumAll : how == Collect::kSumCols ? Collect::kStore : how;
-      else if (g.rows == 1) how = how == Collect::kSumRows ? Collect::kStore : how == Collect::kSumCols ? Collect::kSumAll : how;
+      if (by_column_)
+        how = how == Collect::kSumRows ? Collect::kSumAll : how == Collect::kSumCols ? Collect::kStore : how;
+      else if (g.rows == 1)
+        how = how == Collect::kSumRows ? Collect::kStore : how == Collect::kSumCols ? Collect::kSumAll : how;
       const DType t = results_[i].dtype;
       if (how == Collect::kStore) {
-        if (t != DType::kFloat32 && t != DType::kInt32 && t != DType::kInt64 && t != DType::kUInt8 && t != DType::kBool) return false;
+        if (t != DType::kFloat32 && t != DType::kInt32 && t != DType::kInt64 && t != DType::kUInt8 && t != DType::kBool)
+          return false;
         int value = r.reg;
         if (r.collect != Collect::kStore && r.scale != 1) {  // a sum of one element
           Value s;
@@ -189,12 +204,16 @@ class Preparation {
 
   // relu(add) and the like become one step; the inner value must have no other reader.
   void join_pairs() {
-    auto only = [&](int i, int kind) { return v_[i].from == From::kCode && v_[i].kind == kind && v_[i].readers == 1 && !stored(i); };
+    auto only = [&](int i, int kind) {
+      return v_[i].from == From::kCode && v_[i].kind == kind && v_[i].readers == 1 && !stored(i);
+    };
     for (Value& v : v_) {
       if (v.from != From::kCode || !v.needed) continue;
       if (v.kind == kStep_relu && only(v.a, kStep_add)) take(v, v.a, kStep_add_relu);
-      if (v.kind == kStep_dropout && only(v.a, kStep_add_relu) && v_[v.a].span == Span::kFull) take(v, v.a, kStep_add_relu_dropout);
-      else if (v.kind == kStep_dropout && only(v.a, kStep_gate) && v_[v.a].span == Span::kFull) take(v, v.a, kStep_gate_dropout);
+      if (v.kind == kStep_dropout && only(v.a, kStep_add_relu) && v_[v.a].span == Span::kFull)
+        take(v, v.a, kStep_add_relu_dropout);
+      else if (v.kind == kStep_dropout && only(v.a, kStep_gate) && v_[v.a].span == Span::kFull)
+        take(v, v.a, kStep_gate_dropout);
       else if (v.kind == kStep_gate && only(v.a, kStep_dropout)) {
         v.source = v_[v.a].source;
         const int inner = v.a;
@@ -221,7 +240,8 @@ class Preparation {
     join_pairs();
   }
 
-  // At most a vector of elements in one block: threaded code as well. Loads come first, so that no result overwrites an operand.
+  // At most a vector of elements in one block: threaded code as well. Loads come first, so that no result overwrites an
+  // operand.
   void emit_tiny() {
     const ExpressionSteps& table = expression_steps();
     const Grid& g = k_->grid_;
@@ -230,8 +250,10 @@ class Preparation {
     int last = -1;
     auto op = [&](int kind, int d, int a = -1, int b = -1, int c = -1, bool keeps = false) -> TinyOp& {
       TinyKind k{kind};
-      if (a >= 0 && a == last && a != b) k.a = TinyKind::kLast;
-      else if (b >= 0 && b == last && a != b) k.b = TinyKind::kLast;
+      if (a >= 0 && a == last && a != b)
+        k.a = TinyKind::kLast;
+      else if (b >= 0 && b == last && a != b)
+        k.b = TinyKind::kLast;
       TinyOp o{};
       o.run = table.tiny_op(k);
       o.d = int16_t(d), o.a = int16_t(a), o.b = int16_t(b), o.c = int16_t(c);
@@ -250,7 +272,12 @@ class Preparation {
       } else {
         const DType t = operands_[v.input].dtype;
         if (v.convert && (v.span == Span::kScalar || t == DType::kInt64)) return;
-        op(v.span == Span::kScalar ? kTiny_load_scalar : t == DType::kFloat32 ? kTiny_load : t == DType::kInt32 ? kTiny_load_int32 : kTiny_load_byte, at).a = int16_t(v.input);
+        op(v.span == Span::kScalar ? kTiny_load_scalar
+           : t == DType::kFloat32  ? kTiny_load
+           : t == DType::kInt32    ? kTiny_load_int32
+                                   : kTiny_load_byte,
+           at)
+            .a = int16_t(v.input);
       }
     }
     for (size_t i = 0; i < v_.size(); ++i) {
@@ -268,7 +295,10 @@ class Preparation {
     for (const SumOf& s : sums_) op(kTiny_sum, s.output, s.value, -1, -1, true).scale = s.scale;
     for (const Store& s : stores_) {
       if (s.dtype != DType::kFloat32 && s.dtype != DType::kInt32 && s.dtype != DType::kBool) return;
-      op(s.dtype == DType::kFloat32 ? kTiny_store : s.dtype == DType::kBool ? kTiny_store_bool : kTiny_store_int32, s.output, s.value, -1, -1, true);
+      op(s.dtype == DType::kFloat32 ? kTiny_store
+         : s.dtype == DType::kBool  ? kTiny_store_bool
+                                    : kTiny_store_int32,
+         s.output, s.value, -1, -1, true);
     }
     op(kTiny_end, 0);
     k_->tiny_ = std::move(ops);
@@ -278,7 +308,7 @@ class Preparation {
   // A step before places are known.
   struct Draft {
     enum class Kind : uint8_t { kCompute, kConvert, kSumRows, kSumCols, kSumAll, kStore, kStage } kind;
-    int value;       // computed, summed or stored
+    int value;  // computed, summed or stored
     int output = -1;
     float scale = 1;
   };
@@ -297,7 +327,9 @@ class Preparation {
     int r[3], n;
     reads(d, r, n);
     for (int i = 0; i < n; ++i)
-      if (v_[r[i]].from == From::kInput && v_[r[i]].span == Span::kFull && (d.kind == Draft::Kind::kConvert || !v_[r[i]].convert)) return true;
+      if (v_[r[i]].from == From::kInput && v_[r[i]].span == Span::kFull &&
+          (d.kind == Draft::Kind::kConvert || !v_[r[i]].convert))
+        return true;
     return false;
   }
 
@@ -307,7 +339,8 @@ class Preparation {
     auto compute = [&](int i) {
       const Value& v = v_[i];
       for (int r : {v.a, v.b, v.c})
-        if (r >= 0 && v_[r].convert && !converted[r]) drafts_.push_back({Draft::Kind::kConvert, r}), converted[r] = true;
+        if (r >= 0 && v_[r].convert && !converted[r])
+          drafts_.push_back({Draft::Kind::kConvert, r}), converted[r] = true;
       drafts_.push_back({Draft::Kind::kCompute, i});
     };
     auto converted_value = [&](int i) {
@@ -322,13 +355,17 @@ class Preparation {
       if (v_[i].from == From::kCode && v_[i].needed && v_[i].span != Span::kScalar) compute(int(i));
     for (const SumOf& s : sums_) {
       converted_value(s.value);
-      drafts_.push_back({s.collect == Collect::kSumRows ? Draft::Kind::kSumRows : s.collect == Collect::kSumCols ? Draft::Kind::kSumCols : Draft::Kind::kSumAll, s.value, s.output, s.scale});
+      drafts_.push_back({s.collect == Collect::kSumRows   ? Draft::Kind::kSumRows
+                         : s.collect == Collect::kSumCols ? Draft::Kind::kSumCols
+                                                          : Draft::Kind::kSumAll,
+                         s.value, s.output, s.scale});
     }
     // A stored operand may lie where another result goes: with several results it is taken aside first.
     std::vector<int> aside(v_.size(), -1);
     if (stores_.size() > 1)
       for (const Store& s : stores_)
-        if (v_[s.value].from == From::kInput && !v_[s.value].convert && v_[s.value].span == Span::kFull && aside[s.value] < 0) {
+        if (v_[s.value].from == From::kInput && !v_[s.value].convert && v_[s.value].span == Span::kFull &&
+            aside[s.value] < 0) {
           Value copy;
           copy.kind = kStep_copy, copy.a = s.value, copy.span = Span::kFull, copy.needed = true;
           v_.push_back(copy);
@@ -352,7 +389,8 @@ class Preparation {
     return place();
   }
 
-  // A value is made in its output at once when nothing after it reads an operand: the output may be that operand's place.
+  // A value is made in its output at once when nothing after it reads an operand: the output may be that operand's
+  // place.
   void choose_direct() {
     for (size_t p = 0; p < drafts_.size(); ++p)
       if (drafts_[p].kind == Draft::Kind::kCompute) v_[drafts_[p].value].made = int(p);
@@ -363,7 +401,8 @@ class Preparation {
     for (size_t p = 0; p < drafts_.size();) {
       const Draft d = drafts_[p];
       Value& v = v_[d.value];
-      if (d.kind == Draft::Kind::kStore && results_[d.output].dtype == DType::kFloat32 && v.from == From::kCode && v.span == Span::kFull && v.direct < 0 && (!any || size_t(v.made) >= last_read)) {
+      if (d.kind == Draft::Kind::kStore && results_[d.output].dtype == DType::kFloat32 && v.from == From::kCode &&
+          v.span == Span::kFull && v.direct < 0 && (!any || size_t(v.made) >= last_read)) {
         v.direct = d.output;
         drafts_.erase(drafts_.begin() + long(p));
         continue;
@@ -442,7 +481,8 @@ class Preparation {
       auto release = [&](int value) {
         Value& v = v_[value];
         // what does not vary is made once a tile and must outlive its chunks
-        if (v.slot >= 0 && v.last == int(p) && v.span != Span::kScalar) free_slots[int(v.span)].push_back(v.slot), v.last = -2;
+        if (v.slot >= 0 && v.last == int(p) && v.span != Span::kScalar)
+          free_slots[int(v.span)].push_back(v.slot), v.last = -2;
       };
       switch (d.kind) {
         case Draft::Kind::kConvert: {
@@ -451,16 +491,22 @@ class Preparation {
           new_slot(d.value);
           s.d = int16_t(v_[d.value].ref);
           switch (operands_[v_[d.value].input].dtype) {
-            case DType::kInt32: s.run = table.from_int32; break;
-            case DType::kInt64: s.run = table.from_int64; break;
-            default: s.run = table.from_byte;
+            case DType::kInt32:
+              s.run = table.from_int32;
+              break;
+            case DType::kInt64:
+              s.run = table.from_int64;
+              break;
+            default:
+              s.run = table.from_byte;
           }
           k_->cost_ += 0.1;
           break;
         }
         case Draft::Kind::kCompute: {
           Value& v = v_[d.value];
-          const bool va = vector_in(v.a, v.span), vb = v.b >= 0 && vector_in(v.b, v.span), vc = v.c >= 0 && vector_in(v.c, v.span);
+          const bool va = vector_in(v.a, v.span), vb = v.b >= 0 && vector_in(v.b, v.span),
+                     vc = v.c >= 0 && vector_in(v.c, v.span);
           s.run = table.step(v.kind, va, vb, vc);
           if (!s.run) return false;
           s.a = ref_of(v.a);
@@ -479,8 +525,10 @@ class Preparation {
           const int operand[] = {v.a, v.b, v.c};
           for (int i = 0; i < 3; ++i)
             if (operand[i] >= 0 && v_[operand[i]].span == v.span) release(operand[i]);
-          if (v.direct >= 0) v.ref = output_external(v.direct, 4);
-          else new_slot(d.value);
+          if (v.direct >= 0)
+            v.ref = output_external(v.direct, 4);
+          else
+            new_slot(d.value);
           for (int i = 0; i < 3; ++i)
             if (operand[i] >= 0) release(operand[i]);
           s.d = int16_t(v.ref);
@@ -493,8 +541,12 @@ class Preparation {
           s.a = ref_of(d.value);
           s.span = Span::kFull;
           const bool va = vector_in(d.value, Span::kFull);
-          const Collect how = d.kind == Draft::Kind::kSumRows ? Collect::kSumRows : d.kind == Draft::Kind::kSumCols ? Collect::kSumCols : Collect::kSumAll;
-          s.run = how == Collect::kSumRows ? table.sum_rows(va) : how == Collect::kSumCols ? table.sum_cols(va) : table.sum_all(va);
+          const Collect how = d.kind == Draft::Kind::kSumRows   ? Collect::kSumRows
+                              : d.kind == Draft::Kind::kSumCols ? Collect::kSumCols
+                                                                : Collect::kSumAll;
+          s.run = how == Collect::kSumRows   ? table.sum_rows(va)
+                  : how == Collect::kSumCols ? table.sum_cols(va)
+                                             : table.sum_all(va);
           s.d = sum_external(d, how);
           release(d.value);
           k_->cost_ += 0.06;
@@ -506,17 +558,27 @@ class Preparation {
           const DType t = results_[d.output].dtype;
           s.d = output_external(d.output, size_of(t).value);
           switch (t) {
-            case DType::kFloat32: s.run = table.step(kStep_copy, vector_in(d.value, Span::kFull), false, false); break;
-            case DType::kInt32: s.run = table.to_int32; break;
-            case DType::kInt64: s.run = table.to_int64; break;
-            case DType::kBool: s.run = table.to_bool; break;
-            default: s.run = table.to_byte;
+            case DType::kFloat32:
+              s.run = table.step(kStep_copy, vector_in(d.value, Span::kFull), false, false);
+              break;
+            case DType::kInt32:
+              s.run = table.to_int32;
+              break;
+            case DType::kInt64:
+              s.run = table.to_int64;
+              break;
+            case DType::kBool:
+              s.run = table.to_bool;
+              break;
+            default:
+              s.run = table.to_byte;
           }
           release(d.value);
           k_->cost_ += 0.06;
           break;
         }
-        case Draft::Kind::kStage: return false;
+        case Draft::Kind::kStage:
+          return false;
       }
       k_->steps_.push_back(s);
     }
@@ -546,7 +608,9 @@ class Preparation {
       if (sum.direct) x.kind = External::Kind::kOwn, x.offset = own_sums_++ * 8;
     }
     if (!sum.direct) {
-      const int64_t size = how == Collect::kSumRows ? x.row_block_bytes * g.row_blocks : how == Collect::kSumCols ? x.col_block_bytes * g.col_blocks : x.row_block_bytes * g.row_blocks;
+      const int64_t size = how == Collect::kSumRows   ? x.row_block_bytes * g.row_blocks
+                           : how == Collect::kSumCols ? x.col_block_bytes * g.col_blocks
+                                                      : x.row_block_bytes * g.row_blocks;
       x.kind = External::Kind::kShared;
       x.offset = k_->shared_bytes_;
       k_->shared_bytes_ += (size + 63) / 64 * 64;
@@ -583,24 +647,33 @@ bool ExpressionKernel::flat(const ops::Expression& e) {
   return true;
 }
 
-std::unique_ptr<ExpressionKernel> ExpressionKernel::make(const ops::Expression& e, std::span<const TensorType> operands, std::span<const TensorType> results, Grid grid, bool epilogue) {
+std::unique_ptr<ExpressionKernel> ExpressionKernel::make(const ops::Expression& e, std::span<const TensorType> operands,
+                                                         std::span<const TensorType> results, Grid grid,
+                                                         bool epilogue) {
   return Preparation(e, operands, results, grid, epilogue).run();
 }
 
 std::byte* ExpressionKernel::base(const External& e, const ExpressionCall& call, const Tile& t) const {
   switch (e.kind) {
-    case External::Kind::kInput: return static_cast<std::byte*>(call.in[e.index]);
-    case External::Kind::kOutput: return static_cast<std::byte*>(call.out[e.index]);
-    case External::Kind::kOwn: return call.own + e.offset;
-    case External::Kind::kShared: return call.shared + e.offset + t.row_block * e.row_block_bytes + t.col_block * e.col_block_bytes;
-    case External::Kind::kProduct: break;
+    case External::Kind::kInput:
+      return static_cast<std::byte*>(call.in[e.index]);
+    case External::Kind::kOutput:
+      return static_cast<std::byte*>(call.out[e.index]);
+    case External::Kind::kOwn:
+      return call.own + e.offset;
+    case External::Kind::kShared:
+      return call.shared + e.offset + t.row_block * e.row_block_bytes + t.col_block * e.col_block_bytes;
+    case External::Kind::kProduct:
+      break;
   }
   // as an address of (0, 0), which may lie outside of the product
-  return reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(call.product) - uintptr_t((t.row * call.product_ld + t.col) * 4));
+  return reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(call.product) -
+                                      uintptr_t((t.row * call.product_ld + t.col) * 4));
 }
 
 void ExpressionKernel::tile(const ExpressionCall& call, const Tile& tile) const noexcept {
-  if (tiny_function_ && tile.rows * tile.cols == grid_.cols) return tiny_function_(tiny_.data(), {call.in, call.out, call.product, grid_.cols});
+  if (tiny_function_ && tile.rows * tile.cols == grid_.cols)
+    return tiny_function_(tiny_.data(), {call.in, call.out, call.product, grid_.cols});
   const Tile turned{tile.col, tile.cols, tile.row, tile.rows, tile.col_block, tile.row_block, tile.first, tile.last};
   const Tile& t = turned_ ? turned : tile;
   Ref refs[kMaxRefs];
@@ -617,7 +690,8 @@ void ExpressionKernel::tile(const ExpressionCall& call, const Tile& tile) const 
     refs[e.ref].rs = e.kind == External::Kind::kProduct ? call.product_ld : e.rs;
   }
   float* slots = reinterpret_cast<float*>(call.own);
-  for (const Slot& s : slots_) refs[s.ref] = {slots + s.slot * slot_floats_, s.span == Span::kFull ? step_cols : s.span == Span::kColumn};
+  for (const Slot& s : slots_)
+    refs[s.ref] = {slots + s.slot * slot_floats_, s.span == Span::kFull ? step_cols : s.span == Span::kColumn};
   for (const Constant& k : constants_) refs[k.ref] = {const_cast<float*>(&k.value), 0};
   for (size_t i = 0; i < keys_.size(); ++i) {
     const void* counter = call.in[keys_[i].input];  // an int64 gives its low half, as in the reference
@@ -636,7 +710,8 @@ void ExpressionKernel::tile(const ExpressionCall& call, const Tile& tile) const 
       const int64_t rows = std::min(step_rows, last_row - row), cols = std::min(step_cols, last_col - col);
       for (size_t i = 0; i < externals; ++i) {
         const External& e = externals_[i];
-        const int64_t row_bytes = e.kind == External::Kind::kProduct ? (turned_ ? 0 : call.product_ld * 4) : e.row_bytes;
+        const int64_t row_bytes =
+            e.kind == External::Kind::kProduct ? (turned_ ? 0 : call.product_ld * 4) : e.row_bytes;
         refs[e.ref].p = bases[i] + row * row_bytes + col * e.col_bytes;
       }
       c.rows[0] = rows, c.cols[0] = cols;
@@ -653,7 +728,8 @@ void ExpressionKernel::tile(const ExpressionCall& call, const Tile& tile) const 
     const External& e = externals_[s.external];
     std::byte* acc = bases[s.external] + t.row * e.row_bytes + t.col * e.col_bytes;
     const int64_t n = s.collect == Collect::kSumRows ? t.cols : s.collect == Collect::kSumCols ? t.rows : 1;
-    if (t.first && (t.rows == 0 || t.cols == 0)) std::memset(acc, 0, size_t(n) * (s.collect == Collect::kSumAll ? 8 : 4));
+    if (t.first && (t.rows == 0 || t.cols == 0))
+      std::memset(acc, 0, size_t(n) * (s.collect == Collect::kSumAll ? 8 : 4));
     if (!s.direct || !t.last) continue;
     if (s.collect == Collect::kSumAll) {
       double value;

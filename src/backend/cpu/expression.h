@@ -1,11 +1,12 @@
-// ExpressionKernel: an ops::Expression made ready to run on tiles: the body of `fused`, and the epilogue of products and convolutions.
+// ExpressionKernel: an ops::Expression made ready to run on tiles: the body of `fused`, and the epilogue of products
+// and convolutions.
 //
-//    whole space rows x cols, cut into a grid of row_blocks x col_blocks; each block is run as one tile (or several, one below
-//    the other, from `first` to `last`); a tile is run in chunks that keep all intermediate values in L1.
+//    whole space rows x cols, cut into a grid of row_blocks x col_blocks; each block is run as one tile (or several,
+//    one below the other, from `first` to `last`); a tile is run in chunks that keep all intermediate values in L1.
 //
-// Sums across blocks go through `shared` and are added in block order by finish(), a phase of its own; where a block sees all
-// that a sum adds, the sum is complete when the block is and finish() is not needed.
-// Memory: own_bytes() for each thread (intermediate values, at most 16 KiB as a rule), shared_bytes() once.
+// Sums across blocks go through `shared` and are added in block order by finish(), a phase of its own; where a block
+// sees all that a sum adds, the sum is complete when the block is and finish() is not needed. Memory: own_bytes() for
+// each thread (intermediate values, at most 16 KiB as a rule), shared_bytes() once.
 #pragma once
 #include <memory>
 #include <span>
@@ -29,12 +30,12 @@ struct Tile {
 };
 
 struct ExpressionCall {
-  void* const* in = nullptr;   // in[r] is the operand of register r; of an epilogue in[0] is not read
+  void* const* in = nullptr;  // in[r] is the operand of register r; of an epilogue in[0] is not read
   void* const* out = nullptr;
   std::byte* own = nullptr;     // of the calling thread, 64-byte aligned
   std::byte* shared = nullptr;  // 64-byte aligned
-  // Register 0 of an epilogue at (tile.row, tile.col); with one column the rows must lie together (product_ld 1). It may be the
-  // place of a stored result, and is then overwritten.
+  // Register 0 of an epilogue at (tile.row, tile.col); with one column the rows must lie together (product_ld 1). It
+  // may be the place of a stored result, and is then overwritten.
   const float* product = nullptr;
   int64_t product_ld = 0;
 };
@@ -43,7 +44,8 @@ class ExpressionKernel {
  public:
   /// Null when a type has no fast path (then the whole kernel is the reference's). operands: one for each register of
   /// e.inputs; the type of register 0 of an epilogue is float32 and `epilogue` is true.
-  static std::unique_ptr<ExpressionKernel> make(const ops::Expression& e, std::span<const TensorType> operands, std::span<const TensorType> results, Grid grid, bool epilogue);
+  static std::unique_ptr<ExpressionKernel> make(const ops::Expression& e, std::span<const TensorType> operands,
+                                                std::span<const TensorType> results, Grid grid, bool epilogue);
 
   int64_t own_bytes() const { return own_bytes_; }
   int64_t shared_bytes() const { return shared_bytes_; }
@@ -63,9 +65,9 @@ class ExpressionKernel {
   struct External {  // a register that lies outside: operand, product, output or partial sum
     enum class Kind : uint8_t { kInput, kProduct, kOutput, kOwn, kShared } kind;
     int16_t index = 0, ref = 0;
-    int64_t row_bytes = 0, col_bytes = 0;          // from row to row and column to column
+    int64_t row_bytes = 0, col_bytes = 0;  // from row to row and column to column
     int64_t rs = 0;
-    int64_t offset = 0;                            // kOwn, kShared
+    int64_t offset = 0;                                // kOwn, kShared
     int64_t row_block_bytes = 0, col_block_bytes = 0;  // kShared
   };
   struct Sum {

@@ -12,34 +12,64 @@ namespace {
 #define MP_END \
   }            \
   ;
-MP_F(copy, V x) { return x; } MP_END
-MP_F(negate, V x) { return neg(x); } MP_END
-MP_F(exp, V x) { return exp(x); } MP_END
-MP_F(log, V x) { return log(x); } MP_END
-MP_F(log1p, V x) { return log1p(x); } MP_END
-MP_F(sqrt, V x) { return sqrt(x); } MP_END
-MP_F(rsqrt, V x) { return div(set(1), sqrt(x)); } MP_END
-MP_F(square, V x) { return mul(x, x); } MP_END
-MP_F(abs, V x) { return abs(x); } MP_END
-MP_F(sign, V x) { return sub(zero_unless(gt(x, zero()), set(1)), zero_unless(lt(x, zero()), set(1))); } MP_END
-MP_F(tanh, V x) { return tanh(x); } MP_END
-MP_F(sigmoid, V x) { return sigmoid(x); } MP_END
-MP_F(relu, V x) { return max(zero(), x); } MP_END  // NaN passes: it is the second operand
-MP_F(erf, V x) { return erf(x); } MP_END
-MP_F(cast_bool, V x) { return zero_unless(ne(x, zero()), set(1)); } MP_END
-MP_F(truncate, V x) { return trunc(x); } MP_END
-MP_F(add, V x, V y) { return add(x, y); } MP_END
-MP_F(subtract, V x, V y) { return sub(x, y); } MP_END
-MP_F(multiply, V x, V y) { return mul(x, y); } MP_END
-MP_F(divide, V x, V y) { return div(x, y); } MP_END
-MP_F(maximum, V x, V y) { return select(unordered(x, x), x, max(x, y)); } MP_END
-MP_F(minimum, V x, V y) { return select(unordered(x, x), x, min(x, y)); } MP_END
-MP_F(gate, V x, V y) { return zero_unless(gt(y, zero()), x); } MP_END
-MP_F(sigmoid_cross_entropy, V x, V y) { return add(fnma(x, y, max(x, zero())), log1p(exp(neg(abs(x))))); } MP_END
-MP_F(greater, V x, V y) { return zero_unless(gt(x, y), set(1)); } MP_END
-MP_F(greater_equal, V x, V y) { return zero_unless(ge(x, y), set(1)); } MP_END
-MP_F(equal, V x, V y) { return zero_unless(eq(x, y), set(1)); } MP_END
-MP_F(add_relu, V x, V y) { return max(zero(), add(x, y)); } MP_END
+MP_F(copy, V x) { return x; }
+MP_END
+MP_F(negate, V x) { return neg(x); }
+MP_END
+MP_F(exp, V x) { return exp(x); }
+MP_END
+MP_F(log, V x) { return log(x); }
+MP_END
+MP_F(log1p, V x) { return log1p(x); }
+MP_END
+MP_F(sqrt, V x) { return sqrt(x); }
+MP_END
+MP_F(rsqrt, V x) { return div(set(1), sqrt(x)); }
+MP_END
+MP_F(square, V x) { return mul(x, x); }
+MP_END
+MP_F(abs, V x) { return abs(x); }
+MP_END
+MP_F(sign, V x) { return sub(zero_unless(gt(x, zero()), set(1)), zero_unless(lt(x, zero()), set(1))); }
+MP_END
+MP_F(tanh, V x) { return tanh(x); }
+MP_END
+MP_F(sigmoid, V x) { return sigmoid(x); }
+MP_END
+MP_F(relu, V x) { return max(zero(), x); }
+MP_END  // NaN passes: it is the second operand
+MP_F(erf, V x) {
+  return erf(x);
+}
+MP_END
+MP_F(cast_bool, V x) { return zero_unless(ne(x, zero()), set(1)); }
+MP_END
+MP_F(truncate, V x) { return trunc(x); }
+MP_END
+MP_F(add, V x, V y) { return add(x, y); }
+MP_END
+MP_F(subtract, V x, V y) { return sub(x, y); }
+MP_END
+MP_F(multiply, V x, V y) { return mul(x, y); }
+MP_END
+MP_F(divide, V x, V y) { return div(x, y); }
+MP_END
+MP_F(maximum, V x, V y) { return select(unordered(x, x), x, max(x, y)); }
+MP_END
+MP_F(minimum, V x, V y) { return select(unordered(x, x), x, min(x, y)); }
+MP_END
+MP_F(gate, V x, V y) { return zero_unless(gt(y, zero()), x); }
+MP_END
+MP_F(sigmoid_cross_entropy, V x, V y) { return add(fnma(x, y, max(x, zero())), log1p(exp(neg(abs(x))))); }
+MP_END
+MP_F(greater, V x, V y) { return zero_unless(gt(x, y), set(1)); }
+MP_END
+MP_F(greater_equal, V x, V y) { return zero_unless(ge(x, y), set(1)); }
+MP_END
+MP_F(equal, V x, V y) { return zero_unless(eq(x, y), set(1)); }
+MP_END
+MP_F(add_relu, V x, V y) { return max(zero(), add(x, y)); }
+MP_END
 // Through memory: the C library's powf, a lane at a time. Squares, the usual case, are worth a test.
 MP_F(power, V x, V y) {
   if (!any(ne(y, set(2)))) return mul(x, x);
@@ -47,7 +77,8 @@ MP_F(power, V x, V y) {
   store(a, x), store(b, y);
   for (int i = 0; i < kLanes; ++i) a[i] = __builtin_powf(a[i], b[i]);
   return load(a);
-} MP_END
+}
+MP_END
 
 template <bool vector>
 struct Operand {
@@ -149,23 +180,35 @@ StepFunction pick2(bool va, bool vb) {
 
 StepFunction step(int kind, bool va, bool vb, bool vc) {
   switch (kind) {
-    case kStep_copy: return va ? unary<F_copy> : spread;
-    case kStep_cast_bool: return unary<F_cast_bool>;
-    case kStep_truncate: return unary<F_truncate>;
+    case kStep_copy:
+      return va ? unary<F_copy> : spread;
+    case kStep_cast_bool:
+      return unary<F_cast_bool>;
+    case kStep_truncate:
+      return unary<F_truncate>;
 #define MP_UNARY(name, formula) \
-  case kStep_##name: return unary<F_##name>;
+  case kStep_##name:            \
+    return unary<F_##name>;
 #define MP_BINARY(name, formula) \
-  case kStep_##name: return pick2<F_##name>(va, vb);
+  case kStep_##name:             \
+    return pick2<F_##name>(va, vb);
 #define MP_COMPARE(name, formula) \
-  case kStep_##name: return pick2<F_##name>(va, vb);
+  case kStep_##name:              \
+    return pick2<F_##name>(va, vb);
 #include "ops/functions.inc"
-    case kStep_add_relu: return pick2<F_add_relu>(va, vb);
+    case kStep_add_relu:
+      return pick2<F_add_relu>(va, vb);
     case kStep_select:
-      if (va) return vb ? (vc ? choose<true, true, true> : choose<true, true, false>) : (vc ? choose<true, false, true> : choose<true, false, false>);
+      if (va)
+        return vb ? (vc ? choose<true, true, true> : choose<true, true, false>)
+                  : (vc ? choose<true, false, true> : choose<true, false, false>);
       return vb ? (vc ? choose<false, true, true> : choose<false, true, false>) : choose<false, false, true>;
-    case kStep_dropout: return va ? dropout<true> : dropout<false>;
-    case kStep_add_relu_dropout: return !va ? add_relu_dropout<false, true> : vb ? add_relu_dropout<true, true> : add_relu_dropout<true, false>;
-    case kStep_gate_dropout: if (!va) return vb ? gate_dropout<false, true> : gate_dropout<false, false>;
+    case kStep_dropout:
+      return va ? dropout<true> : dropout<false>;
+    case kStep_add_relu_dropout:
+      return !va ? add_relu_dropout<false, true> : vb ? add_relu_dropout<true, true> : add_relu_dropout<true, false>;
+    case kStep_gate_dropout:
+      if (!va) return vb ? gate_dropout<false, true> : gate_dropout<false, false>;
       return vb ? gate_dropout<true, true> : gate_dropout<true, false>;
   }
   return nullptr;
@@ -181,33 +224,47 @@ MP_INLINE void convert_in(const Step& s, const Ref* r, const Chunk& c, F&& f) {
   }
 }
 void from_int32(const Step& s, const Ref* r, const Chunk& c) {
-  convert_in<int32_t>(s, r, c, [](const int32_t* a, float* d, int64_t n) { each_vector(n, [&](int64_t i, auto m) { store(d + i, to_float(loadi(a + i, m)), m); }); });
+  convert_in<int32_t>(s, r, c, [](const int32_t* a, float* d, int64_t n) {
+    each_vector(n, [&](int64_t i, auto m) { store(d + i, to_float(loadi(a + i, m)), m); });
+  });
 }
 void from_int64(const Step& s, const Ref* r, const Chunk& c) {
-  convert_in<int64_t>(s, r, c, [](const int64_t* a, float* d, int64_t n) { for (int64_t i = 0; i < n; ++i) d[i] = float(a[i]); });
+  convert_in<int64_t>(s, r, c, [](const int64_t* a, float* d, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) d[i] = float(a[i]);
+  });
 }
 void from_byte(const Step& s, const Ref* r, const Chunk& c) {
-  convert_in<uint8_t>(s, r, c, [](const uint8_t* a, float* d, int64_t n) { each_vector(n, [&](int64_t i, auto m) { store(d + i, to_float(load_bytes(a + i, m)), m); }); });
+  convert_in<uint8_t>(s, r, c, [](const uint8_t* a, float* d, int64_t n) {
+    each_vector(n, [&](int64_t i, auto m) { store(d + i, to_float(load_bytes(a + i, m)), m); });
+  });
 }
 
 // The value of a result may vary only along rows or columns, or not at all: it is spread on the way out.
 template <class T, class F>
 MP_INLINE void convert_out(const Step& s, const Ref* r, const Chunk& c, F&& f) {
   const int64_t rows = c.rows[int(s.span)], cols = c.cols[int(s.span)];
-  for (int64_t row = 0; row < rows; ++row) f(static_cast<const float*>(r[s.a].p) + row * r[s.a].rs, static_cast<T*>(r[s.d].p) + row * r[s.d].rs, cols);
+  for (int64_t row = 0; row < rows; ++row)
+    f(static_cast<const float*>(r[s.a].p) + row * r[s.a].rs, static_cast<T*>(r[s.d].p) + row * r[s.d].rs, cols);
 }
 void to_int32(const Step& s, const Ref* r, const Chunk& c) {
-  convert_out<int32_t>(s, r, c, [](const float* a, int32_t* d, int64_t n) { each_vector(n, [&](int64_t i, auto m) { storei(d + i, to_int(load(a + i, m)), m); }); });
+  convert_out<int32_t>(s, r, c, [](const float* a, int32_t* d, int64_t n) {
+    each_vector(n, [&](int64_t i, auto m) { storei(d + i, to_int(load(a + i, m)), m); });
+  });
 }
 void to_int64(const Step& s, const Ref* r, const Chunk& c) {
-  convert_out<int64_t>(s, r, c, [](const float* a, int64_t* d, int64_t n) { for (int64_t i = 0; i < n; ++i) d[i] = int64_t(a[i]); });
+  convert_out<int64_t>(s, r, c, [](const float* a, int64_t* d, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) d[i] = int64_t(a[i]);
+  });
 }
 void to_byte(const Step& s, const Ref* r, const Chunk& c) {
-  convert_out<uint8_t>(s, r, c, [](const float* a, uint8_t* d, int64_t n) { for (int64_t i = 0; i < n; ++i) d[i] = uint8_t(a[i]); });
+  convert_out<uint8_t>(s, r, c, [](const float* a, uint8_t* d, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) d[i] = uint8_t(a[i]);
+  });
 }
 void to_bool(const Step& s, const Ref* r, const Chunk& c) {
   convert_out<uint8_t>(s, r, c, [](const float* a, uint8_t* d, int64_t n) {
-    each_vector(n, [&](int64_t i, auto m) { store_bytes(d + i, selecti(ne(load(a + i, m), zero()), seti(1), seti(0)), m); });
+    each_vector(
+        n, [&](int64_t i, auto m) { store_bytes(d + i, selecti(ne(load(a + i, m), zero()), seti(1), seti(0)), m); });
   });
 }
 
@@ -220,8 +277,10 @@ void sum_rows_step(const Step& s, const Ref* r, const Chunk& c) {
     const float* a = static_cast<const float*>(r[s.a].p) + (va ? i : 0);
     V t = zero();
     for (int64_t row = 0; row < rows; ++row, a += rs) {
-      if constexpr (va) t = add(t, load(a, m));
-      else t = add(t, set(*a));
+      if constexpr (va)
+        t = add(t, load(a, m));
+      else
+        t = add(t, set(*a));
     }
     store(d + i, c.first_row ? t : add(load(d + i, m), t), m);
   });
@@ -268,9 +327,9 @@ struct TinyState {
   Tail tail;
 };
 using TinyFunction = void (*)(const TinyOp*, TinyState&, V);
-#define MP_NEXT(value) \
-  {                    \
-    const V next_value = (value);   \
+#define MP_NEXT(value)                                                       \
+  {                                                                          \
+    const V next_value = (value);                                            \
     return reinterpret_cast<TinyFunction>(op[1].run)(op + 1, s, next_value); \
   }
 
@@ -279,10 +338,16 @@ MP_INLINE V done(const TinyOp* op, TinyState& s, V v) {
   return v;
 }
 template <class F, bool last>
-void tiny_unary(const TinyOp* op, TinyState& s, V v) { MP_NEXT(done(op, s, F::f(last ? v : s.r[op->a]))) }
+void tiny_unary(const TinyOp* op, TinyState& s, V v) {
+  MP_NEXT(done(op, s, F::f(last ? v : s.r[op->a])))
+}
 template <class F, bool la, bool lb>
-void tiny_binary(const TinyOp* op, TinyState& s, V v) { MP_NEXT(done(op, s, F::f(la ? v : s.r[op->a], lb ? v : s.r[op->b]))) }
-void tiny_select(const TinyOp* op, TinyState& s, V) { MP_NEXT(done(op, s, select(ne(s.r[op->a], zero()), s.r[op->b], s.r[op->c]))) }
+void tiny_binary(const TinyOp* op, TinyState& s, V v) {
+  MP_NEXT(done(op, s, F::f(la ? v : s.r[op->a], lb ? v : s.r[op->b])))
+}
+void tiny_select(const TinyOp* op, TinyState& s, V) {
+  MP_NEXT(done(op, s, select(ne(s.r[op->a], zero()), s.r[op->b], s.r[op->c])))
+}
 void tiny_dropout(const TinyOp* op, TinyState& s, V) {
   auto mix = [](uint64_t z) {  // mix64 of base/random.h
     z += 0x9e3779b97f4a7c15ull;
@@ -296,11 +361,19 @@ void tiny_dropout(const TinyOp* op, TinyState& s, V) {
   MP_NEXT(done(op, s, zero_unless(kept, mul(s.r[op->a], set(op->scale)))))
 }
 void tiny_constant(const TinyOp* op, TinyState& s, V) { MP_NEXT(done(op, s, set(op->scale))) }
-void tiny_load(const TinyOp* op, TinyState& s, V) { MP_NEXT(done(op, s, load(static_cast<const float*>(s.call->in[op->a]), s.tail))) }
+void tiny_load(const TinyOp* op, TinyState& s, V) {
+  MP_NEXT(done(op, s, load(static_cast<const float*>(s.call->in[op->a]), s.tail)))
+}
 void tiny_load_product(const TinyOp* op, TinyState& s, V) { MP_NEXT(done(op, s, load(s.call->product, s.tail))) }
-void tiny_load_scalar(const TinyOp* op, TinyState& s, V) { MP_NEXT(done(op, s, set(*static_cast<const float*>(s.call->in[op->a])))) }
-void tiny_load_int32(const TinyOp* op, TinyState& s, V) { MP_NEXT(done(op, s, to_float(loadi(static_cast<const int32_t*>(s.call->in[op->a]), s.tail)))) }
-void tiny_load_byte(const TinyOp* op, TinyState& s, V) { MP_NEXT(done(op, s, to_float(load_bytes(static_cast<const uint8_t*>(s.call->in[op->a]), s.tail)))) }
+void tiny_load_scalar(const TinyOp* op, TinyState& s, V) {
+  MP_NEXT(done(op, s, set(*static_cast<const float*>(s.call->in[op->a]))))
+}
+void tiny_load_int32(const TinyOp* op, TinyState& s, V) {
+  MP_NEXT(done(op, s, to_float(loadi(static_cast<const int32_t*>(s.call->in[op->a]), s.tail))))
+}
+void tiny_load_byte(const TinyOp* op, TinyState& s, V) {
+  MP_NEXT(done(op, s, to_float(load_bytes(static_cast<const uint8_t*>(s.call->in[op->a]), s.tail))))
+}
 template <bool last>
 void tiny_store(const TinyOp* op, TinyState& s, V v) {
   const V x = last ? v : s.r[op->a];
@@ -323,7 +396,9 @@ void tiny_sum(const TinyOp* op, TinyState& s, V v) {
 void tiny_end(const TinyOp*, TinyState&, V) {}
 
 template <class F>
-TinyFunction tiny_pick1(TinyKind k) { return k.a == TinyKind::kLast ? tiny_unary<F, true> : tiny_unary<F, false>; }
+TinyFunction tiny_pick1(TinyKind k) {
+  return k.a == TinyKind::kLast ? tiny_unary<F, true> : tiny_unary<F, false>;
+}
 template <class F>
 TinyFunction tiny_pick2(TinyKind k) {
   if (k.a == TinyKind::kLast) return tiny_binary<F, true, false>;
@@ -331,30 +406,50 @@ TinyFunction tiny_pick2(TinyKind k) {
 }
 TinyFunction tiny_function(TinyKind k) {
   switch (k.kind) {
-    case kStep_copy: return tiny_pick1<F_copy>(k);
-    case kStep_cast_bool: return tiny_pick1<F_cast_bool>(k);
-    case kStep_truncate: return tiny_pick1<F_truncate>(k);
+    case kStep_copy:
+      return tiny_pick1<F_copy>(k);
+    case kStep_cast_bool:
+      return tiny_pick1<F_cast_bool>(k);
+    case kStep_truncate:
+      return tiny_pick1<F_truncate>(k);
 #define MP_UNARY(name, formula) \
-  case kStep_##name: return tiny_pick1<F_##name>(k);
+  case kStep_##name:            \
+    return tiny_pick1<F_##name>(k);
 #define MP_BINARY(name, formula) \
-  case kStep_##name: return tiny_pick2<F_##name>(k);
+  case kStep_##name:             \
+    return tiny_pick2<F_##name>(k);
 #define MP_COMPARE(name, formula) \
-  case kStep_##name: return tiny_pick2<F_##name>(k);
+  case kStep_##name:              \
+    return tiny_pick2<F_##name>(k);
 #include "ops/functions.inc"
-    case kStep_add_relu: return tiny_pick2<F_add_relu>(k);
-    case kStep_select: return tiny_select;
-    case kStep_dropout: return tiny_dropout;
-    case kStep_constant: return tiny_constant;
-    case kTiny_load: return tiny_load;
-    case kTiny_load_scalar: return tiny_load_scalar;
-    case kTiny_load_product: return tiny_load_product;
-    case kTiny_load_int32: return tiny_load_int32;
-    case kTiny_load_byte: return tiny_load_byte;
-    case kTiny_store: return k.a == TinyKind::kLast ? tiny_store<true> : tiny_store<false>;
-    case kTiny_store_bool: return tiny_store_bool;
-    case kTiny_store_int32: return tiny_store_int32;
-    case kTiny_sum: return k.a == TinyKind::kLast ? tiny_sum<true> : tiny_sum<false>;
-    case kTiny_end: return tiny_end;
+    case kStep_add_relu:
+      return tiny_pick2<F_add_relu>(k);
+    case kStep_select:
+      return tiny_select;
+    case kStep_dropout:
+      return tiny_dropout;
+    case kStep_constant:
+      return tiny_constant;
+    case kTiny_load:
+      return tiny_load;
+    case kTiny_load_scalar:
+      return tiny_load_scalar;
+    case kTiny_load_product:
+      return tiny_load_product;
+    case kTiny_load_int32:
+      return tiny_load_int32;
+    case kTiny_load_byte:
+      return tiny_load_byte;
+    case kTiny_store:
+      return k.a == TinyKind::kLast ? tiny_store<true> : tiny_store<false>;
+    case kTiny_store_bool:
+      return tiny_store_bool;
+    case kTiny_store_int32:
+      return tiny_store_int32;
+    case kTiny_sum:
+      return k.a == TinyKind::kLast ? tiny_sum<true> : tiny_sum<false>;
+    case kTiny_end:
+      return tiny_end;
   }
   return nullptr;
 }

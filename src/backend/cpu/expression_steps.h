@@ -1,5 +1,6 @@
-// The steps of a prepared expression (expression.h): plain data and function pointers, shared by the code that is compiled for each
-// instruction set and the code that is not. A step runs one function over a chunk of at most a few hundred elements in L1.
+// The steps of a prepared expression (expression.h): plain data and function pointers, shared by the code that is
+// compiled for each instruction set and the code that is not. A step runs one function over a chunk of at most a few
+// hundred elements in L1.
 #pragma once
 #include <cstdint>
 
@@ -17,7 +18,7 @@ struct Ref {
 enum class Span : uint8_t { kFull, kRow, kColumn, kScalar };
 
 struct Chunk {
-  int64_t rows[4], cols[4];  // for each Span; a kColumn step sees its column as one row
+  int64_t rows[4], cols[4];          // for each Span; a kColumn step sees its column as one row
   uint32_t element, element_stride;  // number of the first element in the tensor, and from row to row
   bool first_row, first_col, first;  // a sum over rows (over columns, over all) begins here
   const uint64_t* keys;              // of dropout
@@ -30,7 +31,7 @@ struct Step {
   StepFunction run;
   int16_t d, a, b, c;  // into Ref[]
   Span span;
-  int16_t key;         // of dropout
+  int16_t key;  // of dropout
   uint32_t threshold;
   float scale;
 };
@@ -52,8 +53,8 @@ enum StepKind : int {
   kStep_gate_dropout,      // dropout(a) gated by b
 };
 
-// A whole expression on at most one vector of elements, as threaded code: each op ends by jumping to the next and hands its value
-// over in a register, because a value that goes through memory costs 12 cycles more.
+// A whole expression on at most one vector of elements, as threaded code: each op ends by jumping to the next and hands
+// its value over in a register, because a value that goes through memory costs 12 cycles more.
 
 struct TinyCall {
   void* const* in;
@@ -66,7 +67,18 @@ struct TinyKind {  // which op to take
   int kind = 0;  // StepKind, or one of the below
   Source a = kRegister, b = kRegister;
 };
-enum TinyOther : int { kTiny_load = 1000, kTiny_load_scalar, kTiny_load_product, kTiny_load_int32, kTiny_load_byte, kTiny_store, kTiny_store_bool, kTiny_store_int32, kTiny_sum, kTiny_end };
+enum TinyOther : int {
+  kTiny_load = 1000,
+  kTiny_load_scalar,
+  kTiny_load_product,
+  kTiny_load_int32,
+  kTiny_load_byte,
+  kTiny_store,
+  kTiny_store_bool,
+  kTiny_store_int32,
+  kTiny_sum,
+  kTiny_end
+};
 
 struct alignas(32) TinyOp {
   void (*run)();  // really a function of the instruction set's own type

@@ -1,5 +1,5 @@
-// Folded: some rows and columns of a matrix. Rows of few columns are folded: `fold` rows that lie one after the other are seen as one
-// wide row of fold * cols columns, whose sums are added at the end, so that vectors are full.
+// Folded: some rows and columns of a matrix. Rows of few columns are folded: `fold` rows that lie one after the other
+// are seen as one wide row of fold * cols columns, whose sums are added at the end, so that vectors are full.
 #pragma once
 #include <cstdint>
 

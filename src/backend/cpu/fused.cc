@@ -10,7 +10,11 @@ namespace {
 class FusedKernel final : public Kernel {
  public:
   FusedKernel(std::unique_ptr<ExpressionKernel> body, Runs rows, Runs cols, int threads)
-      : body_(std::move(body)), rows_(rows), cols_(cols), shared_(aligned(body_->shared_bytes())), own_(body_->own_bytes()) {
+      : body_(std::move(body)),
+        rows_(rows),
+        cols_(cols),
+        shared_(aligned(body_->shared_bytes())),
+        own_(body_->own_bytes()) {
     workspace_ = Bytes{shared_ + own_ * threads};
     whole_ = {0, rows.count, 0, cols.count};
     phases_[0] = rows.blocks * cols.blocks;
@@ -41,14 +45,16 @@ class FusedKernel final : public Kernel {
 
 std::unique_ptr<Kernel> run_expression(const ops::Expression& e, int64_t rows, int64_t cols, const Request& request) {
   if (ExpressionKernel::flat(e)) cols *= rows, rows = 1;
-  std::unique_ptr<ExpressionKernel> body = ExpressionKernel::make(e, request.inputs, request.outputs, {rows, cols}, false);
+  std::unique_ptr<ExpressionKernel> body =
+      ExpressionKernel::make(e, request.inputs, request.outputs, {rows, cols}, false);
   if (!body) return nullptr;
   const double each = body->cost();
   // by rows; a few long ones are cut across, into whole cache lines
   const Runs by_row(rows, each * double(cols));
   const Runs by_col(cols, each * double(rows) / double(by_row.blocks), 64, std::max(1, kMaxBlocks / by_row.blocks));
   if (by_row.blocks * by_col.blocks > 1)
-    body = ExpressionKernel::make(e, request.inputs, request.outputs, {rows, cols, by_row.blocks, by_col.blocks}, false);
+    body =
+        ExpressionKernel::make(e, request.inputs, request.outputs, {rows, cols, by_row.blocks, by_col.blocks}, false);
   return std::make_unique<FusedKernel>(std::move(body), by_row, by_col, request.threads);
 }
 

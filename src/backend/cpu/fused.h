@@ -1,6 +1,6 @@
-// run_expression: an expression over whole tensors, in blocks of rows (or of columns, where there are few rows). The body of `fused`
-// and of the operators that are one instruction. Null: a type has no fast path.
-// Memory: ExpressionKernel's.
+// run_expression: an expression over whole tensors, in blocks of rows (or of columns, where there are few rows). The
+// body of `fused` and of the operators that are one instruction. Null: a type has no fast path. Memory:
+// ExpressionKernel's.
 #pragma once
 #include "backend/cpu/expression.h"
 

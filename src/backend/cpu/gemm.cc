@@ -26,12 +26,15 @@ constexpr size_t kLargestCode = 128 << 10;  // LIBXSMM's own limit
 // Machine code of one size, in pages of its own: written first, then executable and read-only.
 class Code {
  public:
-  Code(const void* code, size_t bytes) : size_(size_t(round_up(int64_t(bytes), kPage.value))), holding_("process/jit", Bytes{int64_t(size_)}) {
+  Code(const void* code, size_t bytes)
+      : size_(size_t(round_up(int64_t(bytes), kPage.value))), holding_("process/jit", Bytes{int64_t(size_)}) {
     void* p = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) return;
     std::memcpy(p, code, bytes);
-    if (mprotect(p, size_, PROT_READ | PROT_EXEC) == 0) data_ = p;
-    else munmap(p, size_);
+    if (mprotect(p, size_, PROT_READ | PROT_EXEC) == 0)
+      data_ = p;
+    else
+      munmap(p, size_);
   }
   ~Code() {
     if (data_) munmap(data_, size_);
@@ -68,8 +71,8 @@ std::unique_ptr<Code> code_for(const Gemm::Size& s) {
   libxsmm_descriptor_blob blob;
   const int flags = s.trans_a ? LIBXSMM_GEMM_FLAG_TRANS_B : LIBXSMM_GEMM_FLAG_NONE;
   const libxsmm_gemm_descriptor* d = libxsmm_sgemm_descriptor_init(
-      &blob, libxsmm_blasint(s.n), libxsmm_blasint(s.m), libxsmm_blasint(s.k), libxsmm_blasint(s.ldb), libxsmm_blasint(s.lda),
-      libxsmm_blasint(s.ldc), 1.f, s.add ? 1.f : 0.f, flags, LIBXSMM_GEMM_PREFETCH_NONE);
+      &blob, libxsmm_blasint(s.n), libxsmm_blasint(s.m), libxsmm_blasint(s.k), libxsmm_blasint(s.ldb),
+      libxsmm_blasint(s.lda), libxsmm_blasint(s.ldc), 1.f, s.add ? 1.f : 0.f, flags, LIBXSMM_GEMM_PREFETCH_NONE);
   if (!d) return nullptr;
   const std::unique_ptr<char[]> buffer(new char[kLargestCode]);
   libxsmm_generated_code g{};

@@ -5,7 +5,8 @@
 namespace millpond::backend::cpu::MP_ISA {
 namespace {
 
-// A tile of C stays in registers while the inner dimension goes by: its sums, a row of B and an element of A take 29 of 32 registers with AVX-512, 11 of 16 with AVX2.
+// A tile of C stays in registers while the inner dimension goes by: its sums, a row of B and an element of A take 29 of
+// 32 registers with AVX-512, 11 of 16 with AVX2.
 #if defined(__AVX512F__)
 constexpr int kRows = 6, kVectors = 4;
 #else
@@ -33,8 +34,10 @@ MP_INLINE void tile(const Gemm::Size& s, const float* a, const float* b, float* 
   for (int r = 0; r < rows; ++r)
     for (int v = 0; v < vectors; ++v) {
       float* p = c + r * s.ldc + v * kLanes;
-      if (v + 1 < vectors) store(p, sums[r][v]);
-      else store(p, sums[r][v], last);
+      if (v + 1 < vectors)
+        store(p, sums[r][v]);
+      else
+        store(p, sums[r][v], last);
     }
 }
 

@@ -1,4 +1,5 @@
-// Products of small matrices of any size, by loops that are compiled once: what a Gemm does where LIBXSMM is not there to generate code for its size.
+// Products of small matrices of any size, by loops that are compiled once: what a Gemm does where LIBXSMM is not there
+// to generate code for its size.
 #pragma once
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/isa.h"

@@ -1,5 +1,5 @@
-// Which instruction set the kernels of this process use. Found once; files of mp_cpu_isa_sources (sources.cmake) are compiled for
-// each, and offer their functions as a table of pointers; a kernel takes its pointers when it is made.
+// Which instruction set the kernels of this process use. Found once; files of mp_cpu_isa_sources (sources.cmake) are
+// compiled for each, and offer their functions as a table of pointers; a kernel takes its pointers when it is made.
 #pragma once
 
 namespace millpond::backend::cpu {
@@ -17,11 +17,11 @@ Isa isa();
 
 /// Declares `const Type& name()`: the table of the chosen instruction set. Both are defined in one source file of
 /// mp_cpu_isa_sources as `const Type name = {...}` in namespace MP_ISA.
-#define MP_ISA_TABLE(Type, name)                                                     \
-  namespace avx2 {                                                                   \
-  extern const Type name;                                                            \
-  }                                                                                  \
-  namespace avx512 {                                                                 \
-  extern const Type name;                                                            \
-  }                                                                                  \
+#define MP_ISA_TABLE(Type, name) \
+  namespace avx2 {               \
+  extern const Type name;        \
+  }                              \
+  namespace avx512 {             \
+  extern const Type name;        \
+  }                              \
   inline const Type& name() { return isa() == Isa::kAvx512 ? avx512::name : avx2::name; }

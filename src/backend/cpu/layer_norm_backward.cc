@@ -8,11 +8,14 @@
 namespace millpond::backend::cpu {
 namespace {
 
-// Phase 0: dx, and sums over the rows of each block. Phase 1: the blocks' sums are added in order. One block needs no second phase.
-// Scratch: [block][dgamma, dbeta][cols].
+// Phase 0: dx, and sums over the rows of each block. Phase 1: the blocks' sums are added in order. One block needs no
+// second phase. Scratch: [block][dgamma, dbeta][cols].
 class LayerNormBackward final : public Kernel {
  public:
-  explicit LayerNormBackward(Matrix x) : cols_(x.cols), rows_(x.rows, 25 + byte_time(12.0 * double(x.cols)), 1, 64), sums_(x.cols, 0.1 * double(2 * rows_.blocks), 64) {}
+  explicit LayerNormBackward(Matrix x)
+      : cols_(x.cols),
+        rows_(x.rows, 25 + byte_time(12.0 * double(x.cols)), 1, 64),
+        sums_(x.cols, 0.1 * double(2 * rows_.blocks), 64) {}
   std::span<const int> phases() const override { return {blocks_, size_t(rows_.blocks > 1 ? 2 : 1)}; }
   Bytes workspace() const override { return Bytes{rows_.blocks > 1 ? rows_.blocks * 2 * cols_ * 4 : 0}; }
   void run(const Arguments& a, int phase, int block, int) const noexcept override {
@@ -21,11 +24,15 @@ class LayerNormBackward final : public Kernel {
       const int64_t begin = rows_.begin(block), at = begin * cols_;
       float* const sums = partial + block * 2 * cols_;
       const bool alone = rows_.blocks == 1;
-      row_kernels_.layer_norm_backward(a.input<float>(0) + at, a.input<float>(1), a.input<float>(2) + begin, a.input<float>(3) + begin, a.input<float>(4) + at, a.output<float>(0) + at,
-                                       alone ? a.output<float>(1) : sums, alone ? a.output<float>(2) : sums + cols_, rows_.end(block) - begin, cols_);
+      row_kernels_.layer_norm_backward(a.input<float>(0) + at, a.input<float>(1), a.input<float>(2) + begin,
+                                       a.input<float>(3) + begin, a.input<float>(4) + at, a.output<float>(0) + at,
+                                       alone ? a.output<float>(1) : sums, alone ? a.output<float>(2) : sums + cols_,
+                                       rows_.end(block) - begin, cols_);
     } else {
       const int64_t begin = sums_.begin(block), n = sums_.end(block) - begin;
-      for (int k = 0; k < 2; ++k) channel_kernels_.add_up(partial + k * cols_ + begin, 2 * cols_, rows_.blocks, a.output<float>(1 + k) + begin, n);
+      for (int k = 0; k < 2; ++k)
+        channel_kernels_.add_up(partial + k * cols_ + begin, 2 * cols_, rows_.blocks, a.output<float>(1 + k) + begin,
+                                n);
     }
   }
 

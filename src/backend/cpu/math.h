@@ -1,5 +1,7 @@
-// Functions on vectors. Largest errors against double, all 2^32 floats tried for each (bench/kernels/math.cc), AVX2 and AVX-512:
-//   exp 1.2 ulp, log 1.3, log1p 1.6, tanh 2.1, sigmoid 2.2, erf 1.3. Subnormal results of exp are right within one subnormal unit.
+// Functions on vectors. Largest errors against double, all 2^32 floats tried for each (bench/kernels/math.cc), AVX2 and
+// AVX-512:
+//   exp 1.2 ulp, log 1.3, log1p 1.6, tanh 2.1, sigmoid 2.2, erf 1.3. Subnormal results of exp are right within one
+//   subnormal unit.
 // Special values are the C library's: exp(-inf) = 0, log(0) = -inf, log(-1) = NaN, NaN stays NaN.
 #pragma once
 #include "backend/cpu/simd.h"
@@ -7,7 +9,8 @@
 namespace millpond::backend::cpu::MP_ISA {
 
 MP_INLINE V exp(V x) {
-  // x = n ln2 + r, |r| <= ln2 / 2; exp(r) = 1 + r + r^2 q(r). Clamped so that n stays small; NaN passes through min and max.
+  // x = n ln2 + r, |r| <= ln2 / 2; exp(r) = 1 + r + r^2 q(r). Clamped so that n stays small; NaN passes through min and
+  // max.
   x = max(set(-104.f), min(set(89.f), x));
   const V n = round(mul(x, set(1.44269504f)));
   V r = fnma(n, set(0.693359375f), x);

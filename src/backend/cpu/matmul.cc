@@ -17,15 +17,18 @@ constexpr int64_t kChunk = 384, kUncut = 512;
 // With few rows of a, and rows of b that no processor foresees, waiting for b is most of the time.
 constexpr int64_t kFetchedMostRows = 128, kFetchedLeastFloats = 1 << 15;
 constexpr int64_t kCopiedChunk = 128, kCopiedCols = 640;  // of a part of a long inner dimension
-constexpr int64_t kParts = 8;      // of a long inner dimension
-constexpr int64_t kFewGroup = 32;  // rows whose sums are kept while b is turned chunk by chunk
+constexpr int64_t kParts = 8;                             // of a long inner dimension
+constexpr int64_t kFewGroup = 32;                         // rows whose sums are kept while b is turned chunk by chunk
 
 bool stores(const ops::Expression& e, int reg) {
   return e.results.size() == 1 && e.results[0].reg == reg && e.results[0].collect == ops::Collect::kStore;
 }
 bool is_bias(const ops::Expression& e) {
-  return e.inputs.size() == 2 && e.inputs[1] == Extent::kRow && !e.code.empty() && e.code[0].function == Function::k_add && e.code[0].a == 0 && e.code[0].b == 1 &&
-         (e.code.size() == 1 ? stores(e, 2) : e.code.size() == 2 && e.code[1].function == Function::k_relu && e.code[1].a == 2 && stores(e, 3));
+  return e.inputs.size() == 2 && e.inputs[1] == Extent::kRow && !e.code.empty() &&
+         e.code[0].function == Function::k_add && e.code[0].a == 0 && e.code[0].b == 1 &&
+         (e.code.size() == 1
+              ? stores(e, 2)
+              : e.code.size() == 2 && e.code[1].function == Function::k_relu && e.code[1].a == 2 && stores(e, 3));
 }
 
 }  // namespace
@@ -50,7 +53,8 @@ void MatMulKernel::set_sizes(const ops::MatMul& op, const Request& request) {
     }
   }
   // one b for all: one product with more rows
-  if (batches_ > 1 && steps[1] == inner_ * cols_ && !transpose_a_ && steps[0] == batches_ * rows_ * inner_) rows_ *= batches_, batches_ = 1;
+  if (batches_ > 1 && steps[1] == inner_ * cols_ && !transpose_a_ && steps[0] == batches_ * rows_ * inner_)
+    rows_ *= batches_, batches_ = 1;
 }
 
 int64_t MatMulKernel::offset(int64_t batch, int operand) const {
@@ -68,7 +72,8 @@ void MatMulKernel::choose_path() {
   const int lanes = dense_kernels().lanes;
   tile_rows_ = rows_, tile_cols_ = cols_, chunk_ = inner_;
   int64_t wanted = 1;
-  if (cols_ <= kNarrow && !transpose_a_ && (cols_ == 1 || cols_ * rows_ * inner_ > 1024 || transpose_b_ || batches_ > 1)) {
+  if (cols_ <= kNarrow && !transpose_a_ &&
+      (cols_ == 1 || cols_ * rows_ * inner_ > 1024 || transpose_b_ || batches_ > 1)) {
     const double time = flops / 60 + 4.0 * double(inner_) * double(batches_ * rows_ + cols_) * 0.03;
     path_ = Path::kFew;
     if (batches_ == 1 && inner_ >= 16 * kNarrowChunk && rows_ <= 1024 && time > 50e3) {
@@ -78,14 +83,18 @@ void MatMulKernel::choose_path() {
       blocks_ = int(ceil_div(inner_, chunk_));
       return;
     }
-    if (time > 12e3) tile_rows_ = even(rows_, std::max<int64_t>(16, ceil_div(rows_ * batches_, round_up(int64_t(time / kBlockTime) + 1, 4))), 16);
+    if (time > 12e3)
+      tile_rows_ = even(
+          rows_, std::max<int64_t>(16, ceil_div(rows_ * batches_, round_up(int64_t(time / kBlockTime) + 1, 4))), 16);
     wanted = time > 12e3 ? round_up(int64_t(time / kBlockTime) + 1, 4) : 1;
     if (cols_ == 1 && batches_ == 1 && flops < 100000) path_ = Path::kTiny;
   } else if (rows_ <= kNarrow && transpose_b_ && !transpose_a_) {
     path_ = Path::kFewRows;
     const double time = flops / 60 + 4.0 * double(inner_) * double(cols_ * batches_) * 0.03;
     tile_cols_ = even(cols_, 512, 16);
-    if (time > 12e3) tile_cols_ = even(cols_, std::clamp<int64_t>(ceil_div(cols_, round_up(int64_t(time / kBlockTime) + 1, 4)), 64, 512), 16);
+    if (time > 12e3)
+      tile_cols_ =
+          even(cols_, std::clamp<int64_t>(ceil_div(cols_, round_up(int64_t(time / kBlockTime) + 1, 4)), 64, 512), 16);
     wanted = time > 12e3 ? round_up(int64_t(time / kBlockTime) + 1, 4) : 1;
   } else if (batches_ == 1 && !transpose_a_ && !transpose_b_ && cols_ <= lanes && rows_ * cols_ * inner_ <= 2048) {
     path_ = Path::kTiny;
@@ -93,7 +102,8 @@ void MatMulKernel::choose_path() {
     path_ = Path::kWide;
     const double time = flops / 100;
     wanted = time > 12e3 ? std::min<int64_t>(kMaxBlocks, round_up(int64_t(time / kBlockTime) + 1, 4)) : 1;
-    const bool odd = !transpose_b_ && cols_ % 16 != 0 && rows_ <= kFetchedMostRows && inner_ * cols_ >= kFetchedLeastFloats;
+    const bool odd =
+        !transpose_b_ && cols_ % 16 != 0 && rows_ <= kFetchedMostRows && inner_ * cols_ >= kFetchedLeastFloats;
     chunk_ = inner_ <= kUncut ? inner_ : even(inner_, kChunk, 16);
     tile_cols_ = even(cols_, odd || cols_ >= 1024 ? 128 : 64, 16);
     tile_rows_ = even(rows_, 256, 1);
@@ -108,7 +118,8 @@ void MatMulKernel::choose_path() {
     }
     fetched_ = odd;
     // more tiles for balance, while a panel still serves enough rows
-    while (ceil_div(rows_, tile_rows_) * ceil_div(cols_, tile_cols_) * batches_ < wanted && tile_rows_ > 64) tile_rows_ = even(rows_, ceil_div(tile_rows_, 2), 1);
+    while (ceil_div(rows_, tile_rows_) * ceil_div(cols_, tile_cols_) * batches_ < wanted && tile_rows_ > 64)
+      tile_rows_ = even(rows_, ceil_div(tile_rows_, 2), 1);
   }
   row_tiles_ = int(ceil_div(rows_, tile_rows_)), col_tiles_ = int(ceil_div(cols_, tile_cols_));
   tiles_ = int(batches_) * row_tiles_ * col_tiles_;
@@ -121,7 +132,9 @@ Grid MatMulKernel::grid() const {
 }
 
 std::unique_ptr<Kernel> MatMulKernel::make(const ops::MatMul& op, const Request& request) {
-  if (!all_float(std::span(request.inputs).first(2)) || request.inputs[0].shape.size() == 0 || request.inputs[1].shape.size() == 0) return nullptr;
+  if (!all_float(std::span(request.inputs).first(2)) || request.inputs[0].shape.size() == 0 ||
+      request.inputs[1].shape.size() == 0)
+    return nullptr;
   auto k = std::make_unique<MatMulKernel>();
   k->set_sizes(op, request);
   k->choose_path();
@@ -130,7 +143,8 @@ std::unique_ptr<Kernel> MatMulKernel::make(const ops::MatMul& op, const Request&
     if (k->path_ == Path::kTiny && is_bias(op.epilogue) && request.inputs[2].dtype == DType::kFloat32) {
       k->ending_ = op.epilogue.code.size() == 2 ? Ending::kBiasRelu : Ending::kBias;
     } else {
-      k->epilogue_ = ExpressionKernel::make(op.epilogue, std::span(request.inputs).subspan(1), request.outputs, k->grid(), true);
+      k->epilogue_ =
+          ExpressionKernel::make(op.epilogue, std::span(request.inputs).subspan(1), request.outputs, k->grid(), true);
       if (!k->epilogue_) return nullptr;
       k->direct_ = k->epilogue_->product_output();
       unfinished = k->epilogue_->unfinished();
@@ -145,12 +159,15 @@ std::unique_ptr<Kernel> MatMulKernel::make(const ops::MatMul& op, const Request&
     case Path::kTiny:
       // the few elements of a vector: columns, or rows where there is one column
       k->tiny_ = &dense_kernels_for(k->cols_ > 1 ? k->cols_ : k->rows_ <= 8 && k->inner_ <= 8 ? 8 : 16);
-      k->tile_bytes_ = k->direct_ < 0 ? tile : 0; break;
+      k->tile_bytes_ = k->direct_ < 0 ? tile : 0;
+      break;
     case Path::kFew:
     case Path::kFewSplit:
       k->tile_bytes_ = k->direct_ < 0 || k->path_ == Path::kFewSplit ? tile : 0;
-      if (k->cols_ > 1 && !k->transpose_b_) k->turned_bytes_ = aligned(k->cols_ * std::min(k->inner_, kNarrowChunk) * 4);
-      if (k->path_ == Path::kFewSplit || k->inner_ > kNarrowChunk) k->sums_bytes_ = aligned(((k->path_ == Path::kFewSplit ? k->rows_ : kFewGroup) + 16) * k->cols_ * lanes * 4);
+      if (k->cols_ > 1 && !k->transpose_b_)
+        k->turned_bytes_ = aligned(k->cols_ * std::min(k->inner_, kNarrowChunk) * 4);
+      if (k->path_ == Path::kFewSplit || k->inner_ > kNarrowChunk)
+        k->sums_bytes_ = aligned(((k->path_ == Path::kFewSplit ? k->rows_ : kFewGroup) + 16) * k->cols_ * lanes * 4);
       if (k->path_ == Path::kFewSplit) k->partial_bytes_ = aligned(k->blocks_ * k->rows_ * k->cols_ * 4);
       break;
     case Path::kFewRows:
@@ -180,7 +197,8 @@ bool MatMulKernel::prepare_wide() {
       for (int c = 0; c < 2; ++c)
         for (int add = 0; add < 2; ++add) {
           if (add && chunk_ == inner_) continue;
-          const int64_t m = i ? last_part(rows_, tile_rows_) : tile_rows_, n = j ? last_part(cols_, tile_cols_) : tile_cols_, k = c ? last_part(inner_, chunk_) : chunk_;
+          const int64_t m = i ? last_part(rows_, tile_rows_) : tile_rows_,
+                        n = j ? last_part(cols_, tile_cols_) : tile_cols_, k = c ? last_part(inner_, chunk_) : chunk_;
           products_[i][j][c][add] = Gemm({m, n, k, lda, ldb, ldc, bool(add), transpose_a_});
           if (!products_[i][j][c][add]) return false;
         }
@@ -237,22 +255,27 @@ float* MatMulKernel::product(const Arguments& a, const Place& p, const Own& o, i
 
 void MatMulKernel::end(const Arguments& a, const Place& p, const float* made, int64_t ld, const Own& o) const noexcept {
   if (!epilogue_) return;
-  epilogue_->tile({a.in + 1, a.out, o.epilogue, a.scratch + partial_bytes_, made, ld}, {p.batch * rows_ + p.row, p.rows, p.col, p.cols, p.row_block, p.col_block});
+  epilogue_->tile({a.in + 1, a.out, o.epilogue, a.scratch + partial_bytes_, made, ld},
+                  {p.batch * rows_ + p.row, p.rows, p.col, p.cols, p.row_block, p.col_block});
 }
 
 void MatMulKernel::run(const Arguments& a, int phase, int block, int member) const noexcept {
   if (path_ == Path::kTiny) {
     float* c = direct_ < 0 ? reinterpret_cast<float*>(a.scratch) : a.output<float>(direct_);
     const float* bias = ending_ == Ending::kNone ? nullptr : a.input<float>(2);
-    if (cols_ == 1) tiny_->column_product[int(ending_)](a.input<float>(0), a.input<float>(1), c, rows_, inner_, bias);
-    else tiny_->tiny_product[int(ending_)](a.input<float>(0), a.input<float>(1), c, rows_, inner_, cols_, bias);
+    if (cols_ == 1)
+      tiny_->column_product[int(ending_)](a.input<float>(0), a.input<float>(1), c, rows_, inner_, bias);
+    else
+      tiny_->tiny_product[int(ending_)](a.input<float>(0), a.input<float>(1), c, rows_, inner_, cols_, bias);
     if (epilogue_) end(a, {0, 0, rows_, 0, cols_, 0, 0}, c, cols_, own(a, member));
     return;
   }
   const Own o = own(a, member);
   if (phase == 1) {
-    if (path_ == Path::kFewSplit || path_ == Path::kWideSplit) join_split(a, o);
-    else epilogue_->finish({a.in + 1, a.out, o.epilogue, a.scratch + partial_bytes_});
+    if (path_ == Path::kFewSplit || path_ == Path::kWideSplit)
+      join_split(a, o);
+    else
+      epilogue_->finish({a.in + 1, a.out, o.epilogue, a.scratch + partial_bytes_});
     return;
   }
   if (path_ == Path::kFewSplit) return few_split(a, block, o);
@@ -260,13 +283,17 @@ void MatMulKernel::run(const Arguments& a, int phase, int block, int member) con
   const int first = int(int64_t(tiles_) * block / blocks_), end_tile = int(int64_t(tiles_) * (block + 1) / blocks_);
   for (int t = first; t < end_tile; ++t) {
     const Place p = place(t);
-    if (path_ == Path::kWide) wide(a, p, o);
-    else if (path_ == Path::kFew) few(a, p, o);
-    else few_rows(a, p, o);
+    if (path_ == Path::kWide)
+      wide(a, p, o);
+    else if (path_ == Path::kFew)
+      few(a, p, o);
+    else
+      few_rows(a, p, o);
   }
 }
 
-void MatMulKernel::multiply(const Arguments& a, const Place& p, int64_t from, int64_t to, float* c, const Own& o) const noexcept {
+void MatMulKernel::multiply(const Arguments& a, const Place& p, int64_t from, int64_t to, float* c,
+                            const Own& o) const noexcept {
   const float* x = a_of(a, p.batch) + (transpose_a_ ? p.row : p.row * inner_);
   const float* y = b_of(a, p.batch) + (transpose_b_ ? p.col * inner_ : p.col);
   const int64_t ld = round_up(tile_cols_, 16);
@@ -278,8 +305,10 @@ void MatMulKernel::multiply(const Arguments& a, const Place& p, int64_t from, in
     if (fetched_)
       for (int64_t r = 0; r < count; ++r) dense_kernels().fetch(part + r * cols_, p.cols + 15);
     if (copied_)
-      copy_kernels().copy(reinterpret_cast<const std::byte*>(part), cols_ * 4, reinterpret_cast<std::byte*>(o.turned), ld * 4, count, p.cols * 4, false);
-    products[count != chunk_][k > from](x + (transpose_a_ ? k * rows_ : k), transpose_b_ || copied_ ? o.turned : part, c);
+      copy_kernels().copy(reinterpret_cast<const std::byte*>(part), cols_ * 4, reinterpret_cast<std::byte*>(o.turned),
+                          ld * 4, count, p.cols * 4, false);
+    products[count != chunk_][k > from](x + (transpose_a_ ? k * rows_ : k), transpose_b_ || copied_ ? o.turned : part,
+                                        c);
   }
 }
 
@@ -292,7 +321,8 @@ void MatMulKernel::wide(const Arguments& a, const Place& p, const Own& o) const 
 
 // Chunks [first, last) of the inner dimension, for all columns.
 void MatMulKernel::split(const Arguments& a, int block, const Own& o) const noexcept {
-  const int64_t chunks = ceil_div(inner_, chunk_), from = chunks * block / blocks_ * chunk_, to = std::min(inner_, chunks * (block + 1) / blocks_ * chunk_);
+  const int64_t chunks = ceil_div(inner_, chunk_), from = chunks * block / blocks_ * chunk_,
+                to = std::min(inner_, chunks * (block + 1) / blocks_ * chunk_);
   float* c = reinterpret_cast<float*>(a.scratch) + block * rows_ * cols_;
   for (int t = 0; t < tiles_; ++t) {
     const Place p = place(t);
@@ -301,7 +331,8 @@ void MatMulKernel::split(const Arguments& a, int block, const Own& o) const noex
 }
 
 // Columns of b as rows: where they lie like that already, themselves.
-const float* MatMulKernel::turned_b(const float* b, int64_t from, int64_t count, const Own& o, int64_t& ld) const noexcept {
+const float* MatMulKernel::turned_b(const float* b, int64_t from, int64_t count, const Own& o,
+                                    int64_t& ld) const noexcept {
   if (transpose_b_ || cols_ == 1) {
     ld = inner_;
     return b + from;

@@ -26,20 +26,19 @@ void max_rows(const PoolShape& s, const float* x, float* y, uint8_t* winners, in
       const Range q = inside(v, s.dilation_w, s.size_w, s.width);
       const float* from = x + h * row + v * s.channels;
       const int64_t to = (i * s.out_width + j) * s.channels;
-      each_vector(
-          s.channels, [&](int64_t c, auto t) __attribute__((always_inline)) {
-            V best = set(-__builtin_inff());
-            I winner = seti(int32_t(p.first * s.size_w + q.first));
-            for (int64_t a = p.first; a < p.last; ++a)
-              for (int64_t b = q.first; b < q.last; ++b) {
-                const V value = load(from + a * s.dilation_h * row + b * s.dilation_w * s.channels + c, t);
-                const Bool better = either(gt(value, best), unordered(value, value));
-                best = select(better, value, best);
-                winner = selecti(better, seti(int32_t(a * s.size_w + b)), winner);
-              }
-            store(y + to + c, best, t);
-            store_bytes(winners + to + c, winner, t);
-          });
+      each_vector(s.channels, [&](int64_t c, auto t) __attribute__((always_inline)) {
+        V best = set(-__builtin_inff());
+        I winner = seti(int32_t(p.first * s.size_w + q.first));
+        for (int64_t a = p.first; a < p.last; ++a)
+          for (int64_t b = q.first; b < q.last; ++b) {
+            const V value = load(from + a * s.dilation_h * row + b * s.dilation_w * s.channels + c, t);
+            const Bool better = either(gt(value, best), unordered(value, value));
+            best = select(better, value, best);
+            winner = selecti(better, seti(int32_t(a * s.size_w + b)), winner);
+          }
+        store(y + to + c, best, t);
+        store_bytes(winners + to + c, winner, t);
+      });
     }
   }
 }
@@ -60,31 +59,28 @@ MP_INLINE void scatter(const PoolShape& s, float* dx, int64_t first, int64_t las
                     out = (i * s.out_width + j) * s.channels;
       const Range q = inside(v, s.dilation_w, s.size_w, s.width);
       const int64_t members = (p.last - p.first) * (q.last - q.first);
-      each_vector(
-          s.channels, [&](int64_t c, auto t) __attribute__((always_inline)) {
-            const auto of_tap = share(out + c, members, t);
-            for (int64_t a = p.first; a < p.last; ++a) {
-              const int64_t at_row = h + a * s.dilation_h;
-              if (at_row < first || at_row >= last) continue;
-              for (int64_t b = q.first; b < q.last; ++b) {
-                const int64_t at = origin + a * s.dilation_h * row + b * s.dilation_w * s.channels + c;
-                store(dx + at, add(load(dx + at, t), of_tap(a * s.size_w + b)), t);
-              }
-            }
-          });
+      each_vector(s.channels, [&](int64_t c, auto t) __attribute__((always_inline)) {
+        const auto of_tap = share(out + c, members, t);
+        for (int64_t a = p.first; a < p.last; ++a) {
+          const int64_t at_row = h + a * s.dilation_h;
+          if (at_row < first || at_row >= last) continue;
+          for (int64_t b = q.first; b < q.last; ++b) {
+            const int64_t at = origin + a * s.dilation_h * row + b * s.dilation_w * s.channels + c;
+            store(dx + at, add(load(dx + at, t), of_tap(a * s.size_w + b)), t);
+          }
+        }
+      });
     }
   }
 }
 
 void max_gradient(const PoolShape& s, const uint8_t* winners, const float* dy, float* dx, int64_t first,
                   int64_t last) noexcept {
-  scatter(
-      s, dx, first, last, [&](int64_t at, int64_t, auto t) __attribute__((always_inline)) {
-        const V g = load(dy + at, t);
-        const I winner = load_bytes(winners + at, t);
-        return [=](int64_t tap)
-            __attribute__((always_inline)) { return zero_unless(eqi(winner, seti(int32_t(tap))), g); };
-      });
+  scatter(s, dx, first, last, [&](int64_t at, int64_t, auto t) __attribute__((always_inline)) {
+    const V g = load(dy + at, t);
+    const I winner = load_bytes(winners + at, t);
+    return [=](int64_t tap) __attribute__((always_inline)) { return zero_unless(eqi(winner, seti(int32_t(tap))), g); };
+  });
 }
 
 void average_rows(const PoolShape& s, const float* x, float* y, int64_t first, int64_t last) noexcept {
@@ -99,24 +95,22 @@ void average_rows(const PoolShape& s, const float* x, float* y, int64_t first, i
       float* to = y + (i * s.out_width + j) * s.channels;
       const int64_t members = (p.last - p.first) * (q.last - q.first);
       const V count = set(float(members > 1 ? members : 1));
-      each_vector(
-          s.channels, [&](int64_t c, auto t) __attribute__((always_inline)) {
-            V sum = zero();
-            for (int64_t a = p.first; a < p.last; ++a)
-              for (int64_t b = q.first; b < q.last; ++b)
-                sum = add(sum, load(from + a * s.dilation_h * row + b * s.dilation_w * s.channels + c, t));
-            store(to + c, div(sum, count), t);
-          });
+      each_vector(s.channels, [&](int64_t c, auto t) __attribute__((always_inline)) {
+        V sum = zero();
+        for (int64_t a = p.first; a < p.last; ++a)
+          for (int64_t b = q.first; b < q.last; ++b)
+            sum = add(sum, load(from + a * s.dilation_h * row + b * s.dilation_w * s.channels + c, t));
+        store(to + c, div(sum, count), t);
+      });
     }
   }
 }
 
 void average_gradient(const PoolShape& s, const float* dy, float* dx, int64_t first, int64_t last) noexcept {
-  scatter(
-      s, dx, first, last, [&](int64_t at, int64_t members, auto t) __attribute__((always_inline)) {
-        const V g = mul(load(dy + at, t), div(set(1), set(float(members > 1 ? members : 1))));
-        return [=](int64_t) __attribute__((always_inline)) { return g; };
-      });
+  scatter(s, dx, first, last, [&](int64_t at, int64_t members, auto t) __attribute__((always_inline)) {
+    const V g = mul(load(dy + at, t), div(set(1), set(float(members > 1 ? members : 1))));
+    return [=](int64_t) __attribute__((always_inline)) { return g; };
+  });
 }
 
 }  // namespace

@@ -10,7 +10,10 @@ namespace {
 class OptimizerStepKernel final : public Kernel {
  public:
   OptimizerStepKernel(const ops::Rule& rule, int64_t n, int threads)
-      : rule_(rule, 1, n), runs_(n, rule_.by_hand() ? 0.4 : 0.2 + 0.06 * rule.operations(), 256), phases_{runs_.blocks}, threads_(threads) {}
+      : rule_(rule, 1, n),
+        runs_(n, rule_.by_hand() ? 0.4 : 0.2 + 0.06 * rule.operations(), 256),
+        phases_{runs_.blocks},
+        threads_(threads) {}
   bool missing() const { return rule_.missing(); }
   std::span<const int> phases() const override { return phases_; }
   Bytes workspace() const override { return Bytes{rule_.own_bytes() * members(phases(), threads_)}; }
@@ -18,7 +21,8 @@ class OptimizerStepKernel final : public Kernel {
     const int slots = rule_.slots();
     const Parameter p(a, slots, 0, 0, runs_.begin(block), runs_.end(block));
     const int64_t n = runs_.end(block) - runs_.begin(block);
-    rule_.pass(rule_.step(a.input<float>(slots + 2), a.scratch + rule_.own_bytes() * member), a.input<float>(slots + 1) + runs_.begin(block), n, p.p, 0, n, 1, n);
+    rule_.pass(rule_.step(a.input<float>(slots + 2), a.scratch + rule_.own_bytes() * member),
+               a.input<float>(slots + 1) + runs_.begin(block), n, p.p, 0, n, 1, n);
   }
 
  private:

@@ -10,10 +10,12 @@ namespace {
 
 bool is_zero(double v) { return v == 0 && !std::signbit(v); }
 
-// Rows of y: the last dimension that is padded, with all behind it. A row is a border from end to end, or border, copy, border.
+// Rows of y: the last dimension that is padded, with all behind it. A row is a border from end to end, or border, copy,
+// border.
 class Pad final : public Kernel {
  public:
-  Pad(const ops::Pad& op, const Request& request) : element_(size_of(request.inputs[0].dtype).value), value_(float(op.value)), zero_(is_zero(op.value)) {
+  Pad(const ops::Pad& op, const Request& request)
+      : element_(size_of(request.inputs[0].dtype).value), value_(float(op.value)), zero_(is_zero(op.value)) {
     const Shape& x = request.inputs[0].shape;
     for (int i = 0; i < x.rank(); ++i) {
       const Dim d{op.before[size_t(i)], x[i], op.after[size_t(i)]};
@@ -73,8 +75,10 @@ class Pad final : public Kernel {
     int64_t total() const { return before + size + after; }
   };
   void border(std::byte* to, int64_t bytes) const {
-    if (zero_) kernels_.zero(to, bytes, stream_ && bytes >= 4096);
-    else kernels_.fill(reinterpret_cast<float*>(to), value_, bytes / 4, stream_ && bytes >= 4096);
+    if (zero_)
+      kernels_.zero(to, bytes, stream_ && bytes >= 4096);
+    else
+      kernels_.fill(reinterpret_cast<float*>(to), value_, bytes / 4, stream_ && bytes >= 4096);
   }
 
   int64_t element_;

@@ -13,12 +13,14 @@ namespace {
 //
 //   outer dimensions, kept or not | `length` | `width`      with width 1, or `width` kept, and `length` not
 //
-// A result (`outer` kept dimensions x width) is a reduction over slabs [length, width], one for each outer dimension that goes.
-// Blocks: runs of the outer kept dimensions; where these are few, of columns; where those are few too, of the way to go
-// (slabs x length), whose partial results a second phase adds in order.
+// A result (`outer` kept dimensions x width) is a reduction over slabs [length, width], one for each outer dimension
+// that goes. Blocks: runs of the outer kept dimensions; where these are few, of columns; where those are few too, of
+// the way to go (slabs x length), whose partial results a second phase adds in order.
 class ReduceKernel final : public Kernel {
  public:
-  ReduceKernel(const ops::Reduce& op, const Shape& x) : mean_(op.kind == ops::Reduce::Kind::kMean), kernels_(op.kind == ops::Reduce::Kind::kMax ? reduce_kernels().max : reduce_kernels().sum) {
+  ReduceKernel(const ops::Reduce& op, const Shape& x)
+      : mean_(op.kind == ops::Reduce::Kind::kMean),
+        kernels_(op.kind == ops::Reduce::Kind::kMax ? reduce_kernels().max : reduce_kernels().sum) {
     start_ = op.kind == ops::Reduce::Kind::kMax ? -INFINITY : 0;
     struct Dim {
       int64_t size;
@@ -28,8 +30,10 @@ class ReduceKernel final : public Kernel {
     for (int i = 0; i < x.rank(); ++i) {
       if (x[i] == 1) continue;
       const bool goes = std::ranges::count(op.axes, i) > 0;
-      if (!dims.empty() && dims.back().goes == goes) dims.back().size *= x[i];
-      else dims.push_back({x[i], goes});
+      if (!dims.empty() && dims.back().goes == goes)
+        dims.back().size *= x[i];
+      else
+        dims.push_back({x[i], goes});
     }
     if (!dims.empty() && !dims.back().goes) width_ = dims.back().size, dims.pop_back();
     if (!dims.empty() && dims.back().goes) length_ = dims.back().size, dims.pop_back();
@@ -42,13 +46,15 @@ class ReduceKernel final : public Kernel {
     if (mean_) count_ = float(way);
     fold_ = best_fold(length_, width_);
 
-    const double time = byte_time(4.0 * double(outer_.total) * double(way) * double(width_)) + 4.0 * double(outer_.total * slabs_.total);
+    const double time = byte_time(4.0 * double(outer_.total) * double(way) * double(width_)) +
+                        4.0 * double(outer_.total * slabs_.total);
     const int64_t wanted = std::clamp<int64_t>(int64_t(time / kBlockTime), 1, kMaxBlocks);
     runs_ = Runs(outer_.total, time / double(outer_.total));
     const int64_t wide = std::clamp<int64_t>(wanted / runs_.blocks, 1, std::max<int64_t>(1, width_ / 256));
     cols_ = Runs(width_, kBlockTime * double(wide) / double(width_), 64, int(wide));
     const int64_t enough = width_ == 1 ? 4096 : 16;
-    const int64_t parts = std::clamp<int64_t>(wanted / (runs_.blocks * cols_.blocks), 1, std::max<int64_t>(1, way / enough));
+    const int64_t parts =
+        std::clamp<int64_t>(wanted / (runs_.blocks * cols_.blocks), 1, std::max<int64_t>(1, way / enough));
     way_ = Runs(way, kBlockTime * double(parts) / double(way), fold_, int(parts));
     if (cols_.blocks > 1) fold_ = 1;
     combine_ = Runs(outer_.total * width_, 0.3 * way_.blocks + 0.5, 64);
@@ -63,13 +69,16 @@ class ReduceKernel final : public Kernel {
     float* const partial = reinterpret_cast<float*>(a.scratch);
     if (phase == 1) {
       const int64_t begin = combine_.begin(block);
-      return kernels_.combine(partial + begin, results, way_.blocks, count_, a.output<float>(0) + begin, combine_.end(block) - begin);
+      return kernels_.combine(partial + begin, results, way_.blocks, count_, a.output<float>(0) + begin,
+                              combine_.end(block) - begin);
     }
-    const int part = block % way_.blocks, j = block / way_.blocks % cols_.blocks, i = block / way_.blocks / cols_.blocks;
+    const int part = block % way_.blocks, j = block / way_.blocks % cols_.blocks,
+              i = block / way_.blocks / cols_.blocks;
     float* const out = way_.blocks > 1 ? partial + part * results : a.output<float>(0);
     const float count = way_.blocks > 1 ? 1.f : count_;
     const int64_t begin = runs_.begin(i), end = runs_.end(i);
-    if (width_ == 1 && slabs_.total == 1 && way_.blocks == 1 && outer_.rank <= 1) return kernels_.rows(a.input<float>(0) + begin * length_, end - begin, length_, count, out + begin);
+    if (width_ == 1 && slabs_.total == 1 && way_.blocks == 1 && outer_.rank <= 1)
+      return kernels_.rows(a.input<float>(0) + begin * length_, end - begin, length_, count, out + begin);
     const int64_t col = cols_.begin(j), cols = cols_.end(j) - col;
     for (int64_t o = begin; o < end; ++o) {
       const float* const x = a.input<float>(0) + outer_.offset(o) + col;
@@ -83,7 +92,9 @@ class ReduceKernel final : public Kernel {
         *to = float(total / double(count));
       } else {
         kernels_.fill(to, start_, cols);
-        pieces(part, [&](int64_t slab, int64_t first, int64_t n) { kernels_.columns(x + slabs_.offset(slab) + first * width_, {n, cols, width_, fold_}, to); });
+        pieces(part, [&](int64_t slab, int64_t first, int64_t n) {
+          kernels_.columns(x + slabs_.offset(slab) + first * width_, {n, cols, width_, fold_}, to);
+        });
         if (count != 1) kernels_.combine(to, 0, 1, count, to, cols);
       }
     }

@@ -58,7 +58,8 @@ void rows(const float* x, int64_t count, int64_t cols, float over, float* out) {
   if (cols <= L) {
     const Tail t = tail(cols);
     const V start = set(R::kStart);
-    for (int64_t r = 0; r < count; ++r, x += cols) out[r] = float(R::finish(R::one(keep_or(load(x, t), start, t)), over));
+    for (int64_t r = 0; r < count; ++r, x += cols)
+      out[r] = float(R::finish(R::one(keep_or(load(x, t), start, t)), over));
     return;
   }
   for (int64_t r = 0; r < count; ++r, x += cols) out[r] = float(R::finish(all<R>(x, cols), over));
@@ -69,7 +70,8 @@ void columns(const float* x, Folded p, float* acc) {
   float* const out[1] = {acc};
   const int64_t ahead = look_ahead(p);
   column_sums<0, 1, true>(
-      p, nullptr, out, R::kStart, [&](int64_t at, auto t, V(&)[1], V(&s)[1]) __attribute__((always_inline)) {
+      p, nullptr, out, R::kStart,
+      [&](int64_t at, auto t, V(&)[1], V(&s)[1]) __attribute__((always_inline)) {
         prefetch(x + at, ahead);
         s[0] = R::take(s[0], load(x + at, t));
       },

@@ -62,14 +62,14 @@ MP_INLINE float largest_of(const float* x, int64_t n, float start) {
   return largest(max(max(a, b), max(c, d)));
 }
 
-// A long row is read from memory once: in pieces that stay in L1, its exponentials are taken relative to the largest number so far,
-// and each piece remembers which number that was.
+// A long row is read from memory once: in pieces that stay in L1, its exponentials are taken relative to the largest
+// number so far, and each piece remembers which number that was.
 constexpr int64_t kPieces = 64;
 struct Exponentials {
-  float largest, sum;        // of the whole row
-  int64_t piece;             // length of a piece
+  float largest, sum;  // of the whole row
+  int64_t piece;       // length of a piece
   int64_t pieces;
-  float shift[kPieces];      // piece p holds exp(x - shift[p])
+  float shift[kPieces];  // piece p holds exp(x - shift[p])
 };
 
 template <bool kStore>
@@ -102,11 +102,14 @@ MP_INLINE void exponentials(const float* x, float* y, int64_t n, Exponentials& e
 /// shift[p] becomes exp(shift[p] - largest) / sum, what a piece has to be multiplied with.
 MP_INLINE void finish(Exponentials& e) {
   const V top = set(e.largest), whole = set(e.sum);
-  each_vector(e.pieces, [&](int64_t i, auto t) __attribute__((always_inline)) { store(e.shift + i, div(exp(sub(load(e.shift + i, t), top)), whole), t); });
+  each_vector(e.pieces, [&](int64_t i, auto t) __attribute__((always_inline)) {
+    store(e.shift + i, div(exp(sub(load(e.shift + i, t), top)), whole), t);
+  });
 }
 
-/// The n <= kLanes first lanes and not a byte more: a load behind a masked store waits until that has left the core, for all the
-/// bytes that the mask might have covered. Rows of ten classes written over their own logits were three times as slow.
+/// The n <= kLanes first lanes and not a byte more: a load behind a masked store waits until that has left the core,
+/// for all the bytes that the mask might have covered. Rows of ten classes written over their own logits were three
+/// times as slow.
 MP_INLINE void store_exactly(float* p, V v, int64_t n) {
 #if defined(__AVX512F__)
   if (n == L) return store(p, v);
@@ -144,7 +147,8 @@ MP_INLINE __m256 eight_sums(const V (&v)[8]) {
     y[i] = v[i];
 #endif
   }
-  const __m256 a = _mm256_hadd_ps(_mm256_hadd_ps(y[0], y[1]), _mm256_hadd_ps(y[2], y[3])), b = _mm256_hadd_ps(_mm256_hadd_ps(y[4], y[5]), _mm256_hadd_ps(y[6], y[7]));
+  const __m256 a = _mm256_hadd_ps(_mm256_hadd_ps(y[0], y[1]), _mm256_hadd_ps(y[2], y[3])),
+               b = _mm256_hadd_ps(_mm256_hadd_ps(y[4], y[5]), _mm256_hadd_ps(y[6], y[7]));
   return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
 }
 
@@ -169,9 +173,9 @@ MP_INLINE __m256i eight_labels(Labels labels, int64_t first, int64_t n, int64_t 
   return _mm256_load_si256(reinterpret_cast<const __m256i*>(k));
 }
 
-// Eight short rows (of at most K vectors) at once, in registers. They share one shift, the largest of all, which saves seven searches
-// across lanes; where a row's largest is so far below that its sum is small (or something is not a number), each row gets its own.
-// Past its end a row is -inf, and its exponential 0.
+// Eight short rows (of at most K vectors) at once, in registers. They share one shift, the largest of all, which saves
+// seven searches across lanes; where a row's largest is so far below that its sum is small (or something is not a
+// number), each row gets its own. Past its end a row is -inf, and its exponential 0.
 template <int K>
 struct Eight {
   V v[8][K];
@@ -199,8 +203,10 @@ struct Eight {
   MP_INLINE void write(float* y, int64_t n, int64_t cols) const {
     for (int r = 0; r < 8 && r < n; ++r)
       for (int i = 0; i < K; ++i) {
-        if (i < K - 1) store(y + r * cols + i * L, v[r][i]);
-        else store_exactly(y + r * cols + i * L, v[r][i], cols - i * L);
+        if (i < K - 1)
+          store(y + r * cols + i * L, v[r][i]);
+        else
+          store_exactly(y + r * cols + i * L, v[r][i], cols - i * L);
       }
   }
 
@@ -259,7 +265,9 @@ void softmax(const float* x, float* y, int64_t rows, int64_t cols) {
       float* const to = y + p * e.piece;
       const int64_t left = cols - p * e.piece;
       const V scale = set(e.shift[p]);
-      each_vector(left < e.piece ? left : e.piece, [&](int64_t i, auto t) __attribute__((always_inline)) { store(to + i, mul(load(to + i, t), scale), t); });
+      each_vector(left < e.piece ? left : e.piece, [&](int64_t i, auto t) __attribute__((always_inline)) {
+        store(to + i, mul(load(to + i, t), scale), t);
+      });
     }
   }
 }
@@ -270,7 +278,8 @@ void cross_entropy_few(const float* z, Labels labels, float* loss, int64_t rows,
   for (int64_t r = 0; r < rows; r += 8, z += 8 * cols) {
     const int64_t n = rows - r < 8 ? rows - r : 8;
     const __m256i row = _mm256_min_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(int32_t(n - 1)));
-    const __m256i at = _mm256_add_epi32(_mm256_mullo_epi32(row, _mm256_set1_epi32(int32_t(cols))), eight_labels(labels, r, n, cols));
+    const __m256i at =
+        _mm256_add_epi32(_mm256_mullo_epi32(row, _mm256_set1_epi32(int32_t(cols))), eight_labels(labels, r, n, cols));
     const __m256 logit = _mm256_i32gather_ps(z, at, 4);
     Eight<K> e;
     e.read(z, n, cols, t);
@@ -296,7 +305,8 @@ void cross_entropy(const float* z, Labels labels, float* loss, int64_t rows, int
 }
 
 template <int K>
-void cross_entropy_backward_few(const float* z, Labels labels, const float* dloss, float* dz, int64_t rows, int64_t cols) {
+void cross_entropy_backward_few(const float* z, Labels labels, const float* dloss, float* dz, int64_t rows,
+                                int64_t cols) {
   const Tail t = tail(cols - (K - 1) * L);
   for (int64_t r = 0; r < rows; r += 8, z += 8 * cols, dz += 8 * cols) {
     const int64_t n = rows - r < 8 ? rows - r : 8;
@@ -330,17 +340,21 @@ void cross_entropy_backward(const float* z, Labels labels, const float* dloss, f
       float* const to = dz + p * e.piece;
       const int64_t left = cols - p * e.piece;
       const V scale = set(e.shift[p] * dloss[r]);
-      each_vector(left < e.piece ? left : e.piece, [&](int64_t i, auto t) __attribute__((always_inline)) { store(to + i, mul(load(to + i, t), scale), t); });
+      each_vector(left < e.piece ? left : e.piece, [&](int64_t i, auto t) __attribute__((always_inline)) {
+        store(to + i, mul(load(to + i, t), scale), t);
+      });
     }
     dz[label] = hit;
   }
 }
 
-void layer_norm(const float* x, const float* gamma, const float* beta, float* y, float* mean, float* rstd, int64_t rows, int64_t cols, float epsilon) {
+void layer_norm(const float* x, const float* gamma, const float* beta, float* y, float* mean, float* rstd, int64_t rows,
+                int64_t cols, float epsilon) {
   const float over = 1.f / float(cols);
   for (int64_t r = 0; r < rows; ++r, x += cols, y += cols) {
     // The mean is held as m + rest: with a mean far larger than the spread, a float would move every result.
-    const float m = sum(sum_of(cols, [&](int64_t i, auto t) __attribute__((always_inline)) { return load(x + i, t); })) * over;
+    const float m =
+        sum(sum_of(cols, [&](int64_t i, auto t) __attribute__((always_inline)) { return load(x + i, t); })) * over;
     const V middle = set(m);
     const Two d1 = two_sums(cols, [&](int64_t i, auto t, V& a, V& b) __attribute__((always_inline)) {
       const V d = keep(sub(load(x + i, t), middle), t);
@@ -359,7 +373,8 @@ void layer_norm(const float* x, const float* gamma, const float* beta, float* y,
   }
 }
 
-void layer_norm_backward(const float* x, const float* gamma, const float* mean, const float* rstd, const float* dy, float* dx, float* dgamma, float* dbeta, int64_t rows, int64_t cols) {
+void layer_norm_backward(const float* x, const float* gamma, const float* mean, const float* rstd, const float* dy,
+                         float* dx, float* dgamma, float* dbeta, int64_t rows, int64_t cols) {
   each_vector(cols, [&](int64_t i, auto t) __attribute__((always_inline)) {
     store(dgamma + i, zero(), t);
     store(dbeta + i, zero(), t);
@@ -414,6 +429,7 @@ void argmax(const float* x, int32_t* index, int64_t rows, int64_t cols) {
 }  // namespace
 
 extern const RowKernels row_kernels;
-const RowKernels row_kernels = {softmax, cross_entropy, cross_entropy_backward, layer_norm, layer_norm_backward, argmax};
+const RowKernels row_kernels = {softmax,    cross_entropy,       cross_entropy_backward,
+                                layer_norm, layer_norm_backward, argmax};
 
 }  // namespace millpond::backend::cpu::MP_ISA

@@ -1,4 +1,5 @@
-// rows: what the kernels that work on rows share: a tensor seen as rows and columns, a kernel of one phase over runs of rows.
+// rows: what the kernels that work on rows share: a tensor seen as rows and columns, a kernel of one phase over runs of
+// rows.
 #pragma once
 #include <utility>
 
@@ -13,8 +14,8 @@ struct Matrix {
   explicit Matrix(const Shape& s) : rows(s.rank() ? s.without(-1).size() : 1), cols(s.rank() ? s.back() : 1) {}
 };
 
-/// Written once and not read soon: results from this size on go past the caches (a third of the traffic of a copy is the reading of
-/// lines that are then overwritten). Half of a usual L3: less would be found there by the next kernel.
+/// Written once and not read soon: results from this size on go past the caches (a third of the traffic of a copy is
+/// the reading of lines that are then overwritten). Half of a usual L3: less would be found there by the next kernel.
 inline constexpr int64_t kStreamBytes = int64_t(16) << 20;
 
 /// How long n bytes take one thread, in nanoseconds, when they come from memory.
@@ -31,7 +32,9 @@ class InRuns final : public Kernel {
  public:
   InRuns(Runs runs, F f) : f_(std::move(f)), runs_(runs), blocks_{runs.blocks} {}
   std::span<const int> phases() const override { return blocks_; }
-  void run(const Arguments& a, int, int block, int) const noexcept override { f_(a, runs_.begin(block), runs_.end(block)); }
+  void run(const Arguments& a, int, int block, int) const noexcept override {
+    f_(a, runs_.begin(block), runs_.end(block));
+  }
 
  private:
   F f_;

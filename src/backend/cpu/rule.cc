@@ -10,8 +10,8 @@ using ops::Formula;
 using ops::Function;
 using ops::Term;
 
-// A formula that is written out in rule_simd.h. Its constants are numbered 1, 2, ... in the order of `constants`; which numbers a rule has
-// there makes no difference, nor what its scalars are made of.
+// A formula that is written out in rule_simd.h. Its constants are numbered 1, 2, ... in the order of `constants`; which
+// numbers a rule has there makes no difference, nor what its scalars are made of.
 struct Pattern {
   Written rule;
   std::vector<float RuleStep::*> constants;
@@ -57,7 +57,14 @@ Pattern adam(bool decay) {
 }
 
 const std::vector<Pattern>& patterns() {
-  static const std::vector<Pattern> all{sgd(false), sgd(true), momentum(false, false), momentum(false, true), momentum(true, false), momentum(true, true), adam(false), adam(true)};
+  static const std::vector<Pattern> all{sgd(false),
+                                        sgd(true),
+                                        momentum(false, false),
+                                        momentum(false, true),
+                                        momentum(true, false),
+                                        momentum(true, true),
+                                        adam(false),
+                                        adam(true)};
   return all;
 }
 
@@ -71,7 +78,8 @@ std::optional<Written> match(const Pattern& p, const ops::Expression& e) {
       float& value = found.constants.*p.constants[size_t(theirs.immediate) - 1];
       // momentum occurs twice in Nesterov's form
       for (size_t k = 0; k < p.constants.size(); ++k)
-        if (known[k] && p.constants[k] == p.constants[size_t(theirs.immediate) - 1] && value != mine.immediate) return {};
+        if (known[k] && p.constants[k] == p.constants[size_t(theirs.immediate) - 1] && value != mine.immediate)
+          return {};
       value = mine.immediate;
       known[size_t(theirs.immediate) - 1] = true;
       mine.immediate = theirs.immediate;
@@ -81,7 +89,8 @@ std::optional<Written> match(const Pattern& p, const ops::Expression& e) {
   return found;
 }
 
-void as_expression(const RuleStep& s, const float* g, int64_t ldg, float* const* parameter, int64_t at, int64_t, int64_t rows, int64_t cols) {
+void as_expression(const RuleStep& s, const float* g, int64_t ldg, float* const* parameter, int64_t at, int64_t,
+                   int64_t rows, int64_t cols) {
   void* in[1 + 1 + ops::Rule::kMostSlots + ops::Rule::kMostScalars];
   void* out[1 + ops::Rule::kMostSlots];
   in[0] = nullptr;  // the gradient is the product
@@ -101,7 +110,8 @@ std::optional<Written> written(const ops::Rule& rule) {
   return {};
 }
 
-PreparedRule::PreparedRule(const ops::Rule& rule, int64_t rows, int64_t cols, bool by_hand) : slots_(rule.slot_count()), scalars_(rule.scalar_count()) {
+PreparedRule::PreparedRule(const ops::Rule& rule, int64_t rows, int64_t cols, bool by_hand)
+    : slots_(rule.slot_count()), scalars_(rule.scalar_count()) {
   if (by_hand) written_ = written(rule);
   if (written_) {
     pass = rule_kernels().pass(written_->kind, written_->nesterov, written_->decay);

@@ -15,15 +15,16 @@ namespace millpond::backend::cpu {
 struct Written {
   WrittenRule kind;
   bool nesterov = false, decay = false;
-  RuleStep constants{};                            // those of the formula
-  float RuleStep::*scalars[2] = {nullptr, nullptr};  // where the step's scalars go
+  RuleStep constants{};                               // those of the formula
+  float RuleStep::* scalars[2] = {nullptr, nullptr};  // where the step's scalars go
   int scalar_count = 0;
 };
 std::optional<Written> written(const ops::Rule& rule);
 
 class PreparedRule {
  public:
-  /// For weights whose rows, if a pass is over several, are `cols` apart. `by_hand` false: as an expression even where it is written out.
+  /// For weights whose rows, if a pass is over several, are `cols` apart. `by_hand` false: as an expression even where
+  /// it is written out.
   PreparedRule(const ops::Rule& rule, int64_t rows, int64_t cols, bool by_hand = true);
 
   /// No fast path: the reference kernel must do.
@@ -42,14 +43,15 @@ class PreparedRule {
   std::unique_ptr<ExpressionKernel> expression_;
 };
 
-/// Weight and slots from element `begin`: outputs `output` and up, which are the bytes of the operands `input` and up. (A test may have
-/// given them bytes of their own: then elements [begin, end) are copied first.)
+/// Weight and slots from element `begin`: outputs `output` and up, which are the bytes of the operands `input` and up.
+/// (A test may have given them bytes of their own: then elements [begin, end) are copied first.)
 struct Parameter {
   Parameter(const Arguments& a, int slots, int input, int output, int64_t begin, int64_t end) {
     for (int k = 0; k <= slots; ++k) {
       p[k] = a.output<float>(output + k) + begin;
       const float* from = a.input<float>(input + k) + begin;
-      if (from != p[k]) [[unlikely]] std::memcpy(p[k], from, size_t(end - begin) * sizeof(float));
+      if (from != p[k]) [[unlikely]]
+        std::memcpy(p[k], from, size_t(end - begin) * sizeof(float));
     }
   }
   float* p[1 + ops::Rule::kMostSlots];

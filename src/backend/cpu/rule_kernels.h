@@ -1,5 +1,5 @@
-// An optimiser's rule (ops/rule.h) on blocks of weights: one pass over gradient, weight and slots. SGD, momentum and Adam are written out
-// here for vectors; every other rule is run as the expression that it is (rule.h).
+// An optimiser's rule (ops/rule.h) on blocks of weights: one pass over gradient, weight and slots. SGD, momentum and
+// Adam are written out here for vectors; every other rule is run as the expression that it is (rule.h).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,12 +19,13 @@ struct RuleStep {
   // as an expression
   const ExpressionKernel* expression;
   const float* scalars;
-  std::byte* own;  // scratch of the calling thread
+  std::byte* own;           // scratch of the calling thread
   int state, scalar_count;  // tensors of one parameter: weight and slots
 };
 
 /// g [rows, cols] with rows ldg apart; weight and slots, parameter[0], [1], ..., from element `at` with rows ld apart.
-using RulePass = void (*)(const RuleStep& s, const float* g, int64_t ldg, float* const* parameter, int64_t at, int64_t ld, int64_t rows, int64_t cols);
+using RulePass = void (*)(const RuleStep& s, const float* g, int64_t ldg, float* const* parameter, int64_t at,
+                          int64_t ld, int64_t rows, int64_t cols);
 
 enum class WrittenRule : uint8_t { kSgd, kMomentum, kAdam };  // in the order of their numbers of slots
 

@@ -1,4 +1,5 @@
-// The rules that are written out (WrittenRule) on one vector; for files compiled for each instruction set. rule.cc has their formulas.
+// The rules that are written out (WrittenRule) on one vector; for files compiled for each instruction set. rule.cc has
+// their formulas.
 #pragma once
 #include "backend/cpu/rule_kernels.h"
 #include "backend/cpu/simd.h"
@@ -9,7 +10,12 @@ template <int kind, bool nesterov, bool kDecay>
 struct RuleOnVector {
   V step, decay, momentum, toward1, toward2, epsilon;
   MP_INLINE explicit RuleOnVector(const RuleStep& s)
-      : step(set(s.step)), decay(set(s.decay)), momentum(set(s.momentum)), toward1(set(s.toward1)), toward2(set(s.toward2)), epsilon(set(s.epsilon)) {}
+      : step(set(s.step)),
+        decay(set(s.decay)),
+        momentum(set(s.momentum)),
+        toward1(set(s.toward1)),
+        toward2(set(s.toward2)),
+        epsilon(set(s.epsilon)) {}
 
   template <class M>
   MP_INLINE void operator()(V g, float* w, float* slot0, float* slot1, M m) const {

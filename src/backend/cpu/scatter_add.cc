@@ -9,12 +9,19 @@
 namespace millpond::backend::cpu {
 namespace {
 
-// A block owns a part of the table: it writes the zeros (or what they are added onto), then adds all rows that fall there, in order. A large table is cut into runs
-// of rows, and every block looks through the whole index; a small table with many rows is cut into columns, which share the
-// work evenly wherever the rows fall.
+// A block owns a part of the table: it writes the zeros (or what they are added onto), then adds all rows that fall
+// there, in order. A large table is cut into runs of rows, and every block looks through the whole index; a small table
+// with many rows is cut into columns, which share the work evenly wherever the rows fall.
 class ScatterAdd final : public Kernel {
  public:
-  ScatterAdd(int64_t count, int64_t width, int64_t n, DType index, bool onto) : onto_(onto), count_(count), width_(width), n_(n), index_(index), by_columns_(n > count && width >= 64), stream_(count * width * 4 >= kStreamBytes) {
+  ScatterAdd(int64_t count, int64_t width, int64_t n, DType index, bool onto)
+      : onto_(onto),
+        count_(count),
+        width_(width),
+        n_(n),
+        index_(index),
+        by_columns_(n > count && width >= 64),
+        stream_(count * width * 4 >= kStreamBytes) {
     const double add = double(n) * (2 + byte_time(8.0 * double(width))), clear = byte_time(4.0 * double(count * width));
     const double look = 0.5 * double(n);  // of each block
     const int most = std::clamp(int((add + clear) / (4 * look + 1)), 1, kMaxBlocks);
@@ -32,11 +39,14 @@ class ScatterAdd final : public Kernel {
       if (!onto)
         for (int64_t r = 0; r < count_; ++r) kernels_.fill(table + r * width_ + begin, 0, end - begin, false);
       else if (onto != table)
-        for (int64_t r = 0; r < count_; ++r) std::memcpy(table + r * width_ + begin, onto + r * width_ + begin, size_t(end - begin) * 4);
+        for (int64_t r = 0; r < count_; ++r)
+          std::memcpy(table + r * width_ + begin, onto + r * width_ + begin, size_t(end - begin) * 4);
       kernels_.scatter(table, count_, width_, 0, count_, begin, end, index, a.input<float>(1), n_);
     } else {
-      if (!onto) kernels_.zero(reinterpret_cast<std::byte*>(table + begin * width_), (end - begin) * width_ * 4, stream_);
-      else if (onto != table) std::memcpy(table + begin * width_, onto + begin * width_, size_t((end - begin) * width_) * 4);
+      if (!onto)
+        kernels_.zero(reinterpret_cast<std::byte*>(table + begin * width_), (end - begin) * width_ * 4, stream_);
+      else if (onto != table)
+        std::memcpy(table + begin * width_, onto + begin * width_, size_t((end - begin) * width_) * 4);
       kernels_.scatter(table, count_, width_, begin, end, 0, width_, index, a.input<float>(1), n_);
     }
   }
@@ -55,7 +65,8 @@ class ScatterAdd final : public Kernel {
 
 std::unique_ptr<Kernel> scatter_add(const ops::ScatterAdd& op, const Request& request) {
   if (request.inputs[1].dtype != DType::kFloat32) return slow(op, request);
-  return std::make_unique<ScatterAdd>(op.count, request.outputs[0].shape[1], request.inputs[0].shape.size(), request.inputs[0].dtype, op.onto);
+  return std::make_unique<ScatterAdd>(op.count, request.outputs[0].shape[1], request.inputs[0].shape.size(),
+                                      request.inputs[0].dtype, op.onto);
 }
 
 }  // namespace millpond::backend::cpu

@@ -1,6 +1,6 @@
-// simd: one vector of floats (V) under the same names for AVX2 and AVX-512. Included only by files of mp_cpu_isa_sources, where
-// MP_ISA is the namespace; everything is inlined. `All` and `Tail` are the two ways to touch memory: every lane, or the first n,
-// the others neither read nor written (and zero when loaded).
+// simd: one vector of floats (V) under the same names for AVX2 and AVX-512. Included only by files of
+// mp_cpu_isa_sources, where MP_ISA is the namespace; everything is inlined. `All` and `Tail` are the two ways to touch
+// memory: every lane, or the first n, the others neither read nor written (and zero when loaded).
 #pragma once
 #ifndef MP_ISA
 #error "only for sources compiled by mp_cpu_isa_sources"
@@ -25,7 +25,9 @@ struct Tail {
   __mmask16 m;
 };
 
-MP_INLINE Tail tail(int64_t n) { return {__mmask16(_bzhi_u32(0xffff, unsigned(n < kLanes ? n : kLanes)))}; }  // bzhi reads 8 bits of n
+MP_INLINE Tail tail(int64_t n) {
+  return {__mmask16(_bzhi_u32(0xffff, unsigned(n < kLanes ? n : kLanes)))};
+}  // bzhi reads 8 bits of n
 MP_INLINE V zero() { return _mm512_setzero_ps(); }
 MP_INLINE V set(float x) { return _mm512_set1_ps(x); }
 MP_INLINE I seti(int32_t x) { return _mm512_set1_epi32(x); }
@@ -62,12 +64,13 @@ MP_INLINE V sqrt(V a) { return _mm512_sqrt_ps(a); }
 MP_INLINE V abs(V a) { return _mm512_abs_ps(a); }
 MP_INLINE V neg(V a) { return _mm512_xor_ps(a, _mm512_set1_ps(-0.f)); }
 MP_INLINE V copysign(V a, V s) {
-  return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(_mm512_castps_si512(a), _mm512_castps_si512(s), _mm512_set1_epi32(int32_t(0x80000000)), 0xd8));  // mask ? s : a
+  return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(_mm512_castps_si512(a), _mm512_castps_si512(s),
+                                                       _mm512_set1_epi32(int32_t(0x80000000)), 0xd8));  // mask ? s : a
 }
 MP_INLINE V round(V a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 MP_INLINE V trunc(V a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC); }
-/// 1 / a within 2 ulp: 14 bits from a table and one Newton step (12 cycles against div's and sqrt's 16.5 in Adam). a = 0 and
-/// infinity give NaN, so only for positive finite a.
+/// 1 / a within 2 ulp: 14 bits from a table and one Newton step (12 cycles against div's and sqrt's 16.5 in Adam). a =
+/// 0 and infinity give NaN, so only for positive finite a.
 MP_INLINE V reciprocal(V a) {
   const V q = _mm512_rcp14_ps(a);
   return fma(fnma(a, q, set(1)), q, q);
@@ -92,9 +95,13 @@ MP_INLINE I muli(I a, I b) { return _mm512_mullo_epi32(a, b); }
 MP_INLINE I xori(I a, I b) { return _mm512_xor_si512(a, b); }
 MP_INLINE I andi(I a, I b) { return _mm512_and_si512(a, b); }
 template <int n>
-MP_INLINE I shr(I a) { return _mm512_srli_epi32(a, n); }
+MP_INLINE I shr(I a) {
+  return _mm512_srli_epi32(a, n);
+}
 template <int n>
-MP_INLINE I shl(I a) { return _mm512_slli_epi32(a, n); }
+MP_INLINE I shl(I a) {
+  return _mm512_slli_epi32(a, n);
+}
 MP_INLINE I lanes() { return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
 MP_INLINE I selecti(Bool c, I a, I b) { return _mm512_mask_mov_epi32(b, c, a); }
 MP_INLINE V to_float(I a) { return _mm512_cvtepi32_ps(a); }
@@ -115,7 +122,9 @@ struct Tail {
   __m256i m;
 };
 
-MP_INLINE Tail tail(int64_t n) { return {_mm256_cmpgt_epi32(_mm256_set1_epi32(int(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))}; }
+MP_INLINE Tail tail(int64_t n) {
+  return {_mm256_cmpgt_epi32(_mm256_set1_epi32(int(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))};
+}
 MP_INLINE V zero() { return _mm256_setzero_ps(); }
 MP_INLINE V set(float x) { return _mm256_set1_ps(x); }
 MP_INLINE I seti(int32_t x) { return _mm256_set1_epi32(x); }
@@ -169,7 +178,9 @@ MP_INLINE V copysign(V a, V s) {
 }
 MP_INLINE V round(V a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 MP_INLINE V trunc(V a) { return _mm256_round_ps(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC); }
-MP_INLINE V reciprocal(V a) { return _mm256_div_ps(_mm256_set1_ps(1), a); }  // the 12-bit table would need two Newton steps
+MP_INLINE V reciprocal(V a) {
+  return _mm256_div_ps(_mm256_set1_ps(1), a);
+}  // the 12-bit table would need two Newton steps
 MP_INLINE Bool gt(V a, V b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
 MP_INLINE Bool ge(V a, V b) { return _mm256_cmp_ps(a, b, _CMP_GE_OQ); }
 MP_INLINE Bool lt(V a, V b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
@@ -190,11 +201,17 @@ MP_INLINE I muli(I a, I b) { return _mm256_mullo_epi32(a, b); }
 MP_INLINE I xori(I a, I b) { return _mm256_xor_si256(a, b); }
 MP_INLINE I andi(I a, I b) { return _mm256_and_si256(a, b); }
 template <int n>
-MP_INLINE I shr(I a) { return _mm256_srli_epi32(a, n); }
+MP_INLINE I shr(I a) {
+  return _mm256_srli_epi32(a, n);
+}
 template <int n>
-MP_INLINE I shl(I a) { return _mm256_slli_epi32(a, n); }
+MP_INLINE I shl(I a) {
+  return _mm256_slli_epi32(a, n);
+}
 MP_INLINE I lanes() { return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); }
-MP_INLINE I selecti(Bool c, I a, I b) { return _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(b), _mm256_castsi256_ps(a), c)); }
+MP_INLINE I selecti(Bool c, I a, I b) {
+  return _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(b), _mm256_castsi256_ps(a), c));
+}
 MP_INLINE V to_float(I a) { return _mm256_cvtepi32_ps(a); }
 MP_INLINE I to_int(V a) { return _mm256_cvttps_epi32(a); }
 MP_INLINE I as_int(V a) { return _mm256_castps_si256(a); }

@@ -16,7 +16,9 @@ std::unique_ptr<Kernel> slice(const ops::Slice& op, const Request& request) {
   }
   s.finish(element);
   const bool stream = y.size() * element >= kStreamBytes;
-  return in_runs(Runs(s.runs(), s.time()), [=, k = &copy_kernels()](const Arguments& a, int64_t begin, int64_t end) { s.copy(*k, a.input<std::byte>(0) + start, a.output<std::byte>(0), begin, end, stream); });
+  return in_runs(Runs(s.runs(), s.time()), [=, k = &copy_kernels()](const Arguments& a, int64_t begin, int64_t end) {
+    s.copy(*k, a.input<std::byte>(0) + start, a.output<std::byte>(0), begin, end, stream);
+  });
 }
 
 }  // namespace millpond::backend::cpu

@@ -7,13 +7,16 @@
 namespace millpond::backend::cpu {
 namespace {
 
-constexpr int64_t kUnnoticed = 1024;  // elements that take a plain loop about a microsecond: counters, labels of a batch
+constexpr int64_t kUnnoticed =
+    1024;  // elements that take a plain loop about a microsecond: counters, labels of a batch
 
 class Slow final : public Kernel {
  public:
   explicit Slow(std::unique_ptr<Kernel> twin) : twin_(std::move(twin)) {}
   std::span<const int> phases() const override { return twin_->phases(); }
-  void run(const Arguments& a, int phase, int block, int member) const noexcept override { twin_->run(a, phase, block, member); }
+  void run(const Arguments& a, int phase, int block, int member) const noexcept override {
+    twin_->run(a, phase, block, member);
+  }
   Bytes workspace() const override { return twin_->workspace(); }
   bool slow() const override { return true; }
 

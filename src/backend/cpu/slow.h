@@ -1,4 +1,5 @@
-// slow: the reference kernel where there is no fast one; it says so in plans (Kernel::slow) unless the work is too small to notice.
+// slow: the reference kernel where there is no fast one; it says so in plans (Kernel::slow) unless the work is too
+// small to notice.
 #pragma once
 #include "backend/host/kernel.h"
 

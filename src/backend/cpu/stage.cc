@@ -16,27 +16,34 @@ namespace {
 
 template <class T>
 auto widen(T v) {
-  if constexpr (std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>) return to_float(v);
-  else return v;
+  if constexpr (std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>)
+    return to_float(v);
+  else
+    return v;
 }
 template <class To, class From>
 To convert(From v) {
   const auto w = widen(v);
-  if constexpr (std::is_same_v<To, bfloat16>) return to_bfloat16(double(w));
-  else if constexpr (std::is_same_v<To, float16>) return to_float16(double(w));
-  else if constexpr (std::is_same_v<To, bool>) return w != 0;
+  if constexpr (std::is_same_v<To, bfloat16>)
+    return to_bfloat16(double(w));
+  else if constexpr (std::is_same_v<To, float16>)
+    return to_float16(double(w));
+  else if constexpr (std::is_same_v<To, bool>)
+    return w != 0;
   else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<decltype(w)>) {
     // A value that does not fit becomes the least integer, which no check lets pass.
     constexpr double low = double(std::numeric_limits<To>::min()), high = double(std::numeric_limits<To>::max());
     return double(w) >= low && double(w) <= high ? To(w) : std::numeric_limits<To>::min();
   } else if constexpr (std::is_same_v<To, int32_t> && std::is_same_v<From, int64_t>) {
     return v >= INT32_MIN && v <= INT32_MAX ? int32_t(v) : INT32_MIN;
-  } else return To(w);
+  } else
+    return To(w);
 }
 
 template <class To>
 bool finite(const To* x, int64_t n) {
-  if constexpr (std::is_integral_v<To>) return true;
+  if constexpr (std::is_integral_v<To>)
+    return true;
   else {
     bool all = true;
     for (int64_t i = 0; i < n; ++i) all &= std::isfinite(widen(x[i]));
@@ -68,7 +75,8 @@ int64_t lane_rows(const Lane& lane, const Rows& rows, int64_t begin, int64_t end
       for (int64_t i = 0; i < n; ++i) y[i] = convert<To>(x[i]);
     }
     bool good = true;
-    if (lane.check == Check::kFinite) good = finite(y, n) && (std::is_same_v<From, To> || finite(x, n));  // NaN has no integer to become
+    if (lane.check == Check::kFinite)
+      good = finite(y, n) && (std::is_same_v<From, To> || finite(x, n));  // NaN has no integer to become
     if (lane.check == Check::kBelow) good = below(y, n, lane.limit);
     if (good) continue;
     if (bad < 0) bad = r;
@@ -102,13 +110,15 @@ bool short_rows(const Lane& lane, const Rows& rows) {
 
 int64_t part(const Lane& lane, const Rows& rows, int64_t begin, int64_t end) {
   if (lane.from_type == DType::kFloat32 && lane.to_type == DType::kFloat32) {
-    const cpu::StageRows fast{reinterpret_cast<const float*>(lane.from), reinterpret_cast<float*>(lane.to), rows.index, rows.first, lane.width};
+    const cpu::StageRows fast{reinterpret_cast<const float*>(lane.from), reinterpret_cast<float*>(lane.to), rows.index,
+                              rows.first, lane.width};
     const bool all_finite = cpu::stage_rows(fast, begin, end);
     if (lane.check == Check::kNone || (lane.check == Check::kFinite && all_finite)) return -1;
     return lane_rows<float, float>(lane, rows, begin, end);  // which row
   }
   return with_type(lane.from_type, [&](auto from) {
-    return with_type(lane.to_type, [&](auto to) { return lane_rows<decltype(from), decltype(to)>(lane, rows, begin, end); });
+    return with_type(lane.to_type,
+                     [&](auto to) { return lane_rows<decltype(from), decltype(to)>(lane, rows, begin, end); });
   });
 }
 
@@ -120,7 +130,8 @@ Refusal stage(Team& team, std::span<const Lane> lanes, const Rows& rows) {
   constexpr int64_t kShared = 256 << 10;  // bytes from which waking others pays
   for (size_t l = 0; l < lanes.size(); ++l) {
     const Lane& lane = lanes[l];
-    if (lane.width <= 16 && lane.from_type == DType::kFloat32 && lane.to_type == DType::kFloat32 && lane.check != Check::kBelow && rows.count <= 1024)
+    if (lane.width <= 16 && lane.from_type == DType::kFloat32 && lane.to_type == DType::kFloat32 &&
+        lane.check != Check::kBelow && rows.count <= 1024)
       if (short_rows(lane, rows) || lane.check == Check::kNone) continue;  // otherwise the longer way finds the row
     const int64_t row = lane.width * size_of(lane.to_type).value;
     int64_t bad;

@@ -1,6 +1,5 @@
-// stage_rows: rows of a float array, chosen by number, copied one below the other, and looked at for NaN and infinity on the way: one
-// pass over memory. The inner loop of staging a batch.
-// Memory: none.
+// stage_rows: rows of a float array, chosen by number, copied one below the other, and looked at for NaN and infinity
+// on the way: one pass over memory. The inner loop of staging a batch. Memory: none.
 #pragma once
 #include <cstdint>
 

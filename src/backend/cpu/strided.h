@@ -1,12 +1,13 @@
-// Strided: runs of bytes that lie together in both places, in dimensions that need not: the copy behind slice, concatenate and
-// the transposes that keep the last dimension.
+// Strided: runs of bytes that lie together in both places, in dimensions that need not: the copy behind slice,
+// concatenate and the transposes that keep the last dimension.
 #pragma once
 #include "backend/cpu/copy_kernels.h"
 #include "backend/cpu/rows.h"
 
 namespace millpond::backend::cpu {
 
-/// Dimensions of a copy, outermost first, steps in bytes. Ones are left out; neighbours that lie together in both places are merged.
+/// Dimensions of a copy, outermost first, steps in bytes. Ones are left out; neighbours that lie together in both
+/// places are merged.
 class Strided {
  public:
   void add(int64_t size, int64_t from, int64_t to) {

@@ -48,10 +48,11 @@ MP_INLINE void tile_transpose(V (&r)[8]) {
 }
 #endif
 
-/// y[j * y_step + i] = f(x[i * x_step + j]) for i < rows <= kLanes, j < cols <= kLanes. Lanes past `rows` are zero: with kPad they
-/// are stored too.
+/// y[j * y_step + i] = f(x[i * x_step + j]) for i < rows <= kLanes, j < cols <= kLanes. Lanes past `rows` are zero:
+/// with kPad they are stored too.
 template <bool kPad, class Put, class F>
-MP_INLINE void turn_tile(const float* x, int64_t x_step, float* y, int64_t y_step, int64_t rows, int64_t cols, Put&& put, F&& f) {
+MP_INLINE void turn_tile(const float* x, int64_t x_step, float* y, int64_t y_step, int64_t rows, int64_t cols,
+                         Put&& put, F&& f) {
   V r[kLanes];
   if (rows == kLanes && cols == kLanes) {
     for (int i = 0; i < kLanes; ++i) r[i] = f(load(x + i * x_step));
@@ -64,8 +65,10 @@ MP_INLINE void turn_tile(const float* x, int64_t x_step, float* y, int64_t y_ste
   tile_transpose(r);
   for (int j = 0; j < kLanes; ++j)
     if (j < cols) {
-      if (kPad) store(y + j * y_step, r[j]);
-      else store(y + j * y_step, r[j], down);
+      if (kPad)
+        store(y + j * y_step, r[j]);
+      else
+        store(y + j * y_step, r[j], down);
     }
 }
 

@@ -6,8 +6,8 @@
 namespace millpond::backend::cpu {
 namespace {
 
-// y's last dimension is not x's: both lie across each other. Tiles of x's last dimension (`across`) and y's last (`down`) are turned
-// in registers; the other dimensions are loops.
+// y's last dimension is not x's: both lie across each other. Tiles of x's last dimension (`across`) and y's last
+// (`down`) are turned in registers; the other dimensions are loops.
 class Turn final : public Kernel {
  public:
   struct Dim {
@@ -15,12 +15,16 @@ class Turn final : public Kernel {
   };
   Turn(std::span<const Dim> dims, int64_t bytes) : stream_(bytes >= kStreamBytes) {
     for (const Dim& d : dims) {
-      if (d.from == 1) across_ = d;
-      else if (d.to == 1) down_ = d;
-      else outer_[rank_++] = d, count_ *= d.size;
+      if (d.from == 1)
+        across_ = d;
+      else if (d.to == 1)
+        down_ = d;
+      else
+        outer_[rank_++] = d, count_ *= d.size;
     }
     rows_ = ceil_div(down_.size, kRows), cols_ = ceil_div(across_.size, kCols);
-    runs_ = Runs(count_ * rows_ * cols_, 4 + byte_time(8.0 * double(std::min(kRows, down_.size) * std::min(kCols, across_.size))), 1);
+    runs_ = Runs(count_ * rows_ * cols_,
+                 4 + byte_time(8.0 * double(std::min(kRows, down_.size) * std::min(kCols, across_.size))), 1);
     blocks_[0] = runs_.blocks;
   }
   std::span<const int> phases() const override { return blocks_; }
@@ -28,8 +32,10 @@ class Turn final : public Kernel {
     for (int64_t k = runs_.begin(block); k < runs_.end(block); ++k) {
       const int64_t i = k % rows_ * kRows, j = k / rows_ % cols_ * kCols;
       int64_t left = k / rows_ / cols_, x = i * down_.from + j, y = i + j * across_.to;
-      for (int d = rank_ - 1; d >= 0; left /= outer_[d--].size) x += left % outer_[d].size * outer_[d].from, y += left % outer_[d].size * outer_[d].to;
-      turn_(a.input<float>(0) + x, down_.from, a.output<float>(0) + y, across_.to, std::min(kRows, down_.size - i), std::min(kCols, across_.size - j), stream_);
+      for (int d = rank_ - 1; d >= 0; left /= outer_[d--].size)
+        x += left % outer_[d].size * outer_[d].from, y += left % outer_[d].size * outer_[d].to;
+      turn_(a.input<float>(0) + x, down_.from, a.output<float>(0) + y, across_.to, std::min(kRows, down_.size - i),
+            std::min(kCols, across_.size - j), stream_);
     }
   }
 
@@ -55,8 +61,10 @@ std::unique_ptr<Kernel> transpose(const ops::Transpose& op, const Request& reque
   for (int i = 0; i < y.rank(); ++i) {
     const Turn::Dim d{y[i], own[size_t(op.order[size_t(i)])], to[size_t(i)]};
     if (d.size == 1) continue;
-    if (!dims.empty() && dims.back().from == d.size * d.from) dims.back() = {dims.back().size * d.size, d.from, d.to};
-    else dims.push_back(d);
+    if (!dims.empty() && dims.back().from == d.size * d.from)
+      dims.back() = {dims.back().size * d.size, d.from, d.to};
+    else
+      dims.push_back(d);
   }
   if (dims.empty() || dims.back().from == 1 || y.size() == 0) {
     Strided s;
@@ -64,7 +72,9 @@ std::unique_ptr<Kernel> transpose(const ops::Transpose& op, const Request& reque
     if (y.size() == 0) s.add(0, 0, 0);
     s.finish(element);
     const bool stream = y.size() * element >= kStreamBytes;
-    return in_runs(Runs(s.runs(), s.time()), [=, k = &copy_kernels()](const Arguments& a, int64_t begin, int64_t end) { s.copy(*k, a.input<std::byte>(0), a.output<std::byte>(0), begin, end, stream); });
+    return in_runs(Runs(s.runs(), s.time()), [=, k = &copy_kernels()](const Arguments& a, int64_t begin, int64_t end) {
+      s.copy(*k, a.input<std::byte>(0), a.output<std::byte>(0), begin, end, stream);
+    });
   }
   if (element != 4) return slow(op, request);
   return std::make_unique<Turn>(dims, y.size() * element);

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kTiles = 56;               // of a block, about: its input and products stay in L2
 constexpr int64_t kInputFloats = 128 << 10;  // of transformed input in a block
 constexpr Bytes kFilter = 4_MiB;             // of transformed filter: a larger one is used part by part
-constexpr int64_t kTileParts = 4;                // at most: the input is transformed again for each
+constexpr int64_t kTileParts = 4;            // at most: the input is transformed again for each
 constexpr Bytes kGradient = 8_MiB;           // of the filter's gradient, transformed
 constexpr int64_t kGradientTiles = 112;      // of a chunk of the filter's gradient
 constexpr int64_t kGradientBlocks = 16;      // whatever the threads: the same bits with any number of them

@@ -10,21 +10,20 @@ MP_INLINE void input_map(const V (&d)[4], V (&t)[4]) {
 }
 
 void input(const float* const* pixels, int64_t channels, float* v, int64_t plane) noexcept {
-  each_vector(
-      channels, [&](int64_t c, auto m) __attribute__((always_inline)) {
-        V t[4][4];  // [column][row]
-        MP_UNROLL for (int j = 0; j < 4; ++j) {
-          V d[4];
-          MP_UNROLL for (int i = 0; i < 4; ++i) d[i] = load(pixels[4 * i + j] + c, m);
-          input_map(d, t[j]);
-        }
-        MP_UNROLL for (int i = 0; i < 4; ++i) {
-          const V r[4] = {t[0][i], t[1][i], t[2][i], t[3][i]};
-          V o[4];
-          input_map(r, o);
-          MP_UNROLL for (int j = 0; j < 4; ++j) store(v + (4 * i + j) * plane + c, o[j], m);
-        }
-      });
+  each_vector(channels, [&](int64_t c, auto m) __attribute__((always_inline)) {
+    V t[4][4];  // [column][row]
+    MP_UNROLL for (int j = 0; j < 4; ++j) {
+      V d[4];
+      MP_UNROLL for (int i = 0; i < 4; ++i) d[i] = load(pixels[4 * i + j] + c, m);
+      input_map(d, t[j]);
+    }
+    MP_UNROLL for (int i = 0; i < 4; ++i) {
+      const V r[4] = {t[0][i], t[1][i], t[2][i], t[3][i]};
+      V o[4];
+      input_map(r, o);
+      MP_UNROLL for (int j = 0; j < 4; ++j) store(v + (4 * i + j) * plane + c, o[j], m);
+    }
+  });
 }
 
 void input_row(int i, const float* const* pixels, int64_t channels, float* v, int64_t plane) noexcept {
@@ -32,13 +31,12 @@ void input_row(int i, const float* const* pixels, int64_t channels, float* v, in
   static constexpr int kA[4] = {0, 1, 2, 1}, kB[4] = {2, 2, 1, 3};
   const float *const *a = pixels + 4 * kA[i], *const *b = pixels + 4 * kB[i];
   const V sign = set(i == 1 ? 1.f : -1.f);
-  each_vector(
-      channels, [&](int64_t c, auto m) __attribute__((always_inline)) {
-        V r[4], o[4];
-        MP_UNROLL for (int j = 0; j < 4; ++j) r[j] = fma(load(b[j] + c, m), sign, load(a[j] + c, m));
-        input_map(r, o);
-        MP_UNROLL for (int j = 0; j < 4; ++j) store(v + j * plane + c, o[j], m);
-      });
+  each_vector(channels, [&](int64_t c, auto m) __attribute__((always_inline)) {
+    V r[4], o[4];
+    MP_UNROLL for (int j = 0; j < 4; ++j) r[j] = fma(load(b[j] + c, m), sign, load(a[j] + c, m));
+    input_map(r, o);
+    MP_UNROLL for (int j = 0; j < 4; ++j) store(v + j * plane + c, o[j], m);
+  });
 }
 
 MP_INLINE void filter_map(const V (&f)[3], V (&u)[4]) {
@@ -72,21 +70,20 @@ MP_INLINE void output_map(const V (&m)[4], V (&y)[2]) {
 }
 
 void output(const float* from, int64_t plane, int64_t channels, float* const* pixels) noexcept {
-  each_vector(
-      channels, [&](int64_t c, auto t) __attribute__((always_inline)) {
-        V h[4][2];  // [column][row]
-        MP_UNROLL for (int j = 0; j < 4; ++j) {
-          const V m[4] = {load(from + j * plane + c), load(from + (4 + j) * plane + c),
-                          load(from + (8 + j) * plane + c), load(from + (12 + j) * plane + c)};
-          output_map(m, h[j]);
-        }
-        MP_UNROLL for (int i = 0; i < 2; ++i) {
-          const V m[4] = {h[0][i], h[1][i], h[2][i], h[3][i]};
-          V y[2];
-          output_map(m, y);
-          MP_UNROLL for (int j = 0; j < 2; ++j) if (pixels[2 * i + j]) store(pixels[2 * i + j] + c, y[j], t);
-        }
-      });
+  each_vector(channels, [&](int64_t c, auto t) __attribute__((always_inline)) {
+    V h[4][2];  // [column][row]
+    MP_UNROLL for (int j = 0; j < 4; ++j) {
+      const V m[4] = {load(from + j * plane + c), load(from + (4 + j) * plane + c), load(from + (8 + j) * plane + c),
+                      load(from + (12 + j) * plane + c)};
+      output_map(m, h[j]);
+    }
+    MP_UNROLL for (int i = 0; i < 2; ++i) {
+      const V m[4] = {h[0][i], h[1][i], h[2][i], h[3][i]};
+      V y[2];
+      output_map(m, y);
+      MP_UNROLL for (int j = 0; j < 2; ++j) if (pixels[2 * i + j]) store(pixels[2 * i + j] + c, y[j], t);
+    }
+  });
 }
 
 void gradient_row(int i, const float* const* pixels, int vectors, int64_t channels, float* w, int64_t plane) noexcept {
@@ -110,24 +107,23 @@ MP_INLINE void filter_gradient_map(const V (&m)[4], V (&f)[3]) {
 
 void filter_gradient(const float* from, int64_t plane, int64_t stride, int64_t partials, int64_t channels,
                      float* const* taps) noexcept {
-  each_vector(
-      channels, [&](int64_t c, auto t) __attribute__((always_inline)) {
-        V h[4][3];  // [column][row]
-        MP_UNROLL for (int j = 0; j < 4; ++j) {
-          V m[4];
-          MP_UNROLL for (int i = 0; i < 4; ++i) {
-            m[i] = load(from + (4 * i + j) * plane + c);
-            for (int64_t s = 1; s < partials; ++s) m[i] = add(m[i], load(from + s * stride + (4 * i + j) * plane + c));
-          }
-          filter_gradient_map(m, h[j]);
-        }
-        MP_UNROLL for (int i = 0; i < 3; ++i) {
-          const V m[4] = {h[0][i], h[1][i], h[2][i], h[3][i]};
-          V f[3];
-          filter_gradient_map(m, f);
-          MP_UNROLL for (int j = 0; j < 3; ++j) store(taps[3 * i + j] + c, f[j], t);
-        }
-      });
+  each_vector(channels, [&](int64_t c, auto t) __attribute__((always_inline)) {
+    V h[4][3];  // [column][row]
+    MP_UNROLL for (int j = 0; j < 4; ++j) {
+      V m[4];
+      MP_UNROLL for (int i = 0; i < 4; ++i) {
+        m[i] = load(from + (4 * i + j) * plane + c);
+        for (int64_t s = 1; s < partials; ++s) m[i] = add(m[i], load(from + s * stride + (4 * i + j) * plane + c));
+      }
+      filter_gradient_map(m, h[j]);
+    }
+    MP_UNROLL for (int i = 0; i < 3; ++i) {
+      const V m[4] = {h[0][i], h[1][i], h[2][i], h[3][i]};
+      V f[3];
+      filter_gradient_map(m, f);
+      MP_UNROLL for (int j = 0; j < 3; ++j) store(taps[3 * i + j] + c, f[j], t);
+    }
+  });
 }
 
 }  // namespace

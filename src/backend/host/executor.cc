@@ -21,8 +21,10 @@ Executor::Executor(Script script) : script_(std::move(script)) {
       const bool shared = script_.threads > 1 && phases[p] > 1;
       const int s = int(steps_.size());
       steps_.push_back({&kernel, c.arguments, int(p), phases[p]});
-      if (!shared && !stages_.empty() && !stages_.back().shared) stages_.back().last = s + 1;
-      else stages_.push_back({s, s + 1, shared});
+      if (!shared && !stages_.empty() && !stages_.back().shared)
+        stages_.back().last = s + 1;
+      else
+        stages_.push_back({s, s + 1, shared});
       shared_ |= shared;
     }
   }
@@ -92,7 +94,9 @@ void Executor::member(int m) noexcept {
       int mine = 0;
       for (int k = 0; k < threads; ++k) {
         Claim& c = claims_[i * threads + (m + k) % threads];
-        for (int b; c.next.load(std::memory_order_relaxed) < c.end && (b = c.next.fetch_add(1, std::memory_order_relaxed)) < c.end; ++mine)
+        for (int b; c.next.load(std::memory_order_relaxed) < c.end &&
+                    (b = c.next.fetch_add(1, std::memory_order_relaxed)) < c.end;
+             ++mine)
           s.kernel->run(s.arguments, s.phase, b, m);
       }
       if (mine) done.fetch_add(mine, std::memory_order_acq_rel);

@@ -1,4 +1,5 @@
-// The null backend: a kernel for everything that runs nothing and no memory, so that a huge model can be planned in milliseconds.
+// The null backend: a kernel for everything that runs nothing and no memory, so that a huge model can be planned in
+// milliseconds.
 #include "backend/backend.h"
 #include "base/assert.h"
 
@@ -9,7 +10,9 @@ class NullBackend final : public Backend {
  public:
   std::string_view name() const override { return "null"; }
   bool offers(std::string_view) const override { return true; }  // plans as the cpu backend's
-  std::unique_ptr<Kernel> make(const graph::Operator&, const Request&) const override { return std::make_unique<Kernel>(); }
+  std::unique_ptr<Kernel> make(const graph::Operator&, const Request&) const override {
+    return std::make_unique<Kernel>();
+  }
   bool runs() const override { return false; }
   Memory take(Bytes, std::string) const override { never(); }
   void write(std::byte*, const void*, Bytes) const override { never(); }

@@ -1,5 +1,5 @@
-#include "backend/reference/types.h"
 #include "ops/batch_norm.h"
+#include "backend/reference/types.h"
 
 namespace millpond::backend::reference {
 
@@ -11,12 +11,14 @@ std::unique_ptr<Kernel> batch_norm(const ops::BatchNorm& op, const Request& requ
       for (int64_t c = 0; c < channels; ++c) {
         double mean = 0, variance = 0;
         for (int64_t r = 0; r < rows; ++r) mean += double(load(x, r * channels + c)) / double(rows);
-        for (int64_t r = 0; r < rows; ++r) variance += std::pow(double(load(x, r * channels + c)) - mean, 2) / double(rows);
+        for (int64_t r = 0; r < rows; ++r)
+          variance += std::pow(double(load(x, r * channels + c)) - mean, 2) / double(rows);
         store(a.output<T>(1), c, mean);
         store(a.output<T>(2), c, variance);
         const double scale = double(load(a.input<T>(1), c)) / std::sqrt(variance + epsilon);
         for (int64_t r = 0; r < rows; ++r)
-          store(a.output<T>(0), r * channels + c, (double(load(x, r * channels + c)) - mean) * scale + double(load(a.input<T>(2), c)));
+          store(a.output<T>(0), r * channels + c,
+                (double(load(x, r * channels + c)) - mean) * scale + double(load(a.input<T>(2), c)));
       }
     });
   });

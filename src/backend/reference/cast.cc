@@ -1,5 +1,5 @@
-#include "backend/reference/types.h"
 #include "ops/cast.h"
+#include "backend/reference/types.h"
 
 namespace millpond::backend::reference {
 

@@ -1,5 +1,5 @@
-#include "backend/reference/types.h"
 #include "ops/concatenate.h"
+#include "backend/reference/types.h"
 
 namespace millpond::backend::reference {
 
@@ -10,7 +10,8 @@ std::unique_ptr<Kernel> concatenate(const ops::Concatenate& op, const Request& r
       int64_t start = 0;
       for (size_t k = 0; k < inputs.size(); ++k) {
         const Shape& x = inputs[k].shape;
-        walk(x, std::array{row_major(x), to}, [&](const auto& at) { a.output<T>(0)[start * to[axis] + at[1]] = a.input<T>(int(k))[at[0]]; });
+        walk(x, std::array{row_major(x), to},
+             [&](const auto& at) { a.output<T>(0)[start * to[axis] + at[1]] = a.input<T>(int(k))[at[0]]; });
         start += x[axis];
       }
     });

@@ -1,6 +1,6 @@
+#include "ops/conv2d_backward_input.h"
 #include "backend/reference/types.h"
 #include "backend/reference/window.h"
-#include "ops/conv2d_backward_input.h"
 
 namespace millpond::backend::reference {
 
@@ -14,7 +14,8 @@ std::unique_ptr<Kernel> conv2d_backward_input(const ops::Conv2DBackwardInput& op
         double total = 0;
         g.readers(h, v, [&](int64_t p, int64_t q, int64_t i, int64_t j) {
           for (int64_t o = group * f.out_of_group; o < (group + 1) * f.out_of_group; ++o)
-            total += double(load(a.input<T>(0), g.y_at(b, i, j, o))) * double(load(a.input<T>(1), f.at(p, q, c - group * f.in, o)));
+            total += double(load(a.input<T>(0), g.y_at(b, i, j, o))) *
+                     double(load(a.input<T>(1), f.at(p, q, c - group * f.in, o)));
         });
         store(a.output<T>(0), g.x_at(b, h, v, c), total);
       });

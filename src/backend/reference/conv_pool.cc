@@ -1,6 +1,6 @@
+#include "ops/conv_pool.h"
 #include "backend/reference/types.h"
 #include "backend/reference/window.h"
-#include "ops/conv_pool.h"
 
 namespace millpond::backend::reference {
 
@@ -21,15 +21,18 @@ std::unique_ptr<Kernel> conv_pool(const ops::ConvPool& op, const Request& reques
         cells.taps(row, col, [&](int64_t r, int64_t s, int64_t i, int64_t j) {
           double total = 0;
           g.taps(i, j, [&](int64_t p, int64_t q, int64_t h, int64_t v) {
-            for (int64_t c = 0; c < f.in; ++c) total += double(load(a.input<T>(0), g.x_at(b, h, v, c))) * double(load(a.input<T>(1), f.at(p, q, c, o)));
+            for (int64_t c = 0; c < f.in; ++c)
+              total += double(load(a.input<T>(0), g.x_at(b, h, v, c))) * double(load(a.input<T>(1), f.at(p, q, c, o)));
           });
           const T rounded = convert<T>(total + double(load(a.input<T>(2), o)));  // ties are those of the stored values
-          if (const Number<T> value = load(&rounded, 0); value > best || value != value) best = value, winner = r * cells.window.width + s;
+          if (const Number<T> value = load(&rounded, 0); value > best || value != value)
+            best = value, winner = r * cells.window.width + s;
         });
         const int64_t cell = cells.y_at(b, row, col, 0) / cells.out;
         store(a.output<T>(0), cell * cells.out + o, best);
         for (int bit = 0; bit < bits; ++bit)
-          winners[cell * winner_bytes + o / 16 * 2 * bits + 2 * bit + o % 16 / 8] |= uint8_t((winner >> bit & 1) << o % 8);
+          winners[cell * winner_bytes + o / 16 * 2 * bits + 2 * bit + o % 16 / 8] |=
+              uint8_t((winner >> bit & 1) << o % 8);
       });
     });
   });

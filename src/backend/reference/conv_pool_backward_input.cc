@@ -27,8 +27,10 @@ std::unique_ptr<Kernel> conv_pool_backward_input(const ops::ConvPoolBackwardInpu
           for (int64_t o = 0; o < f.out; ++o) {
             int64_t winner = 0;
             for (int bit = 0; bit < bits; ++bit)
-              winner |= int64_t(winners[cell * winner_bytes + o / 16 * 2 * bits + 2 * bit + o % 16 / 8] >> o % 8 & 1) << bit;
-            if (winner == place) total += double(load(a.input<T>(0), cell * f.out + o)) * double(load(a.input<T>(1), f.at(p, q, c, o)));
+              winner |= int64_t(winners[cell * winner_bytes + o / 16 * 2 * bits + 2 * bit + o % 16 / 8] >> o % 8 & 1)
+                        << bit;
+            if (winner == place)
+              total += double(load(a.input<T>(0), cell * f.out + o)) * double(load(a.input<T>(1), f.at(p, q, c, o)));
           }
         });
         store(a.output<T>(0), g.x_at(b, h, v, c), total);

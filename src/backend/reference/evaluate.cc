@@ -5,7 +5,8 @@
 
 namespace millpond::backend {
 
-std::vector<Tensor> evaluate(const graph::Operator& op, std::span<const Tensor> inputs, std::span<const graph::TensorType> outputs) {
+std::vector<Tensor> evaluate(const graph::Operator& op, std::span<const Tensor> inputs,
+                             std::span<const graph::TensorType> outputs) {
   Request request;
   std::vector<void*> in, out;
   for (const Tensor& t : inputs) {

@@ -1,6 +1,5 @@
-// expression: runs an ops::Expression one place at a time. Used by fused, and by matmul, conv2d and dense_backward for their
-// epilogues (register 0 is then handed in).
-// Memory: registers, and one double for each sum, as workspace.
+// expression: runs an ops::Expression one place at a time. Used by fused, and by matmul, conv2d and dense_backward for
+// their epilogues (register 0 is then handed in). Memory: registers, and one double for each sum, as workspace.
 #pragma once
 #include "backend/reference/types.h"
 #include "ops/expression.h"
@@ -23,7 +22,8 @@ class Interpreter {
 
  private:
   template <class T>
-  void evaluate(int64_t row, int64_t col, double register0, void* const* in, void* const* out, std::byte* scratch) const;
+  void evaluate(int64_t row, int64_t col, double register0, void* const* in, void* const* out,
+                std::byte* scratch) const;
   int64_t sums(int result) const;  // how many doubles this result adds up in
 
   ops::Expression e_;

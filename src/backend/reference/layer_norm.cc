@@ -1,5 +1,5 @@
-#include "backend/reference/types.h"
 #include "ops/layer_norm.h"
+#include "backend/reference/types.h"
 
 namespace millpond::backend::reference {
 
@@ -16,7 +16,8 @@ std::unique_ptr<Kernel> layer_norm(const ops::LayerNorm& op, const Request& requ
         store(a.output<T>(1), r, mean);
         store(a.output<T>(2), r, rstd);
         for (int64_t c = 0; c < cols; ++c)
-          store(a.output<T>(0) + r * cols, c, (double(load(x, c)) - mean) * rstd * double(load(a.input<T>(1), c)) + double(load(a.input<T>(2), c)));
+          store(a.output<T>(0) + r * cols, c,
+                (double(load(x, c)) - mean) * rstd * double(load(a.input<T>(1), c)) + double(load(a.input<T>(2), c)));
       }
     });
   });

@@ -1,6 +1,6 @@
+#include "ops/max_pool2d.h"
 #include "backend/reference/types.h"
 #include "backend/reference/window.h"
-#include "ops/max_pool2d.h"
 
 namespace millpond::backend::reference {
 
@@ -18,8 +18,10 @@ std::unique_ptr<Kernel> max_pool2d(const ops::MaxPool2D& op, const Request& requ
         });
         const int64_t at = g.y_at(b, i, j, c);
         store(a.output<T>(0), at, best);
-        if (few) a.output<uint8_t>(1)[at] = uint8_t(winner);
-        else a.output<int32_t>(1)[at] = int32_t(winner);
+        if (few)
+          a.output<uint8_t>(1)[at] = uint8_t(winner);
+        else
+          a.output<int32_t>(1)[at] = int32_t(winner);
       });
     });
   });

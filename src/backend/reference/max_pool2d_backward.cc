@@ -1,6 +1,6 @@
+#include "ops/max_pool2d_backward.h"
 #include "backend/reference/types.h"
 #include "backend/reference/window.h"
-#include "ops/max_pool2d_backward.h"
 
 namespace millpond::backend::reference {
 

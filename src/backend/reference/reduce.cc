@@ -1,5 +1,5 @@
-#include "backend/reference/types.h"
 #include "ops/reduce.h"
+#include "backend/reference/types.h"
 
 namespace millpond::backend::reference {
 
@@ -17,11 +17,14 @@ std::unique_ptr<Kernel> reduce(const ops::Reduce& op, const Request& request) {
     return loop([=, kind = op.kind](const Arguments& a) {
       walk(kept, std::array{strides, row_major(kept)}, [&](const auto& outer) {
         Total<T> total = 0;
-        if (kind == ops::Reduce::Kind::kMax) total = kFloating<T> ? Total<T>(-INFINITY) : std::numeric_limits<Total<T>>::lowest();
+        if (kind == ops::Reduce::Kind::kMax)
+          total = kFloating<T> ? Total<T>(-INFINITY) : std::numeric_limits<Total<T>>::lowest();
         walk(gone, std::array<Strides, 1>{strides}, [&](const auto& inner) {
           const Total<T> v = Total<T>(load(a.input<T>(0), outer[0] + inner[0]));
-          if (kind != ops::Reduce::Kind::kMax) total += v;
-          else if (v > total || v != v) total = v;  // a NaN stays
+          if (kind != ops::Reduce::Kind::kMax)
+            total += v;
+          else if (v > total || v != v)
+            total = v;  // a NaN stays
         });
         if (kind == ops::Reduce::Kind::kMean) total /= Total<T>(std::max<int64_t>(1, count));
         store(a.output<T>(0), outer[1], total);

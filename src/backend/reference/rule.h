@@ -1,6 +1,6 @@
-// rule: an optimiser's step on one weight: the rule's expression, one element at a time. Shared by optimizer_step, dense_update and
-// dense_backward; the slow twin of the rules that fast kernels have written out by hand.
-// Memory: the expression's registers as workspace.
+// rule: an optimiser's step on one weight: the rule's expression, one element at a time. Shared by optimizer_step,
+// dense_update and dense_backward; the slow twin of the rules that fast kernels have written out by hand. Memory: the
+// expression's registers as workspace.
 #pragma once
 #include "backend/reference/expression.h"
 #include "backend/reference/types.h"
@@ -10,22 +10,26 @@ namespace millpond::backend::reference {
 
 class RuleOnElements {
  public:
-  RuleOnElements(const ops::Rule& rule, DType dtype, int64_t size) : rule_(rule), interpreter_(make(rule, dtype, size)) {}
+  RuleOnElements(const ops::Rule& rule, DType dtype, int64_t size)
+      : rule_(rule), interpreter_(make(rule, dtype, size)) {}
   Bytes workspace() const { return interpreter_.workspace(); }
 
-  /// Weight and slots of a parameter are operands `input` and up, and outputs `output` and up: the operands' own bytes. Where a test gave
-  /// them bytes of their own, they are copied there first.
+  /// Weight and slots of a parameter are operands `input` and up, and outputs `output` and up: the operands' own bytes.
+  /// Where a test gave them bytes of their own, they are copied there first.
   template <class T>
   class Parameter {
    public:
-    Parameter(const RuleOnElements& on, const Arguments& a, int input, int output, int64_t size, const float* scalars, std::byte* scratch) : on_(on), scratch_(scratch) {
+    Parameter(const RuleOnElements& on, const Arguments& a, int input, int output, int64_t size, const float* scalars,
+              std::byte* scratch)
+        : on_(on), scratch_(scratch) {
       for (int k = 0; k <= on.rule_.slot_count(); ++k) {
         const T* from = a.input<T>(input + k);
         T* to = a.output<T>(output + k);
         if (from != to) std::copy(from, from + size, to);
         in_[k] = out_[k] = to;
       }
-      for (int k = 0; k < on.rule_.scalar_count(); ++k) in_[1 + on.rule_.slot_count() + k] = const_cast<float*>(scalars + k);
+      for (int k = 0; k < on.rule_.scalar_count(); ++k)
+        in_[1 + on.rule_.slot_count() + k] = const_cast<float*>(scalars + k);
     }
     const T* weights() const { return static_cast<const T*>(out_[0]); }
     /// Element i after a step along the gradient g.

@@ -1,5 +1,5 @@
-#include "backend/reference/types.h"
 #include "ops/scatter_add.h"
+#include "backend/reference/types.h"
 
 namespace millpond::backend::reference {
 
@@ -9,8 +9,10 @@ std::unique_ptr<Kernel> scatter_add(const ops::ScatterAdd& op, const Request& re
   return with_type(request.outputs[0].dtype, [&]<class T>() {
     return loop([=, onto = op.onto, index = request.inputs[0].dtype](const Arguments& a) {
       T* table = a.output<T>(0);
-      if (!onto) std::fill(table, table + count * width, T{});
-      else if (a.input<T>(2) != table) std::copy(a.input<T>(2), a.input<T>(2) + count * width, table);
+      if (!onto)
+        std::fill(table, table + count * width, T{});
+      else if (a.input<T>(2) != table)
+        std::copy(a.input<T>(2), a.input<T>(2) + count * width, table);
       for (int64_t i = 0; i < n; ++i) {
         T* row = table + std::clamp<int64_t>(integer(a.in[0], index, i), 0, count - 1) * width;
         for (int64_t c = 0; c < width; ++c) store(row, c, load(row, c) + load(a.input<T>(1), i * width + c));

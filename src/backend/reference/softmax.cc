@@ -1,6 +1,6 @@
+#include "ops/softmax.h"
 #include "backend/reference/rows.h"
 #include "backend/reference/types.h"
-#include "ops/softmax.h"
 
 namespace millpond::backend::reference {
 
@@ -11,7 +11,8 @@ std::unique_ptr<Kernel> softmax(const ops::Softmax&, const Request& request) {
       for (int64_t r = 0; r < rows; ++r) {
         const T* x = a.input<T>(0) + r * cols;
         const LogSum s = log_sum_exp(x, cols);
-        for (int64_t c = 0; c < cols; ++c) store(a.output<T>(0) + r * cols, c, std::exp(double(load(x, c)) - s.largest) / s.sum);
+        for (int64_t c = 0; c < cols; ++c)
+          store(a.output<T>(0) + r * cols, c, std::exp(double(load(x, c)) - s.largest) / s.sum);
       }
     });
   });

@@ -1,6 +1,6 @@
+#include "ops/softmax_cross_entropy.h"
 #include "backend/reference/rows.h"
 #include "backend/reference/types.h"
-#include "ops/softmax_cross_entropy.h"
 
 namespace millpond::backend::reference {
 

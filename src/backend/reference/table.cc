@@ -22,7 +22,8 @@ class ReferenceBackend final : public HostBackend {
   std::unique_ptr<backend::Kernel> make(const graph::Operator& op, const Request& request) const override {
     static const std::unordered_map<std::type_index, Maker> makers = {
 #define MP_OPERATOR(type, name) \
-  {typeid(ops::type), [](const graph::Operator& o, const Request& r) { return reference::name(static_cast<const ops::type&>(o), r); }},
+  {typeid(ops::type),           \
+   [](const graph::Operator& o, const Request& r) { return reference::name(static_cast<const ops::type&>(o), r); }},
 #include "ops/list.inc"
     };
     const auto found = makers.find(typeid(op));

@@ -1,6 +1,6 @@
+#include "ops/unary.h"
 #include "backend/reference/types.h"
 #include "ops/apply.h"
-#include "ops/unary.h"
 
 namespace millpond::backend::reference {
 

@@ -9,7 +9,8 @@ struct Geometry {
   Geometry(const ops::Window& w, const Shape& x, const Shape& y)
       : window(w), n(x[0]), height(x[1]), width(x[2]), in(x[3]), out_height(y[1]), out_width(y[2]), out(y[3]) {}
 
-  /// Calls f(p, q, h, v) for each tap (p, q) of output place (i, j) whose image place (h, v) is not padding, row by row.
+  /// Calls f(p, q, h, v) for each tap (p, q) of output place (i, j) whose image place (h, v) is not padding, row by
+  /// row.
   template <class F>
   void taps(int64_t i, int64_t j, F f) const {
     for (int64_t p = 0; p < window.height; ++p) {
@@ -34,7 +35,9 @@ struct Geometry {
     }
   }
   int64_t x_at(int64_t b, int64_t h, int64_t v, int64_t c) const { return ((b * height + h) * width + v) * in + c; }
-  int64_t y_at(int64_t b, int64_t i, int64_t j, int64_t o) const { return ((b * out_height + i) * out_width + j) * out + o; }
+  int64_t y_at(int64_t b, int64_t i, int64_t j, int64_t o) const {
+    return ((b * out_height + i) * out_width + j) * out + o;
+  }
   template <class F>
   void each_output(F f) const {
     for (int64_t b = 0; b < n; ++b)

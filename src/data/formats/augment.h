@@ -22,7 +22,11 @@ struct Image {
 
   int64_t step() const { return stride ? stride : width * channels; }
   T* row(int64_t y) const { return data + y * step(); }
-  operator Image<const T>() const requires(!std::is_const_v<T>) { return {data, height, width, channels, stride}; }
+  operator Image<const T>() const
+    requires(!std::is_const_v<T>)
+  {
+    return {data, height, width, channels, stride};
+  }
 };
 
 /// Numbers for one element of a data set; draws are counted, so call them in a fixed order.

@@ -15,7 +15,8 @@ namespace {
 using ops::Function;
 
 Value hits(Builder& b, Value y, Value answer) {
-  if (y.shape() != answer.shape()) throw Error(Code::kShape, format("accuracy: labels are {}, but answers are {}", y.shape(), answer.shape()));
+  if (y.shape() != answer.shape())
+    throw Error(Code::kShape, format("accuracy: labels are {}, but answers are {}", y.shape(), answer.shape()));
   return ops::cast(b, ops::equal(b, ops::cast(b, answer, y.dtype()), y), DType::kFloat32);
 }
 // The largest probability belongs to the largest logit: softmax itself need not be computed for it.
@@ -46,7 +47,8 @@ struct CategoricalAccuracyImpl final : MeanMetric {
 struct SparseCategoricalAccuracyImpl final : MeanMetric {
   Value values(Builder& b, Value y, Value p) const override {
     const Value answer = best(b, p);
-    if (y.shape() != answer.shape() && y.shape().rank() == p.shape().rank() && y.shape().back() == 1) y = ops::reshape(b, y, answer.shape());
+    if (y.shape() != answer.shape() && y.shape().rank() == p.shape().rank() && y.shape().back() == 1)
+      y = ops::reshape(b, y, answer.shape());
     return hits(b, y, answer);
   }
 };
@@ -54,9 +56,12 @@ struct SparseCategoricalAccuracyImpl final : MeanMetric {
 struct AccuracyImpl final : MeanMetric {
   Value values(Builder& b, Value y, Value p) const override {
     switch (labelling(y.shape(), p.shape())) {
-      case Labelling::kBinary: return BinaryAccuracyImpl(0.5).values(b, y, p);
-      case Labelling::kSparse: return SparseCategoricalAccuracyImpl().values(b, y, p);
-      case Labelling::kCategorical: break;
+      case Labelling::kBinary:
+        return BinaryAccuracyImpl(0.5).values(b, y, p);
+      case Labelling::kSparse:
+        return SparseCategoricalAccuracyImpl().values(b, y, p);
+      case Labelling::kCategorical:
+        break;
     }
     return CategoricalAccuracyImpl().values(b, y, p);
   }
@@ -69,16 +74,20 @@ Metric accuracy_named(std::string name) {
 
 }  // namespace
 
-constinit const MetricFile metric_files::accuracy{{{"accuracy", "acc", "", accuracy_named<Accuracy>},
-                                                   {"binary_accuracy", "BinaryAccuracy", "", accuracy_named<BinaryAccuracy>},
-                                                   {"categorical_accuracy", "CategoricalAccuracy", "", accuracy_named<CategoricalAccuracy>},
-                                                   {"sparse_categorical_accuracy", "SparseCategoricalAccuracy", "", accuracy_named<SparseCategoricalAccuracy>}}};
+constinit const MetricFile metric_files::accuracy{
+    {{"accuracy", "acc", "", accuracy_named<Accuracy>},
+     {"binary_accuracy", "BinaryAccuracy", "", accuracy_named<BinaryAccuracy>},
+     {"categorical_accuracy", "CategoricalAccuracy", "", accuracy_named<CategoricalAccuracy>},
+     {"sparse_categorical_accuracy", "SparseCategoricalAccuracy", "", accuracy_named<SparseCategoricalAccuracy>}}};
 
 }  // namespace nn
 
 metrics::Accuracy::Accuracy(std::string name) : Metric(nn::make_metric<nn::AccuracyImpl>(std::move(name))) {}
-metrics::BinaryAccuracy::BinaryAccuracy(std::string name, double threshold) : Metric(nn::make_metric<nn::BinaryAccuracyImpl>(std::move(name), threshold)) {}
-metrics::CategoricalAccuracy::CategoricalAccuracy(std::string name) : Metric(nn::make_metric<nn::CategoricalAccuracyImpl>(std::move(name))) {}
-metrics::SparseCategoricalAccuracy::SparseCategoricalAccuracy(std::string name) : Metric(nn::make_metric<nn::SparseCategoricalAccuracyImpl>(std::move(name))) {}
+metrics::BinaryAccuracy::BinaryAccuracy(std::string name, double threshold)
+    : Metric(nn::make_metric<nn::BinaryAccuracyImpl>(std::move(name), threshold)) {}
+metrics::CategoricalAccuracy::CategoricalAccuracy(std::string name)
+    : Metric(nn::make_metric<nn::CategoricalAccuracyImpl>(std::move(name))) {}
+metrics::SparseCategoricalAccuracy::SparseCategoricalAccuracy(std::string name)
+    : Metric(nn::make_metric<nn::SparseCategoricalAccuracyImpl>(std::move(name))) {}
 
 }  // namespace millpond

@@ -13,7 +13,9 @@ namespace {
 struct AUCImpl final : CountingMetric {
   AUCOptions options;
   explicit AUCImpl(AUCOptions o) : options(std::move(o)) {
-    if (options.num_thresholds < 2) throw Error(Code::kUsage, format("{}: num_thresholds is {}, but must be at least 2", options.name, options.num_thresholds));
+    if (options.num_thresholds < 2)
+      throw Error(Code::kUsage,
+                  format("{}: num_thresholds is {}, but must be at least 2", options.name, options.num_thresholds));
   }
 
   std::vector<Count> counts() const override {
@@ -23,18 +25,20 @@ struct AUCImpl final : CountingMetric {
 
   std::vector<Value> update(Builder& b, std::span<const Value> before, Value y, Value p) const override {
     if (options.from_logits) p = ops::sigmoid(b, p);
-    // Evenly spaced thresholds i / (n - 1), compared as Keras compares them: p (n - 1) > i. The first lies below and the last above
-    // everything that is a probability.
+    // Evenly spaced thresholds i / (n - 1), compared as Keras compares them: p (n - 1) > i. The first lies below and
+    // the last above everything that is a probability.
     std::vector<double> limits;
     for (int i = 0; i < options.num_thresholds; ++i) limits.push_back(i == 0 ? -1 : i);
     const Confusion c = confusion(b, name, y, p, limits, options.num_thresholds - 1);
-    return {ops::add(b, before[0], c.true_positives), ops::add(b, before[1], c.false_positives), ops::add(b, before[2], c.positives), ops::add(b, before[3], c.negatives)};
+    return {ops::add(b, before[0], c.true_positives), ops::add(b, before[1], c.false_positives),
+            ops::add(b, before[2], c.positives), ops::add(b, before[3], c.negatives)};
   }
 
   double result(std::span<const Tensor> counts) const override {
     const double positives = counts[2].at(0), negatives = counts[3].at(0);
     const bool pr = options.curve == AUCOptions::Curve::kPR;
-    if (pr && options.summation == AUCOptions::Summation::kInterpolation) return interpolated_pr(counts[0], counts[1], positives);
+    if (pr && options.summation == AUCOptions::Summation::kInterpolation)
+      return interpolated_pr(counts[0], counts[1], positives);
     double area = 0;
     for (int64_t i = 0; i + 1 < options.num_thresholds; ++i) {
       double x[2], y[2];
@@ -52,8 +56,8 @@ struct AUCImpl final : CountingMetric {
   }
 
  private:
-  // Davis and Goadrich 2006: between two thresholds true positives grow in proportion to all that are called positive, and precision
-  // follows from that; a straight line between two points of the curve would promise too much.
+  // Davis and Goadrich 2006: between two thresholds true positives grow in proportion to all that are called positive,
+  // and precision follows from that; a straight line between two points of the curve would promise too much.
   double interpolated_pr(const Tensor& right, const Tensor& wrong, double positives) const {
     double area = 0;
     for (int64_t i = 0; i + 1 < options.num_thresholds; ++i) {
@@ -69,7 +73,8 @@ struct AUCImpl final : CountingMetric {
 
 }  // namespace
 
-constinit const MetricFile metric_files::auc{{{"auc", "AUC", "", [](std::string name) -> Metric { return AUC({.name = std::move(name)}); }}}};
+constinit const MetricFile metric_files::auc{
+    {{"auc", "AUC", "", [](std::string name) -> Metric { return AUC({.name = std::move(name)}); }}}};
 
 }  // namespace nn
 

@@ -16,7 +16,8 @@ struct ErrorMetric final : MeanMetric {
   Value values(Builder& b, Value y, Value p) const override {
     y = ops::cast(b, y, p.dtype());
     match_ranks(b, y, p);
-    if (y.shape() != p.shape()) throw Error(Code::kShape, format("{}: labels are {}, but predictions are {}", name, y.shape(), p.shape()));
+    if (y.shape() != p.shape())
+      throw Error(Code::kShape, format("{}: labels are {}, but predictions are {}", name, y.shape(), p.shape()));
     const Value d = ops::subtract(b, y, p);
     return ops::mean(b, squared ? ops::square(b, d) : ops::abs(b, d), {-1});
   }
@@ -24,12 +25,17 @@ struct ErrorMetric final : MeanMetric {
 
 }  // namespace
 
-constinit const MetricFile metric_files::errors{{{"mse", "mean_squared_error", "MSE", [](std::string name) -> Metric { return metrics::MeanSquaredError(std::move(name)); }},
-                                                 {"mae", "mean_absolute_error", "MAE", [](std::string name) -> Metric { return metrics::MeanAbsoluteError(std::move(name)); }}}};
+constinit const MetricFile metric_files::errors{
+    {{"mse", "mean_squared_error", "MSE",
+      [](std::string name) -> Metric { return metrics::MeanSquaredError(std::move(name)); }},
+     {"mae", "mean_absolute_error", "MAE",
+      [](std::string name) -> Metric { return metrics::MeanAbsoluteError(std::move(name)); }}}};
 
 }  // namespace nn
 
-metrics::MeanSquaredError::MeanSquaredError(std::string name) : Metric(nn::make_metric<nn::ErrorMetric>(std::move(name), true)) {}
-metrics::MeanAbsoluteError::MeanAbsoluteError(std::string name) : Metric(nn::make_metric<nn::ErrorMetric>(std::move(name), false)) {}
+metrics::MeanSquaredError::MeanSquaredError(std::string name)
+    : Metric(nn::make_metric<nn::ErrorMetric>(std::move(name), true)) {}
+metrics::MeanAbsoluteError::MeanAbsoluteError(std::string name)
+    : Metric(nn::make_metric<nn::ErrorMetric>(std::move(name), false)) {}
 
 }  // namespace millpond

@@ -8,7 +8,9 @@ namespace {
 struct RecallImpl final : CountingMetric {
   double threshold;
   explicit RecallImpl(double t) : threshold(t) {}
-  std::vector<Count> counts() const override { return {{"true_positives", {DType::kInt64, {1}}}, {"positives", {DType::kInt64, {1}}}}; }
+  std::vector<Count> counts() const override {
+    return {{"true_positives", {DType::kInt64, {1}}}, {"positives", {DType::kInt64, {1}}}};
+  }
   std::vector<Value> update(Builder& b, std::span<const Value> before, Value y, Value p) const override {
     const Confusion c = confusion(b, name, y, p, {threshold});
     return {ops::add(b, before[0], c.true_positives), ops::add(b, before[1], c.positives)};
@@ -18,10 +20,12 @@ struct RecallImpl final : CountingMetric {
 
 }  // namespace
 
-constinit const MetricFile metric_files::recall{{{"recall", "Recall", "", [](std::string name) -> Metric { return Recall(std::move(name)); }}}};
+constinit const MetricFile metric_files::recall{
+    {{"recall", "Recall", "", [](std::string name) -> Metric { return Recall(std::move(name)); }}}};
 
 }  // namespace nn
 
-metrics::Recall::Recall(std::string name, double threshold) : Metric(nn::make_metric<nn::RecallImpl>(std::move(name), threshold)) {}
+metrics::Recall::Recall(std::string name, double threshold)
+    : Metric(nn::make_metric<nn::RecallImpl>(std::move(name), threshold)) {}
 
 }  // namespace millpond

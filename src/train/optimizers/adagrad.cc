@@ -15,7 +15,8 @@ static void formula(ops::Formula& f, const AdagradOptions& o) {
   f.becomes(w, w - f.learning_rate() * g / sqrt(more + o.epsilon));
 }
 
-Adagrad::Adagrad(double learning_rate, AdagradOptions o) : Optimizer(train::make_optimizer(learning_rate, std::move(o))) {}
+Adagrad::Adagrad(double learning_rate, AdagradOptions o)
+    : Optimizer(train::make_optimizer(learning_rate, std::move(o))) {}
 constinit const train::OptimizerKind train::kinds::adagrad{"Adagrad", train::read_optimizer<Adagrad, AdagradOptions>};
 
 }  // namespace millpond

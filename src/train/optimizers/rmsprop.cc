@@ -31,7 +31,8 @@ static void formula(ops::Formula& f, const RMSpropOptions& o) {
   f.becomes(w, w - along);
 }
 
-RMSprop::RMSprop(double learning_rate, RMSpropOptions o) : Optimizer(train::make_optimizer(learning_rate, std::move(o))) {}
+RMSprop::RMSprop(double learning_rate, RMSpropOptions o)
+    : Optimizer(train::make_optimizer(learning_rate, std::move(o))) {}
 constinit const train::OptimizerKind train::kinds::rmsprop{"RMSprop", train::read_optimizer<RMSprop, RMSpropOptions>};
 
 }  // namespace millpond

@@ -21,7 +21,9 @@ std::optional<Match> bounded_holder(const Case& c) {
     m.blame = k.place;
     m.holder = tell(k);
     m.fills = k.bounded && k.length < *k.bounded;
-    if (m.fills) m.title = format("It has a limit that it has not reached yet: {:.0f} of at most {:.0f} items", k.length, *k.bounded);
+    if (m.fills)
+      m.title =
+          format("It has a limit that it has not reached yet: {:.0f} of at most {:.0f} items", k.length, *k.bounded);
     if (k.bounded)
       m.evidence.push_back(
           format("{} has {:.0f} of at most {:.0f} items, {}", tell(k), k.length, *k.bounded, amount(bytes)));
@@ -82,8 +84,9 @@ std::optional<Match> renewed(const Case& c) {
     if (by_clock ? biggest_step(y) > 0.6 * filled : c.outlived(s) < 0.2 * s.bytes) continue;
     Match m{.kind = Kind::kCache, .share = 1, .weight = 0.6, .bytes = filled};
     m.blame = c.with_text(s.place);
-    m.evidence.push_back(format("what {} allocated rose to {} and stayed there while new blocks took the place of old ones",
-                                at(s.place), amount(least)));
+    m.evidence.push_back(
+        format("what {} allocated rose to {} and stayed there while new blocks took the place of old ones", at(s.place),
+               amount(least)));
     return m;
   }
   return {};
@@ -105,22 +108,30 @@ std::optional<Match> filled_slowly(const Case& c) {
   const bool slowly = biggest_step(live.y) < 0.6 * filled;  // one step is a reserve
   if (!stopped || !slowly) return {};
   Match m{.kind = Kind::kCache, .share = 1, .weight = 0.6, .bytes = filled};
-  m.evidence.push_back(format("what allocators have in use rose by {} over several rounds and then stopped",
-                              amount(filled)));
+  m.evidence.push_back(
+      format("what allocators have in use rose by {} over several rounds and then stopped", amount(filled)));
   return m;
 }
 
 }  // namespace
 
 const std::vector<Cause> kCaches = {
-    {.id = "K1", .title = "A container fills up to its limit and then stops",
+    {.id = "K1",
+     .title = "A container fills up to its limit and then stops",
      .fix = "Not a leak. A smaller limit takes less memory.",
-     .threads = {}, .detect = bounded_holder, .in = Cause::In::kBoth},
-    {.id = "K2", .title = "Something fills in the first rounds and then stays",
+     .threads = {},
+     .detect = bounded_holder,
+     .in = Cause::In::kBoth},
+    {.id = "K2",
+     .title = "Something fills in the first rounds and then stays",
      .fix = "Not a leak. If memory is short, bound it (functools.lru_cache has a maxsize) or keep smaller things.",
-     .threads = {}, .detect = filled_once},
-    {.id = "K3", .title = "Something fills over several rounds and then stops by itself",
+     .threads = {},
+     .detect = filled_once},
+    {.id = "K3",
+     .title = "Something fills over several rounds and then stops by itself",
      .fix = "Not a leak. Nothing to fix unless memory is short.",
-     .threads = {}, .detect = filled_slowly, .in = Cause::In::kBoth}};
+     .threads = {},
+     .detect = filled_slowly,
+     .in = Cause::In::kBoth}};
 
 }  // namespace millpond::verdict

@@ -1,5 +1,6 @@
-// Fixes as code: what a line that keeps, caches, draws or calls would have to say instead. Each is decided by what was measured (the type of the container, the
-// type and number of elements of what it keeps, how much one round adds) and by the statement as the agent took it apart; names are only copied.
+// Fixes as code: what a line that keeps, caches, draws or calls would have to say instead. Each is decided by what was
+// measured (the type of the container, the type and number of elements of what it keeps, how much one round adds) and
+// by the statement as the agent took it apart; names are only copied.
 #pragma once
 #include <optional>
 #include <string>
@@ -22,15 +23,15 @@ Fix keep_less(const Case& c, const Container& container);
 /// Of a line that makes figures: where they can be closed.
 Fix close_figure(const CountedLine* line);
 
-/// Of a line under which a tf.function is traced again and again: the number given as a tensor, the lambda made once, shapes that are not told apart,
-/// no XLA. No text: nothing can be said beyond the cause's own words.
+/// Of a line under which a tf.function is traced again and again: the number given as a tensor, the lambda made once,
+/// shapes that are not told apart, no XLA. No text: nothing can be said beyond the cause's own words.
 Fix give_tensor(const CountedLine& line);
 Fix make_once(const CountedLine& line);
 Fix relax_shapes(const CountedLine& line);
 Fix without_xla(const CountedLine& line);
 
-/// Of memory that the C allocator keeps after `place` freed it: a threshold below the size of its blocks, above which each is mapped by itself and goes back
-/// when it is freed. No text: the blocks are small, or were not seen.
+/// Of memory that the C allocator keeps after `place` freed it: a threshold below the size of its blocks, above which
+/// each is mapped by itself and goes back when it is freed. No text: the blocks are small, or were not seen.
 Fix give_back(const Case& c, const std::optional<Place>& place);
 
 Fix set_variable(std::string text, std::string variable, std::string value);

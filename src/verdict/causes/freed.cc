@@ -1,4 +1,5 @@
-// Memory that the program freed or could free, and that stays: garbage in circles, pages that an allocator keeps, pages that a few survivors pin.
+// Memory that the program freed or could free, and that stays: garbage in circles, pages that an allocator keeps, pages
+// that a few survivors pin.
 #include <algorithm>
 #include <cmath>
 
@@ -20,14 +21,17 @@ std::optional<Retention> retention(const Case& c) {
   const Growth& g = c.growth;
   if (g.outcome == Outcome::kLeak || g.garbage) return {};
   const double rss = g.returned_rss > 0 ? g.returned_rss : g.level;
-  // Every allocator keeps some between two steps, and a compiler leaves more: less than a third of the process is not worth a word.
+  // Every allocator keeps some between two steps, and a compiler leaves more: less than a third of the process is not
+  // worth a word.
   const double least = std::max(20e6, rss / 3);
   if (!c.evidence.probes.empty()) {
     const std::string how = format("trim gave back {} of {} at once", amount(g.returned), amount(rss));
     // At one probe a wandering process may stand high; what is kept always is what counts.
     if (g.usually >= least && g.usually > 0.6 * g.range) return Retention{g.usually, false, how};
-    // Kept since before the first probe, and not asked for again after it: a compiler may leave a third of the process, once.
-    if (g.returned >= std::max(least, 0.45 * rss) && g.by_gc < 0.5 * g.returned && g.level <= rss - 0.6 * g.returned) return Retention{g.returned, false, how};
+    // Kept since before the first probe, and not asked for again after it: a compiler may leave a third of the process,
+    // once.
+    if (g.returned >= std::max(least, 0.45 * rss) && g.by_gc < 0.5 * g.returned && g.level <= rss - 0.6 * g.returned)
+      return Retention{g.returned, false, how};
     // It rises again after every probe, and allocators do not have more in use.
     if ((g.outcome == Outcome::kFreed || g.refills) && !g.wanders && g.returned >= std::max(20e6, 0.05 * rss))
       return Retention{g.returned, true, how};
@@ -56,7 +60,8 @@ Match retention_match(const Case& c, const Retention& r) {
   m.holder = "the C allocator (glibc)";
   m.evidence.push_back(r.how);
   if (c.growth.has_live)
-    m.evidence.push_back(format("what allocators have in use changed by {} after warm-up", amount(c.growth.held.total)));
+    m.evidence.push_back(
+        format("what allocators have in use changed by {} after warm-up", amount(c.growth.held.total)));
   if (r.rising) m.evidence.push_back("resident memory rises between probes and falls at each");
   blame_temporaries(c, m);
   return m;
@@ -77,11 +82,15 @@ std::optional<Match> cyclic_garbage(const Case& c) {
     Match m{.share = 1, .weight = 1};
     m.blame = c.growing_place();
     m.title = "Objects that refer to one another pile up, because Python's garbage collector is turned off";
-    m.fix = "Turn it on again (gc.enable()), call gc.collect() at the end of each round, or break the circle (weakref.ref for the way back).";
+    m.fix =
+        "Turn it on again (gc.enable()), call gc.collect() at the end of each round, or break the circle (weakref.ref "
+        "for the way back).";
     if (g.piled > 0)
-      m.evidence.push_back(format("{:.0f} objects that only refer to one another were counted, about {}", g.piled, amount(g.piled_bytes)));
+      m.evidence.push_back(format("{:.0f} objects that only refer to one another were counted, about {}", g.piled,
+                                  amount(g.piled_bytes)));
     else
-      m.evidence.push_back(format("gc.collect() found {:.0f} objects, and {} went back", g.collected, amount(g.returned)));
+      m.evidence.push_back(
+          format("gc.collect() found {:.0f} objects, and {} went back", g.collected, amount(g.returned)));
     m.holder = "garbage in circles of references, which only the collector could free";
     if (const std::string type = commonest(c.notes); !type.empty()) {
       m.holder = format("garbage: objects of type {} in circles of references", type);
@@ -109,7 +118,8 @@ std::optional<Match> shuffle_retention(const Case& c) {
   const Growth& g = c.growth;
   // Between epochs the buffer is empty and the allocator has kept it: with such a buffer in the program less is enough.
   const double freed = g.returned - g.by_gc;
-  if (!r && stage && stage->buffer.value_or(1e9) >= 100 && !c.leaking() && !g.garbage && freed >= std::max(48e6, 0.1 * g.returned_rss))
+  if (!r && stage && stage->buffer.value_or(1e9) >= 100 && !c.leaking() && !g.garbage &&
+      freed >= std::max(48e6, 0.1 * g.returned_rss))
     r = Retention{freed, false, format("trim gave back {} of {} at once", amount(freed), amount(g.returned_rss))};
   if (!stage || !r) return {};
   Match m = retention_match(c, *r);
@@ -173,8 +183,8 @@ struct Pinned {
   double free = 0, returned = 0;
 };
 
-/// The first probe after warm-up tells: later ones find only what was freed since, while the allocator goes on to call pages free that trim has
-/// returned.
+/// The first probe after warm-up tells: later ones find only what was freed since, while the allocator goes on to call
+/// pages free that trim has returned.
 std::optional<Pinned> at_first_probe(const Case& c) {
   for (const Probe& probe : c.evidence.probes) {
     if (early(probe, c.periods) || probe.after_trim.value <= 0) continue;
@@ -193,8 +203,9 @@ std::optional<Match> pinned_heap(const Case& c) {
   if (!p || p->free < std::max(32e6, 0.25 * c.growth.level) || p->returned > 0.3 * p->free) return {};
   Match m{.kind = Kind::kFragmentation, .share = 1, .weight = 1, .bytes = p->free - std::max(0.0, p->returned)};
   m.holder = "the C allocator (glibc)";
-  m.evidence.push_back(format("{} are free in the allocator, and trim could return only {} of it: living blocks lie on nearly every page", amount(p->free),
-                              amount(std::max(0.0, p->returned))));
+  m.evidence.push_back(format(
+      "{} are free in the allocator, and trim could return only {} of it: living blocks lie on nearly every page",
+      amount(p->free), amount(std::max(0.0, p->returned))));
   blame_temporaries(c, m);
   return m;
 }
@@ -205,27 +216,38 @@ const std::vector<Cause> kFreed = {
     {.id = "C10",
      .title = "Objects in reference cycles wait for Python's garbage collector, which counts objects and not bytes",
      .fix = "Break the cycle (a callback or closure that refers to its owner; use weakref), or call gc.collect() "
-        "once every few epochs.",
-     .threads = {"tensorflow#44711", "keras#19071", "pytorch#46386"}, .detect = cyclic_garbage},
-    {.id = "C21", .title = "Elements of the shuffle buffer were freed, and the C allocator keeps their memory",
+            "once every few epochs.",
+     .threads = {"tensorflow#44711", "keras#19071", "pytorch#46386"},
+     .detect = cyclic_garbage},
+    {.id = "C21",
+     .title = "Elements of the shuffle buffer were freed, and the C allocator keeps their memory",
      .fix = "Not a leak. Shuffle before decoding, use a smaller buffer, preload tcmalloc or jemalloc, or set "
-        "MALLOC_ARENA_MAX=2.",
-     .threads = {"tensorflow#44176", "tensorflow#34942"}, .detect = shuffle_retention},
-    {.id = "C25", .title = "The program freed memory, and the C allocator keeps it for later",
+            "MALLOC_ARENA_MAX=2.",
+     .threads = {"tensorflow#44176", "tensorflow#34942"},
+     .detect = shuffle_retention},
+    {.id = "C25",
+     .title = "The program freed memory, and the C allocator keeps it for later",
      .fix = "Not a leak. One large array instead of many blocks is given back at once when it is freed; "
-        "`ctypes.CDLL(None).malloc_trim(0)` returns what is kept; with many threads MALLOC_ARENA_MAX=2 in the "
-        "environment, or preloading jemalloc or tcmalloc, keeps it lower.",
-     .threads = {"vllm-omni#6462", "SynaLinks/synalinks#102", "dask#3530"}, .detect = allocator_keeps},
-    {.id = "C26", .title = "Memory of prediction on the CPU jumps and wanders, because freed work memory is kept",
+            "`ctypes.CDLL(None).malloc_trim(0)` returns what is kept; with many threads MALLOC_ARENA_MAX=2 in the "
+            "environment, or preloading jemalloc or tcmalloc, keeps it lower.",
+     .threads = {"vllm-omni#6462", "SynaLinks/synalinks#102", "dask#3530"},
+     .detect = allocator_keeps},
+    {.id = "C26",
+     .title = "Memory of prediction on the CPU jumps and wanders, because freed work memory is kept",
      .fix = "Not a leak. Predict in batches of one size; MALLOC_ARENA_MAX=2, jemalloc or tcmalloc keep it lower.",
-     .threads = {"keras#19500", "tensorflow#63701"}, .detect = inference_wanders},
-    {.id = "F1", .title = "Freed Python objects left pages that a few survivors pin",
+     .threads = {"keras#19500", "tensorflow#63701"},
+     .detect = inference_wanders},
+    {.id = "F1",
+     .title = "Freed Python objects left pages that a few survivors pin",
      .fix = "Not a leak. Take the sample while reading instead of making all objects first, read in a process of its "
-        "own, or copy what is kept into arrays and drop the objects.",
-     .threads = {}, .detect = pinned_arenas},
-    {.id = "F2", .title = "Freed blocks left holes between living ones",
+            "own, or copy what is kept into arrays and drop the objects.",
+     .threads = {},
+     .detect = pinned_arenas},
+    {.id = "F2",
+     .title = "Freed blocks left holes between living ones",
      .fix = "Not a leak. Make what stays before or after what goes, copy what is kept into one array, or do the "
-        "short-lived work in a process of its own.",
-     .threads = {}, .detect = pinned_heap}};
+            "short-lived work in a process of its own.",
+     .threads = {},
+     .detect = pinned_heap}};
 
 }  // namespace millpond::verdict

@@ -8,9 +8,12 @@ namespace millpond::verdict {
 namespace {
 
 /// The numbers of this file.
-constexpr double kFar = 0.5;     // of what is reserved: with less than half of it ever in use at once, the pool is at least twice as large as a round needs
-constexpr double kPieces = 0.5;  // of what is free: when most of it lies beside living blocks, the pool cannot give it back
-constexpr double kInAdvance = 0.5;  // of the device: torch takes what it is asked for; TensorFlow and JAX take more than half of it at the start unless told otherwise
+constexpr double kFar = 0.5;  // of what is reserved: with less than half of it ever in use at once, the pool is at
+                              // least twice as large as a round needs
+constexpr double kPieces =
+    0.5;  // of what is free: when most of it lies beside living blocks, the pool cannot give it back
+constexpr double kInAdvance = 0.5;     // of the device: torch takes what it is asked for; TensorFlow and JAX take more
+                                       // than half of it at the start unless told otherwise
 constexpr double kWorthNaming = 64e6;  // bytes: a pool has some segments of 2 and 20 MiB whatever it is used for
 
 struct PoolFacts {
@@ -27,7 +30,8 @@ std::optional<PoolFacts> facts_of(const Case& c) {
   f.pool = &c.evidence.pools.front();
   const Pool::Point &first = f.pool->points.front(), &last = f.pool->points.back();
   const auto bytes = [](const std::optional<Bytes>& b) { return b ? double(b->value) : 0.0; };
-  f.reserved = bytes(last.reserved), f.in_use = double(last.in_use.value), f.split = bytes(last.inactive_split), f.largest = bytes(last.largest_free), f.limit = bytes(last.limit);
+  f.reserved = bytes(last.reserved), f.in_use = double(last.in_use.value), f.split = bytes(last.inactive_split),
+  f.largest = bytes(last.largest_free), f.limit = bytes(last.limit);
   f.retries = last.retries - first.retries, f.ooms = last.ooms - first.ooms;
   for (const Pool::Point& p : f.pool->points) f.peak = std::max({f.peak, bytes(p.peak), double(p.in_use.value)});
   const auto process = std::ranges::find(c.evidence.processes, c.evidence.process, &SeenProcess::row);
@@ -38,12 +42,17 @@ std::optional<PoolFacts> facts_of(const Case& c) {
   return f;
 }
 
-std::string framework(const Pool& pool) { return pool.name == "torch" ? "PyTorch" : pool.name == "jax" ? "JAX" : "TensorFlow"; }
+std::string framework(const Pool& pool) {
+  return pool.name == "torch" ? "PyTorch" : pool.name == "jax" ? "JAX" : "TensorFlow";
+}
 
 void tell_pool(const PoolFacts& f, Match& m) {
   m.holder = format("the pool of {}", framework(*f.pool));
-  m.evidence.push_back(format("{} are reserved, {} of it in use at the end, and never more than {} at once", amount(f.reserved), amount(f.in_use), amount(f.peak)));
-  if (f.context > 0) m.evidence.push_back(format("outside of the pool the process has {}: CUDA's context, kernels, other libraries", amount(f.context)));
+  m.evidence.push_back(format("{} are reserved, {} of it in use at the end, and never more than {} at once",
+                              amount(f.reserved), amount(f.in_use), amount(f.peak)));
+  if (f.context > 0)
+    m.evidence.push_back(
+        format("outside of the pool the process has {}: CUDA's context, kernels, other libraries", amount(f.context)));
 }
 
 std::optional<Match> fragmented(const Case& c) {
@@ -53,8 +62,11 @@ std::optional<Match> fragmented(const Case& c) {
   if (!far_above && !(fails && f->split > kPieces * f->free())) return {};
   Match m{.kind = Kind::kFragmentation, .share = 1, .weight = 1, .bytes = far_above ? f->reserved - f->peak : f->split};
   tell_pool(*f, m);
-  m.evidence.push_back(format("{} are free in segments that something living pins{}", amount(f->split), f->largest > 0 ? format("; the largest free block has {}", amount(f->largest)) : ""));
-  if (fails) m.evidence.push_back(format("an allocation failed {} times until what was kept was given back, {} times even then", f->retries, f->ooms));
+  m.evidence.push_back(format("{} are free in segments that something living pins{}", amount(f->split),
+                              f->largest > 0 ? format("; the largest free block has {}", amount(f->largest)) : ""));
+  if (fails)
+    m.evidence.push_back(format("an allocation failed {} times until what was kept was given back, {} times even then",
+                                f->retries, f->ooms));
   return m;
 }
 
@@ -71,7 +83,9 @@ std::optional<Match> pool_in_pieces(const Case& c) {
 
 std::optional<Match> preallocated(const Case& c) {
   const std::optional<PoolFacts> f = facts_of(c);
-  if (!f || c.leaking() || f->pool->name == "torch" || f->limit <= 0 || f->reserved < kInAdvance * f->limit || f->peak > kFar * f->reserved) return {};
+  if (!f || c.leaking() || f->pool->name == "torch" || f->limit <= 0 || f->reserved < kInAdvance * f->limit ||
+      f->peak > kFar * f->reserved)
+    return {};
   Match m{.kind = Kind::kReserve, .share = 1, .weight = 1, .bytes = f->reserved};
   tell_pool(*f, m);
   return m;
@@ -89,17 +103,29 @@ std::optional<Match> working_memory(const Case& c) {
 }  // namespace
 
 const std::vector<Cause> kGpuPools = {
-    {.id = "C27", .title = "The framework took (nearly) all GPU memory in advance",
+    {.id = "C27",
+     .title = "The framework took (nearly) all GPU memory in advance",
      .fix = "Nothing, or set_memory_growth(True), XLA_PYTHON_CLIENT_PREALLOCATE=false.",
-     .threads = {"tensorflow#36465", "rstudio/keras3#1538"}, .detect = preallocated, .in = Cause::In::kDevice},
-    {.id = "C28", .title = "The framework's GPU pool is fragmented, and never shrinks",
+     .threads = {"tensorflow#36465", "rstudio/keras3#1538"},
+     .detect = preallocated,
+     .in = Cause::In::kDevice},
+    {.id = "C28",
+     .title = "The framework's GPU pool is fragmented, and never shrinks",
      .fix = "TF_GPU_ALLOCATOR=cuda_malloc_async; for JAX XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async.",
-     .threads = {"tensorflow#48545"}, .detect = pool_in_pieces, .in = Cause::In::kDevice},
-    {.id = "C29", .title = "PyTorch's caching allocator holds far more than is ever in use at once",
+     .threads = {"tensorflow#48545"},
+     .detect = pool_in_pieces,
+     .in = Cause::In::kDevice},
+    {.id = "C29",
+     .title = "PyTorch's caching allocator holds far more than is ever in use at once",
      .fix = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, fewer shapes.",
-     .threads = {"pytorch#35901", "pytorch#173049"}, .detect = fragmented, .in = Cause::In::kDevice},
-    {.id = "G1", .title = "The framework's pool took what its rounds need, and keeps it",
+     .threads = {"pytorch#35901", "pytorch#173049"},
+     .detect = fragmented,
+     .in = Cause::In::kDevice},
+    {.id = "G1",
+     .title = "The framework's pool took what its rounds need, and keeps it",
      .fix = "Nothing to fix: it does not grow.",
-     .threads = {}, .detect = working_memory, .in = Cause::In::kDevice}};
+     .threads = {},
+     .detect = working_memory,
+     .in = Cause::In::kDevice}};
 
 }  // namespace millpond::verdict

@@ -11,16 +11,17 @@
 namespace millpond::verdict {
 namespace {
 
-/// How often something is added, and how large it is. Of a dict of lists that grow the keys do not tell; the blocks do that its line allocated, where
-/// they are so large that each is recorded. Of a buffer its bytes do not tell either, but what all its rises are multiples of does, unless pieces of many
-/// sizes are added.
+/// How often something is added, and how large it is. Of a dict of lists that grow the keys do not tell; the blocks do
+/// that its line allocated, where they are so large that each is recorded. Of a buffer its bytes do not tell either,
+/// but what all its rises are multiples of does, unless pieces of many sizes are added.
 void count_additions(const Case& c, const Container& k, Match& m) {
   if (k.is_buffer()) {
     constexpr double kPiece = 4 << 10;
     double each = k.step;
     // How often its line ran while it gained so much was counted, where it was.
     for (const Holder& h : c.notes.walk ? c.notes.walk->holders : std::vector<Holder>{})
-      if (is_same(k, h) && !h.puts.empty() && h.puts.front().by == "counted" && h.puts.front().gained > 0) each = h.puts.front().gained / std::max(1.0, h.puts.front().seen);
+      if (is_same(k, h) && !h.puts.empty() && h.puts.front().by == "counted" && h.puts.front().gained > 0)
+        each = h.puts.front().gained / std::max(1.0, h.puts.front().seen);
     if (each < kPiece) return;
     m.additions = k.per_period / each;
     m.added = k.length / each;
@@ -33,7 +34,8 @@ void count_additions(const Case& c, const Container& k, Match& m) {
   if (!is_container(k.item_type)) return;
   constexpr double kRecorded = 512 << 10;
   for (const SiteGroup& s : c.sites.groups)
-    if (s.user && same_line(s.place, k.place) && s.block() >= kRecorded && s.blocks > 1.5 * k.length && s.slope.value > 0) {
+    if (s.user && same_line(s.place, k.place) && s.block() >= kRecorded && s.blocks > 1.5 * k.length &&
+        s.slope.value > 0) {
       m.additions = s.slope.value / s.block();
       m.added = s.blocks;
       m.each = s.block();
@@ -45,12 +47,14 @@ Match kept_match(const Case& c, const Container& k) {
   Match m;
   m.blame = k.place;
   // The source of a program read from standard input is gone: the line that allocates is all that is known.
-  if (const std::optional<Place> grows = c.growing_place(); k.place.line == 0 && grows && grows->file == "<stdin>") m.blame = grows;
+  if (const std::optional<Place> grows = c.growing_place(); k.place.line == 0 && grows && grows->file == "<stdin>")
+    m.blame = grows;
   m.holder = tell(k);
   m.chain = k.chain;
   m.title = format("{} keeps every {} added to it", named(k), k.item_type.empty() ? "item" : k.item_type);
   m.title[0] = char(std::toupper(static_cast<unsigned char>(m.title[0])));
-  m.evidence.push_back(format("{} has {}, {} more {}, {} in all {}", named(k), counted(k.length, "item"), number(k.per_period), every(c), amount(k.bytes_per_period), every(c)));
+  m.evidence.push_back(format("{} has {}, {} more {}, {} in all {}", named(k), counted(k.length, "item"),
+                              number(k.per_period), every(c), amount(k.bytes_per_period), every(c)));
   if (!k.chain.empty()) m.evidence.push_back(format("it is reached by: {}", fmt::join(k.chain, ", ")));
   take(m, keep_less(c, k));
   if (k.per_period > 0) count_additions(c, k, m);
@@ -60,7 +64,8 @@ Match kept_match(const Case& c, const Container& k) {
       if (!m.born && !h.born.empty() && step_of(k, h) > 0) m.born = h.born.front().place;
   // Of several lines that add to it, the one that was seen to run; the fix is for the line that it was made of.
   for (const Holder& h : c.notes.walk ? c.notes.walk->holders : std::vector<Holder>{})
-    if (!h.puts.empty() && (h.puts.front().by != "only" || h.repeats > 0) && is_same(k, h) && !same_line(h.puts.front().place, k.place)) {
+    if (!h.puts.empty() && (h.puts.front().by != "only" || h.repeats > 0) && is_same(k, h) &&
+        !same_line(h.puts.front().place, k.place)) {
       m.blame = h.puts.front().place;
       m.change.reset();
       break;
@@ -84,7 +89,9 @@ std::optional<Match> kept_items(const Case& c) {
   double share = 0;
   for (const Container& k : c.notes.containers) {
     const bool registry = !k.is_user && k.type == "TensorFlow gradient registry";
-    if (!k.still || k.bounded || is_model(k.item_type) || is_figure(k.item_type) || registry || k.hook || keeps_graph(k)) continue;
+    if (!k.still || k.bounded || is_model(k.item_type) || is_figure(k.item_type) || registry || k.hook ||
+        keeps_graph(k))
+      continue;
     // The user's own line before a library's; of two that hold one another, the one that holds more.
     const double own = c.share(k) * (k.is_user ? 1 : 0.7);
     if (own > share) share = own, best = &k;
@@ -113,8 +120,10 @@ std::optional<Match> kept_on_device(const Case& c) {
   Match m = holder_match(*c.notes.walk, *h);
   m.title.clear(), m.fix.clear(), m.cause.clear();
   m.share = 1, m.weight = 1.2;
-  m.evidence.push_back(format("{} of it are reached only through the graph of gradients behind what is kept", amount(h->graph)));
-  const auto k = std::ranges::find_if(c.notes.containers, [&](const Container& known) { return step_of(known, *h) > 0; });
+  m.evidence.push_back(
+      format("{} of it are reached only through the graph of gradients behind what is kept", amount(h->graph)));
+  const auto k =
+      std::ranges::find_if(c.notes.containers, [&](const Container& known) { return step_of(known, *h) > 0; });
   if (k != c.notes.containers.end() && k->statement) take(m, keep_less(c, *k));
   return m;
 }
@@ -127,9 +136,11 @@ std::optional<Match> graph_kept(const Case& c) {
   if (!c.leaking() || !k || (graphs < 3 && !keeps_graph(*k))) return {};
   Match m{.share = 1, .weight = 1.1};
   tell_container(c, *k, m);
-  m.evidence.push_back(format("{} gains {} {}; each keeps the graph that made it", named(*k), counted(k->per_period, "tensor"), every(c)));
+  m.evidence.push_back(format("{} gains {} {}; each keeps the graph that made it", named(*k),
+                              counted(k->per_period, "tensor"), every(c)));
   if (graphs >= 3)
-    m.evidence.push_back(format("{:.0f} more tensors with a graph behind them are alive than when warm-up was over", graphs));
+    m.evidence.push_back(
+        format("{:.0f} more tensors with a graph behind them are alive than when warm-up was over", graphs));
   return m;
 }
 
@@ -138,10 +149,13 @@ std::optional<Match> create_graph(const Case& c) {
   const CountedLine* line = c.notes.line("backward_create_graph");
   if (!line) return {};
   // Gradients with a graph keep the graphs of all steps before them; a list of the user's own is told by C36.
-  const bool listed = std::ranges::any_of(c.notes.containers, [](const Container& k) { return k.still && k.is_user && is_tensor(k.item_type) && !contains(k.type, "chain"); });
+  const bool listed = std::ranges::any_of(c.notes.containers, [](const Container& k) {
+    return k.still && k.is_user && is_tensor(k.item_type) && !contains(k.type, "chain");
+  });
   Match m{.share = listed ? 0.9 * (1 - c.data_share()) : 1, .weight = listed ? 1 : 1.2};
   m.blame = line->place;
-  m.evidence.push_back(format("{} was called {}, and {:.0f} more tensors with a graph are alive", at(line->place), often(line->count), c.rose("torch.with_grad_fn")));
+  m.evidence.push_back(format("{} was called {}, and {:.0f} more tensors with a graph are alive", at(line->place),
+                              often(line->count), c.rose("torch.with_grad_fn")));
   return m;
 }
 
@@ -152,7 +166,8 @@ std::optional<Match> hook_keeps(const Case& c) {
     Match m{.share = c.share(k), .weight = 1.1};
     if (m.share < 0.3) continue;
     tell_container(c, k, m);
-    m.evidence.push_back(format("{} is filled by a hook: {} more {}, {} in all", named(k), number(k.per_period), every(c), amount(k.bytes_per_period)));
+    m.evidence.push_back(format("{} is filled by a hook: {} more {}, {} in all", named(k), number(k.per_period),
+                                every(c), amount(k.bytes_per_period)));
     Fix fix = keep_less(c, k);
     fix.text += " When the hook has done its work, call `remove` of the handle that registering it gave.";
     take(m, std::move(fix));
@@ -165,7 +180,8 @@ std::optional<Match> hook_keeps(const Case& c) {
 const Container* keeper_of_exceptions(const Case& c) {
   const Container* most = nullptr;
   for (const Container& k : c.notes.containers)
-    if (k.still && k.is_user && keeps_exceptions(k) && (!most || k.bytes_per_period > most->bytes_per_period)) most = &k;
+    if (k.still && k.is_user && keeps_exceptions(k) && (!most || k.bytes_per_period > most->bytes_per_period))
+      most = &k;
   return most;
 }
 
@@ -173,7 +189,8 @@ const Container* keeper_of_exceptions(const Case& c) {
 Match kept_objects(const Case& c, const GrowingType& t, Match m, std::string_view what, std::string_view why) {
   m.blame = c.growing_place();
   if (const Container* k = keeper_of_exceptions(c)) m.weight = 1.1, tell_container(c, *k, m);
-  m.evidence.push_back(format("{} of type {} are alive, {} more {}{}", counted(t.count, what), t.type, number(t.per_period), every(c), why));
+  m.evidence.push_back(format("{} of type {} are alive, {} more {}{}", counted(t.count, what), t.type,
+                              number(t.per_period), every(c), why));
   return m;
 }
 
@@ -182,7 +199,8 @@ std::optional<Match> custom_function(const Case& c) {
   // A node of a Function written in Python is a Python type of its own: <Name>Backward, alive more and more.
   for (const GrowingType& t : c.notes.types)
     if (t.type.ends_with("Backward") && t.per_period >= 1)
-      return kept_objects(c, t, {.share = 0.8 * (1 - c.data_share()), .weight = 0.9}, "node", ", and gc does not free them");
+      return kept_objects(c, t, {.share = 0.8 * (1 - c.data_share()), .weight = 0.9}, "node",
+                          ", and gc does not free them");
   return {};
 }
 
@@ -191,12 +209,15 @@ std::optional<Match> exception_frames(const Case& c) {
   if (const Container* k = keeper_of_exceptions(c); k && k->items->traceback && c.share(*k) >= kTable.name) {
     Match m{.share = c.share(*k), .weight = 1.1};
     tell_container(c, *k, m);
-    m.evidence.push_back(format("{} has {}, {} more {}: each keeps the local variables of the functions it came through", named(*k), counted(k->length, "exception"), number(k->per_period), every(c)));
+    m.evidence.push_back(
+        format("{} has {}, {} more {}: each keeps the local variables of the functions it came through", named(*k),
+               counted(k->length, "exception"), number(k->per_period), every(c)));
     return m;
   }
   for (const GrowingType& t : c.notes.types)
     if ((t.type == "traceback" || t.type == "frame") && t.per_period >= 0.5 && t.count >= 3)
-      return kept_objects(c, t, {.share = 0.8 * (1 - 0.5 * c.data_share()), .weight = 0.95}, "object", ": each keeps the local variables of its functions");
+      return kept_objects(c, t, {.share = 0.8 * (1 - 0.5 * c.data_share()), .weight = 0.95}, "object",
+                          ": each keeps the local variables of its functions");
   return {};
 }
 
@@ -230,7 +251,8 @@ std::optional<Match> callback_queue(const Case& c) {
   for (const GrowingType& t : c.notes.types) {
     if (!t.type.ends_with("Future") || t.per_period < 5 || t.count < 100) continue;
     Match m{.share = 0.5, .weight = 0.7};
-    m.evidence.push_back(format("{} are pending, {} more {}", counted(t.count, "future"), number(t.per_period), every(c)));
+    m.evidence.push_back(
+        format("{} are pending, {} more {}", counted(t.count, "future"), number(t.per_period), every(c)));
     return m;
   }
   return {};
@@ -239,37 +261,57 @@ std::optional<Match> callback_queue(const Case& c) {
 }  // namespace
 
 const std::vector<Cause> kKept = {
-    {.id = "C14", .title = "A container keeps arrays or objects of every round",
+    {.id = "C14",
+     .title = "A container keeps arrays or objects of every round",
      .fix = "Keep a number of each, write them to disk, or keep the newest only (collections.deque has a maxlen).",
-     .threads = {"rabbityl/lepard#12", "tensorflow#34876"}, .detect = kept_items, .in = Cause::In::kBoth},
-    {.id = "C36", .title = "Tensors are kept together with the graph that made them",
+     .threads = {"rabbityl/lepard#12", "tensorflow#34876"},
+     .detect = kept_items,
+     .in = Cause::In::kBoth},
+    {.id = "C36",
+     .title = "Tensors are kept together with the graph that made them",
      .fix = "Keep a number (`.item()`, of a tensor with one element), or keep the tensor without its graph "
-        "(`.detach()`); evaluate under `with torch.no_grad():`.",
-     .threads = {"pytorch#1840", "pytorch#64586", "pytorch#6017"}, .detect = graph_kept, .in = Cause::In::kBoth},
+            "(`.detach()`); evaluate under `with torch.no_grad():`.",
+     .threads = {"pytorch#1840", "pytorch#64586", "pytorch#6017"},
+     .detect = graph_kept,
+     .in = Cause::In::kBoth},
     {.id = "C37",
      .title = "backward keeps its graph (create_graph or retain_graph), and parameters and gradients hold one another",
      .fix = "Set the grad of every parameter to None after each step (`optimizer.zero_grad(set_to_none=True)`; "
-        "filling it with zeros keeps the graph), or take second derivatives with torch.autograd.grad; leave out "
-        "retain_graph=True where backward goes through a graph once.",
-     .threads = {"pytorch#4661", "pytorch#1346", "pytorch#71068"}, .detect = create_graph, .in = Cause::In::kBoth},
-    {.id = "C38", .title = "A hook of a torch module keeps the activations of every forward pass",
+            "filling it with zeros keeps the graph), or take second derivatives with torch.autograd.grad; leave out "
+            "retain_graph=True where backward goes through a graph once.",
+     .threads = {"pytorch#4661", "pytorch#1346", "pytorch#71068"},
+     .detect = create_graph,
+     .in = Cause::In::kBoth},
+    {.id = "C38",
+     .title = "A hook of a torch module keeps the activations of every forward pass",
      .fix = "Keep only the latest activation or a running statistic, detached, and remove the handle when done.",
-     .threads = {"pytorch#82528", "pytorch#46386", "opacus#176"}, .detect = hook_keeps, .in = Cause::In::kBoth},
-    {.id = "C39", .title = "A custom autograd Function stores its output on ctx: a cycle through C++ that gc cannot see",
+     .threads = {"pytorch#82528", "pytorch#46386", "opacus#176"},
+     .detect = hook_keeps,
+     .in = Cause::In::kBoth},
+    {.id = "C39",
+     .title = "A custom autograd Function stores its output on ctx: a cycle through C++ that gc cannot see",
      .fix = "Use `ctx.save_for_backward(y)`.",
-     .threads = {"pytorch#25340", "pytorch#5569"}, .detect = custom_function},
-    {.id = "C40", .title = "Stored exceptions keep the frames they came through, with all their variables",
+     .threads = {"pytorch#25340", "pytorch#5569"},
+     .detect = custom_function},
+    {.id = "C40",
+     .title = "Stored exceptions keep the frames they came through, with all their variables",
      .fix = "Store the error's text, or the error without its frames (`with_traceback(None)`); try again outside of "
-        "the except block.",
-     .threads = {"pytorch#18853", "pytorch#10348", "pytorch#82218"}, .detect = exception_frames, .in = Cause::In::kBoth},
-    {.id = "C16", .title = "Figures of matplotlib are made and never closed",
+            "the except block.",
+     .threads = {"pytorch#18853", "pytorch#10348", "pytorch#82218"},
+     .detect = exception_frames,
+     .in = Cause::In::kBoth},
+    {.id = "C16",
+     .title = "Figures of matplotlib are made and never closed",
      .fix = "Close each figure with pyplot's `close` when it is saved, or make it without pyplot "
-        "(matplotlib.figure.Figure), which keeps none.",
-     .threads = {"Clay-foundation/model#158", "tensorflow/models#3603", "matplotlib#8519"}, .detect = figures},
-    {.id = "C17", .title = "Keras queues callbacks faster than they run",
+            "(matplotlib.figure.Figure), which keeps none.",
+     .threads = {"Clay-foundation/model#158", "tensorflow/models#3603", "matplotlib#8519"},
+     .detect = figures},
+    {.id = "C17",
+     .title = "Keras queues callbacks faster than they run",
      .fix = "Set steps_per_execution, verbose=2, or a callback of your own that overrides on_train_batch_end (then "
-        "they run in step).",
-     .threads = {"keras#20284"}, .detect = callback_queue}};
+            "they run in step).",
+     .threads = {"keras#20284"},
+     .detect = callback_queue}};
 
 std::pair<const Cause*, Match> container_match(const Case& c, const Container& k) {
   const Cause& cause = cause_of(k.hook ? "C38" : keeps_graph(k) ? "C36" : keeps_exceptions(k) ? "C40" : "C14");

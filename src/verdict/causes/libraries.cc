@@ -52,11 +52,11 @@ std::optional<Match> onednn_cache(const Case& c) {
   if (!m) return {};
   m->kind = c.leaking() ? Kind::kLeak : Kind::kCache;
   const bool tensorflow = c.notes.has("tensorflow");
-  take(*m, set_variable(format("Pad the inputs to a few shapes, or {}",
-                               tensorflow ? "run TensorFlow without oneDNN: TF_ENABLE_ONEDNN_OPTS=0."
-                                          : "let oneDNN keep fewer: ONEDNN_PRIMITIVE_CACHE_CAPACITY=64."),
-                        tensorflow ? "TF_ENABLE_ONEDNN_OPTS" : "ONEDNN_PRIMITIVE_CACHE_CAPACITY",
-                        tensorflow ? "0" : "64"));
+  take(*m,
+       set_variable(format("Pad the inputs to a few shapes, or {}",
+                           tensorflow ? "run TensorFlow without oneDNN: TF_ENABLE_ONEDNN_OPTS=0."
+                                      : "let oneDNN keep fewer: ONEDNN_PRIMITIVE_CACHE_CAPACITY=64."),
+                    tensorflow ? "TF_ENABLE_ONEDNN_OPTS" : "ONEDNN_PRIMITIVE_CACHE_CAPACITY", tensorflow ? "0" : "64"));
   return m;
 }
 
@@ -73,8 +73,8 @@ std::optional<Match> jax_compiles(const Case& c, bool fresh) {
   Match m{.share = 0.9 * (1 - 0.8 * c.data_share()), .weight = 0.95};
   m.blame = line ? line->place : c.growing_loop();
   m.holder = "JAX's cache of compiled programs";
-  m.evidence.push_back(format("JAX compiled {} after warm-up{}", often(count),
-                              line ? ", most often under " + at(line->place) : ""));
+  m.evidence.push_back(
+      format("JAX compiled {} after warm-up{}", often(count), line ? ", most often under " + at(line->place) : ""));
   const double arrays = c.rose("jax.live_bytes");
   if (!counter(c.evidence, c.periods, "jax.live_bytes").empty())
     m.evidence.push_back(format("living arrays grew by {} only", amount(arrays)));
@@ -87,25 +87,37 @@ std::optional<Match> jit_in_loop(const Case& c) { return jax_compiles(c, true); 
 }  // namespace
 
 const std::vector<Cause> kLibraries = {
-    {.id = "C15", .title = "TensorBoard's histograms or profile keep memory",
+    {.id = "C15",
+     .title = "TensorBoard's histograms or profile keep memory",
      .fix = "TensorBoard(histogram_freq=0, profile_batch=0), or flush and close the writer each epoch.",
-     .threads = {"keras#12481", "tensorflow#60917"}, .detect = tensorboard},
-    {.id = "C31", .title = "oneDNN prepares and keeps an operation for every new input shape",
+     .threads = {"keras#12481", "tensorflow#60917"},
+     .detect = tensorboard},
+    {.id = "C31",
+     .title = "oneDNN prepares and keeps an operation for every new input shape",
      .fix = "Pad the inputs to a few shapes, or let oneDNN keep fewer (ONEDNN_PRIMITIVE_CACHE_CAPACITY).",
-     .threads = {"pytorch#29893", "pytorch#98688", "dudarenok-maker/Castwright#1378"}, .detect = onednn_cache},
-    {.id = "C41", .title = "torch.compile compiles again and again, and its caches keep graphs and parameters",
+     .threads = {"pytorch#29893", "pytorch#98688", "dudarenok-maker/Castwright#1378"},
+     .detect = onednn_cache},
+    {.id = "C41",
+     .title = "torch.compile compiles again and again, and its caches keep graphs and parameters",
      .fix = "Compile once and use the compiled module; mark changing sizes as dynamic (torch.compile(dynamic=True)); "
-        "torch._dynamo.reset() frees the caches.",
-     .threads = {"pytorch#119607", "pytorch#105181", "pytorch#149834"}, .detect = torch_compile},
-    {.id = "C44", .title = "Native memory of JAX stays after arrays and caches are gone",
+            "torch._dynamo.reset() frees the caches.",
+     .threads = {"pytorch#119607", "pytorch#105181", "pytorch#149834"},
+     .detect = torch_compile},
+    {.id = "C44",
+     .title = "Native memory of JAX stays after arrays and caches are gone",
      .fix = "Compile fewer shapes; restart the process for very long runs.",
-     .threads = {"jax#19429"}, .detect = jax_residue},
-    {.id = "C42", .title = "JAX compiles a program for every new shape or static value, and keeps them all",
+     .threads = {"jax#19429"},
+     .detect = jax_residue},
+    {.id = "C42",
+     .title = "JAX compiles a program for every new shape or static value, and keeps them all",
      .fix = "Pad or bucket the inputs (for example to multiples of 64) so that few programs are compiled; make "
-        "static arguments dynamic; jax.clear_caches() frees old programs.",
-     .threads = {"jax#2072", "jax#11923", "jax#10828"}, .detect = jax_shapes},
-    {.id = "C43", .title = "jax.jit is called in the loop on a function that is new each time",
+            "static arguments dynamic; jax.clear_caches() frees old programs.",
+     .threads = {"jax#2072", "jax#11923", "jax#10828"},
+     .detect = jax_shapes},
+    {.id = "C43",
+     .title = "jax.jit is called in the loop on a function that is new each time",
      .fix = "Define and jit the function once, outside the loop, and pass what changes as arguments.",
-     .threads = {"jax#282", "jax#7930"}, .detect = jit_in_loop}};
+     .threads = {"jax#282", "jax#7930"},
+     .detect = jit_in_loop}};
 
 }  // namespace millpond::verdict

@@ -20,8 +20,10 @@ std::optional<Match> model_in_loop(const Case& c) {
   m.evidence.push_back(format("{:.0f} models were made after warm-up", made));
   const double registry = c.rose("tf.gradient_registry"), graphs = c.rose("tf.funcgraphs");
   if (registry >= 3)
-    m.evidence.push_back(format("TensorFlow's gradient registry gained {:.0f} entries; each keeps the graph and the "
-                                "variables of a fitted model", registry));
+    m.evidence.push_back(
+        format("TensorFlow's gradient registry gained {:.0f} entries; each keeps the graph and the "
+               "variables of a fitted model",
+               registry));
   else if (graphs >= 3)
     m.evidence.push_back(format("{:.0f} more traced graphs are alive", graphs));
   if (const Container* list = list_of_models(c)) {
@@ -30,10 +32,11 @@ std::optional<Match> model_in_loop(const Case& c) {
     m.share = m.weight = 1;
     m.title = "Every model that is made is kept in a container";
     m.evidence.push_back(format("{} holds {:.0f} models", tell(*list), list->length));
-    m.fix = format("Do not keep the models{}: keep their scores or save them to disk. Then use one model for all rounds "
-                   "(set_weights, a new optimizer state), or run each in a process of its own: deleting a fitted Keras "
-                   "model does not give all of it back.",
-                   list->place.snippet.empty() ? "" : format(" (`{}`)", list->place.snippet));
+    m.fix = format(
+        "Do not keep the models{}: keep their scores or save them to disk. Then use one model for all rounds "
+        "(set_weights, a new optimizer state), or run each in a process of its own: deleting a fitted Keras "
+        "model does not give all of it back.",
+        list->place.snippet.empty() ? "" : format(" (`{}`)", list->place.snippet));
   } else {
     m.blame = c.made_at();
     m.holder = registry >= 3 ? "TensorFlow's global gradient registry" : "";
@@ -65,7 +68,8 @@ std::optional<Match> compile_in_loop(const Case& c) {
   m.holder = c.rose("tf.gradient_registry") >= 3 ? "TensorFlow's global gradient registry" : "";
   m.evidence.push_back(format("model.compile was called {} after warm-up, on models made before", often(compiles)));
   if (const double registry = c.rose("tf.gradient_registry"); registry >= 3)
-    m.evidence.push_back(format("TensorFlow's gradient registry gained {:.0f} entries; each keeps a traced graph", registry));
+    m.evidence.push_back(
+        format("TensorFlow's gradient registry gained {:.0f} entries; each keeps a traced graph", registry));
   return m;
 }
 
@@ -104,24 +108,33 @@ std::optional<Match> dataset_in_loop(const Case& c) {
 }  // namespace
 
 const std::vector<Cause> kMadeInLoop = {
-    {.id = "C5", .title = "A new model is made in every round, and what was built for the old ones stays",
+    {.id = "C5",
+     .title = "A new model is made in every round, and what was built for the old ones stays",
      .fix = "Use one model for all rounds: save its first weights, call set_weights and reset the optimizer's "
-        "variables each round; or run each model in a process of its own (multiprocessing with spawn). del, "
-        "clear_session() and gc.collect() do not free a fitted model here.",
-     .threads = {"keras#2102", "keras#21090", "keras#20245", "tensorflow#61791"}, .detect = model_in_loop},
-    {.id = "C7", .title = "A model is loaded from disk again and again, and the old ones are not freed",
+            "variables each round; or run each model in a process of its own (multiprocessing with spawn). del, "
+            "clear_session() and gc.collect() do not free a fitted model here.",
+     .threads = {"keras#2102", "keras#21090", "keras#20245", "tensorflow#61791"},
+     .detect = model_in_loop},
+    {.id = "C7",
+     .title = "A model is loaded from disk again and again, and the old ones are not freed",
      .fix = "Load once and use load_weights (or set_weights) for further checkpoints, or load in a process of its own.",
-     .threads = {"tensorflow#40171", "tensorflow#45453", "tensorflow#35524"}, .detect = load_in_loop},
+     .threads = {"tensorflow#40171", "tensorflow#45453", "tensorflow#35524"},
+     .detect = load_in_loop},
     {.id = "C8",
      .title = "model.compile is called in the loop; each call traces a new training function and the old one stays",
      .fix = "Compile once, before the loop, and change what has to change: `model.optimizer.learning_rate = rate`.",
-     .threads = {"tensorflow#55398"}, .detect = compile_in_loop},
-    {.id = "C9", .title = "model.predict is called for small inputs in a loop, and each call leaves something behind",
+     .threads = {"tensorflow#55398"},
+     .detect = compile_in_loop},
+    {.id = "C9",
+     .title = "model.predict is called for small inputs in a loop, and each call leaves something behind",
      .fix = "Call the model itself: `model(x, training=False)`, or `model.predict_on_batch(x)`.",
-     .threads = {"keras#13118", "tensorflow#44711", "tensorflow#33030"}, .detect = predict_in_loop},
+     .threads = {"keras#13118", "tensorflow#44711", "tensorflow#33030"},
+     .detect = predict_in_loop},
     {.id = "C23",
-     .title = "A tf.data pipeline with a Python generator is made in every round; its functions are registered for ever",
+     .title =
+         "A tf.data pipeline with a Python generator is made in every round; its functions are registered for ever",
      .fix = "Make the data set once, outside the loop, and repeat or re-iterate it.",
-     .threads = {"tensorflow#37653", "tensorflow#61344"}, .detect = dataset_in_loop}};
+     .threads = {"tensorflow#37653", "tensorflow#61344"},
+     .detect = dataset_in_loop}};
 
 }  // namespace millpond::verdict

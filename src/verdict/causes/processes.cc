@@ -28,7 +28,9 @@ std::optional<Match> copy_on_write(const Case& c) {
   // The many small objects that were there before the workers came: reading one writes its reference count.
   const SiteGroup* objects = nullptr;
   for (const SiteGroup& s : c.sites.groups)
-    if (s.user && s.block() < 1024 && !c.imports(s) && s.bytes > 0.2 * c.growth.total && (!objects || s.bytes > objects->bytes)) objects = &s;
+    if (s.user && s.block() < 1024 && !c.imports(s) && s.bytes > 0.2 * c.growth.total &&
+        (!objects || s.bytes > objects->bytes))
+      objects = &s;
   if (objects) m.blame = c.with_text(objects->place);
   for (const char* what : {"dataloader", "fit"})
     if (const CountedLine* line = c.notes.line(what); line && !m.blame) m.blame = line->place;
@@ -41,13 +43,17 @@ std::optional<Match> copy_on_write(const Case& c) {
 }  // namespace
 
 const std::vector<Cause> kProcesses = {
-    {.id = "C18", .title = "Worker processes are started and not ended",
+    {.id = "C18",
+     .title = "Worker processes are started and not ended",
      .fix = "Make the pool or loader once, before the loop, and close it at the end; with Keras give the PyDataset "
-        "`use_multiprocessing=False`, or use tf.data.",
-     .threads = {"tensorflow#37026", "tensorflow#30801", "keras#8946"}, .detect = worker_processes},
-    {.id = "C24", .title = "Worker processes copy the pages of Python objects by touching their reference counts",
+            "`use_multiprocessing=False`, or use tf.data.",
+     .threads = {"tensorflow#37026", "tensorflow#30801", "keras#8946"},
+     .detect = worker_processes},
+    {.id = "C24",
+     .title = "Worker processes copy the pages of Python objects by touching their reference counts",
      .fix = "Hold the data in one NumPy array, tensor or Arrow table (or shared memory) instead of a list or dict of "
-        "Python objects.",
-     .threads = {"pytorch#13246", "pytorch#20433"}, .detect = copy_on_write}};
+            "Python objects.",
+     .threads = {"pytorch#13246", "pytorch#20433"},
+     .detect = copy_on_write}};
 
 }  // namespace millpond::verdict

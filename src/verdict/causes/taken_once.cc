@@ -151,10 +151,12 @@ std::optional<Match> optimizer_state(const Case& c) {
   return m;
 }
 
-/// Of resident memory what has no file behind it, when the program was last looked at in a round; all of it where that was not told.
+/// Of resident memory what has no file behind it, when the program was last looked at in a round; all of it where that
+/// was not told.
 double resident_of_its_own(const Case& c) {
   const auto own = std::ranges::find(c.evidence.processes, c.evidence.process, &SeenProcess::row);
-  if (c.evidence.process == 0 || own == c.evidence.processes.end() || own->pages.empty() || c.periods.marks.empty()) return c.growth.level;
+  if (c.evidence.process == 0 || own == c.evidence.processes.end() || own->pages.empty() || c.periods.marks.empty())
+    return c.growth.level;
   const auto after = std::ranges::upper_bound(own->pages, c.periods.marks.back()->t, {}, &SeenProcess::Pages::t);
   return double((after == own->pages.begin() ? own->pages.front() : *(after - 1)).anonymous.value);
 }
@@ -171,8 +173,8 @@ std::optional<Match> taken_once(const Case& c) {
     m.evidence.push_back(
         format("{} when the first phase began, {} in the last third of the run", amount(g.baseline), amount(g.level)));
   else  // it was there before anything was marked
-    m.evidence.push_back(format("{} of {} were taken early by the program's own lines and stay", amount(bytes),
-                                amount(g.level)));
+    m.evidence.push_back(
+        format("{} of {} were taken early by the program's own lines and stay", amount(bytes), amount(g.level)));
   const SiteGroup* most = nullptr;
   for (const SiteGroup& s : c.sites.groups)
     if (s.user && s.bytes > (most ? most->bytes : 0.3 * bytes) && !c.imports(s)) most = &s;
@@ -183,28 +185,42 @@ std::optional<Match> taken_once(const Case& c) {
 }  // namespace
 
 const std::vector<Cause> kTakenOnce = {
-    {.id = "C12", .title = "fit copied the whole data set once, before the first batch",
+    {.id = "C12",
+     .title = "fit copied the whole data set once, before the first batch",
      .fix = "Not a leak. Feed a tf.data or keras.utils.PyDataset stream instead of one array if the copy does not fit.",
-     .threads = {"tensorflow#31312", "tensorflow#52086", "tensorflow#71744"}, .detect = fit_copies},
-    {.id = "C13", .title = "predict collects all outputs before it returns",
+     .threads = {"tensorflow#31312", "tensorflow#52086", "tensorflow#71744"},
+     .detect = fit_copies},
+    {.id = "C13",
+     .title = "predict collects all outputs before it returns",
      .fix = "Loop over batches with predict_on_batch and write each result away.",
-     .threads = {"keras#21642", "tensorflow#44986", "transformers#7232"}, .detect = predict_outputs},
-    {.id = "C19", .title = "cache() of the input pipeline keeps the whole decoded data set",
+     .threads = {"keras#21642", "tensorflow#44986", "transformers#7232"},
+     .detect = predict_outputs},
+    {.id = "C19",
+     .title = "cache() of the input pipeline keeps the whole decoded data set",
      .fix = "Not a leak. Put cache() before decoding and augmentation (small elements), cache to a file "
-        "(cache(\"path\")), or leave it out.",
-     .threads = {"tensorflow#27128", "tensorflow#50579"}, .detect = dataset_cache},
-    {.id = "C20", .title = "The shuffle buffer holds decoded elements; its size is counted in elements, not in bytes",
+            "(cache(\"path\")), or leave it out.",
+     .threads = {"tensorflow#27128", "tensorflow#50579"},
+     .detect = dataset_cache},
+    {.id = "C20",
+     .title = "The shuffle buffer holds decoded elements; its size is counted in elements, not in bytes",
      .fix = "Not a leak. Shuffle before decoding (file names or indices), or use a smaller buffer.",
-     .threads = {"tensorflow#32376", "tensorflow#60599", "tensorflow#54299"}, .detect = shuffle_buffer},
-    {.id = "C22", .title = "tf.data tunes its buffers up to half of the memory that is free",
+     .threads = {"tensorflow#32376", "tensorflow#60599", "tensorflow#54299"},
+     .detect = shuffle_buffer},
+    {.id = "C22",
+     .title = "tf.data tunes its buffers up to half of the memory that is free",
      .fix = "Not a leak. Fix the sizes (prefetch(2), num_parallel_calls=4), or give the pipeline tf.data.Options "
-        "with a smaller autotune.ram_budget.",
-     .threads = {"tensorflow#33516", "tensorflow#36821", "horovod#4296"}, .detect = autotune},
-    {.id = "C35", .title = "Gradients and the optimizer's state appeared at the first step",
+            "with a smaller autotune.ram_budget.",
+     .threads = {"tensorflow#33516", "tensorflow#36821", "horovod#4296"},
+     .detect = autotune},
+    {.id = "C35",
+     .title = "Gradients and the optimizer's state appeared at the first step",
      .fix = "Not a leak. If it does not fit: SGD or Adafactor instead of Adam, a smaller model, or lower precision.",
-     .threads = {"pytorch#9439", "pytorch#18643", "Megatron-LM#640"}, .detect = optimizer_state},
-    {.id = "", .title = "Memory was taken once, early in the run",
+     .threads = {"pytorch#9439", "pytorch#18643", "Megatron-LM#640"},
+     .detect = optimizer_state},
+    {.id = "",
+     .title = "Memory was taken once, early in the run",
      .fix = "Nothing to fix: it does not grow.",
-     .threads = {}, .detect = taken_once}};
+     .threads = {},
+     .detect = taken_once}};
 
 }  // namespace millpond::verdict

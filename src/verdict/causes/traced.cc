@@ -13,8 +13,8 @@ enum class Why { kArgument, kCallable, kShape, kCompiled };
 
 struct Retrace {
   Why why = Why::kArgument;
-  std::optional<Place> place;  // the user's line under which it happens
-  double count = 0;            // after warm-up
+  std::optional<Place> place;         // the user's line under which it happens
+  double count = 0;                   // after warm-up
   const CountedLine* line = nullptr;  // that place, as it was counted
 };
 
@@ -100,7 +100,8 @@ std::optional<Match> xla_programs(const Case& c) {
     Match m = retrace_match(c, *r);
     m.holder = "XLA's compiled programs";
     m.title = "A new function is compiled by XLA in every round, and compiled programs are never thrown away";
-    m.fix = "Make the function once, outside the loop, and give it what changes as tensors; or leave out jit_compile=True.";
+    m.fix =
+        "Make the function once, outside the loop, and give it what changes as tensors; or leave out jit_compile=True.";
     if (r->line) take(m, without_xla(*r->line));
     m.evidence.push_back("each of them is a new function with jit_compile=True");
     return m;
@@ -128,8 +129,8 @@ std::optional<Match> baked_constant(const Case& c) {
     if (large < 0.5 * c.growth.total || under.value_or(0) < 0.6) return {};
     Match m{.share = std::min(1.0, *under) * (1 - c.data_share()), .weight = 1};
     m.blame = line->place;
-    m.evidence.push_back(format("{} of the growth are large blocks, made while tracing under {}",
-                                amount(large), at(line->place)));
+    m.evidence.push_back(
+        format("{} of the growth are large blocks, made while tracing under {}", amount(large), at(line->place)));
     return m;
   }
   const Stage* slices = c.notes.stage("from_tensor_slices");
@@ -149,26 +150,36 @@ const std::vector<Cause> kTraced = {
     {.id = "C1",
      .title = "A tf.function gets a Python number that changes, so every call is traced anew and every trace is kept",
      .fix = "Pass the number as a tensor of the type that the function computes with (tf.constant with that dtype), "
-        "or keep it in a tf.Variable that is assigned to, so that the function is traced once.",
-     .threads = {"tensorflow#24726", "tensorflow#29027", "tensorflow/addons#807"}, .detect = traced_again<Why::kArgument, give_tensor>},
+            "or keep it in a tf.Variable that is assigned to, so that the function is traced once.",
+     .threads = {"tensorflow#24726", "tensorflow#29027", "tensorflow/addons#807"},
+     .detect = traced_again<Why::kArgument, give_tensor>},
     {.id = "C2",
      .title = "A new tf.function or callable is made in every round of the loop, and each brings a graph that stays",
      .fix = "Make the function once, outside the loop, and pass objects that stay the same.",
-     .threads = {"tensorflow#31175", "tensorflow#26311", "tensorflow#50379"}, .detect = traced_again<Why::kCallable, make_once>},
-    {.id = "C3", .title = "Inputs keep coming in new shapes, and TensorFlow traces and keeps a graph for each",
+     .threads = {"tensorflow#31175", "tensorflow#26311", "tensorflow#50379"},
+     .detect = traced_again<Why::kCallable, make_once>},
+    {.id = "C3",
+     .title = "Inputs keep coming in new shapes, and TensorFlow traces and keeps a graph for each",
      .fix = "Pad the inputs to a few lengths, or declare the dimension as unknown: None in the input_signature of "
-        "the tf.function, None in the shape of keras.Input. A ragged last batch goes with drop_remainder=True.",
-     .threads = {"tensorflow#124972", "tensorflow#38002"}, .detect = traced_again<Why::kShape, relax_shapes>},
-    {.id = "C4", .title = "A whole training loop was traced into one graph",
+            "the tf.function, None in the shape of keras.Input. A ragged last batch goes with drop_remainder=True.",
+     .threads = {"tensorflow#124972", "tensorflow#38002"},
+     .detect = traced_again<Why::kShape, relax_shapes>},
+    {.id = "C4",
+     .title = "A whole training loop was traced into one graph",
      .fix = "Decorate the step, not the loop; make optimizer and variables outside; loop with tf.range if the loop "
-        "must be inside.",
-     .threads = {"tensorflow#36988", "tensorflow#48732"}, .detect = loop_in_function},
-    {.id = "C6", .title = "Each new model is compiled by XLA, and compiled programs are never thrown away",
+            "must be inside.",
+     .threads = {"tensorflow#36988", "tensorflow#48732"},
+     .detect = loop_in_function},
+    {.id = "C6",
+     .title = "Each new model is compiled by XLA, and compiled programs are never thrown away",
      .fix = "Use one model again, or give model.compile the argument `jit_compile=False`.",
-     .threads = {"tensorflow#64170", "tensorflow#66434", "tensorflow#52645"}, .detect = xla_programs},
-    {.id = "C11", .title = "An array was copied into a graph as a constant",
+     .threads = {"tensorflow#64170", "tensorflow#66434", "tensorflow#52645"},
+     .detect = xla_programs},
+    {.id = "C11",
+     .title = "An array was copied into a graph as a constant",
      .fix = "Pass the array as an argument or keep it in a tf.Variable; feed large arrays by a generator or by "
-        "keras.utils.PyDataset.",
-     .threads = {"tensorflow#38693", "jax#16278", "jax#11448"}, .detect = baked_constant}};
+            "keras.utils.PyDataset.",
+     .threads = {"tensorflow#38693", "jax#16278", "jax#11448"},
+     .detect = baked_constant}};
 
 }  // namespace millpond::verdict

@@ -9,21 +9,31 @@ namespace {
 
 void tell_holder(const HeapWalk& walk, const Holder& h, Match& m) {
   const std::string name = h.name();
-  m.title = h.repeats > 0 ? format("A chain of objects of type {} grows and keeps what is allocated here: {}", h.type, name)
-                          : format("What is allocated here is kept: {} ({}) holds it, and nothing is taken out", name, h.type);
-  m.fix = format("Take out what is no longer needed, where a round ends: {}. Or bound it, or keep a number of each thing instead of the thing.", name);
+  m.title = h.repeats > 0
+                ? format("A chain of objects of type {} grows and keeps what is allocated here: {}", h.type, name)
+                : format("What is allocated here is kept: {} ({}) holds it, and nothing is taken out", name, h.type);
+  m.fix = format(
+      "Take out what is no longer needed, where a round ends: {}. Or bound it, or keep a number of each thing instead "
+      "of the thing.",
+      name);
   m.holder = name;
   m.chain = h.chain;
   m.weight = 0.5;
   if (!h.born.empty()) m.blame = m.born = h.born.front().place;
   if (!h.puts.empty()) {
-    if (h.puts.front().hook) m.cause = "C38";
-    else if (h.repeats == 0 && is_container(h.type)) m.cause = "C14";
+    if (h.puts.front().hook)
+      m.cause = "C38";
+    else if (h.repeats == 0 && is_container(h.type))
+      m.cause = "C14";
     m.blame = h.puts.front().place;
-    m.evidence.push_back(format("{} puts it there{}", at(*m.blame), h.puts.front().by == "only" ? ": no other line could" : ", and was seen to while it gained"));
+    m.evidence.push_back(
+        format("{} puts it there{}", at(*m.blame),
+               h.puts.front().by == "only" ? ": no other line could" : ", and was seen to while it gained"));
   }
-  m.evidence.push_back(format("of {} that were allocated since the rounds began and are alive, {} are reached through {}; they were allocated at all times since then", amount(walk.alive), amount(h.bytes),
-                              name));
+  m.evidence.push_back(
+      format("of {} that were allocated since the rounds began and are alive, {} are reached through {}; they were "
+             "allocated at all times since then",
+             amount(walk.alive), amount(h.bytes), name));
   std::string chain;
   for (const std::string& step : h.chain) chain += (chain.empty() ? "" : ", ") + step;
   if (h.chain.size() > 1) m.evidence.push_back(format("held by: {}", chain));
@@ -39,13 +49,17 @@ std::optional<Match> unknown_holder(const Case& c) {
     const Leak& most = c.leaks.front();
     m.share = std::clamp(most.rate / std::max(1.0, c.growth.slope.value), 0.3, 1.0);
     m.blame = most.blame;
-    if (most.holder) tell_holder(*c.notes.walk, *most.holder, m);
-    else if (m.blame) m.evidence.push_back(format("{} of what was allocated at {} stay {}", amount(most.rate), at(*m.blame), every(c)));
+    if (most.holder)
+      tell_holder(*c.notes.walk, *most.holder, m);
+    else if (m.blame)
+      m.evidence.push_back(format("{} of what was allocated at {} stay {}", amount(most.rate), at(*m.blame), every(c)));
   } else if (grows) {
     const double under = c.growth_share(*grows).value_or(0);
     m.share = std::max(0.3, under);
-    if (c.evidence.space == "host") m.evidence.push_back(format("{:.0f} % of the sampled growth was allocated under {}", 100 * under, at(*grows)));
-    else m.evidence.push_back(format("most of what stays on the device was allocated under {}", at(*grows)));
+    if (c.evidence.space == "host")
+      m.evidence.push_back(format("{:.0f} % of the sampled growth was allocated under {}", 100 * under, at(*grows)));
+    else
+      m.evidence.push_back(format("most of what stays on the device was allocated under {}", at(*grows)));
   }
   return m;
 }
@@ -59,8 +73,11 @@ Match holder_match(const HeapWalk& walk, const Holder& holder) {
 }
 
 const std::vector<Cause> kUnknownHolder = {
-    {.id = "P1", .title = "Memory allocated here is still in use and there is more of it every time; what holds it was not found",
+    {.id = "P1",
+     .title = "Memory allocated here is still in use and there is more of it every time; what holds it was not found",
      .fix = "Look for what this line's results are stored in: an attribute, a global, a closure, a cache of a library.",
-     .threads = {}, .detect = unknown_holder, .in = Cause::In::kBoth}};
+     .threads = {},
+     .detect = unknown_holder,
+     .in = Cause::In::kBoth}};
 
 }  // namespace millpond::verdict

@@ -16,7 +16,8 @@ std::string file_name(const std::string& path) {
 std::string at(const Place& place) {
   if (place.file.empty()) return place.function;
   // Python's own names for programs that have no file.
-  for (const auto& [file, words] : {std::pair{"<string>", "the program given with -c"}, std::pair{"<stdin>", "the program read from standard input"}})
+  for (const auto& [file, words] : {std::pair{"<string>", "the program given with -c"},
+                                    std::pair{"<stdin>", "the program read from standard input"}})
     if (place.file == file) return place.line > 0 ? format("{}, line {}", words, place.line) : words;
   return place.line > 0 ? format("{}:{}", file_name(place.file), place.line) : file_name(place.file);
 }
@@ -69,13 +70,17 @@ bool is_tensor(const std::string& type) {
   return item == "Tensor" || item == "Parameter" || item == "EagerTensor" || item == "Tensor with grad_fn";
 }
 
-bool keeps_graph(const Container& c) { return c.type == "chain of tensors" || c.item_type.ends_with("Tensor with grad_fn"); }
+bool keeps_graph(const Container& c) {
+  return c.type == "chain of tensors" || c.item_type.ends_with("Tensor with grad_fn");
+}
 
 bool is_figure(const std::string& type) { return type == "Figure"; }
 
 bool is_container(const std::string& type) {
-  constexpr std::array<std::string_view, 7> kinds = {"list", "dict", "set", "deque", "tuple", "OrderedDict", "defaultdict"};
-  return std::ranges::find(kinds, type.starts_with("collections.") ? type.substr(type.find('.') + 1) : type) != kinds.end();
+  constexpr std::array<std::string_view, 7> kinds = {"list",  "dict",        "set",        "deque",
+                                                     "tuple", "OrderedDict", "defaultdict"};
+  return std::ranges::find(kinds, type.starts_with("collections.") ? type.substr(type.find('.') + 1) : type) !=
+         kinds.end();
 }
 
 }  // namespace millpond::verdict

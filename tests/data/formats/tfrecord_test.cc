@@ -97,7 +97,9 @@ TEST_CASE(
 
 TEST_CASE("tfrecord: a file that is not closed does not appear") {
   Scratch dir;
-  { RecordWriter(dir.path("half"), Compression::kGzip).write("abc"); }
+  {
+    RecordWriter(dir.path("half"), Compression::kGzip).write("abc");
+  }
   CHECK(dir.empty());
 }
 

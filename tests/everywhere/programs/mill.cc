@@ -1,12 +1,13 @@
-// A program that trains with our own library and keeps more and more of its tensors: the line is the program's, not the library's.
+// A program that trains with our own library and keeps more and more of its tensors: the line is the program's, not the
+// library's.
 #include <millpond/tensor.h>
 
+#include <unistd.h>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <string>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
 constexpr int64_t kEach = 400'000;
@@ -22,5 +23,6 @@ int main() {
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::ofstream(std::string(std::getenv("EVERYWHERE")) + "/" + std::to_string(getpid()) + ".json")
-      << "{\"bytes\": " << kEach * kEpochs << ", \"rounds\": {\"call\": " << kEpochs << "}, \"seconds\": " << seconds << ", \"in_seconds\": " << kEach * kEpochs << "}";
+      << "{\"bytes\": " << kEach * kEpochs << ", \"rounds\": {\"call\": " << kEpochs << "}, \"seconds\": " << seconds
+      << ", \"in_seconds\": " << kEach * kEpochs << "}";
 }

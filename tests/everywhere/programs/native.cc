@@ -5,6 +5,7 @@
 //   library  the standard library takes them (a string that a map holds)
 //   calm     they are given back
 // The second one says what is printed: "epochs" prints a line for each, "silent" nothing.
+#include <unistd.h>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -15,7 +16,6 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
 constexpr size_t kEach = 400'000;
@@ -56,18 +56,23 @@ int main(int argc, char** argv) {
   const auto begin = std::chrono::steady_clock::now();
   constexpr int kEpochs = 60;
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
-    if (what == "static") keep_batch();
-    else if (what == "object") recorder->record();
-    else if (what == "lost") lose_batch();
-    else if (what == "library") remember(texts, epoch);
-    else use_and_free();
+    if (what == "static")
+      keep_batch();
+    else if (what == "object")
+      recorder->record();
+    else if (what == "lost")
+      lose_batch();
+    else if (what == "library")
+      remember(texts, epoch);
+    else
+      use_and_free();
     std::this_thread::sleep_for(std::chrono::milliseconds(90));
     if (says == "epochs") std::printf("epoch %d: loss %.3f\n", epoch, 1.0 / (epoch + 1)), std::fflush(stdout);
     if (says == "stream") std::cout << "epoch " << epoch << ": loss " << 1.0 / (epoch + 1) << std::endl;
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::ofstream(std::string(std::getenv("EVERYWHERE")) + "/" + std::to_string(getpid()) + ".json")
-      << "{\"bytes\": " << kEach * kEpochs << ", \"rounds\": {\"call\": " << kEpochs << ", \"epoch\": " << kEpochs << "}, \"seconds\": " << seconds << ", \"in_seconds\": " << kEach * kEpochs
-      << "}";
+      << "{\"bytes\": " << kEach * kEpochs << ", \"rounds\": {\"call\": " << kEpochs << ", \"epoch\": " << kEpochs
+      << "}, \"seconds\": " << seconds << ", \"in_seconds\": " << kEach * kEpochs << "}";
   return int(texts.size() + recorder->records.size() == 1000000);
 }

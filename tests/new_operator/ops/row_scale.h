@@ -9,7 +9,8 @@ class RowScale final : public graph::Operator {
  public:
   std::string_view name() const override { return "row_scale"; }
   std::vector<graph::TensorType> infer(std::span<const graph::TensorType> inputs) const override;
-  std::vector<graph::Value> backward(graph::Builder& b, const graph::Node& node, std::span<const graph::Value> dys) const override;
+  std::vector<graph::Value> backward(graph::Builder& b, const graph::Node& node,
+                                     std::span<const graph::Value> dys) const override;
   graph::MemoryFacts memory() const override { return {.may_overwrite = {{0, 0}}}; }
 };
 

@@ -8,20 +8,26 @@ namespace {
 struct SpecificityImpl final : CountingMetric {
   double threshold;
   explicit SpecificityImpl(double t) : threshold(t) {}
-  std::vector<Count> counts() const override { return {{"false_positives", {DType::kInt64, {1}}}, {"negatives", {DType::kInt64, {1}}}}; }
+  std::vector<Count> counts() const override {
+    return {{"false_positives", {DType::kInt64, {1}}}, {"negatives", {DType::kInt64, {1}}}};
+  }
   std::vector<Value> update(Builder& b, std::span<const Value> before, Value y, Value p) const override {
     const Confusion c = confusion(b, name, y, p, {threshold});
     return {ops::add(b, before[0], c.false_positives), ops::add(b, before[1], c.negatives)};
   }
-  double result(std::span<const Tensor> counts) const override { return share(counts[1].at(0) - counts[0].at(0), counts[1].at(0)); }
+  double result(std::span<const Tensor> counts) const override {
+    return share(counts[1].at(0) - counts[0].at(0), counts[1].at(0));
+  }
 };
 
 }  // namespace
 
-constinit const MetricFile metric_files::specificity{{{"specificity", "Specificity", "", [](std::string name) -> Metric { return Specificity(std::move(name)); }}}};
+constinit const MetricFile metric_files::specificity{
+    {{"specificity", "Specificity", "", [](std::string name) -> Metric { return Specificity(std::move(name)); }}}};
 
 }  // namespace nn
 
-Specificity::Specificity(std::string name, double threshold) : Metric(nn::make_metric<nn::SpecificityImpl>(std::move(name), threshold)) {}
+Specificity::Specificity(std::string name, double threshold)
+    : Metric(nn::make_metric<nn::SpecificityImpl>(std::move(name), threshold)) {}
 
 }  // namespace millpond

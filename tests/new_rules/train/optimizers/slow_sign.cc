@@ -13,7 +13,9 @@ static void formula(ops::Formula& f, const SlowSignOptions& o) {
   f.becomes(w, w - f.learning_rate() * speed * sign(f.gradient()));
 }
 
-SlowSign::SlowSign(double learning_rate, SlowSignOptions o) : Optimizer(train::make_optimizer(learning_rate, std::move(o))) {}
-constinit const train::OptimizerKind train::kinds::slow_sign{"SlowSign", train::read_optimizer<SlowSign, SlowSignOptions>};
+SlowSign::SlowSign(double learning_rate, SlowSignOptions o)
+    : Optimizer(train::make_optimizer(learning_rate, std::move(o))) {}
+constinit const train::OptimizerKind train::kinds::slow_sign{"SlowSign",
+                                                             train::read_optimizer<SlowSign, SlowSignOptions>};
 
 }  // namespace millpond
