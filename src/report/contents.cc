@@ -142,6 +142,7 @@ RunContents read_contents(const runfile::Reader& file, std::string name) {
   verdict::add_files(run.evidence, run.verdict);
   run.verdict.accounts =
       std::make_shared<const std::vector<verdict::Account>>(verdict::accounts(run.evidence, run.children));
+  verdict::hold_to_account(run.verdict);
   if (run.engine) answer_engine(run);
   // A line that was found by sampling alone has its text from what is stored.
   const SourceLine source = stored_source(run.sources);

@@ -451,7 +451,6 @@ nlohmann::ordered_json doctor_json(const Evidence& e, const Verdict& v, const ru
   j["findings"] = verdict.at("findings");
   j["account"] = verdict.at("account");
   j["accounts"] = verdict.at("accounts");
-  if (verdict.contains("contradictions")) j["contradictions"] = verdict.at("contradictions");
   Json processes = Json::array();
   for (const verdict::SeenProcess& p : e.processes) {
     if (processes.size() >= kMostProcesses) break;

@@ -212,7 +212,6 @@ Json findings(const RunContents& run, const SourceLine& source) {
                     {"rate_range", {f.bytes_per_unit_range.low, f.bytes_per_unit_range.high}},
                     {"units_seen", f.units_seen},
                     {"total", f.total.value},
-                    {"confidence", f.confidence > 0 ? Json(f.confidence) : Json()},
                     {"blame", place(f.blame, source)},
                     {"holder", cut(f.holder)},
                     {"chain", std::move(chain)},

@@ -19,7 +19,7 @@
 //     kind and name are strings phases     { kind, name, index, start, end }              columns periods    { unit,
 //     kind, warm, seconds, t, x, index, rss, live }  the rounds that the verdict compared; null: none recur probes [ {
 //     t, period, rss, after_gc, after_trim, collected } ] limits     [ { name, bytes } ] findings   [ { kind, cause,
-//     title, unit, each, seen_over, rate, rate_range, units_seen, total, confidence, blame, holder, chain, evidence,
+//     title, unit, each, seen_over, rate, rate_range, units_seen, total, blame, holder, chain, evidence,
 //     fix, threads,
 //                    forecast, sets_verdict, process, processes, space, cohorts: { bytes [8], of "line"|"all" } | null
 //                    } ]

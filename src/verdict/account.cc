@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "verdict/case.h"
 #include "verdict/causes/words.h"
 #include "verdict/division.h"
 #include "verdict/process_levels.h"
@@ -35,49 +35,27 @@ struct Gains {
   double alive = 0, reached = 0, garbage = 0;
 };
 
-struct SeenWalk {
-  std::string kind;
-  HeapWalk walk;
-};
-std::vector<SeenWalk> walks_of(const Evidence& e) {
-  std::vector<SeenWalk> walks;
-  for (const std::string& text : e.notes) {
-    if (text.find("\"walk\"") == text.npos) continue;
-    const std::optional<nlohmann::json> note = parse_note(text);
-    if (!note || note->value("note", nlohmann::json()) != "walk") continue;
-    if (std::optional<HeapWalk> w = walk_of(*note); w && w->alive > 0) {
-      const auto kind = note->find("kind");
-      walks.push_back({kind != note->end() && kind->is_string() ? kind->get<std::string>() : "", std::move(*w)});
-    }
-  }
-  return walks;
-}
-
 /// Between the walk nearest to the end of warm-up and the last one; of one walk alone by the births since then.
 /// `all_of_it`: what the last one found, of whatever time.
-Gains gains_of(const Case& c, const std::vector<SeenWalk>& walks, bool all_of_it) {
+Gains gains_of(const Case& c, const HeapWalk& last, bool all_of_it) {
   Gains g;
-  const SeenWalk& last = walks.back();
   const Periods& p = c.periods;
   const bool same = last.kind == p.kind || last.kind.empty();
   const double warm = p.unit == Unit::kSecond || p.marks.empty() ? p.warm : p.warm + double(p.marks.front()->index);
-  const SeenWalk* base = nullptr;
-  for (const SeenWalk& w : walks)
-    if (&w != &last && w.kind == last.kind && same &&
-        (!base || std::abs(w.walk.period - warm) < std::abs(base->walk.period - warm)))
-      base = &w;
-  if (all_of_it || (base && !(base->walk.period < last.walk.period))) base = nullptr;
+  const HeapWalk* base = nullptr;
+  for (const HeapWalk& w : c.notes.earlier)
+    if (w.kind == last.kind && same && (!base || std::abs(w.period - warm) < std::abs(base->period - warm))) base = &w;
+  if (all_of_it || (base && !(base->period < last.period))) base = nullptr;
   // Births are told in equal parts of the time since the rounds began.
   const double early =
-      last.walk.period > 0 && same && !all_of_it ? std::clamp(warm / last.walk.period, 0.0, kTable.walk_early) : 0;
-  for (const Holder& h : last.walk.holders) {
-    if (h.how != Holder::How::kReached) continue;
+      last.period > 0 && same && !all_of_it ? std::clamp(warm / last.period, 0.0, kTable.walk_early) : 0;
+  for (const Holder& h : last.holders) {
+    if (h.how != Holder::How::kReached || h.period < last.period) continue;
     double gained = h.bytes;
     if (base) {
-      const auto before = std::ranges::find_if(base->walk.holders, [&](const Holder& b) {
-        return b.how == h.how && b.type == h.type && b.chain == h.chain;
-      });
-      if (before != base->walk.holders.end()) gained -= before->bytes;
+      const auto before = std::ranges::find_if(
+          base->holders, [&](const Holder& b) { return b.how == h.how && b.type == h.type && b.chain == h.chain; });
+      if (before != base->holders.end()) gained -= before->bytes;
     } else {
       double all = 0, late = 0;
       for (size_t i = 0; i < kBirths; ++i)
@@ -87,9 +65,9 @@ Gains gains_of(const Case& c, const std::vector<SeenWalk>& walks, bool all_of_it
     }
     g.holders.push_back({&h, gained});
   }
-  g.alive = last.walk.alive - (base ? base->walk.alive : early * last.walk.alive);
-  g.reached = last.walk.reached - (base ? base->walk.reached : early * last.walk.reached);
-  g.garbage = last.walk.garbage - (base ? base->walk.garbage : early * last.walk.garbage);
+  g.alive = last.alive - (base ? base->alive : early * last.alive);
+  g.reached = last.reached - (base ? base->reached : early * last.reached);
+  g.garbage = last.garbage - (base ? base->garbage : early * last.garbage);
   return g;
 }
 
@@ -158,6 +136,7 @@ Shares by_holder(const Case& c, const Gains& gains, const std::vector<LineGain>&
     if (weight < kTable.account_part) continue;
     AccountPart part{Part::kHeld, g.holder->name(), g.holder->chain};
     if (!g.holder->born.empty()) part.born = g.holder->born.front().place;
+    part.ends = g.holder->ends();
     for (const Born& b : g.holder->born) told.emplace_back(b.place, weight * b.bytes / std::max(1.0, g.holder->bytes));
     shares.push_back({std::move(part), weight, g.holder->samples > 0 ? g.holder->bytes / g.holder->samples : 0});
     others -= weight;
@@ -188,13 +167,11 @@ Shares by_holder(const Case& c, const Gains& gains, const std::vector<LineGain>&
 }
 
 Shares shares_of_sampled(const Case& c, const std::vector<LineGain>& lines, double sampled) {
-  const std::vector<SeenWalk> walks = walks_of(c.evidence);
-  if (!walks.empty()) {
-    if (const Gains gains = gains_of(c, walks, false); gains.alive > kTable.walk_sees * sampled)
-      return by_holder(c, gains, lines, sampled);
-    if (const Gains gains = gains_of(c, walks, true); gains.alive > kTable.walk_sees_some * sampled)
-      return by_holder(c, gains, lines, sampled);
-  }
+  if (c.notes.walk)
+    for (const bool all_of_it : {false, true})
+      if (const Gains gains = gains_of(c, *c.notes.walk, all_of_it);
+          gains.alive > (all_of_it ? kTable.walk_sees_some : kTable.walk_sees) * sampled)
+        return by_holder(c, gains, lines, sampled);
   return c.notes.agent ? by_line(c, lines, sampled, Part::kInUse, "in use, who holds it was not seen")
                        : by_line(c, lines, sampled, Part::kNative, "held by native code");
 }
@@ -245,11 +222,11 @@ std::string_view to_string(AccountPart::Kind kind) {
   return kWords[size_t(kind)];
 }
 
-AccountPart Account::of(AccountPart::Kind kind) const {
-  AccountPart sum{kind, std::string(to_string(kind))};
+AccountPart Account::of(std::initializer_list<AccountPart::Kind> kinds) const {
+  AccountPart sum{*kinds.begin(), std::string(to_string(*kinds.begin()))};
   double low = 0, high = 0;  // parts are measured apart: their errors add up as squares
   for (const AccountPart& p : parts)
-    if (p.kind == kind) {
+    if (std::ranges::find(kinds, p.kind) != kinds.end()) {
       sum.bytes += p.bytes;
       low += std::pow(p.bytes - p.range.low, 2), high += std::pow(p.range.high - p.bytes, 2);
     }
@@ -258,15 +235,14 @@ AccountPart Account::of(AccountPart::Kind kind) const {
 }
 
 AccountPart Account::staying() const {
-  AccountPart sum{Part::kInUse, "in use"};
-  double low = 0, high = 0;
-  for (const Part kind : {Part::kHeld, Part::kNative, Part::kGarbage, Part::kInUse, Part::kShared, Part::kGpu}) {
-    const AccountPart p = of(kind);
-    sum.bytes += p.bytes;
-    low += std::pow(p.bytes - p.range.low, 2), high += std::pow(p.range.high - p.bytes, 2);
-  }
-  sum.range = {sum.bytes - std::sqrt(low), sum.bytes + std::sqrt(high)};
-  return sum;
+  return of({Part::kInUse, Part::kHeld, Part::kNative, Part::kGarbage, Part::kShared, Part::kGpu});
+}
+
+bool Account::from_outside() const {
+  return std::ranges::none_of(parts, [](const AccountPart& p) {
+    return p.kind == Part::kHeld || p.kind == Part::kNative || p.kind == Part::kGarbage || p.kind == Part::kInUse ||
+           p.kind == Part::kFree || p.kind == Part::kPinned || p.kind == Part::kGpu;
+  });
 }
 
 Rounds rounds_of(const Periods& p) {

@@ -16,10 +16,11 @@
 #include <string>
 #include <vector>
 
-#include "verdict/case.h"
-#include "verdict/resample.h"
+#include "verdict/verdict.h"
 
 namespace millpond::verdict {
+
+struct Case;
 
 struct AccountPart {
   enum class Kind {
@@ -42,6 +43,7 @@ struct AccountPart {
   std::string name;                  // "attribute seen of Trainer"; of others a few words
   std::vector<std::string> chain{};  // of a holder
   std::optional<Place> born{};       // where most of it was allocated
+  bool ends = false;                 // of a holder: it has a limit, or gains nothing any more
   double bytes = 0;
   Interval range{};  // 95 %
   double error() const { return (range.high - range.low) / 2; }
@@ -69,8 +71,11 @@ struct Account {
   /// What is in use and was seen to stay: by holders, by native code, in circles, by lines whose holder is not known,
   /// and in shared mappings.
   AccountPart staying() const;
-  /// All parts of a kind as one.
-  AccountPart of(AccountPart::Kind kind) const;
+  /// All parts of these kinds as one.
+  AccountPart of(std::initializer_list<AccountPart::Kind> kinds) const;
+  AccountPart of(AccountPart::Kind kind) const { return of({kind}); }
+  /// Nothing but pages was counted: no allocator, no sample, no walk.
+  bool from_outside() const;
 };
 
 /// Of the process that is judged and all its memory on this machine. Nothing where no round was seen, or resident
@@ -81,11 +86,15 @@ std::optional<Account> account(const Case& c);
 /// before them. `children`: evidence of others that were seen from inside.
 std::vector<Account> accounts(const Evidence& main, std::span<const Evidence> children);
 
-/// What of a verdict the account of the judged process speaks against, as sentences; empty: nothing.
+/// What of a verdict the accounts speak against, as sentences; empty: nothing.
 ///   leak       nothing that stays was seen to grow, or not half of what is told; pages of a parent are said to be
-///   copied, and none were flat       what is in use grew by more than what is called small retention  resident memory
-///   grew, and what is in use grew by more than what is free in the allocator unsure     memory is said to have risen,
-///   and it did not
+///              copied, and none were
+///   flat       what is in use grew by more than what is called small
+///   retention  resident memory grew, and what is in use grew by more than what is free in the allocator
+///   unsure     memory is said to have risen, and it did not
 std::vector<std::string> contradictions(const Verdict& verdict);
+
+/// No verdict stands against its accounts: what they do not bear out becomes *unsure*, and says why.
+void hold_to_account(Verdict& verdict);
 
 }  // namespace millpond::verdict

@@ -54,7 +54,7 @@ std::optional<double> swap_growth(const Evidence& e) {
       if (first < 0) first = double(p.swap->value);
       last = double(p.swap->value);
     }
-  if (first < 0 || last - first < 64e6) return {};
+  if (first < 0 || last - first < kTable.swapped) return {};
   return last - first;
 }
 
@@ -65,14 +65,13 @@ struct GpuGrowth {
 };
 std::optional<GpuGrowth> growth_of(const Gpu& gpu) {
   constexpr size_t kFewest = 12;
-  constexpr double kLeast = 32e6, kShare = 0.05;
   std::vector<double> t, bytes;
   const auto points = gpu.told();
   for (size_t i = points.size() / 4; i < points.size(); ++i)
     t.push_back(points[i].first), bytes.push_back(points[i].second);
   if (t.size() < kFewest) return {};
-  const Course way = course(t, bytes, kLeast);
-  if (way.move != Move::kGrows || way.total < std::max(kLeast, kShare * bytes.back())) return {};
+  const Course way = course(t, bytes, kTable.level);
+  if (way.move != Move::kGrows || way.total < std::max(kTable.level, kTable.level_share * bytes.back())) return {};
   return GpuGrowth{&gpu, bytes.front(), bytes.back(), t.back() - t.front()};
 }
 
@@ -114,7 +113,7 @@ std::vector<Advice> advice(const Case& c) {
     double doubles = 0;
     for (const FitArray& a : d.arrays)
       if (a.dtype == "float64") doubles += a.bytes;
-    if (doubles < 8e6 || !said.insert("float64" + at(d.place)).second) continue;
+    if (doubles < kTable.doubles || !said.insert("float64" + at(d.place)).second) continue;
     all.push_back({"float64_data",
                    format("{} of the data given to fit at {} are float64; training casts them to float32, which costs "
                           "another {}. Make them float32.",
@@ -131,7 +130,8 @@ std::vector<Advice> advice(const Case& c) {
   if (c.evidence.pools.empty())
     if (std::optional<Advice> gpu = gpu_growth(c.evidence)) all.push_back(std::move(*gpu));
   for (const Container& k : c.notes.containers)
-    if (k.still && is_tensor(k.item_type) && k.is_user && !c.leaking() && c.rose("torch.with_grad_fn") >= 3)
+    if (k.still && is_tensor(k.item_type) && k.is_user && !c.leaking() &&
+        c.rose("torch.with_grad_fn") >= kTable.repeats)
       all.push_back({"list_keeps_tensors",
                      format("{} keeps tensors with their graphs ({}): store a number (.item(), of a tensor with one "
                             "element), or the tensor without its graph (.detach()).",

@@ -18,10 +18,6 @@ std::vector<const Frame*> user_stack(const Site& site) {
   return frames;
 }
 
-constexpr double kLargeBlock = 64 << 10;  // graphs and Python objects are made of smaller ones, weights of larger
-
-constexpr double kElement = 1 << 10;  // of a data set
-
 /// In which of the parts that ages come in, at the last mark, this one lies.
 size_t part_of(const Case& c, const Mark& mark) {
   const auto begin =
@@ -36,10 +32,11 @@ size_t part_of(const Case& c, const Mark& mark) {
 bool early(const Case& c, const SiteGroup& s) {
   double sum = 0, later = 0;
   for (Bytes b : s.age) sum += double(b.value);
-  if (sum <= 0 || double((s.age[0] + s.age[1]).value) > 0.6 * sum || cohorts(s.age) == Cohorts::kOld) return true;
+  if (sum <= 0 || double((s.age[0] + s.age[1]).value) > kTable.bulk * sum || cohorts(s.age) == Cohorts::kOld)
+    return true;
   const size_t first = part_of(c, *c.periods.marks.front());
   for (size_t i = first + 1; i < kAgeParts; ++i) later += double(s.age[i].value);
-  return first + 2 < kAgeParts && later < 0.1 * sum;  // of the last part or two nothing could be told
+  return first + 2 < kAgeParts && later < kTable.rest * sum;  // of the last part or two nothing could be told
 }
 
 double reserved(const Case& c, const SiteGroup& s, double block) {
@@ -52,7 +49,9 @@ Case::Case(const Evidence& e) : evidence(e), notes(read_notes(e)), periods(find_
   if (e.space != "host") weigh_by_walk(notes);
   sites = live_sites(e, periods);
   leaks = find_leaks(e, notes, periods, sites);
-  growth = find_growth(e, notes, periods, sites, leaks);
+  account = verdict::account(*this);
+  growth = measure_growth(e, periods, sites.total);
+  decide(*this, growth);
 }
 
 double Case::rose(const std::string& name) const {
@@ -119,14 +118,14 @@ double Case::data_share() const {
 double Case::reserved_at(const Place& place) const {
   double sum = 0;
   for (const SiteGroup& s : sites.groups)
-    if (s.user && same_line(s.place, place)) sum += reserved(*this, s, kLargeBlock);
+    if (s.user && same_line(s.place, place)) sum += reserved(*this, s, kTable.large_block);
   return sum;
 }
 
 double Case::reserved_natively(bool large) const {
   double sum = 0;
   for (const SiteGroup& s : sites.groups)
-    if (!s.user) sum += reserved(*this, s, large ? kLargeBlock : kElement);
+    if (!s.user) sum += reserved(*this, s, large ? kTable.large_block : kTable.element);
   return sum;
 }
 
@@ -138,7 +137,7 @@ bool Case::imports(const SiteGroup& group) const {
     if (std::ranges::any_of(site.frames, [](const Frame& f) { return f.file.starts_with("<frozen importlib"); }))
       importing += double(site.total.value);
   }
-  return importing > 0.5 * all;
+  return importing > kTable.most * all;
 }
 
 double Case::outlived(const SiteGroup& group) const {
@@ -160,7 +159,8 @@ std::optional<Place> Case::growing_place() const {
   // What every cohort leaves behind counts before what merely rose.
   for (const bool proven : {true, false})
     for (const SiteGroup& s : sites.groups)
-      if (s.user && s.grown > 0.1 * growth.total && s.grown > 1e6 && (!proven || cohorts(s.age) == Cohorts::kEvery))
+      if (s.user && s.grown > kTable.rest * growth.total && s.grown > kTable.pieces &&
+          (!proven || cohorts(s.age) == Cohorts::kEvery))
         return with_text(s.place);
   return {};
 }
@@ -181,7 +181,7 @@ Place Case::loop_place(const Place& inner) const {
     for (const auto& [stack, bytes] : stacks)
       if (depth < stack.size()) here[{stack[depth]->file, stack[depth]->function}] += bytes;
     const auto most = std::ranges::max_element(here, {}, [](const auto& e) { return e.second; });
-    if (most == here.end() || most->second < 0.85 * all) break;
+    if (most == here.end() || most->second < kTable.one_way * all) break;
     std::tie(file, function) = most->first;
   }
   if (function.empty() || (inner.function == function && inner.file == file)) return inner;

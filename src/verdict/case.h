@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "verdict/account.h"
 #include "verdict/growth.h"
 #include "verdict/leaks.h"
 #include "verdict/notes.h"
@@ -19,11 +20,15 @@ struct Case {
   Periods periods;
   LiveSites sites;
   std::vector<Leak> leaks;
+  std::optional<Account> account;  // nothing where no round was seen, or resident memory was not
   Growth growth;
 
   /// What is in use grows until the end; `leaking`: by enough to set the verdict.
   bool leaking() const { return growth.outcome == Outcome::kLeak; }
   bool growing() const { return leaking() || growth.little; }
+
+  /// At least so many bytes, and this share of resident memory.
+  double least(double bytes, double share) const { return std::max(bytes, share * growth.level); }
 
   /// How much a counter rose after warm-up; 0 when it was not reported.
   double rose(const std::string& counter) const;
@@ -40,6 +45,9 @@ struct Case {
   double grown_in_blocks(double block) const;
   /// Share of the growth that a container's items explain, at most 1.
   double share(const Container& container) const;
+  /// The share of what was counted and not weighed: what the user's own containers explain is not its.
+  double beside_data() const { return 1 - kTable.data * data_share(); }
+  double by_count() const { return kTable.by_count * beside_data(); }
   /// The largest share of any container with the user's own data in it: models and tensors with graphs have causes of
   /// their own.
   double data_share() const;

@@ -55,8 +55,14 @@ void add_children(const Evidence& main, std::span<const Evidence> children, Verd
   std::map<Alike, Group> groups;
   const Evidence* unsure = nullptr;
   std::string why;
+  std::optional<Finding> kept;  // the worst of what other processes hold and is no leak
   for (const Evidence& child : children) {
     const Verdict own = judge(child);
+    if (own.kind != Kind::kLeak && !own.findings.empty() && own.findings.front().sets_verdict &&
+        own.findings.front().cause != "C24" && (!kept || own.kind < kept->kind)) {
+      kept = own.findings.front();
+      kept->title = format("In {}: {}", who(main, child, 1), kept->title);
+    }
     if (own.kind == Kind::kUnsure && !own.too_short && own.account && !unsure) unsure = &child, why = own.would_settle;
     for (const Finding& f : own.findings) {
       if (f.kind != Kind::kLeak || f.cause == "C24") continue;
@@ -84,6 +90,11 @@ void add_children(const Evidence& main, std::span<const Evidence> children, Verd
   });
   if (groups.empty()) {
     if (!unsure && !children.empty()) bound_copies(v);
+    if (kept && v.kind == Kind::kFlat && !unsure) {
+      v.kind = kept->kind;
+      v.sentence = format("Not a leak: {}, {}.", kept->title, kept->total);
+      v.findings.insert(v.findings.begin(), std::move(*kept));
+    }
     if (unsure && (v.kind == Kind::kFlat || v.kind == Kind::kReserve)) {
       v.kind = Kind::kUnsure;
       v.would_settle = why;

@@ -11,28 +11,6 @@
 namespace millpond::verdict {
 namespace {
 
-struct Even {
-  std::vector<double> x, y;
-};
-/// Rounds that were not looked at lie on a line between those that were: only what is evenly spaced can be compared
-/// round by round.
-Even evenly(std::span<const double> x, std::span<const double> y) {
-  constexpr size_t kMost = 1024;
-  std::vector<double> gaps;
-  for (size_t i = 1; i < x.size(); ++i) gaps.push_back(x[i] - x[i - 1]);
-  const double length = x.back() - x.front(), step = std::max(median(std::move(gaps)), length / kMost);
-  if (!(step > 0)) return {{x.begin(), x.end()}, {y.begin(), y.end()}};
-  Even even;
-  const size_t steps = size_t(std::lround(length / step));
-  for (size_t i = 0, next = 1; i <= steps; ++i) {
-    const double at = i == steps ? x.back() : x.front() + double(i) * step;
-    while (next + 1 < x.size() && x[next] < at) ++next;
-    const double from = x[next - 1], share = x[next] > from ? std::clamp((at - from) / (x[next] - from), 0.0, 1.0) : 1;
-    even.x.push_back(at), even.y.push_back(y[next - 1] + share * (y[next] - y[next - 1]));
-  }
-  return even;
-}
-
 /// At the ends too: the first is no higher than the second, and the last may go on as the two before it did.
 std::vector<double> level_of(std::span<const double> y) {
   std::vector<double> level = without_spikes(y);
@@ -66,7 +44,8 @@ std::vector<double> what_stays(std::span<const double> y, double least) {
     deepest = std::max(deepest, peak - y[i]);
     peak = y[i];
   }
-  const auto last = std::find_if(falls.rbegin(), falls.rend(), [&](const Fall& f) { return f.depth >= 0.5 * deepest; });
+  const auto last =
+      std::find_if(falls.rbegin(), falls.rend(), [&](const Fall& f) { return f.depth >= kTable.most * deepest; });
   if (last == falls.rend()) return stays;
   const double floor = stays[last->at];
   if (stays.back() - floor <= kTable.tooth * deepest)
@@ -122,11 +101,10 @@ Spread rises_of_parts(std::span<const double> y, size_t from, size_t parts) {
   return spread(rises);
 }
 
-/// Student's t of the rises of equal parts. A tenth of the noise is added to their deviation, so that parts which are
-/// alike to the byte have a t at all.
+/// Student's t of the rises of equal parts.
 double alike(std::span<const double> y, size_t from, size_t parts, double noise) {
   const Spread s = rises_of_parts(y, from, parts);
-  return s.mean / ((s.deviation + 0.1 * noise) / std::sqrt(double(parts)));
+  return s.mean / ((s.deviation + kTable.jitter * noise) / std::sqrt(double(parts)));
 }
 
 /// By least squares; the range is that of pairs, and that of equal parts where what is added differs from part to part.
@@ -164,7 +142,7 @@ std::vector<double> without_jumps(std::vector<double> y, double least) {
   const double deviation = kDeviation * median(std::move(off)), far = kTable.jump * deviation;
   const auto jumps = [&](double gain) { return gain - usual > std::max(far, least); };
   const size_t many = size_t(std::ranges::count_if(gains, jumps));
-  if (deviation >= 0.5 * usual || many > 2 || many * kTable.rare > gains.size()) return y;
+  if (deviation >= kTable.most * usual || many > kTable.jumps || many * kTable.rare > gains.size()) return y;
   double taken = 0;
   for (size_t i = 1; i < y.size(); ++i) {
     if (jumps(gains[i - 1])) taken += gains[i - 1] - usual;
@@ -184,9 +162,9 @@ bool slows(std::span<const double> y, size_t from) {
   const Spread first = spread(all.first(third)), middle = spread(all.subspan(third, third)),
                last = spread(all.last(third));
   const double error = off_together(first.deviation, last.deviation) / std::sqrt(double(third));
-  const bool falls = last.mean < 0.75 * middle.mean && middle.mean < 0.9 * first.mean;
+  const bool falls = last.mean < kTable.slows_end * middle.mean && middle.mean < kTable.slows_begin * first.mean;
   return (falls || last.mean < kTable.slows / 2 * middle.mean) && last.mean < kTable.slows * first.mean &&
-         first.mean - last.mean > 1.5 * error;
+         first.mean - last.mean > kTable.slows_off * error;
 }
 
 }  // namespace
@@ -255,7 +233,7 @@ Course course_until_end(std::span<const double> seen_x, std::span<const double> 
   least = std::max(least, kTable.worth * c.total);
   const auto last_below = [&](double bound) {
     return size_t(std::ranges::upper_bound(stays, bound) - stays.begin());
-  };                                                      // stays does not fall
+  };  // stays does not fall
   const size_t risen = last_below(stays.back() - least);  // the first of the last level
   const size_t onset = std::min(hinge(stays), risen - 1);
   size_t pause = 0, since = 0;  // from the first rise on: what lies before it is no pause, and one step has none
@@ -300,10 +278,28 @@ Course course_until_end(std::span<const double> seen_x, std::span<const double> 
   return c;
 }
 
+/// At how many looks it was higher than ever before, since the rise began. Between two looks lies a straight line, of a
+/// step too: what two of them saw is no rise in equal parts.
+int seen_to_rise(std::span<const double> x, std::span<const double> y, const Course& c) {
+  int rises = 0;
+  double most = -INFINITY;
+  for (size_t i = 0; i < y.size(); ++i) {
+    if (x[i] > c.onset && y[i] > most + c.least) ++rises;
+    if (x[i] <= c.onset || y[i] > most + c.least) most = std::max(most, y[i]);
+  }
+  return rises;
+}
+
+Course course_seen(std::span<const double> x, std::span<const double> y, double grain) {
+  Course c = course_until_end(x, y, grain);
+  if (c.move == Move::kGrows && seen_to_rise(x, y, c) < kTable.looks) c.move = Move::kUnclear;
+  return c;
+}
+
 }  // namespace
 
 Course course(std::span<const double> x, std::span<const double> y, double grain) {
-  const Course all = course_until_end(x, y, grain);
+  const Course all = course_seen(x, y, grain);
   // What was taken at once makes all that came later look uneven, or like less and less: that is looked at by itself.
   if (all.move != Move::kUnclear && all.move != Move::kSlows) return all;
   const size_t jump = lone_jump(y, kTable.noise * all.noise);

@@ -8,14 +8,11 @@
 namespace millpond::verdict {
 namespace {
 
-/// A pool is read right after the marks of the program's rounds. Those of a clock are made elsewhere, and are a second
-/// apart.
-constexpr double kBeside = 0.6;
-
+/// A pool is read right after the marks of the program's rounds; those of a clock are made elsewhere.
 const Pool::Point* point_at(const Pool& pool, const Mark& mark, double next) {
   const auto after = std::ranges::lower_bound(pool.points, mark.t, {}, &Pool::Point::t);
-  if (after != pool.points.end() && after->t < std::min(next, mark.t + kBeside)) return &*after;
-  if (mark.kind == "timer" && after != pool.points.begin() && mark.t - std::prev(after)->t < kBeside)
+  if (after != pool.points.end() && after->t < std::min(next, mark.t + kTable.beside)) return &*after;
+  if (mark.kind == "timer" && after != pool.points.begin() && mark.t - std::prev(after)->t < kTable.beside)
     return &*std::prev(after);
   return nullptr;
 }

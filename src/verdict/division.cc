@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "verdict/sites.h"
+
 namespace millpond::verdict {
 namespace {
 

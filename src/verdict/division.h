@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "verdict/account.h"
+#include "verdict/resample.h"
 
 namespace millpond::verdict {
 

@@ -1,21 +1,21 @@
-// Whether memory grows from round to round, and what that is. No causes here and no names: levels of memory, what gc
-// and trim gave back, and what walks over the heap found to hold the survivors.
+// Whether memory grows from round to round, and what that is. No causes here and no names.
 //
-// Asked in this order: does what is in use still grow at the end (course.h); is it garbage that gc takes, or held by
-// something with a limit; do survivors of every age stay. What grows in resident memory alone is free in the allocator,
-// or was asked for earlier and is written to now.
+// growth.cc measures: levels of memory, and what gc and trim gave back. decide.cc asks three questions of the growth
+// account and answers with an outcome:
+//   1  does it still grow at the end?
+//   2  what of it is referenced, by whom, and is that holder bounded?
+//   3  what do gc and trim give back?
 #pragma once
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "verdict/course.h"
-#include "verdict/leaks.h"
-#include "verdict/notes.h"
 #include "verdict/periods.h"
-#include "verdict/sites.h"
 
 namespace millpond::verdict {
+
+struct Case;
 
 enum class Outcome {
   kTooShort,  // too few rounds to compare
@@ -50,6 +50,7 @@ struct Growth {
   double by_gc = 0;                   // of that, by gc alone
   double collected = 0;               // objects, by all probes
   double piled = 0, piled_bytes = 0;  // objects in circles that the last probe counted, where the program turned gc off
+  double freed = 0;                   // of what was gained in use from probe to probe: what gc must have freed
   bool garbage = false;               // what rises is cyclic garbage: in use until gc runs
   bool refills = false;               // what probes took of resident memory comes back slowly, round by round
   bool wanders = false;               // resident memory comes and goes by itself from period to period
@@ -64,8 +65,9 @@ struct Growth {
   }
 };
 
-Growth find_growth(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites,
-                   const std::vector<Leak>& leaks);
+/// What was measured; then the decision, which needs leaks and account of the case too.
+Growth measure_growth(const Evidence& evidence, const Periods& periods, const Series& sampled);
+void decide(const Case& c, Growth& growth);
 
 /// A counter of the agent at the periods; empty when it was never reported.
 Series counter(const Evidence& evidence, const Periods& periods, const std::string& name);

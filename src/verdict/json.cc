@@ -47,7 +47,6 @@ json to_json(const Finding& f) {
           {"bytes_per_unit_range", to_json(f.bytes_per_unit_range)},
           {"units_seen", f.units_seen},
           {"total_bytes", f.total.value},
-          {"confidence", f.confidence > 0 ? json(f.confidence) : json()},
           {"blame", to_json(f.blame)},
           {"born_at", to_json(f.born_at)},
           {"holder", f.holder},
@@ -105,7 +104,6 @@ json to_json(const Verdict& v) {
             {"advice", std::move(advice)},
             {"account", v.account ? to_json(*v.account) : json()},
             {"accounts", std::move(accounts)}};
-  if (const std::vector<std::string> against = contradictions(v); !against.empty()) j["contradictions"] = against;
   if (v.too_short) j["too_short"] = true;
   if (!v.would_settle.empty()) j["would_settle"] = v.would_settle;
   return j;

@@ -26,6 +26,7 @@ std::vector<Named> matches(const Case& c) {
   std::vector<Named> found;
   for (const Cause* cause : causes()) {
     if (cause->in == (c.evidence.space == "host" ? Cause::In::kDevice : Cause::In::kHost)) continue;
+    if (!cause->detect) continue;  // it is told by another that is recognised alike
     if (std::optional<Match> m = cause->detect(c)) found.push_back({cause, std::move(*m)});
   }
   return found;
@@ -41,20 +42,21 @@ Unit follow(const Case& c, const Match& m) {
     const Series count = c.periods.counted(unit).since(c.periods.warm);
     if (count.size() != rss.size()) continue;
     const UnitFit fit = fit_unit(count.y, rss.y);
-    if (fit.varies && fit.straight > 0.9 && 1 - fit.straight < 0.5 * (1 - plain)) return unit;
+    if (fit.varies && fit.straight > kTable.straight && 1 - fit.straight < kTable.most * (1 - plain)) return unit;
   }
   return c.periods.unit;
 }
 
 Finding describe(const Case& c, const Named& n) {
   const Match& m = n.match;
+  const Cause& cause = m.cause.empty() ? *n.cause : cause_of(m.cause);
   Finding f;
   f.kind = m.kind;
-  f.cause = m.cause.empty() ? n.cause->id : m.cause;
-  f.title = m.title.empty() ? n.cause->title : m.title;
-  f.fix = m.fix.empty() ? n.cause->fix : m.fix;
+  f.cause = cause.id;
+  f.title = m.title.empty() ? cause.title : m.title;
+  f.fix = m.fix.empty() ? cause.fix : m.fix;
   f.fix_change = m.change;
-  f.threads = fitting_threads(n.cause->threads, c.notes);
+  f.threads = fitting_threads(cause.threads, c.notes);
   // A holder whose line was not found has nothing to blame.
   if (m.blame && !(m.blame->file.empty() && m.blame->function.empty())) f.blame = m.blame;
   if (f.blame) f.blame = c.with_text(*f.blame);
@@ -75,6 +77,50 @@ Rhythm own_rhythm(const Case& c) {
   return rhythm(t, rss);
 }
 
+/// When what a leak keeps was allocated, in seconds of the run: from the oldest part of the time of which something
+/// stays to the youngest. Walks tell sixteenths of the time since the rounds began, sampled lines eighths.
+template <class Parts>
+std::optional<Interval> born_in(const Parts& parts, double begin, double end) {
+  std::optional<Interval> born;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (!(parts[i] > typename Parts::value_type{})) continue;
+    const double part = (end - begin) / double(parts.size());
+    if (!born) born = Interval{begin + double(i) * part, end};
+    born->high = begin + double(i + 1) * part;
+  }
+  return born;
+}
+
+std::optional<Interval> born_in(const Case& c, const Leak& leak) {
+  const std::vector<const Mark*>& marks = c.periods.marks;
+  const double begin = marks.front()->t;
+  double end = begin;
+  if (leak.holder) {
+    // A walk counts rounds as the marks do, or seconds.
+    if (c.periods.unit == Unit::kSecond) end = leak.holder->period;
+    for (const Mark* m : marks)
+      if (c.periods.unit != Unit::kSecond && double(m->index) <= leak.holder->period) end = m->t;
+    if (const auto born = end > begin ? born_in(leak.holder->births, begin, end) : std::nullopt) return born;
+  }
+  for (const Mark* m : marks)
+    if (!m->sites.empty()) end = m->t;
+  if (const auto born = leak.line && end > begin ? born_in(leak.line->age, begin, end) : std::nullopt) return born;
+  const auto since = std::ranges::lower_bound(c.periods.x, leak.since);
+  const size_t at = std::min(size_t(since - c.periods.x.begin()), marks.size() - 1);
+  return Interval{marks[at]->t, marks.back()->t};
+}
+
+/// Which part of the account a leak is: what holds it says so.
+std::string part_of(const Case& c, const Leak& leak) {
+  using Part = AccountPart::Kind;
+  if (leak.mapped) return std::string(to_string(Part::kShared));
+  if (c.growth.garbage) return std::string(to_string(Part::kGarbage));
+  if (leak.holder || leak.container) return std::string(to_string(Part::kHeld));
+  for (const AccountPart& p : c.account ? c.account->parts : std::vector<AccountPart>{})
+    if (leak.line && p.born && same_line(*p.born, leak.line->place)) return std::string(to_string(p.kind));
+  return std::string(to_string(Part::kInUse));
+}
+
 /// What was measured as a whole, less what other leaks keep of it.
 Leak rest_of(const Case& c, const std::vector<const Leak*>& others) {
   const Growth& g = c.growth;
@@ -84,7 +130,8 @@ Leak rest_of(const Case& c, const std::vector<const Leak*>& others) {
   rest.since = std::max(c.periods.x.front(),
                         c.periods.x.back() - (g.slope.value > 0 ? g.total / g.slope.value : c.periods.length()));
   for (const Leak* leak : others)
-    if (leak->rate < rest.rate) rest.rate -= leak->rate, rest.off = off_together(rest.off, leak->off);
+    if (leak->rate < rest.rate && !(leak->mapped && g.has_live && g.measure == "memory in use"))
+      rest.rate -= leak->rate, rest.off = off_together(rest.off, leak->off);
   rest.bytes = rest.rate * (c.periods.x.back() - rest.since);
   return rest;
 }
@@ -92,8 +139,9 @@ Leak rest_of(const Case& c, const std::vector<const Leak*>& others) {
 void measure_leak(const Case& c, const Match& m, const Leak& leak, Finding& f) {
   f.unit = follow(c, m);
   double rate = f.unit == c.periods.unit ? 1 : c.periods.rate(f.unit);
-  // A program that says nothing of its rounds: how often the line runs tells more than seconds.
-  const bool calls = f.unit == Unit::kSecond && m.additions > 0;
+  // A program that says nothing of its rounds: how often the line runs tells more than seconds, and than batches that
+  // it does not run in.
+  const bool calls = m.additions > 0 && (f.unit == Unit::kSecond || (f.unit == Unit::kBatch && m.additions < 1));
   if (calls) {
     f.unit = Unit::kCall, rate = m.additions;
     f.each =
@@ -105,7 +153,8 @@ void measure_leak(const Case& c, const Match& m, const Leak& leak, Finding& f) {
   // Seconds are not alike where the machine is busy: what was weighed counts, if it accounts for most of the rise.
   const std::vector<double>& in_use = (c.periods.live.empty() ? c.periods.rss : c.periods.live).y;
   const double rise = c.leaks.size() > 1 || in_use.empty() ? leak.bytes : std::ranges::max(in_use) - in_use.front();
-  if (const double weighed = m.added * m.each; calls && weighed > 0.5 * rise && weighed < 1.5 * rise) {
+  if (const double weighed = m.added * m.each;
+      calls && weighed > kTable.most * rise && weighed < kTable.too_much * rise) {
     const double by_rise = rise / m.added;
     f.bytes_per_unit = m.each;
     const double off = k95 * kTable.rounding * m.each;
@@ -113,6 +162,8 @@ void measure_leak(const Case& c, const Match& m, const Leak& leak, Finding& f) {
     f.units_seen = m.added;
   }
   f.total = to_bytes(f.bytes_per_unit * f.units_seen);
+  f.born = born_in(c, leak), f.account = part_of(c, leak);
+  if (leak.mapped) f.space = "shared";
   f.sets_verdict = c.leaking() && double(f.total.value) >= c.growth.small;
 }
 
@@ -163,6 +214,11 @@ Named name_of(const Case& c, const Leak& leak) {
   if (leak.holder) return {unknown, holder_match(*c.notes.walk, *leak.holder)};
   Match m;
   m.blame = leak.blame;
+  // A walk may have found who holds what the line allocates, though not since when.
+  for (const AccountPart& p : c.account ? c.account->parts : std::vector<AccountPart>{})
+    if (p.kind == AccountPart::Kind::kHeld && p.grows() && !p.ends && leak.line && m.holder.empty() && p.born &&
+        same_line(*p.born, leak.line->place))
+      m.holder = p.name, m.chain = p.chain;
   if (leak.mapped)
     m.title = "Shared mappings or mapped files are made and not closed; what holds them was not found",
     m.evidence.push_back(mapped);
@@ -199,13 +255,17 @@ std::vector<Finding> leaks(const Case& c, std::vector<Named> found) {
     std::erase(others, own);
     const bool kept = n.cause->id == "P1" && own && own->container;
     Finding f = describe(c, kept ? name_of(c, *own) : n);
-    if (own && own->mapped) f.space = "shared";
     Leak share = rest_of(c, main ? others : std::vector<const Leak*>{});
     const double part = main ? 1 : std::min(n.match.share, 1 - explained);
     share.rate *= part, share.off *= part, share.bytes *= part;
     // A framework's tables hold more than what one of its lines allocates.
     const bool one_holder = is_nameless || !n.match.chain.empty();
-    measure_leak(c, n.match, own && (one_holder || own->rate > kTable.others * share.rate) ? *own : share, f);
+    // What grows beside nothing else is all that was counted: weights of items and samples leave out what rounding
+    // takes.
+    const bool alone = main && own && others.empty() && !own->mapped && own->rate < share.rate;
+    const bool whole = alone && own->rate > kTable.others * share.rate;
+    const bool its_own = own && !whole && (one_holder || own->rate > kTable.others * share.rate);
+    measure_leak(c, n.match, its_own ? *own : share, f);
     explained += n.match.share;
     told.push_back(own);
     findings.push_back(std::move(f));
@@ -224,7 +284,6 @@ std::vector<Finding> leaks(const Case& c, std::vector<Named> found) {
     if (findings.size() >= kMostTold) break;
     const Named n = name_of(c, *leak);
     findings.push_back(describe(c, n));
-    if (leak->mapped) findings.back().space = "shared";
     measure_leak(c, n.match, *leak, findings.back());
   }
   std::ranges::stable_sort(findings, std::ranges::greater{}, [](const Finding& f) { return f.sets_verdict; });
@@ -239,7 +298,7 @@ std::vector<Finding> levels(const Case& c, std::vector<Named> found) {
   std::erase_if(found, [](const Named& n) { return n.match.kind == Kind::kLeak; });
   std::ranges::stable_sort(found, [](const Named& a, const Named& b) {
     const auto key = [](const Named& n) {
-      return std::tuple(severity(n.match.kind), n.match.weight >= 0.5, n.match.bytes * n.match.weight);
+      return std::tuple(severity(n.match.kind), n.match.weight >= kTable.no_cause, n.match.bytes * n.match.weight);
     };
     return key(a) > key(b);
   });
@@ -248,7 +307,7 @@ std::vector<Finding> levels(const Case& c, std::vector<Named> found) {
   for (const Named& n : found) {
     // One name for each kind of memory: the more particular one has come first.
     const bool said = std::ranges::any_of(findings, [&](const Finding& f) { return f.kind == n.match.kind; });
-    if (said && n.match.weight < 0.95) continue;
+    if (said && n.match.weight < kTable.second_name) continue;
     // The jump as a whole has no name: where most of it is told by its own, it would be the same bytes again.
     if (n.cause->id.empty() && told > kTable.most * n.match.bytes) continue;
     told += n.match.bytes;
@@ -281,7 +340,7 @@ bool short_and_rising(const Case& c) {
   if (rss.size() < 3) return false;
   // The first round always takes something; the later ones should not.
   const double rose = rss.y.back() - rss.y[1];
-  return rose > std::max(20e6, 0.03 * c.growth.level) && rss.y.back() > rss.y[rss.size() - 2];
+  return rose > c.least(kTable.short_run, kTable.wanders) && rss.y.back() > rss.y[rss.size() - 2];
 }
 
 }  // namespace
@@ -317,8 +376,7 @@ Verdict judge(const Evidence& evidence) {
       v.would_settle = settle(c);
     }
   }
-  constexpr int64_t kFewestLooks = 3;
-  if (v.findings.empty() && looks(evidence) < kFewestLooks) {
+  if (v.findings.empty() && looks(evidence) < kTable.looks) {
     v.kind = Kind::kUnsure;
     v.too_short = true;
     v.would_settle = "let it run for a second or longer";
@@ -329,9 +387,10 @@ Verdict judge(const Evidence& evidence) {
     return a.what == "retracing" && a.place &&
            std::ranges::any_of(v.findings, [&](const Finding& f) { return f.blame && same_line(*f.blame, *a.place); });
   });
-  if (std::optional<Account> a = account(c)) v.account = std::make_shared<const Account>(std::move(*a));
+  if (c.account) v.account = std::make_shared<const Account>(*c.account);
   v.sentence = sentence(c, v);
   answer_from_outside(evidence, v);
+  if (!c.growth.by_tree) hold_to_account(v);  // what is told of the tree is held against the tree's account (accounts)
   if (evidence.space == "host") add_devices(evidence, v);
   return v;
 }

@@ -5,22 +5,21 @@
 #include <map>
 
 #include "verdict/resample.h"
-
 #include "verdict/statistics.h"
 
 namespace millpond::verdict {
 namespace {
 
 /// A holder of what a line allocates, and its share of it.
-struct Part {
+struct HeldPart {
   const Holder* holder = nullptr;
   double share = 0;
 };
 
 /// Who holds what a line allocated, as the last walk found; most first. Nobody: nothing of Python, or it was not looked
 /// at since.
-std::vector<Part> holders_of(const HeapWalk& walk, const Place& line) {
-  std::vector<Part> parts;
+std::vector<HeldPart> holders_of(const HeapWalk& walk, const Place& line) {
+  std::vector<HeldPart> parts;
   double sum = 0;
   for (const std::vector<Holder>* rows : {&walk.growing, &walk.holders}) {
     for (const Holder& h : *rows)
@@ -28,8 +27,8 @@ std::vector<Part> holders_of(const HeapWalk& walk, const Place& line) {
         if (h.how == Holder::How::kReached && same_line(b.place, line)) parts.push_back({&h, b.bytes}), sum += b.bytes;
     if (!parts.empty()) break;  // a block that grows itself is told, not what holds it
   }
-  for (Part& part : parts) part.share /= std::max(1.0, sum);
-  std::ranges::stable_sort(parts, std::ranges::greater{}, &Part::share);
+  for (HeldPart& part : parts) part.share /= std::max(1.0, sum);
+  std::ranges::stable_sort(parts, std::ranges::greater{}, &HeldPart::share);
   return parts;
 }
 
@@ -67,22 +66,23 @@ std::vector<Leak> lines_that_keep(const Notes& notes, const HeapWalk& walk, cons
     if (!line.user || line.bytes < kTable.told) continue;
     const Course course = verdict::course(line.live.x, line.live.y, kTable.told / 4);
     if (!course.rises() || course.move == Move::kStep) continue;
-    std::vector<Part> parts = holders_of(walk, line.place);
+    std::vector<HeldPart> parts = holders_of(walk, line.place);
     double ends = 0;  // held by what has a limit, or takes new things in the place of old ones
-    for (const Part& part : parts) ends += part.holder->ends() ? part.share : 0;
+    for (const HeldPart& part : parts) ends += part.holder->ends() ? part.share : 0;
     if (ends > kTable.most) continue;
-    std::erase_if(parts, [&](const Part& part) {
+    std::erase_if(parts, [&](const HeldPart& part) {
       return part.holder->ends() || part.share < kTable.part ||
              !keeps_since(*part.holder, course.onset, walk.period - 1);
     });
-    const bool accumulates = std::ranges::any_of(parts, [](const Part& part) { return part.holder->accumulates(); });
+    const bool accumulates =
+        std::ranges::any_of(parts, [](const HeldPart& part) { return part.holder->accumulates(); });
     if (course.move != Move::kGrows && !accumulates && (course.move == Move::kSlows || parts.empty())) continue;
     const Series rise = line.live.since(course.onset);
     const Rate rate = verdict::rate(rise.x, rise.y);
     if (parts.empty()) parts.push_back({nullptr, 1});
     double told = 0;
-    for (const Part& part : parts) told += part.share;
-    for (const Part& part : parts) {
+    for (const HeldPart& part : parts) told += part.share;
+    for (const HeldPart& part : parts) {
       const double share = part.share / told;
       Leak leak{.holder = part.holder,
                 .line = &line,
@@ -165,8 +165,8 @@ void add_up(const Evidence& evidence, const Periods& periods, const LiveSites& s
   for (Leak& leak : leaks) {
     if (!leak.line || leak.bytes <= 0) continue;
     const double part = variance_of(leak) / variance;
-    const double scale = std::clamp(1 + part * missing / leak.bytes, 0.5, 2.0);
-    leak.rate *= scale, leak.bytes *= scale, leak.off *= scale * std::sqrt(std::max(0.05, 1 - part));
+    const double scale = std::clamp(1 + part * missing / leak.bytes, kTable.most, 1 / kTable.most);
+    leak.rate *= scale, leak.bytes *= scale, leak.off *= scale * std::sqrt(std::max(kTable.rounding, 1 - part));
   }
 }
 
@@ -217,6 +217,7 @@ void add_containers(const Notes& notes, const Periods& periods, std::vector<Leak
         same->container = &k;
         continue;
       }
+      if (named + weighed * rounds > kTable.too_much * counted) continue;
       named += weighed * rounds;
       Leak leak{.holder = nullptr, .line = nullptr, .container = &k, .blame = k.place};
       leak.rate = weighed, leak.off = error, leak.bytes = weighed * rounds, leak.since = periods.x.back() - rounds;
@@ -241,27 +242,62 @@ bool holds_mappings(const Container& k, const Periods& periods, double rate) {
          std::abs(each - pages * kPage) < std::min(kTable.mapped_pages * each, kPage / 4);
 }
 
-/// Shared mappings and mapped files are no allocator's, and the small ones are not sampled: the system counts them, now
-/// and then.
-void add_mapped(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites,
-                std::vector<Leak>& leaks) {
-  const auto own = std::ranges::find(evidence.processes, evidence.process, &SeenProcess::row);
-  if (evidence.space != "host" || evidence.process == 0 || own == evidence.processes.end() || periods.size() < 2)
-    return;
-  std::map<double, std::pair<double, double>> levels;  // addresses, and what of them is in memory
-  for (const char* kind : {"shared_memory", "shared_anonymous", "file"})
-    if (const auto found = own->mappings.find(kind); found != own->mappings.end())
+/// What the agent saw a container with a limit gain is no leak of the line that allocates it, whatever a walk found
+/// around its items: it is filled at that very line, or gains as much as the line keeps and nobody else holds.
+void drop_bounded(const Notes& notes, const Periods& periods, std::vector<Leak>& leaks) {
+  std::erase_if(leaks, [&](const Leak& leak) {
+    return leak.line && !leak.container && std::ranges::any_of(notes.containers, [&](const Container& k) {
+             if (!k.bounded || !k.still || k.bytes_per_period <= 0 || k.rounds != periods.kind) return false;
+             if (same_line(k.place, leak.line->place)) return k.bytes_per_period > kTable.most * leak.rate;
+             return !leak.holder && std::abs(leak.rate - k.bytes_per_period) < off_together(leak.off, error_of(k));
+           });
+  });
+}
+
+/// A level of mappings by rounds: their addresses, and what of them is in memory.
+struct MappedLevel {
+  Series mapped, resident;
+};
+/// The system counts mappings by kind now and then; `often`: what it tells of their pages at every look.
+MappedLevel level_of(const SeenProcess& own, const Periods& periods, std::initializer_list<const char*> kinds,
+                     const std::vector<SeenProcess::Point>* often) {
+  const double begin = periods.marks.front()->t, end = periods.marks.back()->t;
+  std::map<double, std::pair<double, double>> levels;
+  for (const char* kind : kinds)
+    if (const auto found = own.mappings.find(kind); found != own.mappings.end())
       for (const Mapped& m : found->second)
-        if (m.t >= periods.marks.front()->t && m.t <= periods.marks.back()->t)
+        if (m.t >= begin && m.t <= end)
           levels[m.t].first += double(m.mapped.value), levels[m.t].second += double(m.resident.value);
-  std::vector<double> x, mapped, resident;
-  for (const auto& [t, level] : levels)
-    x.push_back(periods.between(t)), mapped.push_back(level.first), resident.push_back(level.second);
-  const Course c = course(x, resident, kTable.grain);
+  MappedLevel level;
+  for (const auto& [t, bytes] : levels) {
+    level.mapped.x.push_back(periods.between(t)), level.mapped.y.push_back(bytes.first);
+    level.resident.x.push_back(periods.between(t)), level.resident.y.push_back(bytes.second);
+  }
+  Series looks;
+  for (const SeenProcess::Point& p : often ? *often : std::vector<SeenProcess::Point>{})
+    if (p.resident && p.t >= begin && p.t <= end)
+      looks.x.push_back(periods.between(p.t)), looks.y.push_back(double(p.resident->value));
+  if (looks.size() > level.resident.size()) level.resident = std::move(looks);
+  return level;
+}
+
+/// Large mappings are sampled as blocks with a line: then the samples gained more than allocators count, by as much.
+bool is_sampled(const Periods& periods, const LiveSites& sites, double onset, double mapped) {
+  const Series sampled = sites.total.since(onset), counted = periods.live.since(onset);
+  if (sampled.empty()) return false;
+  const double beyond =
+      sampled.y.back() - sampled.y.front() - (counted.empty() ? 0 : counted.y.back() - counted.y.front());
+  return std::abs(beyond - mapped) < std::abs(beyond);
+}
+
+/// Shared mappings and mapped files are no allocator's, and the small ones are not sampled: the system counts them.
+void add_mapped(const MappedLevel& level, const Notes& notes, const Periods& periods, const LiveSites& sites,
+                std::vector<Leak>& leaks) {
+  const Course c = course(level.resident.x, level.resident.y, kTable.grain);
   // Pages of one mapping that are read or written one after the other make it larger in memory, and are no more of
   // them.
   if (c.move != Move::kGrows || c.total < kTable.told || c.slope.value <= 0 ||
-      course(x, mapped, kTable.grain).move != Move::kGrows)
+      course(level.mapped.x, level.mapped.y, kTable.grain).move != Move::kGrows)
     return;
   Leak leak;
   leak.rate = c.slope.value, leak.off = (c.slope.range.high - c.slope.range.low) / 2 * k95 / k90, leak.since = c.onset;
@@ -270,18 +306,28 @@ void add_mapped(const Evidence& evidence, const Notes& notes, const Periods& per
   for (const Container& k : notes.containers)
     if (holds_mappings(k, periods, leak.rate) && (!keeper || k.bytes_per_period < keeper->bytes_per_period))
       keeper = &k;
-  const auto same = std::ranges::find_if(leaks, [&](const Leak& other) {
-    return keeper ? is_of(*keeper, other) : std::abs(other.rate - leak.rate) < off_together(other.off, leak.off);
-  });
-  if (same != leaks.end()) return;  // its blocks were large enough to be sampled
+  const auto same = std::ranges::find_if(leaks, [&](const Leak& other) { return keeper && is_of(*keeper, other); });
+  if (same != leaks.end()) return;
   // Where there are many of them they are counted seldom: without something that goes on to fill the last count must
-  // not be old, and large ones are sampled.
-  const Series sampled = sites.total.since(c.onset);
-  const bool seen = !sampled.empty() && sampled.y.back() - sampled.y.front() > kTable.most * c.total;
-  if (!keeper && (seen || x.back() < periods.x.back() - periods.length() / 4)) return;
+  // not be old.
+  if (!keeper && (is_sampled(periods, sites, c.onset, c.total) ||
+                  level.resident.x.back() < periods.x.back() - kTable.old * periods.length()))
+    return;
   leak.container = keeper;
   if (keeper) leak.blame = keeper->place;
   leaks.push_back(leak);
+}
+
+void add_mapped(const Evidence& evidence, const Notes& notes, const Periods& periods, const LiveSites& sites,
+                std::vector<Leak>& leaks) {
+  const auto own = std::ranges::find(evidence.processes, evidence.process, &SeenProcess::row);
+  if (evidence.space != "host" || evidence.process == 0 || own == evidence.processes.end() || periods.size() < 2)
+    return;
+  const auto often = own->spaces.find("shared");
+  add_mapped(level_of(*own, periods, {"shared_memory", "shared_anonymous"},
+                      often == own->spaces.end() ? nullptr : &often->second),
+             notes, periods, sites, leaks);
+  add_mapped(level_of(*own, periods, {"file"}, nullptr), notes, periods, sites, leaks);
 }
 
 /// What allocators count has not risen for so long that a leak should have shown: it has ended, whatever was sampled or
@@ -308,6 +354,7 @@ std::vector<Leak> find_leaks(const Evidence& evidence, const Notes& notes, const
     add_up(evidence, periods, sites, leaks);
   else
     add_up_device(periods, leaks);
+  drop_bounded(notes, periods, leaks);
   add_containers(notes, periods, leaks);
   add_mapped(evidence, notes, periods, sites, leaks);
   drop_ended(periods, leaks);

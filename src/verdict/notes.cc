@@ -13,6 +13,7 @@ namespace {
 using json = nlohmann::json;
 
 constexpr size_t kMostKept = 1000;  // containers, lines, ... of all notes; the agent itself tells of a few at a time
+constexpr size_t kMostWalks = 256;
 constexpr int kDeepest = 32;
 constexpr size_t kMostStatement = 4000;
 constexpr size_t kMostParts = 16;
@@ -301,10 +302,10 @@ Notes read_notes(const Evidence& evidence) {
     } else if (what == "walk") {
       const std::string space = text_of(note, "space");
       if ((space.empty() ? "host" : space) != evidence.space) continue;
-      if (std::optional<HeapWalk> walk = walk_of(note, notes.walk ? &*notes.walk : nullptr))
-        notes.walk = std::move(walk);
-      else
-        notes.no_walk = text_of(note, "refused");
+      std::optional<HeapWalk> walk = walk_of(note, notes.walk ? &*notes.walk : nullptr);
+      if (!walk) notes.no_walk = text_of(note, "refused");
+      if (walk && notes.walk && notes.earlier.size() < kMostWalks) notes.earlier.push_back(*notes.walk);
+      if (walk) notes.walk = std::move(walk);
     } else if (what == "courses") {
       if (notes.walk && evidence.space == "host") take_courses(note, *notes.walk);
     } else if (what == "puts") {

@@ -144,6 +144,7 @@ struct Notes {
   std::vector<SeenAdvice> advice;
   std::map<std::string, double> gc_types;  // what probes collected
   std::optional<HeapWalk> walk;            // the last one
+  std::vector<HeapWalk> earlier;           // those before it
   std::string no_walk;                     // why none was made
   std::optional<NativeScan> scan;          // the last one
   std::string no_scan;                     // why none was made

@@ -84,7 +84,7 @@ Group choose(const Evidence& evidence, const std::string& lead) {
     const bool over =
         key.first == "timer" &&
         std::ranges::any_of(evidence.marks, [last = marks.back()->t](const Mark& m) { return m.period && m.t > last; });
-    const bool enough = marks.size() >= 5 && !over;
+    const bool enough = marks.size() >= kTable.rounds && !over;
     // Enough of them, then what was followed, then rank, then number; the smallest key wins.
     const std::tuple<bool, bool, int, size_t> own{!enough, key.first != lead,
                                                   enough ? rank(key.first, key.second, marks.size(), fits) : 0,
@@ -159,9 +159,10 @@ Periods find_periods(const Evidence& evidence, const std::string& lead) {
   // By the clock the last looks may fall into the end of the program, when it lets go of all it has.
   const auto falls = [&](size_t n) {
     return p.marks[n - 1]->rss && p.marks[n - 2]->rss &&
-           double(p.marks[n - 1]->rss->value) < 0.9 * double(p.marks[n - 2]->rss->value);
+           double(p.marks[n - 1]->rss->value) < kTable.let_go * double(p.marks[n - 2]->rss->value);
   };
-  for (size_t looks = 0; looks < 3 && p.marks.size() > 5 && p.marks.front()->kind == "timer" && falls(p.marks.size());
+  for (size_t looks = 0;
+       looks < 3 && p.marks.size() > kTable.rounds && p.marks.front()->kind == "timer" && falls(p.marks.size());
        ++looks)
     p.marks.pop_back();
   p.kind = p.marks.front()->kind;
@@ -179,11 +180,11 @@ Periods find_periods(const Evidence& evidence, const std::string& lead) {
   p.seconds = timer ? 1 : median(gaps);
   const size_t n = p.marks.size();
   size_t skip = 0;
-  while (skip + 1 < n && p.x[skip] - p.x[0] < 0.25 * (p.x.back() - p.x[0])) ++skip;
+  while (skip + 1 < n && p.x[skip] - p.x[0] < kTable.warm_up * (p.x.back() - p.x[0])) ++skip;
   skip = std::min(std::max<size_t>(2, skip), n > 4 ? n - 4 : 0);  // four points are the least a slope is made of
   p.warm = p.x[skip];
   // A fit of one epoch, or a line after each: people would say epoch.
-  if ((p.unit == Unit::kFit || p.unit == Unit::kLine) && std::abs(p.rate(Unit::kEpoch) - 1) < 0.05)
+  if ((p.unit == Unit::kFit || p.unit == Unit::kLine) && std::abs(p.rate(Unit::kEpoch) - 1) < kTable.same_count)
     p.unit = Unit::kEpoch;
   p.rss = series(p, [](const Mark& m) { return m.rss; });
   p.live = series(p, live_of);

@@ -9,6 +9,7 @@
 
 #include "verdict/evidence.h"
 #include "verdict/statistics.h"
+#include "verdict/table.h"
 
 namespace millpond::verdict {
 
@@ -29,7 +30,7 @@ struct Periods {
   std::vector<double> x;
   double seconds = 0;  // of one unit of x, as a median
   size_t size() const { return marks.size(); }
-  bool enough() const { return marks.size() >= 5; }
+  bool enough() const { return marks.size() >= kTable.rounds; }
   double length() const { return x.empty() ? 0 : x.back() - warm; }  // after warm-up
 
   Series rss, live, heap_free, arenas,

@@ -126,11 +126,11 @@ void ProcessLevels::add_outside(const Rounds& rounds, Division& division) const 
 
 Rounds rounds_of(const ProcessLevels& levels) {
   constexpr size_t kMostLooks = 512;
-  constexpr double kWarmUp = 0.25;  // of the time, as of rounds
   Rounds rounds;
   rounds.unit = Unit::kSecond;
   if (levels.resident.size() < 4) return rounds;
-  const double begin = levels.resident.front().first, warm = begin + kWarmUp * (levels.resident.back().first - begin);
+  const double begin = levels.resident.front().first,
+               warm = begin + kTable.warm_up * (levels.resident.back().first - begin);
   const size_t n = levels.resident.size(), stride = 1 + n / kMostLooks;
   for (size_t i = 0; i < n; ++i)
     if (const double t = levels.resident[i].first; t >= warm && (n - 1 - i) % stride == 0)

@@ -41,21 +41,9 @@ void take_epochs(Evidence& e, const runfile::Reader& file, const std::vector<run
   for (const runfile::OsRow& row : os) {
     const auto phase = epoch.find(row.phase.value);
     if (phase == epoch.end() || !phase->second || !row.rss) continue;
-    Mark m{.t = row.t,
-           .kind = "epoch",
-           .name = "fit",
-           .index = ++rounds,
-           .period = true,
-           .rss = row.rss,
-           .heap_in_use = row.heap_in_use,
-           .heap_free = row.heap_free,
-           .heap_mapped = {},
-           .python_arenas = {},
-           .tree_private_dirty = {},
-           .tree_pss = {},
-           .processes = 1,
-           .units = {},
-           .sites = {}};
+    Mark m;
+    m.t = row.t, m.kind = "epoch", m.name = "fit", m.index = ++rounds, m.period = true, m.rss = row.rss;
+    m.heap_in_use = row.heap_in_use, m.heap_free = row.heap_free;
     m.units[size_t(Unit::kEpoch)] = uint64_t(rounds);
     e.marks.push_back(std::move(m));
   }
@@ -72,17 +60,8 @@ void take_processes(Evidence& e, const std::vector<runfile::Process>& processes,
   for (const runfile::ProcessPointRow& row : points) {
     if (row.process == RowId{} && !place.contains(0)) {
       place[0] = e.processes.size();
-      e.processes.push_back({.row = 0,
-                             .pid = 0,
-                             .parent = 0,
-                             .name = "other",
-                             .command = {},
-                             .start = 0,
-                             .end = {},
-                             .seen = to_string(runfile::Seen::kNot),
-                             .spaces = {},
-                             .pages = {},
-                             .mappings = {}});
+      SeenProcess& other = e.processes.emplace_back();
+      other.name = "other", other.seen = to_string(runfile::Seen::kNot);
     }
     const auto at = place.find(row.process.value);
     if (at == place.end()) continue;
@@ -121,14 +100,10 @@ void take_note(Evidence& e, double t, const nlohmann::json& note) {
     for (const auto& [name, value] : note["values"].items())
       if (value.is_number()) e.counters[name].emplace_back(t, std::clamp(value.get<double>(), -1e15, 1e15));
   } else if (kind == "probe") {
-    const Probe probe{t,
-                      int64_t(number("period")),
-                      bytes("rss"),
-                      bytes("after_gc"),
-                      bytes("after_trim"),
-                      int64_t(number("collected")),
-                      int64_t(number("garbage")),
-                      bytes("garbage_bytes")};
+    Probe probe;
+    probe.t = t, probe.period = int64_t(number("period")), probe.rss = bytes("rss"), probe.after_gc = bytes("after_gc");
+    probe.after_trim = bytes("after_trim"), probe.collected = int64_t(number("collected"));
+    probe.garbage = int64_t(number("garbage")), probe.garbage_bytes = bytes("garbage_bytes");
     if (e.probes.size() < kMostProbes) e.probes.push_back(probe);
   }
 }
@@ -148,7 +123,6 @@ Evidence read_evidence(const runfile::Reader& file, std::optional<RowId> asked) 
   const auto amount = [](double n) { return to_bytes(std::max(0.0, n)); };
   if (const auto code = number("exit_code")) e.exit_code = small(*code);
   if (const auto signal = number("signal")) e.signal = small(*signal);
-  if (const auto peak = number("peak_rss")) e.peak_rss = amount(*peak);
   if (const auto limit = number("limit.bytes")) e.limits.push_back({text("limit.name"), amount(*limit)});
   if (const auto limit = number("limit.own.bytes")) e.limits.push_back({text("limit.own.name"), amount(*limit)});
   if (const auto limit = number("limit.asked")) e.limits.push_back({"--limit", amount(*limit)});
@@ -160,6 +134,8 @@ Evidence read_evidence(const runfile::Reader& file, std::optional<RowId> asked) 
   const std::vector<runfile::Process> processes = file.processes();
   const RowId main = main_process(processes, marks), process = asked.value_or(main);
   e.process = process.value;
+  // The kernel's high-water mark is of the process that was started.
+  if (const auto peak = number("peak_rss"); peak && process == main) e.peak_rss = amount(*peak);
   take_processes(e, processes, file.process_series());
   take_pages(e, file.process_memory(), file.mapping_series());
   const std::vector<runfile::FrameRow> frames = file.frames();
@@ -190,21 +166,11 @@ Evidence read_evidence(const runfile::Reader& file, std::optional<RowId> asked) 
   std::unordered_map<int64_t, size_t> mark_of;
   for (const runfile::MarkRow& row : marks) {
     if (row.process != process) continue;
-    Mark m{.t = row.t,
-           .kind = row.kind,
-           .name = row.name,
-           .index = row.index,
-           .period = row.period,
-           .rss = row.rss,
-           .heap_in_use = row.heap_in_use,
-           .heap_free = row.heap_free,
-           .heap_mapped = row.heap_mapped,
-           .python_arenas = row.python_arenas,
-           .tree_private_dirty = row.private_dirty,
-           .tree_pss = row.pss,
-           .processes = int(std::clamp<int64_t>(row.processes, 0, 1 << 20)),
-           .units = {},
-           .sites = {}};
+    Mark m;
+    m.t = row.t, m.kind = row.kind, m.name = row.name, m.index = row.index, m.period = row.period, m.rss = row.rss;
+    m.heap_in_use = row.heap_in_use, m.heap_free = row.heap_free, m.heap_mapped = row.heap_mapped;
+    m.python_arenas = row.python_arenas, m.tree_private_dirty = row.private_dirty, m.tree_pss = row.pss;
+    m.processes = int(std::clamp<int64_t>(row.processes, 0, 1 << 20));
     for (size_t i = 0; i < row.units.size() && i < m.units.size(); ++i) m.units[i] = uint64_t(row.units[i]);
     mark_of[row.id.value] = e.marks.size();
     e.marks.push_back(std::move(m));

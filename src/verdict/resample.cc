@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+
+#include "verdict/statistics.h"
 
 namespace millpond::verdict {
 namespace {
@@ -24,21 +25,10 @@ double student(double freedom) {
   return 1 + ((z3 + z) / (4 * freedom) + (5 * z5 + 16 * z3 + 3 * z) / (96 * freedom * freedom)) / z;
 }
 
-struct Line {
-  double at = 0, slope = 0;  // at: the value of the first x
-};
-Line fitted(std::span<const double> x, std::span<const double> y) {
-  const double n = double(x.size()), mx = std::accumulate(x.begin(), x.end(), 0.0) / n,
-               my = std::accumulate(y.begin(), y.end(), 0.0) / n;
-  double xx = 0, xy = 0;
-  for (size_t i = 0; i < x.size(); ++i) xx += (x[i] - mx) * (x[i] - mx), xy += (x[i] - mx) * (y[i] - my);
-  const double slope = xx > 0 ? xy / xx : 0;
-  return {my - slope * (mx - x[0]), slope};
-}
 double squares(std::span<const double> x, std::span<const double> y, const Line& line) {
   double sum = 0;
   for (size_t i = 0; i < x.size(); ++i) {
-    const double off = y[i] - line.at - line.slope * (x[i] - x[0]);
+    const double off = y[i] - line.at(x[i]);
     sum += off * off;
   }
   return sum;
@@ -50,13 +40,13 @@ std::vector<double> residuals(std::span<const double> x, std::span<const double>
   const size_t n = x.size();
   size_t bend = n;
   if (n >= kBendFrom) {
-    const double one = squares(x, y, fitted(x, y));
+    const double one = squares(x, y, least_squares(x, y));
     double least = one;
     const size_t step = 1 + n / 64;
     for (size_t i = 4; i + 4 <= n; i += step) {
       const auto of = [&](size_t from, size_t count) {
         return squares(x.subspan(from, count), y.subspan(from, count),
-                       fitted(x.subspan(from, count), y.subspan(from, count)));
+                       least_squares(x.subspan(from, count), y.subspan(from, count)));
       };
       if (const double both = of(0, i) + of(i, n - i); both < least) least = both, bend = i;
     }
@@ -69,8 +59,8 @@ std::vector<double> residuals(std::span<const double> x, std::span<const double>
   std::vector<double> off(n);
   const auto fill = [&](size_t from, size_t to) {
     if (from >= to) return;
-    const Line line = fitted(x.subspan(from, to - from), y.subspan(from, to - from));
-    for (size_t i = from; i < to; ++i) off[i] = wider * (y[i] - line.at - line.slope * (x[i] - x[from]));
+    const Line line = least_squares(x.subspan(from, to - from), y.subspan(from, to - from));
+    for (size_t i = from; i < to; ++i) off[i] = wider * (y[i] - line.at(x[i]));
   };
   fill(0, bend), fill(bend, n);
   return off;

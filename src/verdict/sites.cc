@@ -93,14 +93,14 @@ Cohorts cohorts(const Ages& age) {
   const double usual = middle / (kAgeParts - 2);
   int filled = 0, late = 0;
   for (int i = 1; i < kAgeParts - 1; ++i) {
-    const bool has = double(age[size_t(i)].value) >= 0.3 * usual && usual > 0;
+    const bool has = double(age[size_t(i)].value) >= kTable.thin * usual && usual > 0;
     filled += has;
     late += has && i >= kAgeParts / 2;
   }
-  if (middle + fresh < 0.1 * sum) return Cohorts::kOld;
+  if (middle + fresh < kTable.rest * sum) return Cohorts::kOld;
   // Sampling leaves holes, and periods do not fall evenly into the parts: one may be missing.
   if (filled >= kAgeParts - 3 && late >= 2) return Cohorts::kEvery;
-  if (fresh > 0.7 * (sum - old)) return Cohorts::kNew;
+  if (fresh > kTable.fresh * (sum - old)) return Cohorts::kNew;
   if (late == 0) return Cohorts::kOld;
   return Cohorts::kUnknown;
 }
@@ -179,7 +179,7 @@ std::vector<SiteShare> temporaries(const Evidence& evidence) {
       total += evidence.sites[size_t(i)].total;
       kept += evidence.sites[size_t(i)].total - evidence.sites[size_t(i)].freed;
     }
-    if (double(kept.value) < 0.1 * double(total.value)) all.push_back({own.place, own.user, total, 0});
+    if (double(kept.value) < kTable.rest * double(total.value)) all.push_back({own.place, own.user, total, 0});
   }
   return shares(std::move(all));
 }

@@ -5,52 +5,6 @@
 #include <numeric>
 
 namespace millpond::verdict {
-namespace {
-
-struct Line {
-  double a = 0, b = 0, explained = 0;
-};
-
-Line least_squares(std::span<const double> x, std::span<const double> y) {
-  const double n = double(x.size());
-  if (n < 2) return {};
-  const double mx = std::accumulate(x.begin(), x.end(), 0.0) / n, my = std::accumulate(y.begin(), y.end(), 0.0) / n;
-  double xx = 0, xy = 0, yy = 0;
-  for (size_t i = 0; i < x.size(); ++i) {
-    xx += (x[i] - mx) * (x[i] - mx);
-    xy += (x[i] - mx) * (y[i] - my);
-    yy += (y[i] - my) * (y[i] - my);
-  }
-  if (xx <= 0) return {my, 0, 0};
-  const double b = xy / xx;
-  return {my - b * mx, b, yy > 0 ? xy * xy / (xx * yy) : 0};
-}
-
-/// y at even distances from the first x to the last, each as it was last seen, less the straight line through them.
-struct Even {
-  double step = 0;
-  std::vector<double> y;
-};
-Even without_trend(std::span<const double> x, std::span<const double> y) {
-  constexpr size_t kMost = 2048;
-  std::vector<double> gaps;
-  for (size_t i = 1; i < x.size(); ++i) gaps.push_back(x[i] - x[i - 1]);
-  const double length = x.empty() ? 0 : x.back() - x.front();
-  Even even{std::max(median(gaps), length / kMost), {}};
-  if (!(even.step > 0)) return {};
-  std::vector<double> at;
-  for (size_t i = 0, next = 0; double(i) * even.step <= length; ++i) {
-    at.push_back(double(i) * even.step);
-    while (next < x.size() && x[next] - x.front() <= at.back() + 0.5 * even.step) ++next;
-    even.y.push_back(y[next - 1]);
-  }
-  const Line line = least_squares(at, even.y);
-  for (size_t i = 0; i < at.size(); ++i) even.y[i] -= line.a + line.b * at[i];
-  return even;
-}
-
-}  // namespace
-
 double median(std::vector<double> v) {
   if (v.empty()) return 0;
   const auto middle = v.begin() + long(v.size() / 2);
@@ -104,6 +58,38 @@ Slope middle_of(std::vector<double> slopes, double variance) {
   return {middle, {rank(std::floor((pairs - spread) / 2) - 1), rank(std::ceil((pairs + spread) / 2))}};
 }
 
+Line least_squares(std::span<const double> x, std::span<const double> y) {
+  const double n = double(x.size());
+  if (n < 1) return {};
+  const double mx = std::accumulate(x.begin(), x.end(), 0.0) / n, my = std::accumulate(y.begin(), y.end(), 0.0) / n;
+  double xx = 0, xy = 0, yy = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    xx += (x[i] - mx) * (x[i] - mx);
+    xy += (x[i] - mx) * (y[i] - my);
+    yy += (y[i] - my) * (y[i] - my);
+  }
+  if (xx <= 0) return {my, 0, 0};
+  const double b = xy / xx;
+  return {my - b * mx, b, yy > 0 ? xy * xy / (xx * yy) : 0};
+}
+
+Even evenly(std::span<const double> x, std::span<const double> y) {
+  constexpr size_t kMost = 1024;
+  std::vector<double> gaps;
+  for (size_t i = 1; i < x.size(); ++i) gaps.push_back(x[i] - x[i - 1]);
+  const double length = x.back() - x.front(), step = std::max(median(std::move(gaps)), length / kMost);
+  if (!(step > 0)) return {{x.begin(), x.end()}, {y.begin(), y.end()}};
+  Even even;
+  const size_t steps = size_t(std::lround(length / step));
+  for (size_t i = 0, next = 1; i <= steps; ++i) {
+    const double at = i == steps ? x.back() : x.front() + double(i) * step;
+    while (next + 1 < x.size() && x[next] < at) ++next;
+    const double from = x[next - 1], share = x[next] > from ? std::clamp((at - from) / (x[next] - from), 0.0, 1.0) : 1;
+    even.x.push_back(at), even.y.push_back(y[next - 1] + share * (y[next] - y[next - 1]));
+  }
+  return even;
+}
+
 double slope_of(std::span<const double> x, std::span<const double> y) { return least_squares(x, y).b; }
 
 double straightness(std::span<const double> x, std::span<const double> y) { return least_squares(x, y).explained; }
@@ -122,15 +108,19 @@ UnitFit fit_unit(std::span<const double> count, std::span<const double> y) {
   std::vector<double> gains, index;
   for (size_t i = 1; i < count.size(); ++i) gains.push_back(count[i] - count[i - 1]);
   const double usual = median(gains);
-  for (double g : gains) fit.varies |= std::abs(g - usual) > 0.2 * std::max(1.0, usual);
+  for (double g : gains) fit.varies |= std::abs(g - usual) > kTable.varies * std::max(1.0, usual);
   return fit;
 }
 
 Rhythm rhythm(std::span<const double> x, std::span<const double> y) {
   constexpr double kEnough = 0.6, kApart = 0.1, kAlmost = 0.9;
-  const Even even = without_trend(x, y);
+  if (x.size() < 2) return {};
+  Even even = evenly(x, y);
   const size_t n = even.y.size();
   if (n < 32) return {};
+  const double step = even.x[1] - even.x[0];
+  const Line trend = least_squares(even.x, even.y);
+  for (size_t i = 0; i < n; ++i) even.y[i] -= trend.at(even.x[i]);
   std::vector<double> r;  // by lag
   for (size_t lag = 0; lag <= n / 4 + 1; ++lag) {
     double sum = 0;
@@ -148,7 +138,7 @@ Rhythm rhythm(std::span<const double> x, std::span<const double> y) {
     if (r[lag] < kEnough || r[lag] < kAlmost * highest || r[lag] < r[lag - 1] || r[lag] < r[lag + 1]) continue;
     const double bend = r[lag - 1] - 2 * r[lag] + r[lag + 1];
     const double between = bend < 0 ? 0.5 * (r[lag - 1] - r[lag + 1]) / bend : 0;  // the top of the parabola
-    return {(double(lag) + between) * even.step, std::min(1.0, r[lag])};
+    return {(double(lag) + between) * step, std::min(1.0, r[lag])};
   }
   return {};
 }

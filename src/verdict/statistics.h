@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "verdict/table.h"
 #include "verdict/verdict.h"
 
 namespace millpond::verdict {
@@ -30,8 +31,7 @@ std::vector<double> without_spikes(std::span<const double> y);
 struct Slope {
   double value = 0;
   Interval range;  // 90 %, by the distribution of Kendall's tau: no assumption on the noise
-  /// Known to no better than a third of its value.
-  bool vague() const { return range.high - range.low > 0.33 * std::abs(value); }
+  bool vague() const { return range.high - range.low > kTable.vague * std::abs(value); }
 };
 
 /// The median of the slopes of all pairs. Fewer than two different x: zero.
@@ -41,10 +41,21 @@ Slope theil_sen(std::span<const double> x, std::span<const double> y);
 Slope middle_of(std::vector<double> slopes, double variance);
 
 /// By least squares: exact for stairs too, where the median of pairs is not. Nothing strange may be among them.
+struct Line {
+  double a = 0, b = 0, explained = 0;  // a + b x; the share of the variance that it explains
+  double at(double x) const { return a + b * x; }
+};
+Line least_squares(std::span<const double> x, std::span<const double> y);
 double slope_of(std::span<const double> x, std::span<const double> y);
 
 /// Share of the variance of y that a straight line in x explains, 0..1. A constant y: 0.
 double straightness(std::span<const double> x, std::span<const double> y);
+
+/// At even distances; between two that were seen on a line: only what is evenly spaced can be compared round by round.
+struct Even {
+  std::vector<double> x, y;
+};
+Even evenly(std::span<const double> x, std::span<const double> y);
 
 /// The highest rise from one value to the next; 0: it never rises.
 double biggest_step(std::span<const double> y);

@@ -28,10 +28,14 @@ struct Table {
   size_t few = 4;                   // rounds: what a change of the rate is told from, to either side
   double faster = 1.5;              // times the rate before: less is the same rate
   double jump = 8;  // deviations: a round that gained so much more than others took something else, once
-  size_t rare = 8;  // at most one round in so many, and two in all
+  size_t rare = 8;  // at most one round in so many
   double lone =
       0.25;  // of all that rose, in one round, and no more than that of it in the rounds around: taken at once
-  double slows = 0.5;  // the last third of the rise against the first
+  double slows = 0.5;                          // the last third of the rise against the first
+  double slows_end = 0.75, slows_begin = 0.9;  // the last third against the middle, the middle against the first
+  double slows_off = 1.5;  // deviations between first and last third: of three thirds one falls below that by chance
+  double jitter = 0.1;     // of the noise, added to the deviation of parts, so that parts alike to the byte have a t
+  size_t jumps = 2;        // rounds that took something else, at most: three are a habit
 
   // Who holds it (walks.h, leaks.h).
   double samples = 4;           // of a holder: three births at random times leave a quarter empty more often than not
@@ -61,11 +65,92 @@ struct Table {
   double wanders = 0.03;  // of resident memory: it goes up and down by that with nothing kept
   double objects = 1000;  // collected by all probes: a program leaves a few dozen in circles, whatever it does
 
+  double parent = 0.3;  // of what the processes gained: with less than that the main process is not the one that grows
+  double old = 0.25;    // of the rounds: a count that was made before the last quarter of them says nothing of the end
+
+  // Which rounds are compared (periods.h).
+  size_t rounds = 5;      // of one kind: fewer have no rhythm
+  double warm_up = 0.25;  // of the rounds: what libraries take while they start
+  double let_go = 0.9;  // of resident memory: by the clock a look that finds less at the end found a program that ends
+  double same_count = 0.05;  // of one for each round: it is another name for the round
+  double varies = 0.2;       // of the usual count of a round: it is not the same in each
+  double straight = 0.9;     // of the variance: a count explains growth that its straight line explains so well
+
+  // How old what lives is (sites.h): eight parts of the time, of which samples leave some thin.
+  double thin = 0.3;   // of the usual part: less is an empty one
+  double rest = 0.1;   // of all: what is left over when it is said that something is gone, or was there before
+  double bulk = 0.6;   // of all: what came at one time, or in one block, when it is said to have come at once
+  double fresh = 0.7;  // of what is not old: in the last part alone it is freed soon
+
   // Which finding is told for what (judge.cc).
   double others = 0.7;  // of the whole: what keeps more than that is no part beside another
   double explained =
       0.8;  // of the growth: when causes that were named explain so much, the rest of the list is other names for it
-  double name = 0.15;  // of the growth: a cause that explains less is none of it
+  double name = 0.15;         // of the growth: a cause that explains less is none of it
+  double some = 0.3;          // of the growth or the bytes in question: what is seen of it for a cause to be its name
+  double short_run = 20e6;    // bytes: in fewer rounds than have a rhythm the start of a library takes less than that
+  double second_name = 0.95;  // of weight: below it a second name for the same kind of memory is left out
+  double vague = 0.33;        // of a slope: one that is known no better makes no forecast
+
+  // How particular the evidence of a cause is (Match::weight): of two that explain the same the more particular one.
+  double own_words = 1.2;   // the framework tells of the thing itself, and nothing else can be it
+  double its_holder = 1.1;  // what holds it was seen, and what kind of thing that is
+  double plain = 1;         // a line or stage with bytes of its own
+  double counted = 0.95;    // something was counted that brings memory each time
+  double made = 0.9;        // the same, where what was counted brings other things too
+  double by_level = 0.8;    // the level of memory and a line that fits
+  double library = 0.7;     // a library's line, or one that may have other reasons
+  double by_shape = 0.6;    // the shape of a level, or frames of a library alone
+  double no_cause = 0.5;    // a holder or a line of which no cause is known
+  double no_holder = 0.4, no_line = 0.35, no_name = 0.3;
+
+  // Causes by what was counted: that something is made says how often, not what it weighs.
+  double repeats = 3;     // times after warm-up, at least: twice is a beginning and an end
+  double by_count = 0.9;  // of the growth, where nothing was weighed
+  double data = 0.8;      // of what the user's own containers explain is taken off that: they were weighed
+  double each_made = 4;   // traces or compilations of one new model: training, validation and prediction have one each
+  double calls = 20;      // of predict after warm-up: a program that calls it less does not do so in a loop
+  double pending = 100, pending_each = 5;  // futures, and more in each round: a queue that is emptied has fewer
+  double half_each = 0.5;                  // objects in a round: less is one now and then
+  double frames = 0.4;  // of the sampled growth under a library's frames: what others call it for is beside it
+  double mostly = 0.6;  // of it, where versions of today do not leak there: only when it can be nothing else
+  double native = 0.8;  // of a line's bytes taken by foreign functions: objects of Python beside them are the rest
+
+  // Names of what does not grow: bytes, and of resident memory. Less is not worth a name.
+  double named = 16e6, named_share = 0.02;  // a line or stage has so much of its own
+  double level = 32e6, level_share = 0.05;  // known by the level alone, which moves by some megabytes whatever happens
+  double step = 64e6, step_share = 0.08;    // a jump at the first step, where frameworks make their own tables
+  double nameless = 64e6, nameless_share = 0.25;  // no name at all: a good part of the process, or it is not said
+  double graph = 200e6, graph_share = 0.3;        // a loop in a graph: graphs of steps have tens of megabytes
+  double elements = 100;                          // of a shuffle buffer: smaller ones hold a few batches
+  size_t looks_at_use = 8;                        // rounds: to see that what is in use filled, and then stayed
+  double steady = 0.8;                            // of its most: a window that moves is never emptier
+  double large_block = 64 << 10;     // bytes: graphs and Python objects are made of smaller blocks, weights of larger
+  double large_constant = 96 << 10;  // bytes on the average of a place: a graph's own blocks are far smaller
+  double element = 1 << 10;          // bytes: elements of a data set are larger
+  double object = 1 << 10;           // bytes: objects with reference counts of their own are smaller
+  double recorded = 512 << 10;       // bytes: from the first sampling interval on every block is recorded
+  double piece = 4 << 10;            // bytes: what is written to a buffer in smaller pieces comes in many sizes
+  double one_way = 0.85;  // of the growth: as long as so much of it goes through one function, that is the loop
+
+  // Freed and kept (causes/freed.cc).
+  double freed = 20e6;           // bytes: every allocator keeps less than that between two steps
+  double freed_share = 1.0 / 3;  // of the process: a compiler leaves less
+  double freed_once = 0.45;      // of it, when one probe alone gave it back: a compiler may leave a third, once
+  double refilled = 0.05;        // of it, when it comes back after each probe
+  double called_free = 0.25;     // of it, by the allocator's count, which trim was not asked about
+  double shuffled = 48e6, shuffled_share = 0.1;  // where a shuffle buffer is emptied between epochs
+  double circles = 100;                          // objects: fewer are in circles in any program
+  double arenas = 0.15, hollow = 0.4;  // of the process, and of Python's arenas: less than that is empty in any program
+  double usual_object = 128;           // bytes of a small block, with what rounding takes: 100 on average
+  double unreturned = 0.3;             // of what is free: when trim gives back less, it is pinned
+
+  // Pools of frameworks on a device (causes/gpu.cc, devices.cc).
+  double pool = 64e6;     // bytes: a pool has some segments of 2 and 20 MiB whatever it is used for
+  double far = 0.5;       // of what is reserved: with less ever in use at once it is twice as large as a round needs
+  double beside = 0.6;    // seconds: a pool is read right after a mark; marks of a clock are a second apart
+  double swapped = 64e6;  // bytes that went to swap: less is what a system puts away of any program
+  double doubles = 8e6;   // bytes of float64 data: a copy of less is not worth advice
 
   // The account (account.h).
   double account_part = 0.03;                     // of what was sampled: smaller parts are told together

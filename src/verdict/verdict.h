@@ -60,7 +60,6 @@ struct Finding {
   Interval bytes_per_unit_range;
   double units_seen = 0;
   Bytes total;
-  double confidence = 0;              // 0: not told, until it is calibrated
   std::optional<Place> blame;         // the line to change
   std::optional<Place> born_at;       // where what stays is allocated, if that is another line
   std::string holder;                 // "list self.saved of SavePredictions"

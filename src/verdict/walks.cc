@@ -212,7 +212,7 @@ bool Holder::accumulates(size_t from) const {
   return filled(since.last(std::min(since.size(), kBirths / 4))) > 0 &&
          filled(since.first((since.size() + 1) / 2)) > 0 &&
          double(filled(since)) >= std::min(samples, double(since.size())) / 2 &&
-         half > 0.99 * kTable.part * all;  // most of it at once is no accumulation
+         half >= kTable.part * all;  // most of it at once is no accumulation
 }
 
 bool Holder::accumulates() const {
@@ -259,6 +259,7 @@ void take_puts(const json& note, HeapWalk& walk) {
 std::optional<HeapWalk> walk_of(const json& note, const HeapWalk* before) {
   if (!text_of(note, "refused").empty()) return {};
   HeapWalk w;
+  w.kind = text_of(note, "kind");
   w.period = number_of(note, "period"), w.seconds = number_of(note, "seconds");
   w.alive = number_of(note, "alive"), w.reached = number_of(note, "reached"), w.native = number_of(note, "native"),
   w.garbage = number_of(note, "garbage");

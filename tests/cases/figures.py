@@ -118,7 +118,6 @@ def score(truth, answer, run):
     row["leakless"] = not still
     row["unsure"] = answer["verdict"] == "unsure"
     row["big"] = any(size == "big" and not leak["late"] for leak, size in zip(still, sizes))
-    row["sure"] = lead.get("confidence") if answer.get("sure") is None else answer["sure"]
     row["leaks"] = [leak_row(truth, answer, run, leak, size, lead, findings, len(still)) for leak, size in zip(still, sizes)]
     row["account"] = account_row(answer)
     return row
@@ -170,16 +169,6 @@ def rate_class(rate):
 def share(values):
     known = [bool(value) for value in values if value is not None]
     return wilson(sum(known), len(known))
-
-
-def calibration(rows):
-    """Of the answers that say how sure they are: how often each share of sureness was right."""
-    bins = []
-    for low, high in ((0.0, 0.5), (0.5, 0.7), (0.7, 0.8), (0.8, 0.9), (0.9, 0.95), (0.95, 1.0001)):
-        inside = [row for row in rows if row.get("sure") is not None and low <= row["sure"] < high]
-        if inside:
-            bins.append({"from": low, "to": min(1.0, high), "said": sum(row["sure"] for row in inside) / len(inside), "right": share(row["right"] for row in inside)})
-    return bins
 
 
 def summary(rows):
@@ -235,7 +224,7 @@ def all_figures(rows):
     for dimension in ("holder", "rhythm", "framework", "process", "noise", "python", "kept", "rate", "leaks"):
         values = sorted({value for row in rows for value in row["classes"][dimension]})
         by_class[dimension] = {value: summary([row for row in rows if value in row["classes"][dimension]]) for value in values}
-    return {"programs": len(rows), "confusion": confusion, "figures": summary(rows), "by_class": by_class, "calibration": calibration(rows)}
+    return {"programs": len(rows), "confusion": confusion, "figures": summary(rows), "by_class": by_class}
 
 
 def words(figure):
@@ -260,7 +249,4 @@ def text(figures):
         for value, one in values.items():
             columns = [one[name] for name in ("verdict right", "big leaks told as leak", "false alarms", "unsure", "blamed line right, of each big leak", "holder right", "rate within 15 %, leaks of 12 MB and more", "small leaks listed with their line")]
             lines.append(f"{dimension + ' ' + value[:26]:<34} {one['verdict right']['of']:>8} " + " ".join(f"{short(column):>{width}}" for column, width in zip(columns, (7, 9, 7, 7, 7, 7, 7, 7))))
-    if figures["calibration"]:
-        lines += ["", "said to be sure         right"]
-        lines += [f"{100 * one['from']:.0f} to {100 * one['to']:.0f} % (mean {100 * one['said']:.0f} %)   {words(one['right'])}" for one in figures["calibration"]]
     return "\n".join(lines)

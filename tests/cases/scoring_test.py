@@ -18,7 +18,7 @@ def truth(*leaks, **more):
 
 def finding(**more):
     return dict({"verdict": "leak", "sets_verdict": True, "blame": {"file": "/x/a.py", "line": 7}, "born_at": {"file": "/x/a.py", "line": 6}, "holder": "list pebbles", "chain": [], "cause": "C14", "unit": "epoch", "bytes_per_unit": 1_050_000.0,
-                 "bytes_per_unit_range": [990_000.0, 1_100_000.0], "process": 1, "confidence": 0.97}, **more)
+                 "bytes_per_unit_range": [990_000.0, 1_100_000.0], "process": 1}, **more)
 
 
 def answer(verdict, *findings, **more):

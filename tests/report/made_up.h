@@ -60,7 +60,6 @@ inline verdict::Verdict verdict_of(verdict::Kind kind, double per_epoch = 0) {
     f.kind = kind, f.cause = "C14", f.title = "a list grows", f.unit = verdict::Unit::kEpoch,
     f.bytes_per_unit = per_epoch, f.units_seen = 8;
     f.bytes_per_unit_range = {0.9 * per_epoch, 1.1 * per_epoch}, f.total = Bytes{int64_t(8 * per_epoch)},
-    f.confidence = 0.9;
     f.blame = verdict::Place{"project/a/train.py", "Keeper.on_epoch_end", "self.kept.append(x)", 12};
     v.findings.push_back(f);
   }

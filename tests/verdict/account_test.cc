@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "verdict/case.h"
+#include "verdict/resample.h"
 #include "verdict/run.h"
 
 namespace millpond::verdict {
@@ -372,6 +373,43 @@ TEST_CASE("contradictions: a verdict that the account speaks against is found, a
   CHECK(told(Kind::kLeak, freed).size() == 1);
   CHECK(told(Kind::kRetention, leak).size() == 1);
   CHECK(told(Kind::kUnsure, leak).empty());
+}
+
+TEST_CASE("contradictions: a verdict that the account speaks against does not stand") {
+  const auto held = [](Kind kind, Run run) {
+    Verdict v;
+    v.kind = kind;
+    v.findings.push_back({});
+    v.findings.front().kind = kind;
+    v.account = std::make_shared<const Account>(*account(Case(run.evidence)));
+    hold_to_account(v);
+    CHECK(contradictions(v).empty());
+    return v;
+  };
+  Run leak = growing(), flat, freed;
+  flat.grow(500, 0, 40).live_from(300, 0);
+  std::vector<double> free;
+  for (int i = 0; i < 40; ++i) free.push_back(50 + 10 * i);
+  freed.grow(500, 10, 40).live_from(300, 0).free(free);
+  CHECK(held(Kind::kLeak, leak).kind == Kind::kLeak);
+  CHECK(held(Kind::kLeak, flat).kind == Kind::kFlat);  // nothing rose at all
+  const Verdict v = held(Kind::kLeak, freed);
+  CHECK(v.kind == Kind::kUnsure);
+  CHECK_FALSE(v.findings.front().sets_verdict);
+  CHECK(v.sentence.find("what is in use grew by") != std::string::npos);
+  CHECK_FALSE(v.would_settle.empty());
+  CHECK(held(Kind::kFlat, leak).kind == Kind::kUnsure);
+  CHECK(held(Kind::kRetention, leak).kind == Kind::kUnsure);
+  // A total that is told of more rounds than the account has is no contradiction; one that is far too large is.
+  Verdict more;
+  more.kind = Kind::kLeak;
+  more.account = std::make_shared<const Account>(*account(Case(leak.evidence)));
+  more.findings.push_back({});
+  Finding& f = more.findings.front();
+  f.kind = Kind::kLeak, f.unit = Unit::kEpoch, f.bytes_per_unit = 9e6, f.units_seen = 40, f.total = mb(360);
+  CHECK(contradictions(more).empty());
+  f.total = mb(3600);
+  CHECK(contradictions(more).size() == 1);
 }
 
 TEST_CASE(

@@ -51,7 +51,7 @@ TEST_CASE("the list of causes has every number of the catalogue that can be told
     CHECK(ids.insert(cause->id).second);
     CHECK_FALSE(cause->title.empty());
     CHECK_FALSE(cause->fix.empty());
-    CHECK((cause->detect != nullptr));
+    CHECK((cause->detect != nullptr || cause->id == "C38"));  // what a container keeps is told by C14's
   }
   // What a device's workspaces, pinned memory, contexts and graphs take is not told apart by its counters, and two
   // copies of a state are no growth.
@@ -781,6 +781,27 @@ TEST_CASE(
   CHECK_FALSE(told(odd)->blame);
   const Verdict written = judged(0, 100);  // one mapping that was made at once, and is written to bit by bit
   CHECK(told(written) == written.findings.end());
+}
+
+TEST_CASE("mappings that the system counts seldom have ended when their pages, which it counts often, say so") {
+  const auto judged = [](double until) {
+    Run run("timer", 0.25);
+    run.rss(std::vector<double>(48, 60)).live(std::vector<double>(48, 30));
+    run.evidence.process = 1;
+    SeenProcess p{};
+    p.row = 1, p.seen = "inside";
+    for (size_t i = 0; i < run.evidence.marks.size(); ++i) {
+      const double t = run.evidence.marks[i].t, bytes = 4e5 * std::min(until, double(i));
+      run.evidence.marks[i].rss = *run.evidence.marks[i].rss + Bytes{int64_t(bytes)};
+      p.spaces["shared"].push_back({t, Bytes{int64_t(bytes)}, {}, {}});
+      if (i % 4 == 0 && i < 42)
+        p.mappings["shared_memory"].push_back({t, Bytes{int64_t(bytes)}, Bytes{int64_t(bytes)}, {}, {}});
+    }
+    run.evidence.processes = {p};
+    return run.judged();
+  };
+  CHECK(judged(48).kind == Kind::kLeak);
+  CHECK(judged(42).kind != Kind::kLeak);  // over a second before the end of a silent program
 }
 
 TEST_CASE("the line of a container is that of its own holder, not of what lies around it") {

@@ -96,4 +96,16 @@ TEST_CASE("recorded: every run is judged as what it is, with its memory, line, h
   CHECK(runs > 0);
 }
 
+TEST_CASE("recorded: the kernel's high-water mark is of the process that was started, not of its children") {
+  const json recorded = json::parse(std::ifstream("tests/verdict/recorded/gpu_two_processes.json"));
+  const TemporaryFolder folder("recorded");
+  const runfile::Reader file(rebuilt(recorded["tables"], folder.path() + "/run.pond"));
+  const Evidence main = read_evidence(file);
+  for (const SeenProcess& p : main.processes) {
+    if (p.row == 0 || p.row == main.process) continue;
+    const Evidence child = read_evidence(file, runfile::RowId{p.row});
+    CHECK(child.peak_rss == child.sampled_peak);
+  }
+}
+
 }  // namespace millpond::verdict

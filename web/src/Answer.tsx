@@ -88,7 +88,6 @@ export function Answer({run, live}: {run: Run; live: boolean}) {
           />
         )}
         <Number name="Ran for" value={duration(facts.seconds)} more={ending(run, live)} />
-        {finding && finding.confidence !== null && <Number name="How sure" value={`${Math.round(finding.confidence * 100)} %`} more={finding.cause ? `cause ${finding.cause}` : undefined} />}
       </dl>
     </section>
   );

@@ -52,7 +52,7 @@ function Card({run, finding}: {run: Run; finding: FindingData}) {
         <Badge kind={finding.kind} />
         <Rate finding={finding} />
         {where(run, finding) && <span class="muted">{where(run, finding)}</span>}
-        <span class="muted">{[finding.confidence !== null && `${Math.round(finding.confidence * 100)} % sure`, finding.cause && `cause ${shown(finding.cause, 40)}`].filter(Boolean).join(", ")}</span>
+        <span class="muted">{finding.cause && `cause ${shown(finding.cause, 40)}`}</span>
       </div>
       <h3 class="title"><Words text={finding.title} /></h3>
       <div class="columns">

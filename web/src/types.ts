@@ -190,7 +190,6 @@ export interface FindingData {
   rate_range: [number, number];
   units_seen: number;
   total: number;
-  confidence: number | null;
   blame: PlaceData | null;
   holder: string;
   chain: string[];

@@ -235,7 +235,7 @@ describe("the answer", () => {
 
 describe("the forecast", () => {
   const finding = {
-    kind: "leak" as const, cause: "", title: "", unit: "epoch", each: "every epoch", seen_over: "1 epoch", rate: 1, rate_range: [1, 1] as [number, number], units_seen: 1, total: 1, confidence: 1, blame: null, holder: "", chain: [],
+    kind: "leak" as const, cause: "", title: "", unit: "epoch", each: "every epoch", seen_over: "1 epoch", rate: 1, rate_range: [1, 1] as [number, number], units_seen: 1, total: 1, blame: null, holder: "", chain: [],
     evidence: [], fix: "", threads: [], forecast: {limit: "machine", bytes: 1400, seconds: 10, seconds_range: [8, 20] as [number, number], unit_index: 13, round: "epoch 13", words: "At this rate it is reached in epoch 13."}, sets_verdict: true, process: null, processes: 1, space: "host", cohorts: null,
   };
   it("runs from the last round to the limit, between early and late", () => {

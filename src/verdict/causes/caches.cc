@@ -16,8 +16,8 @@ std::optional<Match> bounded_holder(const Case& c) {
     const bool ends = k.bounded.has_value() || ((!k.still || !k.rising) && c.growth.outcome == Outcome::kStopped);
     // What grew by the clock only was filled before the program's rounds began: data, not a cache.
     const bool before = !k.bounded && k.rounds == "timer" && c.periods.unit != Unit::kSecond;
-    if (!ends || before || bytes < std::max(16e6, 0.02 * c.growth.level)) continue;
-    Match m{.kind = Kind::kCache, .share = 1, .weight = 1, .bytes = bytes};
+    if (!ends || before || bytes < c.least(kTable.named, kTable.named_share)) continue;
+    Match m{.kind = Kind::kCache, .share = 1, .bytes = bytes};
     m.blame = k.place;
     m.holder = tell(k);
     m.fills = k.bounded && k.length < *k.bounded;
@@ -29,6 +29,16 @@ std::optional<Match> bounded_holder(const Case& c) {
           format("{} has {:.0f} of at most {:.0f} items, {}", tell(k), k.length, *k.bounded, amount(bytes)));
     else
       m.evidence.push_back(format("{} stopped at {:.0f} items, {}", tell(k), k.length, amount(bytes)));
+    return m;
+  }
+  // A holder that a walk found, and that has ended: the account says what it gained after warm-up.
+  for (const AccountPart& p : c.account ? c.account->parts : std::vector<AccountPart>{}) {
+    if (!p.ends || p.range.low < c.growth.small) continue;
+    Match m{.kind = Kind::kCache, .share = 1, .weight = kTable.by_level, .bytes = p.bytes};
+    m.blame = p.born, m.holder = p.name, m.chain = p.chain;
+    m.title = "What fills it has a limit, or has ended";
+    m.evidence.push_back(format("{} gained {} after warm-up ({} to {}), and gains no more or has a limit", p.name,
+                                amount(p.bytes), amount(p.range.low), amount(p.range.high)));
     return m;
   }
   return {};
@@ -45,25 +55,26 @@ bool few_blocks(const Case& c, const SiteGroup& group) {
   double large = 0;
   const Mark& last = *c.periods.marks.back();
   for (const SiteState& s : last.sites)
-    if (s.blocks < 3 && std::ranges::find(group.sites, s.site) != group.sites.end()) large += double(s.bytes.value);
-  return large > 0.5 * group.bytes;
+    if (s.blocks < kTable.several && std::ranges::find(group.sites, s.site) != group.sites.end())
+      large += double(s.bytes.value);
+  return large > kTable.most * group.bytes;
 }
 
 std::optional<Match> filled_once(const Case& c) {
   if (c.leaking() || c.periods.marks.empty()) return {};
   const SiteGroup* best = nullptr;
-  double most = std::max(20e6, 0.03 * c.growth.level);
+  double most = c.least(kTable.named, kTable.named_share);
   for (const SiteGroup& s : c.sites.groups) {
     if (!s.user || trains(c, s.place) || s.live.size() < 4 || cohorts(s.age) != Cohorts::kOld) continue;
-    if (s.blocks < 3 || few_blocks(c, s) || c.imports(s)) continue;  // made once: a reserve
+    if (s.blocks < kTable.several || few_blocks(c, s) || c.imports(s)) continue;  // made once: a reserve
     // It filled while the program ran: over the periods, or between the first step and the first of them. What was
     // there before is data.
     const double filled = s.bytes - (c.sites.has_begun ? s.begun : s.live.y.front());
-    const bool stopped = s.live.y.back() - s.live.y[s.live.size() / 2] < 0.1 * filled;
+    const bool stopped = s.live.y.back() - s.live.y[s.live.size() / 2] < kTable.rest * filled;
     if (filled > most && stopped) most = filled, best = &s;
   }
   if (!best) return {};
-  Match m{.kind = Kind::kCache, .share = 1, .weight = 0.8, .bytes = most};
+  Match m{.kind = Kind::kCache, .share = 1, .weight = kTable.by_level, .bytes = most};
   m.blame = c.with_text(best->place);
   m.evidence.push_back(format("{} from {} were taken while training began and stayed; nothing was added later",
                               amount(most), at(best->place)));
@@ -77,12 +88,14 @@ std::optional<Match> renewed(const Case& c) {
   const bool by_clock = c.periods.unit == Unit::kSecond;
   for (const SiteGroup& s : c.sites.groups) {
     const std::vector<double>& y = s.live.y;
-    if (!s.user || y.size() < 8 || s.blocks < 8 || cohorts(s.age) == Cohorts::kOld) continue;
+    if (!s.user || y.size() < kTable.looks_at_use || s.blocks < double(kTable.looks_at_use) ||
+        cohorts(s.age) == Cohorts::kOld)
+      continue;
     const auto [least, most] = std::ranges::minmax(std::span(y).subspan(y.size() / 2));
     const double filled = least - (by_clock ? y.front() : s.before);
-    if (filled < std::max(16e6, 0.05 * c.growth.level) || least < 0.8 * most) continue;
-    if (by_clock ? biggest_step(y) > 0.6 * filled : c.outlived(s) < 0.2 * s.bytes) continue;
-    Match m{.kind = Kind::kCache, .share = 1, .weight = 0.6, .bytes = filled};
+    if (filled < c.least(kTable.named, kTable.level_share) || least < kTable.steady * most) continue;
+    if (by_clock ? biggest_step(y) > kTable.bulk * filled : c.outlived(s) < kTable.part * s.bytes) continue;
+    Match m{.kind = Kind::kCache, .share = 1, .weight = kTable.by_shape, .bytes = filled};
     m.blame = c.with_text(s.place);
     m.evidence.push_back(
         format("what {} allocated rose to {} and stayed there while new blocks took the place of old ones", at(s.place),
@@ -97,17 +110,17 @@ std::optional<Match> filled_slowly(const Case& c) {
     if (const std::optional<Match> found = renewed(c)) return found;
   // By what allocators have in use, not by resident memory: that also settles slowly when nothing fills.
   const Series& live = c.periods.live;
-  if (c.leaking() || live.size() < 8) return {};
+  if (c.leaking() || live.size() < kTable.looks_at_use) return {};
   const auto part = [&](size_t from, size_t to) {
     return median({live.y.begin() + long(from), live.y.begin() + long(to)});
   };
   const size_t n = live.size();
   const double end = part(n - n / 3, n), filled = end - live.y.front();
-  if (filled < std::max(32e6, 0.08 * c.growth.level)) return {};
-  const bool stopped = end - part(n / 2, n - n / 3) < 0.1 * filled;
-  const bool slowly = biggest_step(live.y) < 0.6 * filled;  // one step is a reserve
+  if (filled < c.least(kTable.level, kTable.step_share)) return {};
+  const bool stopped = end - part(n / 2, n - n / 3) < kTable.rest * filled;
+  const bool slowly = biggest_step(live.y) < kTable.bulk * filled;  // one step is a reserve
   if (!stopped || !slowly) return {};
-  Match m{.kind = Kind::kCache, .share = 1, .weight = 0.6, .bytes = filled};
+  Match m{.kind = Kind::kCache, .share = 1, .weight = kTable.by_shape, .bytes = filled};
   m.evidence.push_back(
       format("what allocators have in use rose by {} over several rounds and then stopped", amount(filled)));
   return m;

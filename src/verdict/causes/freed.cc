@@ -23,17 +23,19 @@ std::optional<Retention> retention(const Case& c) {
   const double rss = g.returned_rss > 0 ? g.returned_rss : g.level;
   // Every allocator keeps some between two steps, and a compiler leaves more: less than a third of the process is not
   // worth a word.
-  const double least = std::max(20e6, rss / 3);
+  const double least = std::max(kTable.freed, kTable.freed_share * rss);
   if (!c.evidence.probes.empty()) {
     const std::string how = format("trim gave back {} of {} at once", amount(g.returned), amount(rss));
     // At one probe a wandering process may stand high; what is kept always is what counts.
-    if (g.usually >= least && g.usually > 0.6 * g.range) return Retention{g.usually, false, how};
+    if (g.usually >= least && g.usually > kTable.bulk * g.range) return Retention{g.usually, false, how};
     // Kept since before the first probe, and not asked for again after it: a compiler may leave a third of the process,
     // once.
-    if (g.returned >= std::max(least, 0.45 * rss) && g.by_gc < 0.5 * g.returned && g.level <= rss - 0.6 * g.returned)
+    if (g.returned >= std::max(least, kTable.freed_once * rss) && g.by_gc < kTable.most * g.returned &&
+        g.level <= rss - kTable.bulk * g.returned)
       return Retention{g.returned, false, how};
     // It rises again after every probe, and allocators do not have more in use.
-    if ((g.outcome == Outcome::kFreed || g.refills) && !g.wanders && g.returned >= std::max(20e6, 0.05 * rss))
+    if ((g.outcome == Outcome::kFreed || g.refills) && !g.wanders &&
+        g.returned >= std::max(kTable.freed, kTable.refilled * rss))
       return Retention{g.returned, true, how};
     return {};
   }
@@ -41,7 +43,9 @@ std::optional<Retention> retention(const Case& c) {
   if (c.periods.heap_free.empty()) return {};
   const double kept = median({c.periods.heap_free.y.end() - long(std::max<size_t>(1, c.periods.heap_free.size() / 3)),
                               c.periods.heap_free.y.end()});
-  if (kept < std::max(20e6, 0.25 * g.level) || (kept < 0.6 * g.range && g.outcome != Outcome::kFreed)) return {};
+  if (kept < c.least(kTable.freed, kTable.called_free) ||
+      (kept < kTable.bulk * g.range && g.outcome != Outcome::kFreed))
+    return {};
   return Retention{kept, g.outcome == Outcome::kFreed,
                    format("{} of {} are free in the allocator", amount(kept), amount(g.level))};
 }
@@ -56,7 +60,7 @@ void blame_temporaries(const Case& c, Match& m) {
 }
 
 Match retention_match(const Case& c, const Retention& r) {
-  Match m{.kind = Kind::kRetention, .share = 1, .weight = 0.8, .bytes = r.bytes};
+  Match m{.kind = Kind::kRetention, .share = 1, .weight = kTable.by_level, .bytes = r.bytes};
   m.holder = "the C allocator (glibc)";
   m.evidence.push_back(r.how);
   if (c.growth.has_live)
@@ -79,7 +83,7 @@ std::string commonest(const Notes& notes) {
 std::optional<Match> cyclic_garbage(const Case& c) {
   const Growth& g = c.growth;
   if (c.leaking() && g.garbage) {  // the collector is turned off
-    Match m{.share = 1, .weight = 1};
+    Match m{.share = 1};
     m.blame = c.growing_place();
     m.title = "Objects that refer to one another pile up, because Python's garbage collector is turned off";
     m.fix =
@@ -98,11 +102,13 @@ std::optional<Match> cyclic_garbage(const Case& c) {
     }
     return m;
   }
-  if (g.outcome == Outcome::kLeak || g.returned < std::max(20e6, 0.05 * g.level) || g.collected < 100) return {};
+  if (g.outcome == Outcome::kLeak || g.returned < c.least(kTable.freed, kTable.refilled) ||
+      g.collected < kTable.circles)
+    return {};
   // gc may free objects without any change of resident memory until trim: what allocators have in use tells.
-  const bool frees = g.garbage || g.by_gc > 0.5 * g.returned;
+  const bool frees = g.garbage || g.by_gc > kTable.most * g.returned;
   if (!frees) return {};
-  Match m{.kind = Kind::kRetention, .share = 1, .weight = 1, .bytes = g.returned};
+  Match m{.kind = Kind::kRetention, .share = 1, .bytes = g.returned};
   m.evidence.push_back(format("gc.collect() found {:.0f} objects, and {} went back", g.collected, amount(g.returned)));
   if (const std::string type = commonest(c.notes); !type.empty())
     m.evidence.push_back(format("most of them belong to objects of type {}", type));
@@ -118,8 +124,8 @@ std::optional<Match> shuffle_retention(const Case& c) {
   const Growth& g = c.growth;
   // Between epochs the buffer is empty and the allocator has kept it: with such a buffer in the program less is enough.
   const double freed = g.returned - g.by_gc;
-  if (!r && stage && stage->buffer.value_or(1e9) >= 100 && !c.leaking() && !g.garbage &&
-      freed >= std::max(48e6, 0.1 * g.returned_rss))
+  if (!r && stage && stage->buffer.value_or(1e9) >= kTable.elements && !c.leaking() && !g.garbage &&
+      freed >= std::max(kTable.shuffled, kTable.shuffled_share * g.returned_rss))
     r = Retention{freed, false, format("trim gave back {} of {} at once", amount(freed), amount(g.returned_rss))};
   if (!stage || !r) return {};
   Match m = retention_match(c, *r);
@@ -140,23 +146,21 @@ std::optional<Match> inference_wanders(const Case& c) {
   // Only prediction, no training.
   const bool trains = c.notes.line("fit") || c.notes.line("optimizer_step") || c.notes.line("train_on_batch");
   const std::optional<Retention> r = retention(c);
-  if (c.notes.count("predict") < 3 || trains || !r) return {};
+  if (c.notes.count("predict") < kTable.repeats || trains || !r) return {};
   Match m = retention_match(c, *r);
-  m.weight = 0.9;
+  m.weight = kTable.made;
   m.blame = c.notes.line("predict")->place;
   return m;
 }
 
-// sys.getallocatedblocks counts blocks of at most 512 bytes; an ordinary program has about 100 on average.
-constexpr double kUsualBlock = 128;
-
-/// Bytes of Python's arenas that hold nothing, by the most careful of what was measured; 0: not known.
+/// Bytes of Python's arenas that hold nothing (sys.getallocatedblocks counts blocks of at most 512 bytes), by the most
+/// careful of what was measured; 0: not known.
 double empty_in_arenas(const Case& c) {
   if (c.periods.arenas.empty()) return 0;
   const double arenas = c.periods.arenas.y.back();
   double empty = INFINITY;
   const Series blocks = counter(c.evidence, c.periods, "python.blocks");
-  if (!blocks.empty()) empty = arenas - blocks.y.back() * kUsualBlock;
+  if (!blocks.empty()) empty = arenas - blocks.y.back() * kTable.usual_object;
   // All that allocators have taken against all that is sampled alive: the rest lies in arenas, or was never seen.
   if (!c.sites.empty() && !c.periods.live.empty())
     empty = std::min(empty, c.periods.live.y.back() - c.sites.total.y.back());
@@ -165,10 +169,10 @@ double empty_in_arenas(const Case& c) {
 
 std::optional<Match> pinned_arenas(const Case& c) {
   const double bytes = empty_in_arenas(c);
-  if (c.leaking() || bytes < std::max(32e6, 0.15 * c.growth.level)) return {};
+  if (c.leaking() || bytes < c.least(kTable.level, kTable.arenas)) return {};
   const double arenas = c.periods.arenas.y.back();
-  if (bytes < 0.4 * arenas) return {};
-  Match m{.kind = Kind::kFragmentation, .share = 1, .weight = 1, .bytes = bytes};
+  if (bytes < kTable.hollow * arenas) return {};
+  Match m{.kind = Kind::kFragmentation, .share = 1, .bytes = bytes};
   m.holder = "Python's arenas of small objects";
   m.evidence.push_back(format("Python's arenas have {}, of which about {} hold nothing: a few living objects pin each",
                               amount(arenas), amount(bytes)));
@@ -200,8 +204,8 @@ std::optional<Pinned> at_first_probe(const Case& c) {
 std::optional<Match> pinned_heap(const Case& c) {
   if (c.leaking()) return {};
   const std::optional<Pinned> p = at_first_probe(c);
-  if (!p || p->free < std::max(32e6, 0.25 * c.growth.level) || p->returned > 0.3 * p->free) return {};
-  Match m{.kind = Kind::kFragmentation, .share = 1, .weight = 1, .bytes = p->free - std::max(0.0, p->returned)};
+  if (!p || p->free < c.least(kTable.level, kTable.called_free) || p->returned > kTable.unreturned * p->free) return {};
+  Match m{.kind = Kind::kFragmentation, .share = 1, .bytes = p->free - std::max(0.0, p->returned)};
   m.holder = "the C allocator (glibc)";
   m.evidence.push_back(format(
       "{} are free in the allocator, and trim could return only {} of it: living blocks lie on nearly every page",

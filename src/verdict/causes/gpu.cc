@@ -7,15 +7,6 @@
 namespace millpond::verdict {
 namespace {
 
-/// The numbers of this file.
-constexpr double kFar = 0.5;  // of what is reserved: with less than half of it ever in use at once, the pool is at
-                              // least twice as large as a round needs
-constexpr double kPieces =
-    0.5;  // of what is free: when most of it lies beside living blocks, the pool cannot give it back
-constexpr double kInAdvance = 0.5;     // of the device: torch takes what it is asked for; TensorFlow and JAX take more
-                                       // than half of it at the start unless told otherwise
-constexpr double kWorthNaming = 64e6;  // bytes: a pool has some segments of 2 and 20 MiB whatever it is used for
-
 struct PoolFacts {
   const Pool* pool = nullptr;
   double reserved = 0, in_use = 0, peak = 0, split = 0, largest = 0, limit = 0;
@@ -57,10 +48,10 @@ void tell_pool(const PoolFacts& f, Match& m) {
 
 std::optional<Match> fragmented(const Case& c) {
   const std::optional<PoolFacts> f = facts_of(c);
-  if (!f || f->pool->name != "torch" || f->free() < kWorthNaming) return {};
-  const bool far_above = f->peak < kFar * f->reserved, fails = f->retries > 0 || f->ooms > 0;
-  if (!far_above && !(fails && f->split > kPieces * f->free())) return {};
-  Match m{.kind = Kind::kFragmentation, .share = 1, .weight = 1, .bytes = far_above ? f->reserved - f->peak : f->split};
+  if (!f || f->pool->name != "torch" || f->free() < kTable.pool) return {};
+  const bool far_above = f->peak < kTable.far * f->reserved, fails = f->retries > 0 || f->ooms > 0;
+  if (!far_above && !(fails && f->split > kTable.most * f->free())) return {};
+  Match m{.kind = Kind::kFragmentation, .share = 1, .bytes = far_above ? f->reserved - f->peak : f->split};
   tell_pool(*f, m);
   m.evidence.push_back(format("{} are free in segments that something living pins{}", amount(f->split),
                               f->largest > 0 ? format("; the largest free block has {}", amount(f->largest)) : ""));
@@ -72,10 +63,10 @@ std::optional<Match> fragmented(const Case& c) {
 
 std::optional<Match> pool_in_pieces(const Case& c) {
   const std::optional<PoolFacts> f = facts_of(c);
-  if (!f || f->pool->name == "torch" || f->free() < kWorthNaming || f->largest <= 0) return {};
+  if (!f || f->pool->name == "torch" || f->free() < kTable.pool || f->largest <= 0) return {};
   // Free memory of a pool that is hardly used may lie in pieces without harm.
-  if (f->largest > (1 - kPieces) * f->free() || f->in_use < kFar * f->reserved) return {};
-  Match m{.kind = Kind::kFragmentation, .share = 1, .weight = 1, .bytes = f->free() - f->largest};
+  if (f->largest > (1 - kTable.most) * f->free() || f->in_use < kTable.far * f->reserved) return {};
+  Match m{.kind = Kind::kFragmentation, .share = 1, .bytes = f->free() - f->largest};
   tell_pool(*f, m);
   m.evidence.push_back(format("{} are free, the largest block of it has {}", amount(f->free()), amount(f->largest)));
   return m;
@@ -83,10 +74,10 @@ std::optional<Match> pool_in_pieces(const Case& c) {
 
 std::optional<Match> preallocated(const Case& c) {
   const std::optional<PoolFacts> f = facts_of(c);
-  if (!f || c.leaking() || f->pool->name == "torch" || f->limit <= 0 || f->reserved < kInAdvance * f->limit ||
-      f->peak > kFar * f->reserved)
+  if (!f || c.leaking() || f->pool->name == "torch" || f->limit <= 0 || f->reserved < kTable.most * f->limit ||
+      f->peak > kTable.far * f->reserved)
     return {};
-  Match m{.kind = Kind::kReserve, .share = 1, .weight = 1, .bytes = f->reserved};
+  Match m{.kind = Kind::kReserve, .share = 1, .bytes = f->reserved};
   tell_pool(*f, m);
   return m;
 }
@@ -94,8 +85,8 @@ std::optional<Match> preallocated(const Case& c) {
 std::optional<Match> working_memory(const Case& c) {
   const std::optional<PoolFacts> f = facts_of(c);
   const double bytes = f ? std::max(f->reserved, f->peak) : 0;
-  if (c.leaking() || bytes < kWorthNaming) return {};
-  Match m{.kind = Kind::kReserve, .share = 1, .weight = 0.3, .bytes = bytes};
+  if (c.leaking() || bytes < kTable.pool) return {};
+  Match m{.kind = Kind::kReserve, .share = 1, .weight = kTable.no_name, .bytes = bytes};
   tell_pool(*f, m);
   return m;
 }

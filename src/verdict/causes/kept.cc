@@ -16,13 +16,12 @@ namespace {
 /// but what all its rises are multiples of does, unless pieces of many sizes are added.
 void count_additions(const Case& c, const Container& k, Match& m) {
   if (k.is_buffer()) {
-    constexpr double kPiece = 4 << 10;
     double each = k.step;
     // How often its line ran while it gained so much was counted, where it was.
     for (const Holder& h : c.notes.walk ? c.notes.walk->holders : std::vector<Holder>{})
       if (is_same(k, h) && !h.puts.empty() && h.puts.front().by == "counted" && h.puts.front().gained > 0)
         each = h.puts.front().gained / std::max(1.0, h.puts.front().seen);
-    if (each < kPiece) return;
+    if (each < kTable.piece) return;
     m.additions = k.per_period / each;
     m.added = k.length / each;
     m.each = each;
@@ -32,14 +31,20 @@ void count_additions(const Case& c, const Container& k, Match& m) {
   m.added = k.length;
   m.each = k.bytes_per_period / k.per_period;
   if (!is_container(k.item_type)) return;
-  constexpr double kRecorded = 512 << 10;
   for (const SiteGroup& s : c.sites.groups)
-    if (s.user && same_line(s.place, k.place) && s.block() >= kRecorded && s.blocks > 1.5 * k.length &&
-        s.slope.value > 0) {
+    if (s.user && same_line(s.place, k.place) && s.block() >= kTable.recorded &&
+        s.blocks > kTable.too_much * k.length && s.slope.value > 0) {
       m.additions = s.slope.value / s.block();
       m.added = s.blocks;
       m.each = s.block();
     }
+}
+
+/// Which cause it is, by the kind of thing that a container keeps.
+std::string_view kept_cause(const Case& c, const Container& k) {
+  if (k.hook) return "C38";
+  if (keeps_graph(k) || (is_tensor(k.item_type) && c.rose("torch.with_grad_fn") >= kTable.repeats)) return "C36";
+  return k.items && (k.items->traceback || k.items->family == "exception") ? "C40" : "C14";
 }
 
 /// A container that keeps what is added to it, with what would make it keep less.
@@ -73,53 +78,13 @@ Match kept_match(const Case& c, const Container& k) {
   return m;
 }
 
-bool keeps_exceptions(const Container& k) { return k.items && (k.items->traceback || k.items->family == "exception"); }
-
-/// What a container holds, told by the cause that knows what kind of thing that is.
-void tell_container(const Case& c, const Container& k, Match& m) {
-  m.blame = k.place;
-  m.holder = tell(k);
-  m.chain = k.chain;
-  if (k.statement || keeps_exceptions(k)) take(m, keep_less(c, k));
-}
-
-std::optional<Match> kept_items(const Case& c) {
-  if (!c.growing()) return {};
-  const Container* best = nullptr;
-  double share = 0;
-  for (const Container& k : c.notes.containers) {
-    const bool registry = !k.is_user && k.type == "TensorFlow gradient registry";
-    if (!k.still || k.bounded || is_model(k.item_type) || is_figure(k.item_type) || registry || k.hook ||
-        keeps_graph(k))
-      continue;
-    // The user's own line before a library's; of two that hold one another, the one that holds more.
-    const double own = c.share(k) * (k.is_user ? 1 : 0.7);
-    if (own > share) share = own, best = &k;
-  }
-  if (!best || share < kTable.name) return {};
-  Match m = kept_match(c, *best);
-  m.share = share, m.weight = best->is_user ? 1.0 : 0.7;
-  if (share <= kTable.most) m.additions = m.added = 0;
-  return m;
-}
-
-const Container* keeper(const Case& c) {
-  const Container* best = nullptr;
-  for (const Container& k : c.notes.containers) {
-    if (!k.still || k.bounded || k.hook) continue;
-    if (keeps_graph(k)) return &k;
-    if (is_tensor(k.item_type) && (!best || (k.is_user && !best->is_user))) best = &k;
-  }
-  return best;
-}
-
 /// Of what a device has in use most is reached only through the graph behind the holder's tensors.
 std::optional<Match> kept_on_device(const Case& c) {
-  const Holder* h = c.notes.walk ? c.notes.walk->accumulating() : nullptr;
+  const Holder* h = c.notes.walk && c.evidence.space != "host" ? c.notes.walk->accumulating() : nullptr;
   if (!c.leaking() || !h || h->graph < kTable.most * h->bytes) return {};
   Match m = holder_match(*c.notes.walk, *h);
   m.title.clear(), m.fix.clear(), m.cause.clear();
-  m.share = 1, m.weight = 1.2;
+  m.share = 1, m.weight = kTable.own_words;
   m.evidence.push_back(
       format("{} of it are reached only through the graph of gradients behind what is kept", amount(h->graph)));
   const auto k =
@@ -128,67 +93,54 @@ std::optional<Match> kept_on_device(const Case& c) {
   return m;
 }
 
-std::optional<Match> graph_kept(const Case& c) {
-  if (c.evidence.space != "host")
-    if (std::optional<Match> m = kept_on_device(c)) return m;
-  const double graphs = c.rose("torch.with_grad_fn");
-  const Container* k = keeper(c);
-  if (!c.leaking() || !k || (graphs < 3 && !keeps_graph(*k))) return {};
-  Match m{.share = 1, .weight = 1.1};
-  tell_container(c, *k, m);
-  m.evidence.push_back(format("{} gains {} {}; each keeps the graph that made it", named(*k),
-                              counted(k->per_period, "tensor"), every(c)));
-  if (graphs >= 3)
-    m.evidence.push_back(
-        format("{:.0f} more tensors with a graph behind them are alive than when warm-up was over", graphs));
+/// What frames that were kept explain, as far as containers do not.
+double kept_frames(const Case& c) { return kTable.data * (1 - kTable.most * c.data_share()); }
+
+/// The container that explains most: the user's own line before a library's, and of two that hold one another the one
+/// that holds more. What kind of thing it keeps says which cause that is.
+std::optional<Match> kept_items(const Case& c) {
+  if (!c.growing()) return {};
+  Match best;
+  best.weight = 0;
+  const Container* keeps = nullptr;
+  for (const Container& k : c.notes.containers) {
+    const bool registry = !k.is_user && k.type == "TensorFlow gradient registry";
+    if (!k.still || k.bounded || is_model(k.item_type) || is_figure(k.item_type) || registry) continue;
+    const std::string_view cause = kept_cause(c, k);
+    if (cause != "C14" && !c.leaking()) continue;
+    // A graph, or the frames of an exception, weigh more than what keeps them, and were not weighed.
+    Match m{.share = c.share(k) * (k.is_user ? 1 : kTable.library)};
+    if (cause == "C36") m.share = keeps_graph(k) ? 1 : k.is_user ? kTable.by_count : kTable.library;
+    if (cause == "C40" && k.items->traceback) m.share = std::max(m.share, kept_frames(c));
+    m.weight = cause != "C14" ? kTable.its_holder : k.is_user ? kTable.plain : kTable.library;
+    if (m.share >= kTable.name && m.score() > best.score()) best = m, keeps = &k;
+  }
+  if (!keeps) return {};
+  Match m = container_match(c, *keeps).second;
+  m.share = best.share, m.weight = best.weight, m.cause = kept_cause(c, *keeps);
+  if (m.share <= kTable.most) m.additions = m.added = 0;
   return m;
 }
 
 std::optional<Match> create_graph(const Case& c) {
-  if (!c.leaking() || c.rose("torch.with_grad_fn") < 3) return {};
+  if (!c.leaking() || c.rose("torch.with_grad_fn") < kTable.repeats) return {};
   const CountedLine* line = c.notes.line("backward_create_graph");
   if (!line) return {};
   // Gradients with a graph keep the graphs of all steps before them; a list of the user's own is told by C36.
   const bool listed = std::ranges::any_of(c.notes.containers, [](const Container& k) {
     return k.still && k.is_user && is_tensor(k.item_type) && !contains(k.type, "chain");
   });
-  Match m{.share = listed ? 0.9 * (1 - c.data_share()) : 1, .weight = listed ? 1 : 1.2};
+  Match m{.share = listed ? kTable.by_count * (1 - c.data_share()) : 1,
+          .weight = listed ? kTable.plain : kTable.own_words};
   m.blame = line->place;
   m.evidence.push_back(format("{} was called {}, and {:.0f} more tensors with a graph are alive", at(line->place),
                               often(line->count), c.rose("torch.with_grad_fn")));
   return m;
 }
 
-std::optional<Match> hook_keeps(const Case& c) {
-  if (!c.leaking()) return {};
-  for (const Container& k : c.notes.containers) {
-    if (!k.still || k.bounded || !k.hook) continue;
-    Match m{.share = c.share(k), .weight = 1.1};
-    if (m.share < 0.3) continue;
-    tell_container(c, k, m);
-    m.evidence.push_back(format("{} is filled by a hook: {} more {}, {} in all", named(k), number(k.per_period),
-                                every(c), amount(k.bytes_per_period)));
-    Fix fix = keep_less(c, k);
-    fix.text += " When the hook has done its work, call `remove` of the handle that registering it gave.";
-    take(m, std::move(fix));
-    return m;
-  }
-  return {};
-}
-
-/// Of the user's containers of exceptions the one that gains most; null: there is none.
-const Container* keeper_of_exceptions(const Case& c) {
-  const Container* most = nullptr;
-  for (const Container& k : c.notes.containers)
-    if (k.still && k.is_user && keeps_exceptions(k) && (!most || k.bytes_per_period > most->bytes_per_period))
-      most = &k;
-  return most;
-}
-
 /// Objects of a type that only a traceback or a node of a graph has are more and more.
 Match kept_objects(const Case& c, const GrowingType& t, Match m, std::string_view what, std::string_view why) {
   m.blame = c.growing_place();
-  if (const Container* k = keeper_of_exceptions(c)) m.weight = 1.1, tell_container(c, *k, m);
   m.evidence.push_back(format("{} of type {} are alive, {} more {}{}", counted(t.count, what), t.type,
                               number(t.per_period), every(c), why));
   return m;
@@ -199,24 +151,16 @@ std::optional<Match> custom_function(const Case& c) {
   // A node of a Function written in Python is a Python type of its own: <Name>Backward, alive more and more.
   for (const GrowingType& t : c.notes.types)
     if (t.type.ends_with("Backward") && t.per_period >= 1)
-      return kept_objects(c, t, {.share = 0.8 * (1 - c.data_share()), .weight = 0.9}, "node",
+      return kept_objects(c, t, {.share = kTable.data * (1 - c.data_share()), .weight = kTable.made}, "node",
                           ", and gc does not free them");
   return {};
 }
 
 std::optional<Match> exception_frames(const Case& c) {
   if (!c.leaking()) return {};
-  if (const Container* k = keeper_of_exceptions(c); k && k->items->traceback && c.share(*k) >= kTable.name) {
-    Match m{.share = c.share(*k), .weight = 1.1};
-    tell_container(c, *k, m);
-    m.evidence.push_back(
-        format("{} has {}, {} more {}: each keeps the local variables of the functions it came through", named(*k),
-               counted(k->length, "exception"), number(k->per_period), every(c)));
-    return m;
-  }
   for (const GrowingType& t : c.notes.types)
-    if ((t.type == "traceback" || t.type == "frame") && t.per_period >= 0.5 && t.count >= 3)
-      return kept_objects(c, t, {.share = 0.8 * (1 - 0.5 * c.data_share()), .weight = 0.95}, "object",
+    if ((t.type == "traceback" || t.type == "frame") && t.per_period >= kTable.half_each && t.count >= kTable.repeats)
+      return kept_objects(c, t, {.share = kept_frames(c), .weight = kTable.counted}, "object",
                           ": each keeps the local variables of its functions");
   return {};
 }
@@ -228,10 +172,10 @@ std::optional<Match> figures(const Case& c) {
   const Container* registry = nullptr;
   for (const Container& k : c.notes.containers)
     if (k.still && (is_figure(k.item_type) || k.type == "pyplot figures")) registry = &k;
-  if (!c.leaking() || (open < 3 && !registry)) return {};
+  if (!c.leaking() || (open < kTable.repeats && !registry)) return {};
   const std::optional<double> under = c.growth_share(matplotlib);
-  Match m{.share = std::max(0.6, under.value_or(0.9)) * (1 - 0.8 * c.data_share()), .weight = 1};
-  if (under && *under < 0.2) m.share = *under;
+  Match m{.share = std::max(kTable.mostly, under.value_or(kTable.by_count)) * c.beside_data()};
+  if (under && *under < kTable.part) m.share = *under;
   if (const CountedLine* line = c.notes.line("figure"))
     m.blame = line->place;
   else if (registry && registry->is_user && registry->place.line)
@@ -249,8 +193,8 @@ std::optional<Match> figures(const Case& c) {
 std::optional<Match> callback_queue(const Case& c) {
   if (!c.leaking() || !c.notes.has("keras")) return {};
   for (const GrowingType& t : c.notes.types) {
-    if (!t.type.ends_with("Future") || t.per_period < 5 || t.count < 100) continue;
-    Match m{.share = 0.5, .weight = 0.7};
+    if (!t.type.ends_with("Future") || t.per_period < kTable.pending_each || t.count < kTable.pending) continue;
+    Match m{.share = kTable.most, .weight = kTable.library};
     m.evidence.push_back(
         format("{} are pending, {} more {}", counted(t.count, "future"), number(t.per_period), every(c)));
     return m;
@@ -272,7 +216,7 @@ const std::vector<Cause> kKept = {
      .fix = "Keep a number (`.item()`, of a tensor with one element), or keep the tensor without its graph "
             "(`.detach()`); evaluate under `with torch.no_grad():`.",
      .threads = {"pytorch#1840", "pytorch#64586", "pytorch#6017"},
-     .detect = graph_kept,
+     .detect = kept_on_device,
      .in = Cause::In::kBoth},
     {.id = "C37",
      .title = "backward keeps its graph (create_graph or retain_graph), and parameters and gradients hold one another",
@@ -286,7 +230,7 @@ const std::vector<Cause> kKept = {
      .title = "A hook of a torch module keeps the activations of every forward pass",
      .fix = "Keep only the latest activation or a running statistic, detached, and remove the handle when done.",
      .threads = {"pytorch#82528", "pytorch#46386", "opacus#176"},
-     .detect = hook_keeps,
+     .detect = nullptr,
      .in = Cause::In::kBoth},
     {.id = "C39",
      .title = "A custom autograd Function stores its output on ctx: a cycle through C++ that gc cannot see",
@@ -314,9 +258,20 @@ const std::vector<Cause> kKept = {
      .detect = callback_queue}};
 
 std::pair<const Cause*, Match> container_match(const Case& c, const Container& k) {
-  const Cause& cause = cause_of(k.hook ? "C38" : keeps_graph(k) ? "C36" : keeps_exceptions(k) ? "C40" : "C14");
+  const Cause& cause = cause_of(kept_cause(c, k));
   Match m = kept_match(c, k);
   if (cause.id != "C14") m.title.clear();
+  if (cause.id == "C36" && !k.statement) m.fix.clear();
+  if (cause.id == "C36") m.evidence.push_back("each of them keeps the graph that made it");
+  if (cause.id == "C40" && k.items->traceback)
+    m.evidence.push_back("each of them keeps the local variables of the functions it came through");
+  if (const double graphs = c.rose("torch.with_grad_fn"); cause.id == "C36" && graphs >= kTable.repeats)
+    m.evidence.push_back(
+        format("{:.0f} more tensors with a graph behind them are alive than when warm-up was over", graphs));
+  if (cause.id == "C38") {
+    m.evidence.push_back("it is filled by a hook");
+    m.fix += " When the hook has done its work, call `remove` of the handle that registering it gave.";
+  }
   return {&cause, std::move(m)};
 }
 

@@ -32,23 +32,26 @@ std::optional<Match> inside(const Case& c, bool (*library)(const Frame&), double
 
 std::optional<Match> tensorboard(const Case& c) {
   if (!c.leaking()) return {};
-  return inside(c, in_tensorboard, 0.4, 0.95, "was allocated by TensorBoard's writers");
+  return inside(c, in_tensorboard, kTable.frames, kTable.counted, "was allocated by TensorBoard's writers");
 }
 
 std::optional<Match> torch_compile(const Case& c) {
   if (!c.leaking()) return {};
-  return inside(c, in_dynamo, 0.4, 0.95, "was allocated while torch.compile worked");
+  return inside(c, in_dynamo, kTable.frames, kTable.counted, "was allocated while torch.compile worked");
 }
 
 std::optional<Match> jax_residue(const Case& c) {
-  if (!c.leaking() || !c.notes.has("jax") || c.rose("jax.compiles") >= 3 || c.times("jax_compile") >= 3) return {};
-  if (c.rose("jax.live_bytes") > 0.3 * c.growth.total) return {};
-  return inside(c, in_jaxlib, 0.6, 0.6, "is native memory of JAX that belongs to no living array");
+  if (!c.leaking() || !c.notes.has("jax") || c.rose("jax.compiles") >= kTable.repeats ||
+      c.times("jax_compile") >= kTable.repeats)
+    return {};
+  if (c.rose("jax.live_bytes") > kTable.some * c.growth.total) return {};
+  return inside(c, in_jaxlib, kTable.mostly, kTable.by_shape,
+                "is native memory of JAX that belongs to no living array");
 }
 
 std::optional<Match> onednn_cache(const Case& c) {
   if (!c.leaking() && (c.growth.outcome != Outcome::kStopped || c.sites.gained < c.growth.small)) return {};
-  std::optional<Match> m = inside(c, in_onednn, 0.4, 0.9, "was allocated by oneDNN");
+  std::optional<Match> m = inside(c, in_onednn, kTable.frames, kTable.made, "was allocated by oneDNN");
   if (!m) return {};
   m->kind = c.leaking() ? Kind::kLeak : Kind::kCache;
   const bool tensorflow = c.notes.has("tensorflow");
@@ -66,11 +69,12 @@ std::optional<Match> jax_compiles(const Case& c, bool fresh) {
   // Lines are counted from the start on: a counter says what happened after warm-up.
   const bool counted = !counter(c.evidence, c.periods, "jax.compiles").empty();
   const double count = counted ? c.rose("jax.compiles") : c.times("jax_compile");
-  if (!c.leaking() || count < 3 || (!line && !counted) || (counted && !c.still_rises("jax.compiles"))) return {};
+  if (!c.leaking() || count < kTable.repeats || (!line && !counted) || (counted && !c.still_rises("jax.compiles")))
+    return {};
   // A new Keras model is compiled too: that is C5.
-  if (count <= 4 * c.times("model", Unit::kModel)) return {};
+  if (count <= kTable.each_made * c.times("model", Unit::kModel)) return {};
   if (fresh != (c.times("jax_jit") >= kTable.most * count)) return {};
-  Match m{.share = 0.9 * (1 - 0.8 * c.data_share()), .weight = 0.95};
+  Match m{.share = c.by_count(), .weight = kTable.counted};
   m.blame = line ? line->place : c.growing_loop();
   m.holder = "JAX's cache of compiled programs";
   m.evidence.push_back(
@@ -78,7 +82,7 @@ std::optional<Match> jax_compiles(const Case& c, bool fresh) {
   const double arrays = c.rose("jax.live_bytes");
   if (!counter(c.evidence, c.periods, "jax.live_bytes").empty())
     m.evidence.push_back(format("living arrays grew by {} only", amount(arrays)));
-  if (arrays > 0.5 * c.growth.total) m.share *= 0.5;  // then the arrays are the growth
+  if (arrays > kTable.most * c.growth.total) m.share *= kTable.most;  // then the arrays are the growth
   return m;
 }
 std::optional<Match> jax_shapes(const Case& c) { return jax_compiles(c, false); }

@@ -14,17 +14,17 @@ const Container* list_of_models(const Case& c) {
 
 std::optional<Match> model_in_loop(const Case& c) {
   const double made = std::max(c.times("model", Unit::kModel), c.rose("keras.models"));
-  if (!c.leaking() || made < 3) return {};
-  Match m{.share = 0.9 * (1 - 0.8 * c.data_share()), .weight = 0.9};
+  if (!c.leaking() || made < kTable.repeats) return {};
+  Match m{.share = c.by_count(), .weight = kTable.made};
   if (c.periods.rate(Unit::kModel) > 0) m.unit = Unit::kModel;
   m.evidence.push_back(format("{:.0f} models were made after warm-up", made));
   const double registry = c.rose("tf.gradient_registry"), graphs = c.rose("tf.funcgraphs");
-  if (registry >= 3)
+  if (registry >= kTable.repeats)
     m.evidence.push_back(
         format("TensorFlow's gradient registry gained {:.0f} entries; each keeps the graph and the "
                "variables of a fitted model",
                registry));
-  else if (graphs >= 3)
+  else if (graphs >= kTable.repeats)
     m.evidence.push_back(format("{:.0f} more traced graphs are alive", graphs));
   if (const Container* list = list_of_models(c)) {
     m.blame = list->place;
@@ -39,7 +39,7 @@ std::optional<Match> model_in_loop(const Case& c) {
         list->place.snippet.empty() ? "" : format(" (`{}`)", list->place.snippet));
   } else {
     m.blame = c.made_at();
-    m.holder = registry >= 3 ? "TensorFlow's global gradient registry" : "";
+    m.holder = registry >= kTable.repeats ? "TensorFlow's global gradient registry" : "";
     if (const double cleared = c.notes.count("clear_session"); cleared >= 2)
       m.evidence.push_back(format("clear_session was called {} and did not give it back", often(cleared)));
   }
@@ -49,9 +49,9 @@ std::optional<Match> model_in_loop(const Case& c) {
 std::optional<Match> load_in_loop(const Case& c) {
   const double loads = c.times("load_model");
   const CountedLine* line = c.notes.line("load_model");
-  if (!c.leaking() || !line || loads < 3) return {};
+  if (!c.leaking() || !line || loads < kTable.repeats) return {};
   const std::optional<double> under = c.growth_share(line->place);
-  Match m{.share = 0.9 * (1 - 0.8 * c.data_share()), .weight = 0.97};
+  Match m{.share = c.by_count(), .weight = kTable.counted};
   m.blame = line->place;
   m.evidence.push_back(format("{} loaded a model {}", at(line->place), often(line->count)));
   if (under) m.evidence.push_back(format("{:.0f} % of the sampled growth was allocated under that line", 100 * *under));
@@ -62,12 +62,12 @@ std::optional<Match> compile_in_loop(const Case& c) {
   const double compiles = c.times("compile", Unit::kCompile), models = c.times("model", Unit::kModel);
   const CountedLine* line = c.notes.line("compile");
   // A model that is made is compiled too: that is C5.
-  if (!c.leaking() || compiles < 3 || models > 0.5 * compiles) return {};
-  Match m{.share = 0.9 * (1 - 0.8 * c.data_share()), .weight = 0.95};
+  if (!c.leaking() || compiles < kTable.repeats || models > kTable.most * compiles) return {};
+  Match m{.share = c.by_count(), .weight = kTable.counted};
   if (line) m.blame = line->place;
-  m.holder = c.rose("tf.gradient_registry") >= 3 ? "TensorFlow's global gradient registry" : "";
+  m.holder = c.rose("tf.gradient_registry") >= kTable.repeats ? "TensorFlow's global gradient registry" : "";
   m.evidence.push_back(format("model.compile was called {} after warm-up, on models made before", often(compiles)));
-  if (const double registry = c.rose("tf.gradient_registry"); registry >= 3)
+  if (const double registry = c.rose("tf.gradient_registry"); registry >= kTable.repeats)
     m.evidence.push_back(
         format("TensorFlow's gradient registry gained {:.0f} entries; each keeps a traced graph", registry));
   return m;
@@ -76,10 +76,10 @@ std::optional<Match> compile_in_loop(const Case& c) {
 std::optional<Match> predict_in_loop(const Case& c) {
   // Current versions do not leak here: only when growth really lies under the call and is nothing else.
   const CountedLine* line = c.notes.line("predict");
-  if (!c.leaking() || !line || c.times("predict") < 20) return {};
+  if (!c.leaking() || !line || c.times("predict") < kTable.calls) return {};
   const std::optional<double> under = c.growth_share(line->place);
-  if (under.value_or(0) < 0.6) return {};
-  Match m{.share = *under * (1 - c.data_share()), .weight = 0.6};
+  if (under.value_or(0) < kTable.mostly) return {};
+  Match m{.share = *under * (1 - c.data_share()), .weight = kTable.by_shape};
   m.blame = line->place;
   m.evidence.push_back(format("predict was called {} at {}", often(line->count), at(line->place)));
   return m;
@@ -92,14 +92,15 @@ std::optional<Match> dataset_in_loop(const Case& c) {
   for (const Stage& s : c.notes.stages)
     if (s.op == "from_generator" || s.op == "py_function" || s.op == "numpy_function") generator = &s;
   const double made = std::max(line ? c.times("dataset") : 0, generator ? double(generator->count) : 0);
-  if (made < 3 || (!line && !generator)) return {};
+  if (made < kTable.repeats || (!line && !generator)) return {};
   const Place place = line ? line->place : generator->place;
   const std::optional<double> under = c.growth_share(place);
   // Without a generator a pipeline leaves little: then only what was really allocated there counts.
-  if (!generator && under.value_or(0) < 0.4) return {};
-  Match m{.share = under.value_or(0.7) * (1 - 0.8 * c.data_share()), .weight = generator ? 0.9 : 0.7};
+  if (!generator && under.value_or(0) < kTable.frames) return {};
+  Match m{.share = under.value_or(kTable.library) * c.beside_data(),
+          .weight = generator ? kTable.made : kTable.library};
   // What the Python function closes over was allocated elsewhere, and is kept all the same.
-  if (generator) m.share = std::max(m.share, 0.75 * (1 - 0.8 * c.data_share()));
+  if (generator) m.share = std::max(m.share, kTable.library * c.beside_data());
   m.blame = place;
   m.evidence.push_back(format("{:.0f} pipelines were made at {}", made, at(place)));
   return m;

@@ -17,9 +17,6 @@ bool foreign(const Site& site) {
   return !site.frames.empty() && site.frames.front().native && contains(site.frames.front().file, "/libffi");
 }
 
-constexpr double kMostOf = 0.5;  // what is said of the blocks of a birth holds for at least half of their bytes: old
-                                 // words in dead memory make single ones look kept
-
 std::string name_of(const NativeScan::Variable& v) {
   return v.name.empty() ? format("a variable of {} that has no name", file_name(v.module))
                         : format("the variable `{}` of {}", v.name, file_name(v.module));
@@ -27,7 +24,7 @@ std::string name_of(const NativeScan::Variable& v) {
 
 /// Where the block was born through which they are kept, if it has a place of its own.
 std::string through(const Case& c, const NativeScan::Group& g) {
-  if (g.ways.empty() || g.ways.front().bytes < kMostOf * g.bytes) return {};
+  if (g.ways.empty() || g.ways.front().bytes < kTable.most * g.bytes) return {};
   const auto site = std::ranges::find(c.evidence.sites, g.ways.front().site, &Site::row);
   const Frame* const own = site == c.evidence.sites.end() ? nullptr : own_frame(*site);
   return own ? tell(place_of(*own)) : std::string();
@@ -41,10 +38,11 @@ std::vector<int64_t> rows_of(const Case& c, const std::vector<int>& sites) {
 
 /// A walk found no object of Python that most of it belongs to: only such blocks were looked for.
 bool of_no_object(const Case& c, const SiteGroup& s) {
-  return c.notes.walk && c.notes.scan && c.notes.scan->of(rows_of(c, s.sites)).bytes > kMostOf * s.bytes;
+  return c.notes.walk && c.notes.scan && c.notes.scan->of(rows_of(c, s.sites)).bytes > kTable.most * s.bytes;
 }
 
-/// Whether what was allocated at these places is lost or kept, and by what.
+/// Whether what was allocated at these places is lost or kept, and by what. It is said of a birth when it holds for at
+/// least half of its bytes: old words in dead memory make single blocks look kept.
 void tell_scan(const Case& c, const std::vector<int>& sites, Match& m) {
   if (!c.notes.scan) {
     m.evidence.push_back(c.notes.no_scan.empty()
@@ -55,20 +53,20 @@ void tell_scan(const Case& c, const std::vector<int>& sites, Match& m) {
   const NativeScan::Group g = c.notes.scan->of(rows_of(c, sites));
   if (g.bytes <= 0) return;
   const std::string way = through(c, g), by_way = way.empty() ? "" : format(", through a block that {} allocated", way);
-  if (g.lost >= kMostOf * g.bytes) {
+  if (g.lost >= kTable.most * g.bytes) {
     m.title = "Native code loses what it allocates: there is no pointer to it any more";
     m.fix = "Free it before the last pointer to it goes, or give it an owner (std::unique_ptr, std::vector) that does.";
     m.evidence.push_back(
         format("of {} that were allocated here and are alive, no pointer to {} was found anywhere in the memory of the "
                "process: nothing can free them any more",
                amount(g.bytes), amount(g.lost)));
-  } else if (g.by_static >= kMostOf * g.bytes && !g.variables.empty()) {
+  } else if (g.by_static >= kTable.most * g.bytes && !g.variables.empty()) {
     m.holder = name_of(g.variables.front());
     m.title =
         format("Native code keeps what it allocates: {} leads to it, and there is more of it all the time", m.holder);
     m.evidence.push_back(format("of {} that were allocated here and are alive, {} are reached from {}{}",
                                 amount(g.bytes), amount(g.variables.front().bytes), m.holder, by_way));
-  } else if (g.by_stack >= kMostOf * g.bytes) {
+  } else if (g.by_stack >= kTable.most * g.bytes) {
     m.holder = "a variable on the stack of a function that runs";
     m.title =
         "Native code keeps what it allocates: a function that runs has a variable that leads to it, and there is more "
@@ -76,7 +74,7 @@ void tell_scan(const Case& c, const std::vector<int>& sites, Match& m) {
     m.evidence.push_back(
         format("of {} that were allocated here and are alive, {} are reached from the stack of a thread{}",
                amount(g.bytes), amount(g.by_stack), by_way));
-  } else if (g.by_block >= kMostOf * g.bytes && !way.empty()) {
+  } else if (g.by_block >= kTable.most * g.bytes && !way.empty()) {
     m.holder = format("a block that {} allocated", way);
     m.evidence.push_back(format("of {} that were allocated here and are alive, {} are pointed to by {}",
                                 amount(g.bytes), amount(g.by_block), m.holder));
@@ -91,15 +89,15 @@ void tell_scan(const Case& c, const std::vector<int>& sites, Match& m) {
 
 std::optional<Match> called_from_python(const Case& c) {
   for (const SiteGroup& s : c.sites.groups) {
-    if (!s.user || s.grown < 0.5 * c.growth.total) continue;
+    if (!s.user || s.grown < kTable.most * c.growth.total) continue;
     double all = 0, native = 0;
     for (const int i : s.sites) {
       const double taken = double(c.evidence.sites[size_t(i)].total.value);
       all += taken;
       if (foreign(c.evidence.sites[size_t(i)])) native += taken;
     }
-    if (all <= 0 || (native < 0.8 * all && !of_no_object(c, s))) continue;
-    Match m{.share = std::min(1.0, s.grown / std::max(1.0, c.growth.total)), .weight = 0.9};
+    if (all <= 0 || (native < kTable.native * all && !of_no_object(c, s))) continue;
+    Match m{.share = std::min(1.0, s.grown / std::max(1.0, c.growth.total)), .weight = kTable.made};
     m.blame = s.place;
     if (c.periods.length() > 0 && s.block() > 0) {
       m.additions = s.grown / s.block() / c.periods.length();
@@ -119,10 +117,12 @@ std::optional<Match> called_from_python(const Case& c) {
 /// itself, as ctypes.CDLL("libc.so.6").malloc is.
 std::optional<Match> past_our_hooks(const Case& c) {
   const Growth& g = c.growth;
-  if (!g.has_live || g.held.total < 0.6 * g.total || !g.has_sampled || g.sampled.total > 0.2 * g.total) return {};
+  if (!g.has_live || g.held.total < kTable.mostly * g.total || !g.has_sampled ||
+      g.sampled.total > kTable.part * g.total)
+    return {};
   for (const Container& k : c.notes.containers)
-    if (k.still && c.share(k) > 0.2) return {};
-  Match m{.share = 0.8, .weight = 0.6};
+    if (k.still && c.share(k) > kTable.part) return {};
+  Match m{.share = kTable.native, .weight = kTable.by_shape};
   if (c.notes.agent) m.fix = kReleases;
   m.evidence.push_back(format(
       "the C library has {} more in use, and only {} of that came through the functions that programs are linked with",
@@ -138,11 +138,11 @@ std::optional<Match> native(const Case& c) {
   for (const SiteGroup& s : c.sites.groups)
     if (!s.user && s.grown > 0 && (!most || s.grown > most->grown)) most = &s;
   if (!most) return {};
-  Match m{.weight = 0.35};
-  m.share = std::clamp(most->grown / std::max(1.0, c.growth.total), 0.1, 1.0);
+  Match m{.weight = kTable.no_line};
+  m.share = std::clamp(most->grown / std::max(1.0, c.growth.total), kTable.rest, 1.0);
   if (c.notes.agent) m.fix = kReleases;
   if (!c.notes.agent) {
-    m.weight = 0.8;
+    m.weight = kTable.by_level;
     m.blame = most->place;  // the program's own function where its source is known
     const Site& site = c.evidence.sites[size_t(most->sites.front())];
     if (!own_frame(site))

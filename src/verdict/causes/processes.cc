@@ -14,7 +14,7 @@ std::optional<Match> worker_processes(const Case& c) {
   }
   processes = processes.since(c.periods.warm);
   if (!c.leaking() || !course(processes.x, processes.y, 1).rises()) return {};
-  Match m{.share = 0.9, .weight = 1};
+  Match m{.share = kTable.by_count};
   for (const char* what : {"dataloader", "fit", "dataset"})
     if (const CountedLine* line = c.notes.line(what); line && !m.blame) m.blame = line->place;
   m.evidence.push_back(
@@ -24,11 +24,11 @@ std::optional<Match> worker_processes(const Case& c) {
 
 std::optional<Match> copy_on_write(const Case& c) {
   if (!c.leaking() || !c.growth.by_tree) return {};
-  Match m{.share = 0.9, .weight = 0.9};
+  Match m{.share = kTable.by_count, .weight = kTable.made};
   // The many small objects that were there before the workers came: reading one writes its reference count.
   const SiteGroup* objects = nullptr;
   for (const SiteGroup& s : c.sites.groups)
-    if (s.user && s.block() < 1024 && !c.imports(s) && s.bytes > 0.2 * c.growth.total &&
+    if (s.user && s.block() < kTable.object && !c.imports(s) && s.bytes > kTable.part * c.growth.total &&
         (!objects || s.bytes > objects->bytes))
       objects = &s;
   if (objects) m.blame = c.with_text(objects->place);

@@ -37,16 +37,16 @@ double held_by_pipeline(const Case& c) {
   for (const char* what : {"fit", "train_on_batch", "optimizer_step", "tape_gradient"})
     if (const CountedLine* line = c.notes.line(what)) bytes -= c.reserved_at(line->place);
   if (!c.sites.empty()) bytes = std::min(bytes, c.reserved_natively());
-  return bytes >= std::max(32e6, 0.05 * c.growth.level) ? bytes : 0;
+  return bytes >= c.least(kTable.level, kTable.level_share) ? bytes : 0;
 }
 
 std::optional<Match> fit_copies(const Case& c) {
   const FitCopy copy = fit_copy(c);
-  if (copy.bytes < std::max(16e6, 0.02 * c.growth.level)) return {};
+  if (copy.bytes < c.least(kTable.named, kTable.named_share)) return {};
   // Seen as live blocks under the line, or as a jump large enough to hold it.
   const double seen = std::max(c.reserved_at(copy.place), c.jump());
-  if (seen < 0.3 * copy.bytes) return {};
-  Match m{.kind = Kind::kReserve, .share = 1, .weight = 1, .bytes = std::min(copy.bytes, seen)};
+  if (seen < kTable.some * copy.bytes) return {};
+  Match m{.kind = Kind::kReserve, .share = 1, .bytes = std::min(copy.bytes, seen)};
   m.blame = copy.place;
   m.holder = "a tensor with all of the training data";
   if (copy.doubles > 0)
@@ -65,12 +65,12 @@ std::optional<Match> predict_outputs(const Case& c) {
   const CountedLine* line = c.notes.line("predict");
   if (!line) line = c.notes.line("evaluate");
   const double peak = double(c.evidence.peak_rss.value), above = peak - c.growth.level;
-  if (!line || c.leaking() || above < std::max(64e6, 0.2 * c.growth.level)) return {};
+  if (!line || c.leaking() || above < c.least(kTable.nameless, kTable.nameless_share)) return {};
   double churn = 0;
   for (const SiteShare& s : temporaries(c.evidence))
     if (same_line(s.place, line->place)) churn += double(s.bytes.value);
   if (churn < above) return {};
-  Match m{.kind = Kind::kFlat, .share = 1, .weight = 0.5, .bytes = above};
+  Match m{.kind = Kind::kFlat, .share = 1, .weight = kTable.no_cause, .bytes = above};
   m.blame = line->place;
   m.evidence.push_back(
       format("the highest point, {}, is {} above the level between epochs; {} were allocated and freed at {}",
@@ -83,7 +83,7 @@ std::optional<Match> dataset_cache(const Case& c) {
   if (!stage || c.leaking()) return {};
   const double bytes = held_by_pipeline(c);
   if (bytes <= 0) return {};
-  Match m{.kind = Kind::kCache, .share = 1, .weight = 1, .bytes = bytes};
+  Match m{.kind = Kind::kCache, .share = 1, .bytes = bytes};
   m.blame = stage->place;
   m.holder = "the cache of the tf.data pipeline";
   m.evidence.push_back(format("cache() at {} holds about {}; memory rose in the first epoch and then stayed",
@@ -93,10 +93,10 @@ std::optional<Match> dataset_cache(const Case& c) {
 
 std::optional<Match> shuffle_buffer(const Case& c) {
   const Stage* stage = c.notes.stage("shuffle");
-  if (!stage || c.leaking() || c.notes.stage("cache") || stage->buffer.value_or(1e9) < 100) return {};
+  if (!stage || c.leaking() || c.notes.stage("cache") || stage->buffer.value_or(1e9) < kTable.elements) return {};
   const double bytes = held_by_pipeline(c);
-  if (bytes < std::max(32e6, 0.05 * c.growth.level)) return {};
-  Match m{.kind = Kind::kCache, .share = 1, .weight = 1, .bytes = bytes};
+  if (bytes < c.least(kTable.level, kTable.level_share)) return {};
+  Match m{.kind = Kind::kCache, .share = 1, .bytes = bytes};
   m.blame = stage->place;
   m.holder = "the shuffle buffer of the tf.data pipeline";
   m.evidence.push_back(format("shuffle at {} holds {} elements; memory is {} above its level before training",
@@ -114,8 +114,8 @@ std::optional<Match> autotune(const Case& c) {
     if (s.buffer && *s.buffer == -1) tuned = &s;
   // It fills over several epochs, so the marks themselves must show it.
   const double filled = std::min(held_by_pipeline(c), c.growth.level - c.periods.rss.y.front());
-  if (!tuned || filled < std::max(32e6, 0.05 * c.growth.level)) return {};
-  Match m{.kind = Kind::kCache, .share = 1, .weight = 0.8, .bytes = filled};
+  if (!tuned || filled < c.least(kTable.level, kTable.level_share)) return {};
+  Match m{.kind = Kind::kCache, .share = 1, .weight = kTable.by_level, .bytes = filled};
   m.blame = tuned->place;
   m.evidence.push_back(format("{} at {} tunes its own buffer; memory rose by {} and stopped", tuned->op,
                               at(tuned->place), amount(filled)));
@@ -127,9 +127,9 @@ std::optional<Match> optimizer_state(const Case& c) {
   for (const char* what : {"optimizer_step", "fit", "train_on_batch", "tape_gradient"})
     if (!line) line = c.notes.line(what);
   if (!line) return {};
-  const double least = std::max(16e6, 0.02 * c.growth.level);
+  const double least = c.least(kTable.named, kTable.named_share);
   const double copied = fit_copy(c).bytes;
-  Match m{.kind = Kind::kReserve, .share = 1, .weight = 1, .bytes = 0};
+  Match m{.kind = Kind::kReserve, .share = 1, .bytes = 0};
   m.blame = line->place;
   const double seen = c.reserved_at(line->place) - copied;
   if (!c.sites.empty() && seen >= least) {
@@ -140,12 +140,12 @@ std::optional<Match> optimizer_state(const Case& c) {
     // Nothing sampled there: a jump at the first step that no pipeline explains, and then a level. Frameworks' own
     // threads may have taken it.
     const double jump = c.jump() - copied;
-    if (!c.sites.empty() && c.reserved_natively(true) < 0.5 * jump) return {};
+    if (!c.sites.empty() && c.reserved_natively(true) < kTable.most * jump) return {};
     if (c.leaking() || c.notes.stage("cache") || c.notes.stage("shuffle") ||
-        jump < std::max(64e6, 0.08 * c.growth.level))
+        jump < c.least(kTable.step, kTable.step_share))
       return {};
     m.bytes = jump;
-    m.weight = 0.7;
+    m.weight = kTable.library;
     m.evidence.push_back(format("memory rose by {} when training began and then stayed", amount(jump)));
   }
   return m;
@@ -166,10 +166,18 @@ std::optional<Match> taken_once(const Case& c) {
   const Growth& g = c.growth;
   if (c.leaking() || g.outcome == Outcome::kTooShort) return {};
   // Sampled blocks may have been asked for and never written to: no more than the process has in memory was taken.
-  const double bytes = std::max(c.jump(), std::min(c.kept_by_user(), resident_of_its_own(c)));
-  if (bytes < std::max(64e6, 0.25 * g.level)) return {};
-  Match m{.kind = Kind::kReserve, .share = 1, .weight = 0.3, .bytes = bytes};
-  if (bytes <= c.jump())
+  double bytes = std::max(c.jump(), std::min(c.kept_by_user(), resident_of_its_own(c)));
+  // The account says what came after warm-up; it has stopped, and is there.
+  const AccountPart later = c.account && g.outcome == Outcome::kStopped ? c.account->staying() : AccountPart{};
+  const bool is_later = bytes < c.least(kTable.nameless, kTable.nameless_share);
+  if (is_later && (later.range.low < g.small || c.account->range.low < g.small)) return {};
+  if (is_later) bytes = later.bytes;
+  Match m{.kind = Kind::kReserve, .share = 1, .weight = kTable.no_name, .bytes = bytes};
+  if (is_later) {
+    m.title = "Memory rose for some rounds, and then stayed";
+    m.evidence.push_back(format("what is in use rose by {} after warm-up ({} to {}), and rises no more", amount(bytes),
+                                amount(later.range.low), amount(later.range.high)));
+  } else if (bytes <= c.jump())
     m.evidence.push_back(
         format("{} when the first phase began, {} in the last third of the run", amount(g.baseline), amount(g.level)));
   else  // it was there before anything was marked
@@ -177,7 +185,7 @@ std::optional<Match> taken_once(const Case& c) {
         format("{} of {} were taken early by the program's own lines and stay", amount(bytes), amount(g.level)));
   const SiteGroup* most = nullptr;
   for (const SiteGroup& s : c.sites.groups)
-    if (s.user && s.bytes > (most ? most->bytes : 0.3 * bytes) && !c.imports(s)) most = &s;
+    if (s.user && s.bytes > (most ? most->bytes : kTable.some * bytes) && !c.imports(s)) most = &s;
   if (most) m.blame = c.with_text(most->place);
   return m;
 }

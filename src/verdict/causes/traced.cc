@@ -21,7 +21,7 @@ struct Retrace {
 bool new_functions(const Case& c) {
   for (const GrowingType& t : c.notes.types)
     if (contains(t.type, "polymorphic_function.Function") || t.type == "Function" || contains(t.type, "tf.function"))
-      return t.per_period >= 0.5;
+      return t.per_period >= kTable.half_each;
   return false;
 }
 
@@ -30,18 +30,18 @@ std::optional<Retrace> retrace(const Case& c) {
   Retrace r;
   r.count = std::max(c.rose("tf.traces"), c.times("trace"));
   const CountedLine* line = c.notes.line("trace");
-  if (r.count < 3 || (!line && c.rose("tf.traces") < 3)) return {};
+  if (r.count < kTable.repeats || (!line && c.rose("tf.traces") < kTable.repeats)) return {};
   // A new model or a new compile is traced for training, validation and prediction: no mystery in that.
   const double made = c.times("model", Unit::kModel) + c.times("compile", Unit::kCompile) + c.times("load_model");
-  if (r.count <= 4 * made + 1) return {};
+  if (r.count <= kTable.each_made * made + 1) return {};
   if (line) r.place = line->place, r.line = line;
   for (const SeenAdvice& a : c.notes.advice)
     if (!r.place && a.what == "retracing") r.place = a.place;
-  if (line && line->why.all() >= 3) {  // as the agent saw it
+  if (line && line->why.all() >= kTable.repeats) {  // as the agent saw it
     const TraceReasons& why = line->why;
     const double most = std::max({why.fresh + why.object, why.literal, why.shape});
     r.why = most == why.literal ? Why::kArgument : most == why.shape ? Why::kShape : Why::kCallable;
-    if (r.why == Why::kCallable && why.jit > 0.5 * line->count) r.why = Why::kCompiled;
+    if (r.why == Why::kCallable && why.jit > kTable.most * line->count) r.why = Why::kCompiled;
     return r;
   }
   r.why = new_functions(c) ? Why::kCallable : Why::kShape;
@@ -54,8 +54,8 @@ Match retrace_match(const Case& c, const Retrace& r) {
   m.blame = r.place ? r.place : c.growing_loop();
   std::optional<double> under;
   if (m.blame) under = c.growth_share(*m.blame);
-  m.share = std::clamp(under.value_or(0.9), 0.6, 1.0) * (1 - 0.8 * c.data_share());
-  m.weight = 0.95;
+  m.share = std::clamp(under.value_or(kTable.by_count), kTable.mostly, 1.0) * c.beside_data();
+  m.weight = kTable.counted;
   m.holder = "the cache of traces of the tf.function";
   m.evidence.push_back(format("tf.functions were traced {} after warm-up{}", often(r.count),
                               r.place ? ", most often under " + at(*r.place) : ""));
@@ -75,16 +75,18 @@ std::optional<Match> traced_again(const Case& c) {
 std::optional<Match> loop_in_function(const Case& c) {
   // One trace, and most of what was taken since the start is small blocks under its line: the whole loop in a graph.
   const CountedLine* line = c.notes.line("trace");
-  if (!line || c.notes.count("trace") > 4 || c.jump() < std::max(200e6, 0.3 * c.growth.level)) return {};
+  if (!line || c.notes.count("trace") > kTable.each_made || c.jump() < c.least(kTable.graph, kTable.graph_share))
+    return {};
   const auto under = [&](int site) {
     return std::ranges::any_of(c.evidence.sites[size_t(site)].frames,
                                [&](const Frame& f) { return same_line(line->place, f); });
   };
   double small = 0;
   for (const SiteGroup& s : c.sites.groups)
-    if (s.block() < 64 << 10) small += s.bytes * double(std::ranges::count_if(s.sites, under)) / double(s.sites.size());
-  if (small < 0.5 * c.jump()) return {};
-  Match m{.kind = Kind::kReserve, .share = 1, .weight = 0.9, .bytes = small};
+    if (s.block() < kTable.large_block)
+      small += s.bytes * double(std::ranges::count_if(s.sites, under)) / double(s.sites.size());
+  if (small < kTable.most * c.jump()) return {};
+  Match m{.kind = Kind::kReserve, .share = 1, .weight = kTable.made, .bytes = small};
   m.blame = line->place;
   m.evidence.push_back(format("{} in small blocks are alive under {}, which was traced {}", amount(small),
                               at(line->place), often(line->count)));
@@ -107,11 +109,11 @@ std::optional<Match> xla_programs(const Case& c) {
     return m;
   }
   if (!c.leaking() || !c.notes.has("tensorflow") ||
-      c.times("model", Unit::kModel) + c.times("compile", Unit::kCompile) < 3)
+      c.times("model", Unit::kModel) + c.times("compile", Unit::kCompile) < kTable.repeats)
     return {};
   const std::optional<double> under = c.growth_share(compiler);
-  if (under.value_or(0) < 0.4) return {};
-  Match m{.share = *under, .weight = 0.95};
+  if (under.value_or(0) < kTable.frames) return {};
+  Match m{.share = *under, .weight = kTable.counted};
   if (c.periods.rate(Unit::kModel) > 0) m.unit = Unit::kModel;
   m.blame = c.made_at();
   m.evidence.push_back(format("{:.0f} % of the sampled growth was allocated by the XLA compiler", 100 * *under));
@@ -121,13 +123,12 @@ std::optional<Match> xla_programs(const Case& c) {
 std::optional<Match> baked_constant(const Case& c) {
   if (c.leaking()) {
     // Every trace brings the same large blocks again; a graph's own are far smaller on the average of a place.
-    constexpr double kLarge = 96 << 10;
     const CountedLine* line = c.notes.line("trace");
-    if (!line || std::max(c.rose("tf.traces"), c.times("trace")) < 3) return {};
-    const double large = c.grown_in_blocks(kLarge);
+    if (!line || std::max(c.rose("tf.traces"), c.times("trace")) < kTable.repeats) return {};
+    const double large = c.grown_in_blocks(kTable.large_constant);
     const std::optional<double> under = c.growth_share(line->place);
-    if (large < 0.5 * c.growth.total || under.value_or(0) < 0.6) return {};
-    Match m{.share = std::min(1.0, *under) * (1 - c.data_share()), .weight = 1};
+    if (large < kTable.most * c.growth.total || under.value_or(0) < kTable.mostly) return {};
+    Match m{.share = std::min(1.0, *under) * (1 - c.data_share())};
     m.blame = line->place;
     m.evidence.push_back(
         format("{} of the growth are large blocks, made while tracing under {}", amount(large), at(line->place)));
@@ -137,8 +138,8 @@ std::optional<Match> baked_constant(const Case& c) {
   if (!slices) slices = c.notes.stage("from_tensors");
   if (!slices) return {};
   const double bytes = c.reserved_at(slices->place);
-  if (bytes < std::max(20e6, 0.03 * c.growth.level)) return {};
-  Match m{.kind = Kind::kReserve, .share = 1, .weight = 1, .bytes = bytes};
+  if (bytes < c.least(kTable.named, kTable.named_share)) return {};
+  Match m{.kind = Kind::kReserve, .share = 1, .bytes = bytes};
   m.blame = slices->place;
   m.evidence.push_back(format("{} are alive that {} took once", amount(bytes), at(slices->place)));
   return m;

@@ -18,7 +18,7 @@ void tell_holder(const HeapWalk& walk, const Holder& h, Match& m) {
       name);
   m.holder = name;
   m.chain = h.chain;
-  m.weight = 0.5;
+  m.weight = kTable.no_cause;
   if (!h.born.empty()) m.blame = m.born = h.born.front().place;
   if (!h.puts.empty()) {
     if (h.puts.front().hook)
@@ -43,11 +43,11 @@ std::optional<Match> unknown_holder(const Case& c) {
   std::optional<Place> grows = c.growing_place();
   if (!grows && c.notes.walk && !c.notes.walk->lines.empty()) grows = c.notes.walk->lines.front().place;
   if (!c.growing() || (!grows && c.leaks.empty() && !c.notes.agent)) return {};
-  Match m{.share = 0.5, .weight = 0.4};
+  Match m{.share = kTable.most, .weight = kTable.no_holder};
   m.blame = grows;
   if (!c.leaks.empty()) {
     const Leak& most = c.leaks.front();
-    m.share = std::clamp(most.rate / std::max(1.0, c.growth.slope.value), 0.3, 1.0);
+    m.share = std::clamp(most.rate / std::max(1.0, c.growth.slope.value), kTable.some, 1.0);
     m.blame = most.blame;
     if (most.holder)
       tell_holder(*c.notes.walk, *most.holder, m);
@@ -55,7 +55,7 @@ std::optional<Match> unknown_holder(const Case& c) {
       m.evidence.push_back(format("{} of what was allocated at {} stay {}", amount(most.rate), at(*m.blame), every(c)));
   } else if (grows) {
     const double under = c.growth_share(*grows).value_or(0);
-    m.share = std::max(0.3, under);
+    m.share = std::max(kTable.some, under);
     if (c.evidence.space == "host")
       m.evidence.push_back(format("{:.0f} % of the sampled growth was allocated under {}", 100 * under, at(*grows)));
     else
