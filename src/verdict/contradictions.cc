@@ -38,8 +38,9 @@ std::vector<const Account*> accounts_of(const Verdict& v, const Finding* first) 
   std::vector<const Account*> of;
   const bool device = first && first->space.starts_with("gpu");
   if (!device && !(first && first->process != 0 && first->process != v.account->process)) of.push_back(v.account.get());
-  for (const Account& other : v.accounts ? *v.accounts : std::vector<Account>{})
-    if (!device && (other.tree || (first && other.process == first->process))) of.push_back(&other);
+  for (size_t i = 0; v.accounts && !device && i < v.accounts->size(); ++i)
+    if (const Account& other = (*v.accounts)[i]; other.tree || (first && other.process == first->process))
+      of.push_back(&other);
   return of;
 }
 

@@ -280,19 +280,19 @@ Course course_until_end(std::span<const double> seen_x, std::span<const double> 
 
 /// At how many looks it was higher than ever before, since the rise began. Between two looks lies a straight line, of a
 /// step too: what two of them saw is no rise in equal parts.
-int seen_to_rise(std::span<const double> x, std::span<const double> y, const Course& c) {
+int seen_to_rise(std::span<const double> x, std::span<const double> y, double onset, double grain) {
   int rises = 0;
   double most = -INFINITY;
   for (size_t i = 0; i < y.size(); ++i) {
-    if (x[i] > c.onset && y[i] > most + c.least) ++rises;
-    if (x[i] <= c.onset || y[i] > most + c.least) most = std::max(most, y[i]);
+    rises += x[i] > onset && y[i] > most + grain;
+    if (x[i] <= onset || y[i] > most + grain) most = std::max(most, y[i]);
   }
   return rises;
 }
 
 Course course_seen(std::span<const double> x, std::span<const double> y, double grain) {
   Course c = course_until_end(x, y, grain);
-  if (c.move == Move::kGrows && seen_to_rise(x, y, c) < kTable.looks) c.move = Move::kUnclear;
+  if (c.move == Move::kGrows && seen_to_rise(x, y, c.onset, grain) < kTable.looks) c.move = Move::kUnclear;
   return c;
 }
 

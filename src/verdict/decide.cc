@@ -184,6 +184,7 @@ Outcome beyond_use(const Case& c, const Growth& g) {
   const double rose = g.rss.total;
   const AccountPart free = c.account ? c.account->of({Part::kFree, Part::kPinned}) : AccountPart{};
   if (free.grows() && free.bytes > kTable.most * c.account->growth) return Outcome::kFreed;
+  if (g.free.rises() && g.free.total > kTable.most * rose) return Outcome::kFreed;
   // More was asked for when the rise began than the process had in memory: it can only be written to.
   const auto at = [&](const Series& s) {
     const auto found = std::ranges::lower_bound(s.x, g.rss.onset);
@@ -192,7 +193,8 @@ Outcome beyond_use(const Case& c, const Growth& g) {
   if (g.rss.move != Move::kGrows || at(c.sites.total) - at(c.periods.rss) > kTable.most * rose)
     return Outcome::kStopped;
   if (g.wanders || g.returned > kTable.most * rose) return Outcome::kFreed;
-  return rose >= std::max(g.small, kTable.wanders * g.level) ? Outcome::kUnproven : Outcome::kFlat;
+  const double enough = std::max(g.small, kTable.wanders * g.level);
+  return rose >= enough && (!c.account || c.account->growth >= enough) ? Outcome::kUnproven : Outcome::kFlat;
 }
 
 // ---- the answer ----
@@ -241,7 +243,7 @@ Outcome outcome_of(const Case& c, const Answers& a, Growth& g) {
     // Resident memory alone wanders by more than what is in use.
     const double enough = has_held ? g.small : std::max(g.small, kTable.wanders * g.level);
     // A course tells of its highest level; the account must be able to have grown so, unless it is too late for that.
-    const bool can = !c.account || a.course.move == Move::kStep || c.account->range.high >= enough;
+    const bool can = !c.account || a.course.move == Move::kStep || c.account->growth >= enough;
     if (!g.little && g.total >= enough && can && !a.late) return Outcome::kUnproven;
   }
   // What falls or wanders beside them hides survivors in the sum.

@@ -232,6 +232,16 @@ Named name_of(const Case& c, const Leak& leak) {
   return {unknown, std::move(m)};
 }
 
+/// The account has something else that came to be held meanwhile, be it a leak or not.
+bool others_grow(const Case& c, const Leak& leak) {
+  double beside = 0;
+  for (const AccountPart& p : c.account ? c.account->parts : std::vector<AccountPart>{})
+    if (p.kind == AccountPart::Kind::kHeld && !(leak.holder && p.name == leak.holder->name()) &&
+        !(p.born && leak.line && same_line(*p.born, leak.line->place)))
+      beside += std::max(0.0, p.bytes);
+  return leak.mapped || !c.account || beside > kTable.rest * c.account->staying().bytes;
+}
+
 /// By name as far as causes explain the growth, then all other leaks, each with its own rate; those too small to set
 /// the verdict too.
 std::vector<Finding> leaks(const Case& c, std::vector<Named> found) {
@@ -262,7 +272,7 @@ std::vector<Finding> leaks(const Case& c, std::vector<Named> found) {
     const bool one_holder = is_nameless || !n.match.chain.empty();
     // What grows beside nothing else is all that was counted: weights of items and samples leave out what rounding
     // takes.
-    const bool alone = main && own && others.empty() && !own->mapped && own->rate < share.rate;
+    const bool alone = main && own && others.empty() && own->rate < share.rate && !others_grow(c, *own);
     const bool whole = alone && own->rate > kTable.others * share.rate;
     const bool its_own = own && !whole && (one_holder || own->rate > kTable.others * share.rate);
     measure_leak(c, n.match, its_own ? *own : share, f);

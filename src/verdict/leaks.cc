@@ -50,12 +50,15 @@ bool grows(const Container& k, const Periods& periods) {
 }
 
 /// The agent saw a container grow at the very line that allocates: that is the one.
-void take_container(const Notes& notes, const Periods& periods, Leak& leak) {
+void take_container(const Notes& notes, const Periods& periods, double share, Leak& leak) {
   const auto k = std::ranges::find_if(
       notes.containers, [&](const Container& c) { return grows(c, periods) && same_line(c.place, leak.line->place); });
+  // Unless a walk found most of what the line allocated in something else: then it passes through that container.
   if (k == notes.containers.end()) return;
+  const bool elsewhere = leak.holder && step_of(*k, *leak.holder) == 0;
+  if (elsewhere && share > kTable.most && !same_line(k->place, *leak.blame)) return;
   leak.container = &*k, leak.blame = k->place;
-  if (leak.holder && step_of(*k, *leak.holder) == 0) leak.holder = nullptr;
+  if (elsewhere) leak.holder = nullptr;
 }
 
 /// Lines that keep about as much in all parts of the time since they began, or whose holders do.
@@ -89,7 +92,7 @@ std::vector<Leak> lines_that_keep(const Notes& notes, const HeapWalk& walk, cons
                 .container = nullptr,
                 .blame = part.holder ? puts_at(*part.holder) : std::nullopt};
       if (!leak.blame) leak.blame = line.place;
-      take_container(notes, periods, leak);
+      take_container(notes, periods, part.share, leak);
       leak.rate = share * rate.value, leak.off = share * rate.off(), leak.since = course.onset;
       leak.bytes = share * (rise.y.back() - rise.y.front());
       leak.proven = course.move == Move::kGrows;
@@ -130,11 +133,13 @@ void add_walked(const HeapWalk& walk, const Periods& periods, const LiveSites& s
   const double length = periods.x.back() - periods.x.front();
   for (const Holder& h : walk.holders) {
     const double rate = walk.gained_each_round(h);
-    const bool told = std::ranges::find(leaks, &h, &Leak::holder) != leaks.end();
+    const std::optional<Place> puts = puts_at(h);
+    const bool told = std::ranges::any_of(
+        leaks, [&](const Leak& leak) { return leak.holder == &h || (puts && same_line(*leak.blame, *puts)); });
     if (h.how != Holder::How::kReached || !h.accumulates() || rate <= 0 || told ||
         (!h.goes_on() && std::ranges::any_of(h.born, is_seen)))
       continue;
-    Leak leak{.holder = &h, .line = nullptr, .container = nullptr, .blame = puts_at(h)};
+    Leak leak{.holder = &h, .line = nullptr, .container = nullptr, .blame = puts};
     if (!leak.blame && !h.born.empty()) leak.blame = h.born.front().place;
     leak.rate = rate, leak.off = k95 * leak.rate / std::sqrt(std::max(1.0, h.samples));
     leak.bytes = leak.rate * length * h.active(), leak.since = periods.x.back() - length * h.active();

@@ -120,7 +120,7 @@ struct Table {
   double named = 16e6, named_share = 0.02;  // a line or stage has so much of its own
   double level = 32e6, level_share = 0.05;  // known by the level alone, which moves by some megabytes whatever happens
   double step = 64e6, step_share = 0.08;    // a jump at the first step, where frameworks make their own tables
-  double nameless = 64e6, nameless_share = 0.25;  // no name at all: a good part of the process, or it is not said
+  double nameless = 32e6, nameless_share = 0.25;  // no name at all: a good part of the process, or it is not said
   double graph = 200e6, graph_share = 0.3;        // a loop in a graph: graphs of steps have tens of megabytes
   double elements = 100;                          // of a shuffle buffer: smaller ones hold a few batches
   size_t looks_at_use = 8;                        // rounds: to see that what is in use filled, and then stayed

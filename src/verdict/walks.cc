@@ -91,6 +91,7 @@ std::vector<Holder> rows_of(const json& note, const char* name, double period, c
     h.period = period;
     if (const Holder* old = find_same(before, h)) {
       if (h.puts.empty()) h.puts = old->puts;
+      h.at_first = old->at_first > 0 ? old->at_first : old->bytes;
       if (h.looks.empty() && old->looks.size() < kMostLengths)
         h.looks = old->looks;  // otherwise its own lengths say more
     }
@@ -137,7 +138,10 @@ bool Holder::stopped() const {
   for (size_t i = 1; i < y.size(); ++i)
     if (y[i] > most) pause = std::max(pause, x[i] - x[last]), last = i, most = y[i];
   const double idle = x.back() - x[last];
-  if (last == 0) return births.back() > 0 && idle >= kTable.quiet;  // something came lately all the same
+  // Something came lately all the same: in the place of old things, unless what is in it weighs more and more (pairs of
+  // a thing and the pair before).
+  const bool heavier = at_first > 0 && bytes > kTable.too_much * at_first && samples > kTable.several * y.back();
+  if (last == 0) return births.back() > 0 && idle >= kTable.quiet && !heavier;
   const double missing = (most - y.front()) / (x[last] - x.front()) * idle;
   // By the clock rounds are not known: so many items should have come that their absence says as much.
   const bool quiet =

@@ -48,8 +48,9 @@ struct Holder {
   std::vector<Put> puts;                 // most gained first
   std::vector<Looked>
       looks;  // of all walks that found it and of rounds at which its length was read, by round, this walk last
-  bool grows = false;  // a single block that grows itself, seen to: a buffer, an array, a text; its lengths are bytes
-  double period = 0;   // the round of the walk that found it
+  bool grows = false;   // a single block that grows itself, seen to: a buffer, an array, a text; its lengths are bytes
+  double period = 0;    // the round of the walk that found it
+  double at_first = 0;  // bytes that the first walk found which knew it; 0: this is the first
 
   std::string name() const { return chain.empty() ? type : chain.front(); }
   /// The share of the time since the rounds began in which it gained.
