@@ -75,18 +75,25 @@ double in_use_until(const Evidence& evidence, double t) {
   return bytes;
 }
 
-/// A rise that began so late that few rounds were looked at since: resident memory is looked at by the clock, and tells
-/// whether it went on through the last rounds.
-std::optional<Course> late_rise(const Evidence& evidence, const Periods& periods, double small) {
-  constexpr size_t kMostPoints = 64;
-  if (periods.seconds <= 0 || periods.size() < 2) return {};
-  const auto over =
-      std::ranges::find(evidence.marks, "end", &Mark::kind);  // what a program lets go of at its end is no fall
-  const double end = over == evidence.marks.end() ? INFINITY : over->t, begin = periods.marks[periods.size() / 2]->t;
+/// Resident memory by the clock in the later half of the rounds, until the program ends: what it lets go of then is no
+/// fall.
+Series by_clock(const Evidence& evidence, const Periods& periods) {
   Series rss;
+  const auto over = std::ranges::find(evidence.marks, "end", &Mark::kind);
+  const double end = over == evidence.marks.end() ? INFINITY : over->t, begin = periods.marks[periods.size() / 2]->t;
   for (const OsPoint& p : evidence.os)
     if (p.rss && p.t >= begin && p.t <= end)
       rss.x.push_back(periods.between(p.t)), rss.y.push_back(double(p.rss->value));
+  return rss;
+}
+
+constexpr size_t kMostPoints = 64;
+
+/// A rise that began so late that few rounds were looked at since: resident memory is looked at by the clock, and tells
+/// whether it went on through the last rounds.
+std::optional<Course> late_rise(const Evidence& evidence, const Periods& periods, double small) {
+  if (periods.seconds <= 0 || periods.size() < 2) return {};
+  const Series rss = by_clock(evidence, periods);
   const size_t from = rss.size() > kMostPoints ? rss.size() - kMostPoints : 0;
   Course c = course(std::span(rss.x).subspan(from), std::span(rss.y).subspan(from), kTable.grain);
   if (c.move != Move::kGrows || c.total < small || rss.x.back() - c.onset < kTable.late) return {};
@@ -96,6 +103,20 @@ std::optional<Course> late_rise(const Evidence& evidence, const Periods& periods
       in_use_until(evidence, INFINITY) - in_use_until(evidence, onset == evidence.os.end() ? 0 : onset->t);
   if (in_use < kTable.most * c.total) return {};
   return c;
+}
+
+/// Of many rounds few were looked at: what rose between two of those looks has ended when the clock saw it to.
+bool over_by_clock(const Evidence& evidence, const Periods& periods) {
+  const bool few =
+      periods.unit != Unit::kSecond && double(periods.size()) < kTable.most * (periods.x.back() - periods.x.front());
+  if (!few || periods.size() < 2) return false;
+  const Series all = by_clock(evidence, periods);
+  if (all.empty()) return false;
+  Series some;
+  const size_t stride = 1 + all.size() / kMostPoints;
+  for (size_t i = (all.size() - 1) % stride; i < all.size(); i += stride)
+    some.x.push_back(all.x[i]), some.y.push_back(all.y[i]);
+  return course(some.x, some.y, kTable.grain).move == Move::kStopped;
 }
 
 /// The last round alone took more than what is called small, beyond all that was there before, and more than ever went
@@ -244,7 +265,8 @@ Outcome outcome_of(const Case& c, const Answers& a, Growth& g) {
     const double enough = has_held ? g.small : std::max(g.small, kTable.wanders * g.level);
     // A course tells of its highest level; the account must be able to have grown so, unless it is too late for that.
     const bool can = !c.account || a.course.move == Move::kStep || c.account->growth >= enough;
-    if (!g.little && g.total >= enough && can && !a.late) return Outcome::kUnproven;
+    if (!g.little && g.total >= enough && can && !a.late)
+      return over_by_clock(c.evidence, c.periods) ? Outcome::kStopped : Outcome::kUnproven;
   }
   // What falls or wanders beside them hides survivors in the sum.
   if (has_held && !a.garbage && a.survivors >= g.small) return take_survivors(c, a.survivors, g), Outcome::kLeak;

@@ -110,6 +110,11 @@ std::optional<Interval> born_in(const Case& c, const Leak& leak) {
   return Interval{marks[at]->t, marks.back()->t};
 }
 
+std::optional<Place> birth_line(const Leak& leak) {
+  if (leak.line) return leak.line->place;
+  return leak.holder && !leak.holder->born.empty() ? std::optional(leak.holder->born.front().place) : std::nullopt;
+}
+
 /// Which part of the account a leak is: what holds it says so.
 std::string part_of(const Case& c, const Leak& leak) {
   using Part = AccountPart::Kind;
@@ -163,6 +168,9 @@ void measure_leak(const Case& c, const Match& m, const Leak& leak, Finding& f) {
   }
   f.total = to_bytes(f.bytes_per_unit * f.units_seen);
   f.born = born_in(c, leak), f.account = part_of(c, leak);
+  // Both lines, where what stays is allocated elsewhere.
+  if (const std::optional<Place> born = birth_line(leak); born && f.blame && !f.born_at && !same_line(*born, *f.blame))
+    f.born_at = c.with_text(*born);
   if (leak.mapped) f.space = "shared";
   f.sets_verdict = c.leaking() && double(f.total.value) >= c.growth.small;
 }
@@ -275,6 +283,7 @@ std::vector<Finding> leaks(const Case& c, std::vector<Named> found) {
     const bool alone = main && own && others.empty() && own->rate < share.rate && !others_grow(c, *own);
     const bool whole = alone && own->rate > kTable.others * share.rate;
     const bool its_own = own && !whole && (one_holder || own->rate > kTable.others * share.rate);
+    if (whole) share.line = own->line, share.holder = own->holder, share.container = own->container;
     measure_leak(c, n.match, its_own ? *own : share, f);
     explained += n.match.share;
     told.push_back(own);

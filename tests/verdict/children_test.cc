@@ -92,6 +92,16 @@ TEST_CASE("children: one rank of four leaks, and is told by its process") {
   CHECK(v.findings.front().blame->line == 44);
 }
 
+TEST_CASE("children: what a worker holds and is no leak is told where the main process has nothing to tell") {
+  Run keeps("task", 1);  // free in the allocator, and given back by trim
+  keeps.rss(std::vector<double>(30, 200)).live_from(60, 0).free(std::vector<double>(30, 120)).probe(8, 200, 200, 80);
+  keeps.evidence.process = 2;
+  const Verdict v = judged(parent(), {keeps.evidence});
+  CHECK(v.kind == Kind::kRetention);
+  CHECK(v.findings.front().process == 2);
+  CHECK(v.sentence.find("In a process that it started") != std::string::npos);
+}
+
 TEST_CASE("children: a leak of the main process stays first, and flat children change nothing") {
   Run own;
   own.grow(500, 10, 30).live_from(300, 10).site({Frame{"main.py", "main", 7, false, true}}, 10, Life::kLeak);

@@ -215,6 +215,15 @@ TEST_CASE("the 95 % interval of a rate holds the truth of sampled blocks, of noi
             1e5) > 0.92);
 }
 
+TEST_CASE("a step between two looks that lie far apart is no rise in equal parts") {
+  const std::vector<double> x = {0, 31, 63, 95, 127, 159, 191, 223, 511, 1023, 1535};
+  std::vector<double> once(x.size(), 0), on(x.size(), 0);
+  once.back() = 6.6e6;
+  CHECK(course(x, once, 1e5).move != Move::kGrows);
+  for (size_t i = 0; i < x.size(); ++i) on[i] = 4e4 * x[i];
+  CHECK(course(x, on, 1e5).move == Move::kGrows);
+}
+
 TEST_CASE("too few rounds, or strange ones, say nothing") {
   CHECK(course(std::vector<double>{}, std::vector<double>{}, 1).move == Move::kShort);
   CHECK(course(std::vector<double>{0, 1, 2}, std::vector<double>{1, 2, 3}, 1).move == Move::kShort);

@@ -286,6 +286,7 @@ TEST_CASE("judge: a leak says when what stays was allocated, and which part of t
       "chain": ["global kept of p", "module p"], "length": 40, "born": [{"file": "p.py", "line": 44, "bytes": 80e6}], "births": [0,0,0,0,5,5,5,5,5,5,5,5,5,5,5,5]}]})");
   const Finding f = run.judged().findings.front();
   CHECK(f.account == "held");
+  CHECK_FALSE(f.born_at);  // the same line
   REQUIRE(f.born);
   // Rounds of 10 s from 30 s on, and the walk at the twentieth: the fifth of sixteen parts of these 200 s is the first.
   CHECK(f.born->low == doctest::Approx(30 + 200 * 4 / 16.0));
@@ -295,6 +296,52 @@ TEST_CASE("judge: a leak says when what stays was allocated, and which part of t
   REQUIRE(g.born);
   CHECK(g.account == "in use");
   CHECK(g.born->high == doctest::Approx(bare.evidence.marks.back().t));
+}
+
+TEST_CASE("judge: what comes once in many batches is told by the line that runs, not by batches that bring nothing") {
+  Run run("step", 0.1);
+  run.grow(300, 1, 40).live_from(100, 1).unit(Unit::kBatch, 1);
+  run.holder("list", "ndarray", 1, "kept", "t.py", 42, "run", "kept.append(x)", nullptr, 0.1);
+  const Finding f = run.judged().findings.front();
+  CHECK(f.unit == Unit::kCall);
+  CHECK(f.bytes_per_unit == doctest::Approx(10e6).epsilon(0.02));
+}
+
+TEST_CASE("judge: what grows beside nothing else is all that allocators count, though items were weighed as less") {
+  const auto judged = [](double other) {
+    Run run;
+    run.grow(300, 10 + other, 20).live_from(100, 10 + other).site({user("p.py", 25, "make")}, 7.8, Life::kLeak, 0.2);
+    if (other > 0) run.site({user("p.py", 60, "fill")}, other, Life::kLeak);
+    nlohmann::json holders = nlohmann::json::array();
+    const auto add = [&](const char* name, double bytes, int line, bool ends) {
+      holders.push_back({{"bytes", bytes},
+                         {"samples", 60},
+                         {"how", "reached"},
+                         {"type", "dict"},
+                         {"chain", {name}},
+                         {"born", {{{"file", "p.py"}, {"line", line}, {"bytes", bytes}}}},
+                         {"puts", {{{"file", "p.py"}, {"line", line - 1}, {"by", "counted"}}}},
+                         {"bounded", ends ? nlohmann::json(9) : nlohmann::json()},
+                         {"births", std::vector<double>(16, bytes / 16)}});
+    };
+    add("the cache of make", 150e6, 25, false);
+    if (other > 0) add("attribute few of State", 20e6 * other, 60, true);
+    run.note(nlohmann::json{{"note", "walk"},
+                            {"kind", "epoch"},
+                            {"period", 19},
+                            {"alive", 150e6 + 20e6 * other},
+                            {"reached", 150e6 + 20e6 * other},
+                            {"holders", holders}}
+                 .dump());
+    const Verdict v = run.judged();
+    REQUIRE(v.kind == Kind::kLeak);
+    CHECK(v.findings.front().blame->line == 24);
+    REQUIRE(v.findings.front().born_at);
+    CHECK(v.findings.front().born_at->line == 25);
+    return v.findings.front().bytes_per_unit;
+  };
+  CHECK(judged(0) == doctest::Approx(10e6).epsilon(0.02));
+  CHECK(judged(2.5) == doctest::Approx(10e6).epsilon(0.02));  // what has a limit is not its
 }
 
 TEST_CASE("judge: resident memory that creeps while what is in use stands still is no leak") {

@@ -118,7 +118,8 @@ std::optional<Match> cyclic_garbage(const Case& c) {
   return m;
 }
 
-std::optional<Match> shuffle_retention(const Case& c) {
+/// What the allocator keeps: of a shuffle buffer, of prediction without training, or of anything else.
+std::optional<Match> allocator_keeps(const Case& c) {
   const Stage* stage = c.notes.stage("shuffle");
   std::optional<Retention> r = retention(c);
   const Growth& g = c.growth;
@@ -127,29 +128,15 @@ std::optional<Match> shuffle_retention(const Case& c) {
   if (!r && stage && stage->buffer.value_or(1e9) >= kTable.elements && !c.leaking() && !g.garbage &&
       freed >= std::max(kTable.shuffled, kTable.shuffled_share * g.returned_rss))
     r = Retention{freed, false, format("trim gave back {} of {} at once", amount(freed), amount(g.returned_rss))};
-  if (!stage || !r) return {};
-  Match m = retention_match(c, *r);
-  m.weight = 1;
-  m.blame = stage->place;
-  return m;
-}
-
-std::optional<Match> allocator_keeps(const Case& c) {
-  const std::optional<Retention> r = retention(c);
   if (!r) return {};
   Match m = retention_match(c, *r);
-  take(m, give_back(c, m.blame));
-  return m;
-}
-
-std::optional<Match> inference_wanders(const Case& c) {
-  // Only prediction, no training.
   const bool trains = c.notes.line("fit") || c.notes.line("optimizer_step") || c.notes.line("train_on_batch");
-  const std::optional<Retention> r = retention(c);
-  if (c.notes.count("predict") < kTable.repeats || trains || !r) return {};
-  Match m = retention_match(c, *r);
-  m.weight = kTable.made;
-  m.blame = c.notes.line("predict")->place;
+  if (stage)
+    m.cause = "C21", m.weight = kTable.plain, m.blame = stage->place;
+  else if (c.notes.count("predict") >= kTable.repeats && !trains)
+    m.cause = "C26", m.weight = kTable.made, m.blame = c.notes.line("predict")->place;
+  else
+    take(m, give_back(c, m.blame));
   return m;
 }
 
@@ -228,7 +215,7 @@ const std::vector<Cause> kFreed = {
      .fix = "Not a leak. Shuffle before decoding, use a smaller buffer, preload tcmalloc or jemalloc, or set "
             "MALLOC_ARENA_MAX=2.",
      .threads = {"tensorflow#44176", "tensorflow#34942"},
-     .detect = shuffle_retention},
+     .detect = nullptr},
     {.id = "C25",
      .title = "The program freed memory, and the C allocator keeps it for later",
      .fix = "Not a leak. One large array instead of many blocks is given back at once when it is freed; "
@@ -240,7 +227,7 @@ const std::vector<Cause> kFreed = {
      .title = "Memory of prediction on the CPU jumps and wanders, because freed work memory is kept",
      .fix = "Not a leak. Predict in batches of one size; MALLOC_ARENA_MAX=2, jemalloc or tcmalloc keep it lower.",
      .threads = {"keras#19500", "tensorflow#63701"},
-     .detect = inference_wanders},
+     .detect = nullptr},
     {.id = "F1",
      .title = "Freed Python objects left pages that a few survivors pin",
      .fix = "Not a leak. Take the sample while reading instead of making all objects first, read in a process of its "

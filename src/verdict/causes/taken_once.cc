@@ -78,47 +78,37 @@ std::optional<Match> predict_outputs(const Case& c) {
   return m;
 }
 
-std::optional<Match> dataset_cache(const Case& c) {
-  const Stage* stage = c.notes.stage("cache");
-  if (!stage || c.leaking()) return {};
-  const double bytes = held_by_pipeline(c);
-  if (bytes <= 0) return {};
-  Match m{.kind = Kind::kCache, .share = 1, .bytes = bytes};
-  m.blame = stage->place;
-  m.holder = "the cache of the tf.data pipeline";
-  m.evidence.push_back(format("cache() at {} holds about {}; memory rose in the first epoch and then stayed",
-                              at(stage->place), amount(bytes)));
-  return m;
-}
-
-std::optional<Match> shuffle_buffer(const Case& c) {
-  const Stage* stage = c.notes.stage("shuffle");
-  if (!stage || c.leaking() || c.notes.stage("cache") || stage->buffer.value_or(1e9) < kTable.elements) return {};
-  const double bytes = held_by_pipeline(c);
-  if (bytes < c.least(kTable.level, kTable.level_share)) return {};
-  Match m{.kind = Kind::kCache, .share = 1, .bytes = bytes};
-  m.blame = stage->place;
-  m.holder = "the shuffle buffer of the tf.data pipeline";
-  m.evidence.push_back(format("shuffle at {} holds {} elements; memory is {} above its level before training",
-                              at(stage->place), stage->buffer ? format("{:.0f}", *stage->buffer) : "many",
-                              amount(bytes)));
-  return m;
-}
-
-std::optional<Match> autotune(const Case& c) {
-  if (c.leaking() || c.growth.outcome != Outcome::kStopped || c.notes.stage("cache") || c.notes.stage("shuffle") ||
-      c.periods.rss.empty())
-    return {};
-  const Stage* tuned = nullptr;
+/// What a stage of the input pipeline keeps: its cache, its shuffle buffer, or buffers that it tunes itself. The first
+/// of them that is there has it.
+std::optional<Match> kept_by_stage(const Case& c) {
+  const Stage *cache = c.notes.stage("cache"), *shuffle = c.notes.stage("shuffle"), *tuned = nullptr;
   for (const Stage& s : c.notes.stages)
     if (s.buffer && *s.buffer == -1) tuned = &s;
-  // It fills over several epochs, so the marks themselves must show it.
-  const double filled = std::min(held_by_pipeline(c), c.growth.level - c.periods.rss.y.front());
-  if (!tuned || filled < c.least(kTable.level, kTable.level_share)) return {};
-  Match m{.kind = Kind::kCache, .share = 1, .weight = kTable.by_level, .bytes = filled};
-  m.blame = tuned->place;
-  m.evidence.push_back(format("{} at {} tunes its own buffer; memory rose by {} and stopped", tuned->op,
-                              at(tuned->place), amount(filled)));
+  const Stage* stage = cache ? cache : shuffle ? shuffle : tuned;
+  if (!stage || c.leaking() || (stage == shuffle && stage->buffer.value_or(1e9) < kTable.elements)) return {};
+  double bytes = held_by_pipeline(c);
+  if (stage == tuned) {
+    // It fills over several epochs, so the marks themselves must show it.
+    if (c.growth.outcome != Outcome::kStopped || c.periods.rss.empty()) return {};
+    bytes = std::min(bytes, c.growth.level - c.periods.rss.y.front());
+  }
+  if (bytes < c.least(kTable.level, kTable.level_share)) return {};
+  Match m{.kind = Kind::kCache, .share = 1, .weight = stage == tuned ? kTable.by_level : kTable.plain, .bytes = bytes};
+  m.cause = stage == cache ? "C19" : stage == shuffle ? "C20" : "C22";
+  m.blame = stage->place;
+  if (stage == cache) {
+    m.holder = "the cache of the tf.data pipeline";
+    m.evidence.push_back(format("cache() at {} holds about {}; memory rose in the first epoch and then stayed",
+                                at(stage->place), amount(bytes)));
+  } else if (stage == shuffle) {
+    m.holder = "the shuffle buffer of the tf.data pipeline";
+    m.evidence.push_back(format("shuffle at {} holds {} elements; memory is {} above its level before training",
+                                at(stage->place), stage->buffer ? format("{:.0f}", *stage->buffer) : "many",
+                                amount(bytes)));
+  } else {
+    m.evidence.push_back(format("{} at {} tunes its own buffer; memory rose by {} and stopped", stage->op,
+                                at(stage->place), amount(bytes)));
+  }
   return m;
 }
 
@@ -208,18 +198,18 @@ const std::vector<Cause> kTakenOnce = {
      .fix = "Not a leak. Put cache() before decoding and augmentation (small elements), cache to a file "
             "(cache(\"path\")), or leave it out.",
      .threads = {"tensorflow#27128", "tensorflow#50579"},
-     .detect = dataset_cache},
+     .detect = kept_by_stage},
     {.id = "C20",
      .title = "The shuffle buffer holds decoded elements; its size is counted in elements, not in bytes",
      .fix = "Not a leak. Shuffle before decoding (file names or indices), or use a smaller buffer.",
      .threads = {"tensorflow#32376", "tensorflow#60599", "tensorflow#54299"},
-     .detect = shuffle_buffer},
+     .detect = nullptr},
     {.id = "C22",
      .title = "tf.data tunes its buffers up to half of the memory that is free",
      .fix = "Not a leak. Fix the sizes (prefetch(2), num_parallel_calls=4), or give the pipeline tf.data.Options "
             "with a smaller autotune.ram_budget.",
      .threads = {"tensorflow#33516", "tensorflow#36821", "horovod#4296"},
-     .detect = autotune},
+     .detect = nullptr},
     {.id = "C35",
      .title = "Gradients and the optimizer's state appeared at the first step",
      .fix = "Not a leak. If it does not fit: SGD or Adafactor instead of Adam, a smaller model, or lower precision.",
