@@ -160,9 +160,6 @@ Judged judge_result(const watch::Result& result) {
   Judged j;
   try {
     j = judge_file(result.path);
-    if (j.verdict.kind == verdict::Kind::kFlat || j.verdict.kind == verdict::Kind::kReserve)
-      j.verdict.kind = verdict::Kind::kUnsure,
-      j.verdict.sentence += " That was seen until the run file ended; of what came after nothing is known.";
   } catch (const Error& e) {
     j.verdict.kind = verdict::Kind::kUnsure;
     j.verdict.sentence = format("Nothing can be told: what there is of the run file cannot be read ({}).", e.text());

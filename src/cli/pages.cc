@@ -46,7 +46,9 @@ void add_page_options(CLI::App& sub, PageTargets& t) {
 }
 
 report::RunContents open_run(const std::string& path) {
-  return report::read_contents(runfile::Reader(path), fs::path(path).filename().string());
+  report::RunContents run = report::read_contents(runfile::Reader(path), fs::path(path).filename().string());
+  report::answer_cut_off(run);
+  return run;
 }
 
 void write_pages(const PageTargets& t, const std::vector<report::RunContents>& runs) {

@@ -166,6 +166,16 @@ void answer_early(RunContents& run) {
                                   verdict::counted(double(rounds), "round")));
 }
 
+void answer_cut_off(RunContents& run) {
+  verdict::Verdict& v = run.verdict;
+  if (run.engine || run.meta.contains("status") ||
+      (v.kind != verdict::Kind::kFlat && v.kind != verdict::Kind::kReserve))
+    return;
+  v.kind = verdict::Kind::kUnsure;
+  v.would_settle = "let the program run to its end under millpond, with room for the run file";
+  v.sentence += " That was seen until the run file ended; of what came after nothing is known.";
+}
+
 Bytes end_rss(const verdict::Evidence& e) {
   for (auto p = e.os.rbegin(); p != e.os.rend(); ++p)
     if (p->rss && p->rss->value > 0) return *p->rss;

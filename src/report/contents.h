@@ -52,6 +52,9 @@ RunContents read_contents(const runfile::Reader& file, std::string name);
 
 /// Of a run that goes on and has hardly begun nothing is said yet.
 void answer_early(RunContents& run);
+/// Of a file that was not written to its end: the disk was full, the watcher was killed, or it still runs. What does
+/// not grow until then is *unsure*, whoever asks. The engine knows what it takes, also of what comes.
+void answer_cut_off(RunContents& run);
 
 /// The most that a process held, in all its spaces of this machine together.
 Bytes peak_of(const verdict::SeenProcess& process);

@@ -54,6 +54,11 @@ Case::Case(const Evidence& e) : evidence(e), notes(read_notes(e)), periods(find_
   decide(*this, growth);
 }
 
+const std::vector<AccountPart>& Case::parts() const {
+  static const std::vector<AccountPart> none;
+  return account ? account->parts : none;
+}
+
 double Case::rose(const std::string& name) const {
   const Series s = counter(evidence, periods, name).since(periods.warm);
   return s.size() < 2 ? 0 : std::max(0.0, s.y.back() - s.y.front());

@@ -27,6 +27,8 @@ struct Case {
   bool leaking() const { return growth.outcome == Outcome::kLeak; }
   bool growing() const { return leaking() || growth.little; }
 
+  /// Parts of the account; none without one.
+  const std::vector<AccountPart>& parts() const;
   /// At least so many bytes, and this share of resident memory.
   double least(double bytes, double share) const { return std::max(bytes, share * growth.level); }
 

@@ -170,11 +170,11 @@ bool is_bounded(const Case& c, double length, const Growth& g, const Answers& a)
   if (gained(c.notes, length, true) > kTable.most * a.course.total) return true;
   // By the account; where nothing was sampled that it could be divided by, by the walk alone.
   double ends = 0, held = 0;
-  for (const AccountPart& p : c.account ? c.account->parts : std::vector<AccountPart>{})
+  for (const AccountPart& p : c.parts())
     if (p.kind == Part::kHeld) ends += p.ends ? p.bytes : 0, held += p.bytes;
   if (held > 0) return ends > kTable.most * c.account->staying().bytes;
   ends = 0;
-  for (const Holder& h : c.notes.walk ? c.notes.walk->holders : std::vector<Holder>{}) ends += h.ends() ? h.bytes : 0;
+  for (const Holder& h : c.notes.holders()) ends += h.ends() ? h.bytes : 0;
   return ends > 0 && ends > kTable.most * c.notes.walk->alive;
 }
 

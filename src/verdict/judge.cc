@@ -121,7 +121,7 @@ std::string part_of(const Case& c, const Leak& leak) {
   if (leak.mapped) return std::string(to_string(Part::kShared));
   if (c.growth.garbage) return std::string(to_string(Part::kGarbage));
   if (leak.holder || leak.container) return std::string(to_string(Part::kHeld));
-  for (const AccountPart& p : c.account ? c.account->parts : std::vector<AccountPart>{})
+  for (const AccountPart& p : c.parts())
     if (leak.line && p.born && same_line(*p.born, leak.line->place)) return std::string(to_string(p.kind));
   return std::string(to_string(Part::kInUse));
 }
@@ -223,7 +223,7 @@ Named name_of(const Case& c, const Leak& leak) {
   Match m;
   m.blame = leak.blame;
   // A walk may have found who holds what the line allocates, though not since when.
-  for (const AccountPart& p : c.account ? c.account->parts : std::vector<AccountPart>{})
+  for (const AccountPart& p : c.parts())
     if (p.kind == AccountPart::Kind::kHeld && p.grows() && !p.ends && leak.line && m.holder.empty() && p.born &&
         same_line(*p.born, leak.line->place))
       m.holder = p.name, m.chain = p.chain;
@@ -243,7 +243,7 @@ Named name_of(const Case& c, const Leak& leak) {
 /// The account has something else that came to be held meanwhile, be it a leak or not.
 bool others_grow(const Case& c, const Leak& leak) {
   double beside = 0;
-  for (const AccountPart& p : c.account ? c.account->parts : std::vector<AccountPart>{})
+  for (const AccountPart& p : c.parts())
     if (p.kind == AccountPart::Kind::kHeld && !(leak.holder && p.name == leak.holder->name()) &&
         !(p.born && leak.line && same_line(*p.born, leak.line->place)))
       beside += std::max(0.0, p.bytes);

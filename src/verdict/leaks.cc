@@ -68,7 +68,7 @@ std::vector<Leak> lines_that_keep(const Notes& notes, const HeapWalk& walk, cons
   for (const SiteGroup& line : sites.groups) {
     if (!line.user || line.bytes < kTable.told) continue;
     const Course course = verdict::course(line.live.x, line.live.y, kTable.told / 4);
-    if (!course.rises() || course.move == Move::kStep) continue;
+    if (!course.rises()) continue;
     std::vector<HeldPart> parts = holders_of(walk, line.place);
     double ends = 0;  // held by what has a limit, or takes new things in the place of old ones
     for (const HeldPart& part : parts) ends += part.holder->ends() ? part.share : 0;
@@ -77,6 +77,10 @@ std::vector<Leak> lines_that_keep(const Notes& notes, const HeapWalk& walk, cons
       return part.holder->ends() || part.share < kTable.part ||
              !keeps_since(*part.holder, course.onset, walk.period - 1);
     });
+    // In the last rounds alone: only where a walk found that it came several times since, and is all there.
+    const bool often = std::ranges::any_of(
+        parts, [](const HeldPart& part) { return part.holder->samples >= kTable.samples && !part.holder->grows; });
+    if (course.move == Move::kStep && !often) continue;
     const bool accumulates =
         std::ranges::any_of(parts, [](const HeldPart& part) { return part.holder->accumulates(); });
     if (course.move != Move::kGrows && !accumulates && (course.move == Move::kSlows || parts.empty())) continue;

@@ -103,7 +103,6 @@ Container container_of(const json& j) {
   c.type = text_of(j, "type");
   c.item_type = text_of(j, "item_type");
   c.holder = text_of(j, "holder");
-  c.found_by = text_of(j, "found_by");
   c.of = text_of(j, "of");
   c.held_in = text_of(j, "held_in");
   c.alike = std::clamp(maybe_number(j, "alike").value_or(1), 1.0, 1e9);
@@ -243,6 +242,11 @@ bool is_same(const Container& container, const Holder& holder) {
   return step_of(container, holder) == (is_part ? 2 : 1);
 }
 
+const std::vector<Holder>& Notes::holders() const {
+  static const std::vector<Holder> none;
+  return walk ? walk->holders : none;
+}
+
 const CountedLine* Notes::line(std::string_view what) const {
   const auto found = std::ranges::find(lines, what, &CountedLine::what);
   return found == lines.end() ? nullptr : &*found;
@@ -303,7 +307,6 @@ Notes read_notes(const Evidence& evidence) {
       const std::string space = text_of(note, "space");
       if ((space.empty() ? "host" : space) != evidence.space) continue;
       std::optional<HeapWalk> walk = walk_of(note, notes.walk ? &*notes.walk : nullptr);
-      if (!walk) notes.no_walk = text_of(note, "refused");
       if (walk && notes.walk && notes.earlier.size() < kMostWalks) notes.earlier.push_back(*notes.walk);
       if (walk) notes.walk = std::move(walk);
     } else if (what == "courses") {
@@ -324,13 +327,9 @@ Notes read_notes(const Evidence& evidence) {
       if (types != note.end() && types->is_object())
         for (const auto& [type, count] : types->items())
           if (count.is_number()) notes.gc_types[type] += number_of(*types, type.c_str());
-    } else if (what == "end") {
-      const auto exception = note.find("exception");
-      if (exception != note.end() && !exception->is_null())
-        notes.exception = exception->is_string() ? exception->get<std::string>() : exception->dump();
     }
   }
-  for (Container& c : notes.containers) take_end(notes.walk ? notes.walk->holders : std::vector<Holder>{}, c);
+  for (Container& c : notes.containers) take_end(notes.holders(), c);
   std::ranges::stable_sort(notes.containers, [](const Container& a, const Container& b) {
     return std::tuple(a.still, a.bytes_per_period) > std::tuple(b.still, b.bytes_per_period);
   });

@@ -54,7 +54,7 @@ struct Kept {
 
 /// A container that grew when it was looked at.
 struct Container {
-  std::string type, item_type, holder, found_by;
+  std::string type, item_type, holder;
   std::string of, held_in;  // types with their modules: its own, and that of a library's object it belongs to
   std::vector<std::string> chain;
   double length = 0, per_period = 0, bytes_per_period = 0;
@@ -145,13 +145,12 @@ struct Notes {
   std::map<std::string, double> gc_types;  // what probes collected
   std::optional<HeapWalk> walk;            // the last one
   std::vector<HeapWalk> earlier;           // those before it
-  std::string no_walk;                     // why none was made
   std::optional<NativeScan> scan;          // the last one
   std::string no_scan;                     // why none was made
-  std::string exception;
-  bool agent = false;  // it ran
-  int looks = 0;       // how often containers were looked at
+  bool agent = false;                      // it ran
+  int looks = 0;                           // how often containers were looked at
 
+  const std::vector<Holder>& holders() const;  // of that walk; none without one
   bool has(std::string_view framework) const { return frameworks.contains(std::string(framework)); }
   const CountedLine* line(std::string_view what) const;  // the most counted, or null
   double count(std::string_view what) const;             // over all lines

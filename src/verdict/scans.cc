@@ -43,7 +43,6 @@ NativeScan::Group NativeScan::of(const std::vector<int64_t>& sites) const {
 
 NativeScan scan_of(const nlohmann::json& note) {
   NativeScan scan;
-  scan.seconds = number_of(note, "seconds"), scan.alive = number_of(note, "alive");
   for (const nlohmann::json& j : list_of(note, "groups")) {
     if (!j.is_object() || scan.groups.size() == kMostGroups) continue;
     NativeScan::Group g;

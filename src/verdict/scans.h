@@ -23,7 +23,6 @@ struct NativeScan {
     std::vector<Way> ways;
     void add(const Group& more);
   };
-  double seconds = 0, alive = 0;
   std::vector<Group> groups;
 
   /// All blocks that were born at these sites.

@@ -103,9 +103,8 @@ double biggest_step(std::span<const double> y) {
 UnitFit fit_unit(std::span<const double> count, std::span<const double> y) {
   UnitFit fit;
   if (count.size() < 4 || count.back() <= count.front()) return fit;
-  fit.bytes = theil_sen(count, y).value;
   fit.straight = straightness(count, y);
-  std::vector<double> gains, index;
+  std::vector<double> gains;
   for (size_t i = 1; i < count.size(); ++i) gains.push_back(count[i] - count[i - 1]);
   const double usual = median(gains);
   for (double g : gains) fit.varies |= std::abs(g - usual) > kTable.varies * std::max(1.0, usual);

@@ -60,9 +60,8 @@ Even evenly(std::span<const double> x, std::span<const double> y);
 /// The highest rise from one value to the next; 0: it never rises.
 double biggest_step(std::span<const double> y);
 
-/// Bytes per counted unit: how well a count explains growth. Both run with the same marks.
+/// How well a count explains growth. Both run with the same marks.
 struct UnitFit {
-  double bytes = 0;     // per unit
   double straight = 0;  // share of variance
   bool varies = false;  // the count is not just a multiple of the marks
 };

@@ -153,12 +153,13 @@ bool Holder::stopped() const {
 /// it get longer after the walk.
 bool Holder::has_no_births() const {
   if (samples < 2 * kTable.samples || period <= 0) return false;
-  double more = 0;  // parts of the time after the walk in which it got no longer
+  double more = 0, since = period;  // parts of the time after the walk in which it got no longer
   const Looked* before = nullptr;
   for (const Looked& l : looks) {
     if (!l.length) continue;
     if (l.period > period && before && *l.length > *before->length) return false;
-    more = std::max(0.0, l.period - period) / period * double(kBirths);
+    if (!before) since = std::max(period, l.period);  // nobody knows how long it was when the walk was made
+    more = std::max(0.0, l.period - since) / period * double(kBirths);
     before = &l;
   }
   if (more <= 0) return false;  // nobody looked since
@@ -264,7 +265,7 @@ std::optional<HeapWalk> walk_of(const json& note, const HeapWalk* before) {
   if (!text_of(note, "refused").empty()) return {};
   HeapWalk w;
   w.kind = text_of(note, "kind");
-  w.period = number_of(note, "period"), w.seconds = number_of(note, "seconds");
+  w.period = number_of(note, "period");
   w.alive = number_of(note, "alive"), w.reached = number_of(note, "reached"), w.native = number_of(note, "native"),
   w.garbage = number_of(note, "garbage");
   w.holders = rows_of(note, "holders", w.period, before ? before->holders : std::vector<Holder>{});

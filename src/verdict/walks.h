@@ -76,7 +76,7 @@ struct Holder {
 
 struct HeapWalk {
   std::string kind;  // of the rounds that it followed
-  double period = 0, seconds = 0;
+  double period = 0;
   double alive = 0, reached = 0, native = 0, garbage = 0;  // bytes born since the rounds began
   std::vector<Holder> holders;                             // most bytes first
   std::vector<Holder> growing;  // single blocks that grow themselves; their bytes are those of a holder too

@@ -44,6 +44,18 @@ RunContents engine_run(const std::vector<int64_t>& mib, const char* status = "en
 
 }  // namespace
 
+TEST_CASE("contents: what does not grow until its file ends is unsure where the file was cut off") {
+  RunContents run;
+  run.verdict.kind = Kind::kFlat, run.verdict.sentence = "No leak.";
+  RunContents ended = run, leak = run;
+  ended.meta["status"] = "ended", leak.verdict.kind = Kind::kLeak;
+  for (RunContents* one : {&run, &ended, &leak}) answer_cut_off(*one);
+  CHECK(run.verdict.kind == Kind::kUnsure);
+  CHECK(run.verdict.sentence.find("of what came after nothing is known") != std::string::npos);
+  CHECK(ended.verdict.kind == Kind::kFlat);
+  CHECK(leak.verdict.kind == Kind::kLeak);
+}
+
 TEST_CASE("contents: epochs of the engine are rounds, and two that are alike are enough to call it flat") {
   const RunContents run = engine_run({200, 200});
   CHECK(run.engine);

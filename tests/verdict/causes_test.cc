@@ -729,6 +729,7 @@ TEST_CASE(
   CHECK(judged(until, "[[12, 4], [16, 28], [20, 40], [24, 40]]").kind != Kind::kLeak);
   CHECK(judged(until, "[[12, 4], [16, 28], [20, 40], [24, 46]]").kind == Kind::kLeak);  // it got longer after the walk
   CHECK(judged(until, "[[16, 28], [20, 40]]").kind == Kind::kLeak);                     // nobody looked after the walk
+  CHECK(judged(until, "[[34, 90]]").kind == Kind::kLeak);  // nor how long it was when the walk was made
   const Verdict v = judged(late, "[[16, 10], [18, 20], [20, 40], [22, 50], [24, 60]]");
   REQUIRE(v.kind == Kind::kLeak);
   CHECK(v.findings.front().holder == "global kept of p");

@@ -32,7 +32,7 @@ std::optional<Match> bounded_holder(const Case& c) {
     return m;
   }
   // A holder that a walk found, and that has ended: the account says what it gained after warm-up.
-  for (const AccountPart& p : c.account ? c.account->parts : std::vector<AccountPart>{}) {
+  for (const AccountPart& p : c.parts()) {
     if (!p.ends || p.range.low < c.growth.small) continue;
     Match m{.kind = Kind::kCache, .share = 1, .weight = kTable.by_level, .bytes = p.bytes};
     m.blame = p.born, m.holder = p.name, m.chain = p.chain;

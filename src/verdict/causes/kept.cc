@@ -18,7 +18,7 @@ void count_additions(const Case& c, const Container& k, Match& m) {
   if (k.is_buffer()) {
     double each = k.step;
     // How often its line ran while it gained so much was counted, where it was.
-    for (const Holder& h : c.notes.walk ? c.notes.walk->holders : std::vector<Holder>{})
+    for (const Holder& h : c.notes.holders())
       if (is_same(k, h) && !h.puts.empty() && h.puts.front().by == "counted" && h.puts.front().gained > 0)
         each = h.puts.front().gained / std::max(1.0, h.puts.front().seen);
     if (each < kTable.piece) return;
@@ -65,10 +65,10 @@ Match kept_match(const Case& c, const Container& k) {
   if (k.per_period > 0) count_additions(c, k, m);
   // On a device the births are known of what this very container holds.
   if (c.evidence.space != "host")
-    for (const Holder& h : c.notes.walk ? c.notes.walk->holders : std::vector<Holder>{})
+    for (const Holder& h : c.notes.holders())
       if (!m.born && !h.born.empty() && step_of(k, h) > 0) m.born = h.born.front().place;
   // Of several lines that add to it, the one that was seen to run; the fix is for the line that it was made of.
-  for (const Holder& h : c.notes.walk ? c.notes.walk->holders : std::vector<Holder>{})
+  for (const Holder& h : c.notes.holders())
     if (!h.puts.empty() && (h.puts.front().by != "only" || h.repeats > 0) && is_same(k, h) &&
         !same_line(h.puts.front().place, k.place)) {
       m.blame = h.puts.front().place;
