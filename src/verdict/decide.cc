@@ -5,13 +5,17 @@
 //   yes, or slows              most of it by what has a limit or ended   -                     stopped
 //   yes                        kept, and nothing bounds it               -                     leak
 //   yes                        nothing says so                           -                     unproven
+//   yes, at few looks          nothing says so; the clock saw it end     -                     stopped
 //   no, what is in use falls   survivors of every age, beside it         -                     leak
 //   since the last rounds      in use, looked at by the clock            -                     leak
 //   resident memory alone      containers without a limit weigh so much  -                     leak
 //   resident memory alone      nothing more is in use                    free, or comes back   freed
 //   resident memory alone      asked for before, and written to now      -                     stopped
 //   resident memory alone      nothing says so                           little                unproven
+//   in the last round alone    -                                         -                     unproven
 //   no                         -                                         -                     stopped, or flat
+//
+// What comes out is held against the account once more when it is told (contradictions.cc).
 #include <algorithm>
 #include <cmath>
 
