@@ -22,6 +22,7 @@ foreach(library IN LISTS libraries)
   endforeach()
 endforeach()
 list(REMOVE_DUPLICATES outside)
+list(TRANSFORM outside REPLACE "^hdf5::hdf5$" "${HDF5Serial_SHARED}") # Debian's archive cannot become a part of a shared library
 set(names "${PROJECT_SOURCE_DIR}/cmake/millpond.map")
 add_library(millpond_shared SHARED ${objects})
 add_library(millpond::shared ALIAS millpond_shared)
