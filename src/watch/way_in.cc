@@ -371,8 +371,10 @@ std::optional<std::string> WayIn::run_script(const char* what, const std::string
       "with open({0}) as file:\n    text = file.read()\nexec(compile(text, {0}, 'exec'), {{'__name__': "
       "'millpond_visit'}})\n",
       python_text(script));
+  bool by_request = false;
   if (facts_.version >= 0x030e) {
     why = by_remote_exec(visit);
+    by_request = !why;
     // It may be switched off (PYTHON_DISABLE_REMOTE_DEBUG, -X disable_remote_debug, a build without it), or no such
     // Python is here: gdb needs none of it.
     if (why && on_path("gdb")) {
@@ -384,9 +386,16 @@ std::optional<std::string> WayIn::run_script(const char* what, const std::string
   } else {
     why = by_gdb(visit);
   }
-  if (!why) why = answer(what);
+  if (!why && (why = answer(what)) && by_request) take_back_request();
   fs::remove(script, ignored);  // a program that comes back to Python later finds nothing to run
   return why;
+}
+
+void WayIn::take_back_request() {
+  // The interpreter runs the script that was named last, and our folder goes: an empty one takes its place.
+  run({facts_.interpreter, "-I", "-S", "-c", "import sys; sys.remote_exec(int(sys.argv[1]), '/dev/null')",
+       std::to_string(pid_.value)},
+      kGdbWithin);
 }
 
 std::optional<std::string> WayIn::answer(const char* what) {

@@ -44,6 +44,8 @@ class WayIn {
  private:
   std::optional<std::string> run_script(const char* what, const std::string& text);
   std::optional<std::string> by_remote_exec(const std::string& script);
+  /// Of a process that has not come back to Python in time: it runs nothing of ours when it does.
+  void take_back_request();
   std::optional<std::string> by_gdb(const std::string& text);
   std::optional<std::string> call_natively(const char* function, bool load);
   std::optional<std::string> gdb(const std::string& commands, std::string& output);
