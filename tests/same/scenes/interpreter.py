@@ -69,7 +69,7 @@ def threads(r):
         for number in range(%(n)d):
             thread = threading.Thread(target=one, args=(number,), name="t%%d" %% number)
             thread.start()
-            thread.join()
+            join([thread])
         say("threads", [results.get() for _ in range(%(n)d)], threading.active_count(), threading.main_thread().name)
         """, n=r.randint(1, 8))
 

@@ -64,7 +64,7 @@ def forking_threads(r):
         for thread in others + threads: thread.start()
         for thread in threads: thread.join()
         busy = False
-        for thread in others: thread.join()
+        join(others)
         say("threads forked", sorted(codes))
         """, turns=r.randint(1, 5), others=r.randint(0, 2), n=r.randint(1, 4))
 
@@ -215,7 +215,7 @@ def alarm_among_prints(r):
             except Stop:
                 stops += 1
         busy = False
-        for thread in others: thread.join()
+        join(others)
         sink.close()
         say("stops", stops)
         """, n=r.randint(3, 20), others=r.choice((0, 0, 1, 2)))

@@ -8,6 +8,7 @@ import sys
 
 _started = False
 _patterns = {name: set(getattr(sys.modules.get("re"), name, ())) for name in ("_cache", "_cache2")}  # that were compiled before us
+_flags = set(getattr(getattr(sys.modules.get("re"), "RegexFlag", None), "_value2member_map_", ()))  # that were put together before us
 kHighDescriptor = 250
 kStay = (__name__ + ".once", __name__ + ".inside")  # when the others go
 
@@ -157,6 +158,10 @@ def keep_to_ourselves(loaded):
         known = getattr(sys.modules.get("re"), name, {})
         for key in set(known) - before:
             del known[key]
+    if _flags:  # of a module that was there before us: otherwise it is ours alone
+        members = sys.modules["re"].RegexFlag._value2member_map_
+        for value in set(members) - _flags:
+            del members[value]
 
 
 def make_way(loaded, library):
