@@ -77,9 +77,9 @@ bool is_deep() {
   constexpr int kForAFrame = 3, kForUs = 64;
   const Api* a = api();
   if (!a || !frames_known()) return false;
-  const int frames = (a->recursion_limit() - kForUs) / kForAFrame;
+  const int most = (a->recursion_limit() - kForUs) / kForAFrame;
   const void* frame = innermost_frame(layout, layout.this_thread());
-  for (int i = 0; i < frames; ++i) {
+  for (int i = 0; i < most; ++i) {
     if (!plausible(frame)) return false;
     frame = at<const void*>(frame, layout.frame_previous);
   }
