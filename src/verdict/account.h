@@ -1,15 +1,11 @@
-// Where growth went: parts that add up to what was measured, for each process, each memory space, and the tree of
-// processes.
+// Where growth went: parts that add up to what was measured, for each process, each memory space, and the tree of processes.
 //
-//   growth between like rounds = referenced by objects of Python (by holder) + held by native code (by birth line) +
-//   garbage until gc runs
-//                              + in use, holder not known + free in the allocator (given back by trim, or pinned) +
-//                              stacks + files + shared mappings
+//   growth between like rounds = referenced by objects of Python (by holder) + held by native code (by birth line) + garbage until gc runs
+//                              + in use, holder not known + free in the allocator (given back by trim, or pinned) + stacks + files + shared mappings
 //                              + pages of a parent that were written to + memory of a GPU + not seen from inside
 //                              - asked for and never written + not explained
 //
-// Every part but the last two has a number of its own: the system's, an allocator's or that of sampled blocks.
-// Intervals are of resampling (resample.h).
+// Every part but the last two has a number of its own: the system's, an allocator's or that of sampled blocks. Intervals are of resampling (resample.h).
 #pragma once
 #include <optional>
 #include <span>
