@@ -105,7 +105,7 @@ void start() {
   set_interval(interval);
 }
 
-Weight decide(uint64_t size) {
+Weight decide(uint64_t size, uint64_t taken) {
   if (me.quiet || size >= kForever) return {};
   Use use;
   if (!use) {
@@ -130,7 +130,7 @@ Weight decide(uint64_t size) {
   }
   quiet.resume_with(draw());
   const double p = hit_probability(double(size + 1) / double(me.interval));
-  return {rounded(double(size) / p), float(1 / p)};
+  return {rounded(double(taken) / p), float(1 / p)};
 }
 
 bool record(void* block, uint64_t size, Weight weight, LiveKind kind, const void* caller) {

@@ -65,8 +65,7 @@ class Walker {
       return false;
     for (size_t i = 0; i < request_.hidden_count; ++i) seen_.find(request_.hidden[i], kHidden);
     for (size_t i = 0; i < request_.later_count; ++i) seen_.find(request_.later[i], kLater);
-    for (size_t i = 0; i < request_.root_count; ++i) meet(request_.roots[i]);
-    drain(0);
+    meet_roots();
     own_tensors();
     for (uint32_t i = 0; i < survivor_count_; ++i)
       if (survivors_[i].owner == kNone) result_->unclaimed += survivors_[i].bytes;
@@ -157,6 +156,20 @@ class Walker {
     for (size_t i = 0; i < request_.owned_count; ++i)
       own(reinterpret_cast<const void*>(request_.owned[i].data),
           seen_.find(reinterpret_cast<const void*>(request_.owned[i].object)), true);
+  }
+  // Roots come in ranks, with None between them: what a rank reaches is told by it, however short a way a later one has
+  // to it.
+  void meet_roots() {
+    uint32_t from = 0;
+    for (size_t i = 0; i < request_.root_count; ++i) {
+      if (strcmp(at<const char*>(at<const char*>(request_.roots[i], kObjectType), kTypeName), "NoneType") == 0) {
+        drain(from);
+        from = count_, at_ = kNone;
+      } else {
+        meet(request_.roots[i]);
+      }
+    }
+    drain(from);
   }
   // Each of them is a root: what has been reached without them keeps its shorter way.
   void meet_later() {
@@ -314,8 +327,15 @@ class Walker {
       if (set.counts[i] > 0) at_ = kNone, meet(set.objects[i]);
     drain(native_from_);
     garbage_from_ = count_;
-    for (uint32_t i = 0; i < set.count; ++i) at_ = kNone, meet(set.objects[i]);
+    // A circle is told by the type of what is met first: an object of a class says more than its dictionary or a list.
+    for (const bool of_class : {true, false})
+      for (uint32_t i = 0; i < set.count; ++i)
+        if (is_of_class(set.objects[i]) == of_class) at_ = kNone, meet(set.objects[i]);
     drain(garbage_from_);
+  }
+  static bool is_of_class(void* object) {
+    constexpr uint64_t kMadeByClass = 1 << 9;
+    return at<uint64_t>(at<const char*>(object, kObjectType), kTypeFlags) & kMadeByClass;
   }
   // Objects that live for ever (3.12) have a count that says so, and it is large.
   static int64_t references(void* object) {

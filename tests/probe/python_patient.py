@@ -102,6 +102,12 @@ def small():
     return {"bytes": sys.getsizeof(tuples[0]) * len(tuples), "blocks": len(tuples)}
 
 
+def floats():
+    """Each asks for 24 bytes and takes 32."""
+    KEEP.append([i * 0.5 for i in range(1500000)])  # floats
+    return {"bytes": 32 * 1500000, "blocks": 1500000}
+
+
 def freed():
     small()
     KEEP.clear()

@@ -123,6 +123,14 @@ class PythonTest(unittest.TestCase):
         self.assertLess(abs(sum(e.blocks for e in entries) / run.said["blocks"] - 1), 3.5 * sigma)
 
     @under_each
+    def test_objects_weigh_what_their_allocator_takes_for_them(self, version, path):
+        run = Run(path, "floats")
+        entries = [e for e in self.made_at(run.file, "floats") if e.size == 24]
+        sigma = (65536 / (24 * run.said["blocks"])) ** 0.5
+        self.assertLess(abs(sum(e.bytes for e in entries) / run.said["bytes"] - 1), 3.5 * sigma)
+        self.assertLess(abs(sum(e.blocks for e in entries) / run.said["blocks"] - 1), 3.5 * sigma)
+
+    @under_each
     def test_nothing_is_left_of_objects_that_were_freed(self, version, path):
         run = Run(path, "freed")
         self.assertEqual(self.made_at(run.file, "tuples"), [])

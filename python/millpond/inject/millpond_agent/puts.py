@@ -6,7 +6,7 @@ import functools
 import sys
 import types
 
-from . import chains, frames, hits, limits, link, module_hooks, readings
+from . import chains, circles, frames, hits, limits, link, module_hooks, readings
 
 kAdders = frozenset(("append", "extend", "add", "insert", "appendleft", "extendleft", "update", "setdefault", "push", "put", "put_nowait", "write", "writelines", "register",
                      "frombytes", "store", "record", "__setitem__", "heappush"))
@@ -81,6 +81,23 @@ def watch(row, chain, births, period, sizes):
         if tiers:
             _watched[words] = _Watch(words, row["type"], chain, tiers, births, sizes, period)
             _arm(tiers)
+    except Exception:
+        link.oops()
+
+
+def watch_circle(row, thing, births, period):
+    """Garbage of one type, of which `thing` is one (None: it is not there any more): the lines that tie its circle."""
+    words = tuple(row["chain"])
+    if words in _told:
+        row["puts"] = _told[words]
+    if thing is None or not words or words in _watched or len(_watched) >= kWatched:
+        return
+    try:
+        hits.prepare()
+        lines = _tying(circles.ring(thing))
+        if lines:
+            _watched[words] = _Watch(words, row["type"], None, [lines], births, (None, None), period)
+            _arm([lines])
     except Exception:
         link.oops()
 
@@ -252,6 +269,25 @@ def _ties(chain):
             found = [_search.line(reader, at, "tie") for at in reader.stores(name, True) if not reader.stores_constant(at)]
             (made if reader.code.co_name == "__init__" else lines).extend(found)
     return [_unique(tier)[:kLines] for tier in (lines, made) if tier]
+
+
+def _tying(steps):
+    """The lines that tie a circle of these steps together, by the names that its parts hold each other by; of one function the last first: with it the circle is closed."""
+    global _search
+    if _search is None:
+        _search = _Search()
+    _search.begin()
+    lines = []
+    for at, step in enumerate(steps):
+        if step.kind not in ("attribute", "class_attribute") or not step.name or step.of is None or _is_library(step.of):
+            continue
+        if steps[at - 1].kind in ("item", "key"):
+            lines += _search.puts(step.name, True, owner=step.of)[0]
+            continue
+        codes = _codes_of(step.of)
+        for reader in _search.readers(step.name):
+            lines += [_search.line(reader, at, "tie") for at in reader.stores(step.name, True) if not reader.stores_constant(at) and reader.fits(at, codes, ())]
+    return sorted(_unique(lines), key=lambda line: (line.file, -line.line))[:kLines]
 
 
 def _is_library(kind):

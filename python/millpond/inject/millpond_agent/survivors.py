@@ -11,6 +11,7 @@ from . import chains, courses, frames, gpu, link, puts, state, tensors, threads,
 
 kInPlace = 0.05  # seconds
 kPerObject = 4e-7  # seconds in place, as measured: 871,000 objects in 0.28 to 0.40 s
+kPassedBy = 0.05  # of the time of an object, for one that is passed by
 kShare, kStart = 0.01, 0.1  # of the time; seconds for the first ones
 kTables = 0.01  # of free memory may go to the page tables of a child
 kTold = 24
@@ -33,6 +34,7 @@ _refused = None  # why none is made, once it is known
 _no_child = False  # there is no memory for one
 _round = 0  # of the leading series, when it was last asked
 _shallow_seconds = 0.002  # that the last one took
+_tracked = 0  # objects that the collector knew when they were last counted
 _left = 0  # bytes that no root was found to reach when the libraries had been gone through too
 _shares = (0.0, 0.0)  # of these, held by native code, garbage
 _said = _held = False  # a walk was told; one that found a holder
@@ -55,8 +57,10 @@ def is_due(series):
 
 def after_period(series, objects=None):
     """Tells a walk that a child has finished, and makes the next one if that is affordable. objects: gc.get_objects(), where it is there anyway."""
-    global _refused, _round, _series, _last
+    global _refused, _round, _series, _last, _tracked
     _round = int(series.count)
+    if objects is not None:
+        _tracked = len(objects)
     if _series != (series.kind, series.name):  # another one leads, which counts in its own way
         _series, _last = (series.kind, series.name), 0
     finish()
@@ -124,7 +128,7 @@ def _is_much(walk):
 def _how_to_walk_all():
     """"in place" where that is short, "apart" in a child; None: it costs too much."""
     global _no_child
-    seconds = kPerObject * sys.getallocatedblocks()
+    seconds = kPerObject * _to_visit()
     apart = seconds > kInPlace
     if not _affords(seconds / 4 if apart else seconds) or (apart and _no_child):
         return None
@@ -133,6 +137,13 @@ def _how_to_walk_all():
         link.note({"note": "walk", "refused": "the page tables of a child would take too much of the free memory"})
         return None
     return "apart" if apart else "in place"
+
+
+def _to_visit():
+    """About how many objects a walk over all visits: those that the collector knows, as far as they were counted, and what these have in blocks of their own. Numbers are passed by, and a program
+    may have millions."""
+    blocks = sys.getallocatedblocks()
+    return min(blocks, 2 * _tracked + kPassedBy * blocks) if _tracked else blocks
 
 
 class _Request:
@@ -232,28 +243,41 @@ def _room_for_child():
 
 
 class _Roots:
-    """What the walk begins with: the variables of running functions, a list for each, then modules, the user's first."""
+    """What the walk begins with, in ranks: the variables of the user's running functions, a list for each, and his modules; then variables of libraries' functions; then what these were only
+    handed in `*args` or `**kwargs` and hand on. So a chain ends at a name that the user knows wherever there is one."""
 
     def __init__(self):
         self.variables = []
         self.names = {}  # address of such a list -> function, names, where, addresses, code
+        ranks = [], [], []
         for thread, frame in list(sys._current_frames().items()):
+            where = "" if thread == threads.main_ident() else "another thread"
             while frame is not None and len(self.variables) < kFramesMost:
-                if "/millpond_agent/" not in frame.f_code.co_filename and frame.f_code.co_name != "<module>":
+                code = frame.f_code
+                if "/millpond_agent/" not in code.co_filename and code.co_name != "<module>":
                     found = variables.items(frame)
-                    if found:
-                        values = [value for _, value in found]
-                        self.variables.append(values)
-                        self.names[id(values)] = (frames.function_name(frame), [name for name, _ in found], "" if thread == threads.main_ident() else "another thread", [id(value) for value in values], frame.f_code)
+                    if frames.is_user_frame(frame):
+                        self._add(ranks[0], frame, found, where)
+                    else:
+                        handed = _gathered(code)
+                        self._add(ranks[1], frame, [pair for pair in found if pair[0] not in handed], where)
+                        self._add(ranks[2], frame, [pair for pair in found if pair[0] in handed], where)
                 frame = frame.f_back
-        self.all = self.variables + [vars(module) for module in frames.user_modules()]
-        self.all += [vars(sys.modules[name]) for name in _keepers if isinstance(sys.modules.get(name), types.ModuleType)]
-        self.all.append(sys.modules)
+        ranks[0].extend(vars(module) for module in frames.user_modules())
+        ranks[0].extend(vars(sys.modules[name]) for name in _keepers if isinstance(sys.modules.get(name), types.ModuleType))
+        self.all = [*ranks[0], None, *ranks[1], None, *ranks[2], sys.modules]
+
+    def _add(self, rank, frame, found, where):
+        if found:
+            values = [value for _, value in found]
+            self.variables.append(values)
+            rank.append(values)
+            self.names[id(values)] = (frames.function_name(frame), [name for name, _ in found], where, [id(value) for value in values], frame.f_code)
 
     def at(self, address):
         """The root that has this address; None: there is none."""
         _libraries()
-        found = next((root for root in self.all if id(root) == address), None)
+        found = next((root for root in self.all if id(root) == address and root is not None), None)
         return found if found is not None else _tops.get(address)
 
     def variable(self, address):
@@ -266,6 +290,7 @@ def _say(walk, period, kind, roots, links, apart, shallow, device=None):
     _said = True
     stack_of = link.stack if device is None else device.stack
     told, growing = [], []
+    circled = _in_circles(walk)
     for index in range(walk.holders):
         holder = walk.holder[index]
         if len(told) >= kTold and not holder.whole:
@@ -286,7 +311,11 @@ def _say(walk, period, kind, roots, links, apart, shallow, device=None):
         rises = courses.seen(row, chain, kind, _round, now, holder.whole)
         if not holder.whole or rises:
             row["born"] = [dict(place, bytes=size) for place, size in _born(holder, stack_of)]
-            puts.watch(row, chain, _birth_lines(holder, stack_of), _round, now)
+            births = _birth_lines(holder, stack_of)
+            if row["how"] == "garbage":
+                puts.watch_circle(row, circled.get(holder.steps[0].object), births, _round)
+            else:
+                puts.watch(row, chain, births, _round, now)
             (growing if holder.whole else told).append(row)
         chain.forget()
     puts.told()
@@ -304,6 +333,14 @@ def _say(walk, period, kind, roots, links, apart, shallow, device=None):
         left = walk.alive - walk.reached
         note.update(native=int(_shares[0] * left), garbage=int(_shares[1] * left))
     link.note(note)
+
+
+def _in_circles(walk):
+    """What the walk calls garbage, by address: nothing leads to it but the collector's own list. Only what is still there is found."""
+    wanted = {walk.holder[index].steps[0].object for index in range(walk.holders) if walk.holder[index].how == 2 and walk.holder[index].depth}
+    if not wanted or not state.may_touch() or not _affords(kPerObject / 4 * _to_visit()):
+        return {}
+    return {id(thing): thing for thing in gc.get_objects() if id(thing) in wanted}
 
 
 class _Births(dict):
@@ -474,6 +511,12 @@ def _objects(found, roots, links):
         objects[top - 1] = chains.below(objects[top], found[top - 1][0], links)
         top -= 1
     return objects
+
+
+def _gathered(code):
+    """Names of a function's `*args` and `**kwargs`."""
+    first = code.co_argcount + code.co_kwonlyargcount
+    return code.co_varnames[first:first + bool(code.co_flags & 4) + bool(code.co_flags & 8)]
 
 
 def _variable(known, address):
