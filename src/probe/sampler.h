@@ -8,10 +8,10 @@
 // and take nothing from the gap.
 //
 // T begins at 512 KiB and follows what sampling costs: above 0.25 % of the time it doubles (to 16 MiB), below 0.0625 %
-// it halves (to 32 KiB, less far once the tables of stacks fill); what a sample does to the caches costs the program
-// about as much again. It is time on the clock: a program that waits is sampled well too. T doubles too when the table
-// of live blocks is half full. MILLPOND_INTERVAL sets it for good, MILLPOND_SEED makes the draws repeatable: both are
-// for tests.
+// it goes down as far as keeps it there (to 32 KiB, less far once the tables of stacks fill); what a sample does to the
+// caches costs the program about as much again. It is time on the clock: a program that waits is sampled well too. T
+// doubles too when the table of live blocks is half full. MILLPOND_INTERVAL sets it for good, MILLPOND_SEED makes the
+// draws repeatable: both are for tests.
 #pragma once
 #include <stddef.h>
 
@@ -30,6 +30,9 @@ inline Weight decide(uint64_t size) { return decide(size, size); }
 
 // Records a block that decide chose. caller: where the hook returns to. False: there was no room.
 bool record(void* block, uint64_t size, Weight weight, LiveKind kind, const void* caller);
+
+// Whether T is to change: asked at every sample, at marks, and by each thread after some bytes.
+void look(uint64_t now);
 
 // Time spent, for Shared.probe_ns; that of samples steers T.
 void spent(uint64_t ns);

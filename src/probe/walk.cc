@@ -328,10 +328,15 @@ class Walker {
     drain(native_from_);
     garbage_from_ = count_;
     // A circle is told by the type of what is met first: an object of a class says more than its dictionary or a list.
+    // So each is gone through before the next one is met, and what lies in a circle belongs to it.
     for (const bool of_class : {true, false})
-      for (uint32_t i = 0; i < set.count; ++i)
-        if (is_of_class(set.objects[i]) == of_class) at_ = kNone, meet(set.objects[i]);
-    drain(garbage_from_);
+      for (uint32_t i = 0; i < set.count; ++i) {
+        if (is_of_class(set.objects[i]) != of_class) continue;
+        const uint32_t from = count_;
+        at_ = kNone;
+        meet(set.objects[i]);
+        drain(from);
+      }
   }
   static bool is_of_class(void* object) {
     constexpr uint64_t kMadeByClass = 1 << 9;

@@ -19,7 +19,7 @@ kFramesMost = 200
 kShallowMost = 150000  # objects
 kKeepers = 16  # modules of libraries
 kUnheld, kUnheldShare = 128 << 10, 0.01  # bytes that nothing was found to hold, of all: then the libraries are gone through too
-kTensors, kTensorsAll = 1 << 20, 8 << 20  # bytes, likewise, for which tensors are asked where their data lies; for which all are: a large framework has half a million objects
+kTensors, kTensorsAll = 256 << 10, 8 << 20  # bytes, likewise, for which tensors are asked where their data lies; for which all are: a large framework has half a million objects
 kGained = 1 << 20  # bytes of a device since the last walk with its blocks: fewer are no leak
 kMore = 1.5  # times as many as were left the last time that was done
 
