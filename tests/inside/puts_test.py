@@ -120,6 +120,27 @@ COUNTED = {"attribute seen of Trainer": "# branch", "item 'test' of dict": "# ne
 BORN = ("global heap of __main__", "attribute handlers of Logger")  # what is made in the statement that puts it is seen by its births too
 
 
+# A list of each thread of a pool, which no name in the source says to be a list.
+THREADS = """
+import threading, time
+from concurrent.futures import ThreadPoolExecutor
+
+local = threading.local()
+
+def work(n):
+    if not hasattr(local, "scratch"):
+        local.scratch = []
+    local.scratch.append(bytearray(150_000))  # thread's
+    return n
+
+with ThreadPoolExecutor(3) as pool:
+    for epoch in range(24):
+        list(pool.map(work, range(3)))
+        print("epoch", epoch, flush=True)
+        time.sleep(0.1)
+"""
+
+
 def run(python, folder, *arguments):
     said, _ = watched(python, folder, PROGRAM, *arguments)
     found = {}
@@ -157,6 +178,14 @@ class Puts(unittest.TestCase):
                 window = next(row for row in walks[-1]["holders"] if row["chain"][0] == "attribute recent of Trainer")
                 self.assertEqual(window["bound"], 8)
                 self.assertLessEqual(window["len"], 8)
+
+    def test_a_container_whose_line_no_source_gives_has_the_one_that_ran(self):
+        for version in [version for version in ("3.11", "3.12", "3.13") if version in INTERPRETERS]:
+            with self.subTest(version), Folder() as folder:
+                said, _ = watched(INTERPRETERS[version], folder, THREADS)
+                rows = [row for note in said if note.get("note") == "holders" for row in note["containers"] if row["holder"].startswith("local")]
+                self.assertTrue(rows, "the lists of the threads are told")
+                self.assertEqual((rows[-1]["line"], rows[-1]["found_by"]), (THREADS[: THREADS.index("# thread's")].count("\n") + 1, "ran"), rows[-1])
 
     def test_the_steps_of_a_chain_have_kinds_and_types(self):
         python = INTERPRETERS[max(INTERPRETERS, key=lambda version: int(version.rstrip("t").split(".")[1]))]

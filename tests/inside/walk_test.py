@@ -229,7 +229,7 @@ class Walks(unittest.TestCase):
                 self.assertTrue(walks, "no walk was made")
                 kept = [row for row in walks[-1]["holders"] if row["chain"][:1] == ["attribute kept of Keep"]]
                 self.assertTrue(kept, walks[-1]["holders"])
-                self.assertIn(kept[0]["chain"][-1], ("local watchers of fit", "local callbacks of fit"), kept[0]["chain"])
+                self.assertIn(kept[0]["chain"][-1], ["local %s of fit" % name for name in ("watchers", "callbacks", "each")], kept[0]["chain"])
                 garbage = {row["type"]: row for walk in walks for row in walk["holders"] if row["how"] == "garbage"}
                 self.assertLessEqual({"Pair", "Parent"}, set(garbage), "circles are told by the class of their objects")
                 if version not in ("3.9", "3.10"):  # where instructions are counted

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from itertools import islice
 
-from . import calls, frames, link, module_hooks, roots, sizes, strays, threads
+from . import calls, frames, link, module_hooks, puts, roots, sizes, strays, threads
 from .tracks import Track
 
 kMost = 8
@@ -324,6 +324,8 @@ def _describe(item, added, track, rounds, walk):
     place = adders.find_line(way, thing)
     if place is None and item.kind == "lru_cache":
         place = adders.made_at(getattr(thing, "__wrapped__", None))
+    if place is None:
+        place = puts.line_of(thing)
     row.update(place or {"file": None, "line": None, "function": None, "text": None})
     row["found_by"] = place.get("found_by") if place else None
     if place and module_hooks.has(place["file"], place["line"]):

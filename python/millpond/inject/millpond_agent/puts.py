@@ -30,6 +30,7 @@ kNamesOf = {"__warningregistry__": {"warn", "warn_explicit"}}
 
 _watched = {}  # words of a chain -> _Watch
 _told = {}  # words of a chain -> what was found last
+_line_of = {}  # address of a holder -> the line that puts most into it
 _again = {}  # words of a chain -> walks that have met it since
 _counters = {}  # (id of code, unit) -> Counter
 _search = None  # of the walk that is being told
@@ -102,6 +103,14 @@ def watch_circle(row, thing, births, period):
         link.oops()
 
 
+def line_of(container):
+    """The line that was seen to put things into it: {file, line, function, text}; None: not known."""
+    found = _line_of.get(id(container))
+    if found is None or found["by"] == "only":
+        return None
+    return {"file": found["file"], "line": found["line"], "function": found["function"], "text": found["text"], "found_by": "ran"}
+
+
 def watching():
     return bool(_watched)
 
@@ -152,6 +161,8 @@ def finish(series, lengths, words=None):
         found = _decide(watched, series.count - watched.period)
         if found and (found[0]["by"] == "counted" or each not in _told or _told[each][0]["by"] == "only"):
             _told[each] = found
+            if watched.chain is not None and watched.chain.found and len(_line_of) < kCodes:
+                _line_of[watched.chain.found[0][0]] = found[0]
             rows.append({"chain": list(each), "type": watched.type, "gained": watched.gained, "puts": found})
     if not _watched:
         _counters.clear()
