@@ -20,6 +20,7 @@ kDeep = 4  # names that a thing gets one after another
 kRounds, kRoundsMost = 2, 24  # a holder is watched for
 kAsked, kPatience = 12, 4  # times; until something else than what most likely puts speaks
 kAgain = 8  # walks
+kSeldom = 8  # times less often than another line
 kWatched = 24
 kCodes = 4000
 kReadMost = 300  # functions whose instructions are kept
@@ -95,10 +96,10 @@ def watch_circle(row, thing, births, period):
         return
     try:
         hits.prepare()
-        lines = _tying(circles.ring(thing))
-        if lines:
-            _watched[words] = _Watch(words, row["type"], None, [lines], births, (None, None), period)
-            _arm([lines])
+        tiers = _tying(circles.ring(thing))
+        if tiers:
+            _watched[words] = _Watch(words, row["type"], None, tiers, births, (None, None), period)
+            _arm(tiers)
     except Exception:
         link.oops()
 
@@ -187,8 +188,14 @@ def _decide(watched, rounds):
         if not seen and len({(line.file, line.line) for line in tier}) == 1 and (assigns or not counted) and not (waits and len(watched.tiers) > 1) and not (assigns and at + 1 < len(watched.tiers)):
             seen = [(tier[0], 0, "only")]
         if seen:
-            return _shares(seen, watched.gained)
+            return _shares(seen, watched.gained) if watched.chain is not None else _closing(_shares(seen, None))
     return []
+
+
+def _closing(rows):
+    """Of lines that tie circles, those first that ran least: a circle is closed once, and what ran for every object set it up. Which ran hardly ever is not how most are closed."""
+    most = max(row["seen"] for row in rows)
+    return sorted(rows, key=lambda row: (row["seen"] * kSeldom < most, row["seen"]))
 
 
 def _by_births(tier, births, exactly):
@@ -283,7 +290,8 @@ def _ties(chain):
 
 
 def _tying(steps):
-    """The lines that tie a circle of these steps together, by the names that its parts hold each other by; of one function the last first: with it the circle is closed."""
+    """The lines that tie a circle of these steps together, by the names that its parts hold each other by; of one function the last first: with it the circle is closed.
+    Lines where the objects are made speak when no other ran: what they assign there may be nothing yet."""
     global _search
     if _search is None:
         _search = _Search()
@@ -298,7 +306,9 @@ def _tying(steps):
         codes = _codes_of(step.of)
         for reader in _search.readers(step.name):
             lines += [_search.line(reader, at, "tie") for at in reader.stores(step.name, True) if not reader.stores_constant(at) and reader.fits(at, codes, ())]
-    return sorted(_unique(lines), key=lambda line: (line.file, -line.line))[:kLines]
+    lines = sorted(_unique(lines), key=lambda line: (line.file, -line.line))
+    made = [line for line in lines if line.function.rpartition(".")[2] == "__init__"]
+    return [tier[:kLines] for tier in ([line for line in lines if line not in made], made) if tier]
 
 
 def _is_library(kind):
