@@ -141,6 +141,18 @@ with ThreadPoolExecutor(3) as pool:
 """
 
 
+# A text that is replaced by a longer one, and looked at by other lines.
+REPLACED = """
+import time
+
+text = ""
+for epoch in range(24):
+    text = text + "x" * 150_000  # grows
+    print("epoch", epoch, text.title()[:1], text.zfill(3)[-1:], flush=True)
+    time.sleep(0.1)
+"""
+
+
 def run(python, folder, *arguments):
     said, _ = watched(python, folder, PROGRAM, *arguments)
     found = {}
@@ -186,6 +198,13 @@ class Puts(unittest.TestCase):
                 rows = [row for note in said if note.get("note") == "holders" for row in note["containers"] if row["holder"].startswith("local")]
                 self.assertTrue(rows, "the lists of the threads are told")
                 self.assertEqual((rows[-1]["line"], rows[-1]["found_by"]), (THREADS[: THREADS.index("# thread's")].count("\n") + 1, "ran"), rows[-1])
+
+    def test_of_a_text_that_is_replaced_the_line_is_told_that_assigns_it_not_those_that_read_it(self):
+        for version in [version for version in ("3.11", "3.12", "3.13") if version in INTERPRETERS]:
+            with self.subTest(version), Folder() as folder:
+                said, _ = watched(INTERPRETERS[version], folder, REPLACED)
+                lines = {put["line"] for note in said if note.get("note") == "puts" for row in note["holders"] if row["chain"][0] == "global text of __main__" for put in row["puts"]}
+                self.assertEqual(lines, {REPLACED[: REPLACED.index("# grows")].count("\n") + 1})
 
     def test_the_steps_of_a_chain_have_kinds_and_types(self):
         python = INTERPRETERS[max(INTERPRETERS, key=lambda version: int(version.rstrip("t").split(".")[1]))]

@@ -79,6 +79,8 @@ def watch(row, chain, births, period, sizes):
     try:
         hits.prepare()
         tiers = _propose(chain) + (_ties(chain) if row.get("repeats") else [])
+        if _is_fixed(chain):
+            tiers = _assigning(tiers)
         limits.learn(words, row, _search.guards, chain.objects)
         if tiers:
             _watched[words] = _Watch(words, row["type"], chain, tiers, births, sizes, period)
@@ -273,6 +275,18 @@ def _propose(chain):
             break
         path = ()
     return [tier[:kLines] for tier in (direct, calls, handed, assigned) if tier]
+
+
+def _is_fixed(chain):
+    """Whether the holder is a single block that nothing makes larger in its place: a text, an array. Then only who assigns another one does."""
+    holder = chain.objects[0] if chain.objects else None
+    kind = type(holder)
+    return kind in (str, bytes, tuple) or (kind.__module__ == "numpy" and kind.__name__ == "ndarray" and not holder.dtype.hasobject)
+
+
+def _assigning(tiers):
+    lines = _unique([line for tier in tiers for line in tier if line.how in ("set", "aug", "resize")])
+    return [lines] if lines else tiers
 
 
 def _ties(chain):
@@ -485,7 +499,7 @@ class _Trail:
                 self.assigned.append((self._fits(path + (use.key,)), search.line(reader, use.at, "set")))
         elif use.how in ("item", "aug") or (use.how == "method" and use.name in kAdders):
             self.direct.append((fits, search.line(reader, use.at, use.name or use.how)))
-        elif use.how == "method" and use.name not in kReaders:
+        elif use.how == "method" and use.name not in kReaders and use.place:
             self.handed.append((fits, search.line(reader, use.at, use.name)))
         elif use.how == "alias":
             for name in use.name:
