@@ -446,7 +446,17 @@ class Walker {
             only = c, ++h.items;
         }
         if (h.items == 1 && nodes_[n].own == kNone) {  // what has one thing below it is a step on the way
-          waiting[count++] = only;
+          const uint32_t fullest = fullest_above_one(n);
+          if (fullest == kNone) {
+            waiting[count++] = only;
+            continue;
+          }
+          WalkHolder one{};
+          for (uint32_t& stack : one.stacks) stack = kNone;
+          one.items = 1;
+          gather(nodes_[fullest].first_below, one);
+          keep_whole(fullest, least);
+          if (one.bytes >= least) keep(fullest, one);
           continue;
         }
         for (uint32_t c = nodes_[n].first_below; c != kNone; c = nodes_[c].next)
@@ -456,6 +466,29 @@ class Walker {
       }
       if (h.bytes >= least) keep(n, h);
     }
+  }
+  // Where a single survivor lies below a node, births do not tell which of the objects on the way to it is filled: the
+  // container among them that has most items is, and of a list with a thousand records one may have been sampled.
+  // kNone: there are several survivors, or no container with a few items.
+  uint32_t fullest_above_one(uint32_t n) {
+    constexpr int64_t kFew = 4;
+    uint32_t best = kNone;
+    int64_t most = kFew - 1;
+    for (uint32_t c = n;; c = nodes_[c].first_below) {
+      const uint32_t below = nodes_[c].first_below;
+      if (below == kNone) return best;
+      if (nodes_[below].next != kNone || nodes_[c].own != kNone) return kNone;
+      const int64_t length = length_of(c);
+      if (length > most) most = length, best = c;
+    }
+  }
+  // Of a list, a set, a deque, or a dictionary that lies in one of these or in another dictionary: one right below an
+  // object or a root may be its attributes.
+  int64_t length_of(uint32_t n) {
+    constexpr size_t kLength = 16;  // in all four
+    const uint32_t above = nodes_[n].parent;
+    if (above == kNone || !is_container(n) || ((flags_of(n) & kIsDict) && !is_container(above))) return 0;
+    return at<int64_t>(objects_[nodes_[n].object], kLength);
   }
   // Single blocks in what has few of them, like the variables of a function: one that is made anew in every round, and
   // larger each time, has but one birth.
