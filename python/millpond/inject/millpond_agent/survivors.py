@@ -20,6 +20,7 @@ kShallowMost = 150000  # objects
 kKeepers = 16  # modules of libraries
 kUnheld, kUnheldShare = 128 << 10, 0.01  # bytes that nothing was found to hold, of all: then the libraries are gone through too
 kTensors, kTensorsAll = 256 << 10, 8 << 20  # bytes, likewise, for which tensors are asked where their data lies; for which all are: a large framework has half a million objects
+kComes = 0.1  # a leak has half of its bytes from the later half; beside ten times as much from the beginning it is seen still
 kGained = 1 << 20  # bytes of a device since the last walk with its blocks: fewer are no leak
 kMore = 1.5  # times as many as were left the last time that was done
 
@@ -88,7 +89,7 @@ def _walk(series, objects):
     walk = request.run(shallow=True) if not _too_large else None
     if walk is not None and _is_much(walk) and walk.unclaimed > max(kTensors, kMore * _no_tensors) and tensors.any_framework():
         before = walk.unclaimed
-        request.own(tensors.pairs(request.things(walk.unclaimed > kTensorsAll)))
+        request.own(tensors.pairs(request.things(walk.unclaimed > kTensorsAll and _still_comes(walk))))
         if request.owned:
             walk = request.run(shallow=True)
         _no_tensors = before if walk is not None and walk.unclaimed == before else 0
@@ -96,6 +97,8 @@ def _walk(series, objects):
         return  # a child looks for pointers to native blocks
     _too_large = _too_large or walk.full != 0
     how = _how_to_walk_all() if _too_large or (_is_much(walk) and walk.unclaimed > kMore * _left) else None
+    if how == "apart" and not _too_large and not _still_comes(walk):
+        how = None
     if how != "in place" and walk is not None and not _too_large:
         request.say(walk, series, True)
     _shallow_seconds = time.thread_time() - begin
@@ -123,6 +126,12 @@ def _learn(walk):
 
 def _is_much(walk):
     return walk.unclaimed > max(kUnheld, kUnheldShare * walk.alive)
+
+
+def _still_comes(walk):
+    """Whether a good part of what nothing was found to hold was born in the later half of the time: what a framework took when training began is no growth, and all objects are not gone
+    through for it."""
+    return walk.lately > max(kTensors, kComes * walk.unclaimed)
 
 
 def _how_to_walk_all():
