@@ -20,8 +20,8 @@ using python::plausible;
 // PyTypeObject; the same in every version that has a GIL.
 constexpr size_t kObjectType = 8;
 constexpr size_t kTypeName = 24, kTypeSize = 32, kTypeFlags = 168, kTypeTraverse = 184, kTypeBase = 256,
-                 kTypeIsGc = 328;
-constexpr uint64_t kHasGc = 1 << 14;
+                 kTypeDictOffset = 288, kTypeIsGc = 328;
+constexpr uint64_t kHasGc = 1 << 14, kManagedDictionary = 1 << 4;
 constexpr uint32_t kNone = ~uint32_t{0};
 constexpr uint32_t kHidden = kNone - 1, kLater = kNone - 2;  // numbers of objects that are not walked into
 constexpr size_t kWordsLooked = 32;                          // of an object's body, for pointers to blocks of its own
@@ -268,7 +268,6 @@ class Walker {
     // The attributes of an object: an array that a word in front of the object points into, or one of its dictionary if
     // it has been asked for that, behind a few bytes of the array's (3.11, 3.12; later they lie in the object's own
     // block).
-    constexpr uint64_t kManagedDictionary = 1 << 4;
     constexpr size_t kDictValues = 40;
     if (python::layout.version != 311 && python::layout.version != 312) return;
     const uint64_t flags = at<uint64_t>(type, kTypeFlags);
@@ -482,13 +481,23 @@ class Walker {
       if (length > most) most = length, best = c;
     }
   }
-  // Of a list, a set, a deque, or a dictionary that lies in one of these or in another dictionary: one right below an
-  // object or a root may be its attributes.
+  // Of a list, a set, a deque, or a dictionary that is not the names of something.
   int64_t length_of(uint32_t n) {
     constexpr size_t kLength = 16;  // in all four
     const uint32_t above = nodes_[n].parent;
-    if (above == kNone || !is_container(n) || ((flags_of(n) & kIsDict) && !is_container(above))) return 0;
-    return at<int64_t>(objects_[nodes_[n].object], kLength);
+    if (above == kNone || !is_container(n)) return 0;
+    char* const object = static_cast<char*>(objects_[nodes_[n].object]);
+    if ((flags_of(n) & kIsDict) && is_names_of(static_cast<char*>(objects_[nodes_[above].object]), object)) return 0;
+    return at<int64_t>(object, kLength);
+  }
+  // Whether a dictionary is the attributes of the object that leads to it, or the globals of a function.
+  static bool is_names_of(char* object, const void* dictionary) {
+    const char* type = at<const char*>(object, kObjectType);
+    if (strcmp(at<const char*>(type, kTypeName), "function") == 0) return true;
+    if (python::layout.version >= 311 && at<uint64_t>(type, kTypeFlags) & kManagedDictionary)
+      return at<const void*>(object - 24, 0) == dictionary;
+    const int64_t offset = at<int64_t>(type, kTypeDictOffset);
+    return offset < 0 || (offset > 0 && at<const void*>(object, size_t(offset)) == dictionary);
   }
   // Single blocks in what has few of them, like the variables of a function: one that is made anew in every round, and
   // larger each time, has but one birth.
