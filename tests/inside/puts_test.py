@@ -153,6 +153,24 @@ for epoch in range(24):
 """
 
 
+# Threads that wait for ever, each with something of its own.
+WAITING = """
+import queue, threading, time
+
+never = queue.Queue()
+
+def wait(data):
+    never.get()
+    return len(data)
+
+for epoch in range(24):
+    for _ in range(2):
+        threading.Thread(target=wait, args=(bytearray(150_000),), daemon=True).start()  # starts
+    print("epoch", epoch, flush=True)
+    time.sleep(0.1)
+"""
+
+
 def run(python, folder, *arguments):
     said, _ = watched(python, folder, PROGRAM, *arguments)
     found = {}
@@ -205,6 +223,15 @@ class Puts(unittest.TestCase):
                 said, _ = watched(INTERPRETERS[version], folder, REPLACED)
                 lines = {put["line"] for note in said if note.get("note") == "puts" for row in note["holders"] if row["chain"][0] == "global text of __main__" for put in row["puts"]}
                 self.assertEqual(lines, {REPLACED[: REPLACED.index("# grows")].count("\n") + 1})
+
+    def test_what_many_threads_hold_in_one_function_is_one_holder_with_the_line_that_made_it(self):
+        for version in [version for version in ("3.9", "3.12") if version in INTERPRETERS]:
+            with self.subTest(version), Folder() as folder:
+                said, _ = watched(INTERPRETERS[version], folder, WAITING)
+                row = [note for note in said if note.get("note") == "walk"][-1]["holders"][0]
+                self.assertEqual(row["chain"], ["variables of wait in other threads"])
+                self.assertGreater(row["items"], 16)
+                self.assertEqual(row["born"][0]["line"], WAITING[: WAITING.index("# starts")].count("\n") + 1)
 
     def test_the_steps_of_a_chain_have_kinds_and_types(self):
         python = INTERPRETERS[max(INTERPRETERS, key=lambda version: int(version.rstrip("t").split(".")[1]))]

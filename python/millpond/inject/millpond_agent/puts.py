@@ -69,6 +69,7 @@ def watch(row, chain, births, period, sizes):
     known = _told.get(words)
     if known:
         row["puts"] = known
+        _remember(chain, known)  # one of several that are called alike: those of other threads
     limits.tell(words, row)
     if row["how"] == "garbage" or not words or words in _watched or len(_watched) >= kWatched:
         return
@@ -104,6 +105,11 @@ def watch_circle(row, thing, births, period):
             _arm(tiers)
     except Exception:
         link.oops()
+
+
+def _remember(chain, found):
+    if chain is not None and chain.found and len(_line_of) < kCodes:
+        _line_of[chain.found[0][0]] = found[0]
 
 
 def line_of(container):
@@ -164,8 +170,7 @@ def finish(series, lengths, words=None):
         found = _decide(watched, series.count - watched.period)
         if found and (found[0]["by"] == "counted" or each not in _told or _told[each][0]["by"] == "only"):
             _told[each] = found
-            if watched.chain is not None and watched.chain.found and len(_line_of) < kCodes:
-                _line_of[watched.chain.found[0][0]] = found[0]
+            _remember(watched.chain, found)
             rows.append({"chain": list(each), "type": watched.type, "gained": watched.gained, "puts": found})
     if not _watched:
         _counters.clear()
@@ -344,7 +349,10 @@ def _names_that_put(search, kind, name):
 
 
 def _functions_that_put(search, module, name):
-    functions = {key: value.__code__ for key, value in list(vars(module).items()) if type(value) is types.FunctionType} if module is not None else {}
+    functions = {}
+    for key, value in list(vars(module).items()) if module is not None else ():
+        parts = {key: value} if type(value) is types.FunctionType else dict(vars(value)) if type(value) is type and value.__dict__.get("__module__") == module.__name__ else {}
+        functions.update((part, function.__code__) for part, function in parts.items() if type(function) is types.FunctionType)
     return _with_callers(functions, {key for key, code in functions.items() if name in code.co_names and _adds(search, code, name)}, "")
 
 

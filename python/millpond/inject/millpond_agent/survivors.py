@@ -15,7 +15,7 @@ kPassedBy = 0.05  # of the time of an object, for one that is passed by
 kShare, kStart = 0.01, 0.1  # of the time; seconds for the first ones
 kTables = 0.01  # of free memory may go to the page tables of a child
 kTold = 24
-kFramesMost = 200
+kFramesMost = 400
 kShallowMost = 150000  # objects
 kKeepers = 16  # modules of libraries
 kUnheld, kUnheldShare = 128 << 10, 0.01  # bytes that nothing was found to hold, of all: then the libraries are gone through too
@@ -259,19 +259,27 @@ class _Roots:
         self.variables = []
         self.names = {}  # address of such a list -> function, names, where, addresses, code
         ranks = [], [], []
+        alike = {}  # of other threads, the variables of one function together: many that wait in it are one holder
+        count = 0
         for thread, frame in list(sys._current_frames().items()):
-            where = "" if thread == threads.main_ident() else "another thread"
-            while frame is not None and len(self.variables) < kFramesMost:
+            main = thread == threads.main_ident()
+            while frame is not None and count < kFramesMost:
                 code = frame.f_code
                 if "/millpond_agent/" not in code.co_filename and code.co_name != "<module>":
-                    found = variables.items(frame)
-                    if frames.is_user_frame(frame):
-                        self._add(ranks[0], frame, found, where)
-                    else:
-                        handed = _gathered(code)
-                        self._add(ranks[1], frame, [pair for pair in found if pair[0] not in handed], where)
-                        self._add(ranks[2], frame, [pair for pair in found if pair[0] in handed], where)
+                    count += 1
+                    found, handed = variables.items(frame), () if frames.is_user_frame(frame) else _gathered(code)
+                    first = 0 if frames.is_user_frame(frame) else 1
+                    for rank, part in ((first, [pair for pair in found if pair[0] not in handed]), (2, [pair for pair in found if pair[0] in handed])):
+                        if main:
+                            self._add(ranks[rank], frame, part, "")
+                        else:
+                            known = alike.setdefault((rank, id(code)), [frame, [], 0])
+                            known[1] += part
+                            known[2] += 1
                 frame = frame.f_back
+        for (rank, _), (frame, found, times) in alike.items():
+            self._add(ranks[rank], frame, found, "another thread" if times == 1 else "other threads")
+        alike.clear()
         ranks[0].extend(vars(module) for module in frames.user_modules())
         ranks[0].extend(vars(sys.modules[name]) for name in _keepers if isinstance(sys.modules.get(name), types.ModuleType))
         self.all = [*ranks[0], None, *ranks[1], None, *ranks[2], sys.modules]
@@ -439,7 +447,8 @@ class Chain:
         if above is None:
             if address not in names:
                 return chains.root(objects[at], kind)
-            return chains.Step("local", None, "variables of %s" % names[address][0], None, names[address][4]) if at == 0 else None
+            function, _, where, _, code = names[address]
+            return chains.Step("local", None, "variables of %s%s" % (function, " in %s" % where if where else ""), None, code) if at == 0 else None
         if objects[at] is None or objects[at + 1] is None:
             return chains.Step("held", None, kind)
         return chains.edge(objects[at + 1], objects[at], *(objects[at + 2:at + 4] + [None, None])[:2])
