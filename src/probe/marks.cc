@@ -50,6 +50,7 @@ void mark(const char* kind, const char* name, int64_t index, uint32_t flags) {
   Shared& shared = *file::shared;
   modules::write_new();
   if (may_leave) at_mark();
+  sampler::look(begin);
   MarkRecord record{};
   strncpy(record.kind, kind ? kind : "", sizeof record.kind - 1);
   record.index = index;

@@ -29,6 +29,9 @@ class Inside {
   uint64_t left_;
 };
 
+// Python's allocators hand out small blocks in steps of 16 bytes.
+uint64_t taken(size_t size) { return size ? (uint64_t{size} + 15) & ~uint64_t{15} : 16; }
+
 ArenaAllocator old_arena;
 uint64_t arenas = 0;
 bool wrapped = false;
@@ -61,17 +64,17 @@ void* in_a_cell(Call call) {
   return block;
 }
 __attribute__((noinline)) void* decide_and_malloc(size_t size, const void* caller) {
-  const Weight weight = sampler::decide(size);
+  const Weight weight = sampler::decide(size, taken(size));
   if (!weight.bytes) return old.malloc(nullptr, size);
   return record(in_a_cell([] { return old.malloc(nullptr, kNotSmall); }), size, weight, caller);
 }
 __attribute__((noinline)) void* decide_and_calloc(size_t count, size_t size, const void* caller) {
-  const Weight weight = sampler::decide(count * size);
+  const Weight weight = sampler::decide(count * size, taken(count * size));
   if (!weight.bytes) return old.calloc(nullptr, count, size);
   return record(in_a_cell([] { return old.calloc(nullptr, 1, kNotSmall); }), count * size, weight, caller);
 }
 __attribute__((noinline)) void* decide_and_realloc(void* block, size_t size, const void* caller) {
-  const Weight weight = sampler::decide(size);
+  const Weight weight = sampler::decide(size, taken(size));
   void* moved;
   {
     Inside inside;
@@ -122,7 +125,7 @@ struct Of {
   template <class Call>
   static void* allocate(size_t size, const void* caller, Call call) {
     if (small_only[domain] && size > pymalloc::kSmall) return call();
-    const Weight weight = passes(size) ? Weight{} : sampler::decide(size);
+    const Weight weight = passes(size) ? Weight{} : sampler::decide(size, taken(size));
     void* block;
     {
       Inside inside;

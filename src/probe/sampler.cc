@@ -23,6 +23,8 @@ namespace {
 
 constexpr uint64_t kFirstInterval = 512 << 10, kSmallest = 32 << 10, kLargest = 16 << 20, kExactAtLeast = 256 << 10;
 constexpr uint64_t kAskAgain = 256 << 10;    // bytes
+constexpr uint64_t kLookAfter = 512 << 10;   // bytes that a thread allocates at most before it asks what T is now
+constexpr uint64_t kDownAtOnce = 16;         // what sampling cost lately says no more of what it will cost
 constexpr uint64_t kLookEvery = 50'000'000;  // ns between two looks at what sampling costs
 
 uint64_t seed = 0;     // of MILLPOND_SEED; 0: none
@@ -43,9 +45,10 @@ void set_interval(uint64_t interval) {
   __atomic_store_n(&file::shared->interval, interval, __ATOMIC_RELAXED);
 }
 
-// left may not exceed exact_from, or a large block would pass.
+// left may not exceed exact_from, or a large block would pass; nor kLookAfter, or a thread that allocates little would
+// go on for a long time with an interval that was right while libraries were imported.
 uint64_t split(uint64_t gap) {
-  const uint64_t left = gap < me.exact_from ? gap : me.exact_from;
+  const uint64_t left = std::min(gap, std::min(me.exact_from, kLookAfter));
   me.rest = gap - left;
   return left;
 }
@@ -73,6 +76,13 @@ uint64_t smallest_interval() {
   return quarters < 2 ? kSmallest : quarters < 3 ? kFirstInterval : 8 * kFirstInterval;
 }
 
+// Samples cost the more the nearer they are to each other: so near that they would have cost too little still.
+uint64_t down_from(uint64_t interval, uint64_t smallest, uint64_t spent, uint64_t passed) {
+  uint64_t times = 2;
+  while (times < kDownAtOnce && interval / times > smallest && spent * 1600 * times < passed) times *= 2;
+  return std::max(interval / times, smallest);
+}
+
 void steer(uint64_t now) {
   uint64_t due = __atomic_load_n(&next_look, __ATOMIC_RELAXED);
   if (now < due || !steered) return;
@@ -86,7 +96,7 @@ void steer(uint64_t now) {
   if ((spent * 400 > passed || alive > kLiveSlots / 2 || interval < smallest) && interval < kLargest)
     set_interval(interval * 2);
   else if (spent * 1600 < passed && interval > smallest && alive < kLiveSlots / 8)
-    set_interval(interval / 2);
+    set_interval(down_from(interval, smallest, spent, passed));
 }
 
 }  // namespace
@@ -105,7 +115,7 @@ void start() {
   set_interval(interval);
 }
 
-Weight decide(uint64_t size) {
+Weight decide(uint64_t size, uint64_t taken) {
   if (me.quiet || size >= kForever) return {};
   Use use;
   if (!use) {
@@ -113,6 +123,7 @@ Weight decide(uint64_t size) {
     return {};
   }
   Quiet quiet;
+  steer(sys::now_ns());
   uint64_t left;
   if (me.life != file::life) {
     left = set_up_thread();
@@ -130,7 +141,7 @@ Weight decide(uint64_t size) {
   }
   quiet.resume_with(draw());
   const double p = hit_probability(double(size + 1) / double(me.interval));
-  return {rounded(double(size) / p), float(1 / p)};
+  return {rounded(double(taken) / p), float(1 / p)};
 }
 
 bool record(void* block, uint64_t size, Weight weight, LiveKind kind, const void* caller) {
@@ -164,6 +175,8 @@ bool record(void* block, uint64_t size, Weight weight, LiveKind kind, const void
   scan::at_sample(end);
   return added;
 }
+
+void look(uint64_t now) { steer(now); }
 
 void spent(uint64_t ns) { file::add(file::shared->probe_ns, ns); }
 

@@ -13,7 +13,7 @@ inline constexpr uint64_t kForever = uint64_t{1} << 62;
 
 struct Thread {
   uint64_t left;
-  uint64_t rest;                  // of the gap to the next sample, beyond left: left never exceeds exact_from
+  uint64_t rest;                  // of the gap to the next sample, beyond left: left is bounded (sampler.cc)
   uint64_t interval, exact_from;  // under which that gap was drawn
   uint64_t random;
   uint32_t quiet;   // the probe itself is at work, or the thread is paused: left is kForever (0: paused apart)

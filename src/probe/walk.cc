@@ -20,8 +20,8 @@ using python::plausible;
 // PyTypeObject; the same in every version that has a GIL.
 constexpr size_t kObjectType = 8;
 constexpr size_t kTypeName = 24, kTypeSize = 32, kTypeFlags = 168, kTypeTraverse = 184, kTypeBase = 256,
-                 kTypeIsGc = 328;
-constexpr uint64_t kHasGc = 1 << 14;
+                 kTypeDictOffset = 288, kTypeIsGc = 328;
+constexpr uint64_t kHasGc = 1 << 14, kManagedDictionary = 1 << 4;
 constexpr uint32_t kNone = ~uint32_t{0};
 constexpr uint32_t kHidden = kNone - 1, kLater = kNone - 2;  // numbers of objects that are not walked into
 constexpr size_t kWordsLooked = 32;                          // of an object's body, for pointers to blocks of its own
@@ -65,8 +65,7 @@ class Walker {
       return false;
     for (size_t i = 0; i < request_.hidden_count; ++i) seen_.find(request_.hidden[i], kHidden);
     for (size_t i = 0; i < request_.later_count; ++i) seen_.find(request_.later[i], kLater);
-    for (size_t i = 0; i < request_.root_count; ++i) meet(request_.roots[i]);
-    drain(0);
+    meet_roots();
     own_tensors();
     for (uint32_t i = 0; i < survivor_count_; ++i)
       if (survivors_[i].owner == kNone) result_->unclaimed += survivors_[i].bytes;
@@ -157,6 +156,20 @@ class Walker {
     for (size_t i = 0; i < request_.owned_count; ++i)
       own(reinterpret_cast<const void*>(request_.owned[i].data),
           seen_.find(reinterpret_cast<const void*>(request_.owned[i].object)), true);
+  }
+  // Roots come in ranks, with None between them: what a rank reaches is told by it, however short a way a later one has
+  // to it.
+  void meet_roots() {
+    uint32_t from = 0;
+    for (size_t i = 0; i < request_.root_count; ++i) {
+      if (strcmp(at<const char*>(at<const char*>(request_.roots[i], kObjectType), kTypeName), "NoneType") == 0) {
+        drain(from);
+        from = count_, at_ = kNone;
+      } else {
+        meet(request_.roots[i]);
+      }
+    }
+    drain(from);
   }
   // Each of them is a root: what has been reached without them keeps its shorter way.
   void meet_later() {
@@ -255,7 +268,6 @@ class Walker {
     // The attributes of an object: an array that a word in front of the object points into, or one of its dictionary if
     // it has been asked for that, behind a few bytes of the array's (3.11, 3.12; later they lie in the object's own
     // block).
-    constexpr uint64_t kManagedDictionary = 1 << 4;
     constexpr size_t kDictValues = 40;
     if (python::layout.version != 311 && python::layout.version != 312) return;
     const uint64_t flags = at<uint64_t>(type, kTypeFlags);
@@ -314,8 +326,20 @@ class Walker {
       if (set.counts[i] > 0) at_ = kNone, meet(set.objects[i]);
     drain(native_from_);
     garbage_from_ = count_;
-    for (uint32_t i = 0; i < set.count; ++i) at_ = kNone, meet(set.objects[i]);
-    drain(garbage_from_);
+    // A circle is told by the type of what is met first: an object of a class says more than its dictionary or a list.
+    // So each is gone through before the next one is met, and what lies in a circle belongs to it.
+    for (const bool of_class : {true, false})
+      for (uint32_t i = 0; i < set.count; ++i) {
+        if (is_of_class(set.objects[i]) != of_class) continue;
+        const uint32_t from = count_;
+        at_ = kNone;
+        meet(set.objects[i]);
+        drain(from);
+      }
+  }
+  static bool is_of_class(void* object) {
+    constexpr uint64_t kMadeByClass = 1 << 9;
+    return at<uint64_t>(at<const char*>(object, kObjectType), kTypeFlags) & kMadeByClass;
   }
   // Objects that live for ever (3.12) have a count that says so, and it is large.
   static int64_t references(void* object) {
@@ -421,7 +445,17 @@ class Walker {
             only = c, ++h.items;
         }
         if (h.items == 1 && nodes_[n].own == kNone) {  // what has one thing below it is a step on the way
-          waiting[count++] = only;
+          const uint32_t fullest = fullest_above_one(n);
+          if (fullest == kNone) {
+            waiting[count++] = only;
+            continue;
+          }
+          WalkHolder one{};
+          for (uint32_t& stack : one.stacks) stack = kNone;
+          one.items = 1;
+          gather(nodes_[fullest].first_below, one);
+          keep_whole(fullest, least);
+          if (one.bytes >= least) keep(fullest, one);
           continue;
         }
         for (uint32_t c = nodes_[n].first_below; c != kNone; c = nodes_[c].next)
@@ -431,6 +465,39 @@ class Walker {
       }
       if (h.bytes >= least) keep(n, h);
     }
+  }
+  // Where a single survivor lies below a node, births do not tell which of the objects on the way to it is filled: the
+  // container among them that has most items is, and of a list with a thousand records one may have been sampled.
+  // kNone: there are several survivors, or no container with a few items.
+  uint32_t fullest_above_one(uint32_t n) {
+    constexpr int64_t kFew = 4;
+    uint32_t best = kNone;
+    int64_t most = kFew - 1;
+    for (uint32_t c = n;; c = nodes_[c].first_below) {
+      const uint32_t below = nodes_[c].first_below;
+      if (below == kNone) return best;
+      if (nodes_[below].next != kNone || nodes_[c].own != kNone) return kNone;
+      const int64_t length = length_of(c);
+      if (length > most) most = length, best = c;
+    }
+  }
+  // Of a list, a set, a deque, or a dictionary that is not the names of something.
+  int64_t length_of(uint32_t n) {
+    constexpr size_t kLength = 16;  // in all four
+    const uint32_t above = nodes_[n].parent;
+    if (above == kNone || !is_container(n)) return 0;
+    char* const object = static_cast<char*>(objects_[nodes_[n].object]);
+    if ((flags_of(n) & kIsDict) && is_names_of(static_cast<char*>(objects_[nodes_[above].object]), object)) return 0;
+    return at<int64_t>(object, kLength);
+  }
+  // Whether a dictionary is the attributes of the object that leads to it, or the globals of a function.
+  static bool is_names_of(char* object, const void* dictionary) {
+    const char* type = at<const char*>(object, kObjectType);
+    if (strcmp(at<const char*>(type, kTypeName), "function") == 0) return true;
+    if (python::layout.version >= 311 && at<uint64_t>(type, kTypeFlags) & kManagedDictionary)
+      return at<const void*>(object - 24, 0) == dictionary;
+    const int64_t offset = at<int64_t>(type, kTypeDictOffset);
+    return offset < 0 || (offset > 0 && at<const void*>(object, size_t(offset)) == dictionary);
   }
   // Single blocks in what has few of them, like the variables of a function: one that is made anew in every round, and
   // larger each time, has but one birth.

@@ -34,8 +34,8 @@ struct Given {
 };
 
 struct Request {
-  size_t room;  // no more objects than these
-  void* const* roots;
+  size_t room;         // no more objects than these
+  void* const* roots;  // in ranks, with None between them: what an earlier one reaches is told by it
   size_t root_count;
   void* const* all;  // what the collector knows; null: nothing is said of what no root reaches
   size_t all_count;

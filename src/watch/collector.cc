@@ -403,6 +403,13 @@ class Collector {
         for (const Pid pid : tree) open_files(pid, "/dev/shm/", opened_);
       for (const auto& [path, held] : loose)
         if (opened_.contains(path)) files.pss += held, loose_files_[path] = held;
+      NamelessFiles nameless;
+      for (const Pid pid : tree) nameless_files(pid, "/dev/shm/", nameless);
+      for (const auto& [_, file] : nameless)
+        if (!shared_files.contains(file.link) && !file.link.starts_with(room_.path())) {
+          files.mapped += file.size, files.resident += file.held, files.private_ += file.held, files.pss += file.held;
+          if (loose_files_.size() < kMostLoose) loose_files_[file.link] = file.held;
+        }
       had_shared_files_ = had_shared_files_ || files.resident.value > 0;
       if (had_shared_files_) write(files, {});
     }
@@ -970,6 +977,7 @@ class Collector {
   time_t started_ = time(nullptr);
   bool had_shared_files_ = false;
   std::map<std::string, Bytes> loose_files_;  // in shared memory, that the program has open and nobody has mapped
+  static constexpr size_t kMostLoose = 4096;
   std::set<std::string> opened_;
   double mapping_every_ = kMappingsEvery;
   int64_t mapping_points_ = 0, points_ = 0, tree_points_ = 0, gpu_points_ = 0, pool_points_ = 0;

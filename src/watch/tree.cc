@@ -192,18 +192,42 @@ std::vector<runfile::MappingRow> mappings_by_kind(Pid pid, const std::string& ow
   return mappings_by_kind(mappings(pid), own, shared_files);
 }
 
-void open_files(Pid pid, const std::string& below, std::set<std::string>& found) {
+namespace {
+
+/// Calls `take` with each open file of a process: what /proc says it is, and where it can be asked.
+template <class Take>
+void each_open(Pid pid, const Take& take) {
   constexpr int kMostOpen = 4096;
   const std::string folder = format("/proc/{}/fd/", pid.value);
   DIR* entries = opendir(folder.c_str());
   if (!entries) return;
   for (int count = 0; const dirent* entry = count++ < kMostOpen ? readdir(entries) : nullptr;) {
-    char path[512];
-    const ssize_t size = readlink((folder + entry->d_name).c_str(), path, sizeof path);
-    if (size > 0 && std::string_view(path, size_t(size)).starts_with(below) && found.size() < kMostSharedFiles)
-      found.emplace(path, size_t(size));
+    char link[512];
+    const std::string path = folder + entry->d_name;
+    const ssize_t size = readlink(path.c_str(), link, sizeof link);
+    if (size > 0) take(std::string_view(link, size_t(size)), path);
   }
   closedir(entries);
+}
+
+}  // namespace
+
+void open_files(Pid pid, const std::string& below, std::set<std::string>& found) {
+  each_open(pid, [&](std::string_view link, const std::string&) {
+    if (link.starts_with(below) && found.size() < kMostSharedFiles) found.emplace(link);
+  });
+}
+
+void nameless_files(Pid pid, const std::string& below, NamelessFiles& found) {
+  each_open(pid, [&](std::string_view link, const std::string& path) {
+    struct stat facts{};
+    if ((!link.starts_with(below) && !link.starts_with("/memfd:")) || !link.ends_with(" (deleted)") ||
+        found.size() >= kMostSharedFiles || stat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode) ||
+        facts.st_nlink != 0)
+      return;
+    found[{facts.st_dev, facts.st_ino}] = {std::string(link), Bytes{facts.st_size},
+                                           Bytes{int64_t(facts.st_blocks) * 512}};
+  });
 }
 
 runfile::MappingRow shared_files_since(const std::string& place, time_t since, const std::string& own,

@@ -1,9 +1,11 @@
 // tree: a process and all below it, as /proc tells. Costs about 20 us for each process of the machine.
 #pragma once
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/process.h"
@@ -56,6 +58,15 @@ runfile::MappingRow shared_files_since(const std::string& place, time_t since, c
 
 /// Files below a folder that a process has open now.
 void open_files(Pid pid, const std::string& below, std::set<std::string>& found);
+
+/// Files in shared memory that have no name any more, or never had one, and that a process has open: nothing in the
+/// folder tells of them. By device and number, so that a file which several processes have open is there once.
+struct NamelessFile {
+  std::string link;  // as /proc says it: "/dev/shm/#1234 (deleted)"
+  Bytes size, held;
+};
+using NamelessFiles = std::map<std::pair<uint64_t, uint64_t>, NamelessFile>;
+void nameless_files(Pid pid, const std::string& below, NamelessFiles& found);
 
 /// Whether there is no such process any more, or only what its parent has not waited for.
 bool has_ended(Pid pid);

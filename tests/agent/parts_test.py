@@ -9,7 +9,7 @@ import time
 import unittest
 from unittest import mock
 
-from support import agent_modules, run
+from support import INJECT, agent_modules, pythons, run
 
 agent_modules()
 from millpond_agent import imports, lines, link, module_hooks, periods, probes, sources, state, wrapping  # noqa: E402
@@ -416,6 +416,64 @@ class Wrapping(unittest.TestCase):
             finally:
                 sys.meta_path[:] = saved
                 sys.path.remove(folder)
+
+
+# What Python's own allocator says that it handed out, beside what the agent weighs.
+WEIGHTS = """
+import collections, dataclasses, os, re, sys, tempfile
+sys.path.insert(0, sys.argv[1])
+from millpond_agent import sizes
+
+class Kept:
+    def __init__(self, a, b, c):
+        self.a, self.b, self.c = a, b, c
+
+class Slots:
+    __slots__ = ("a", "b", "c")
+    def __init__(self, a, b, c):
+        self.a, self.b, self.c = a, b, c
+
+class Named(collections.namedtuple("Named", "a b c")):
+    __slots__ = ()
+
+@dataclasses.dataclass
+class Data:
+    a: int
+    b: float
+    c: str
+
+def handed_out():
+    with tempfile.TemporaryFile("w+") as file:
+        kept = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        sys._debugmallocstats()
+        os.dup2(kept, 2)
+        os.close(kept)
+        file.seek(0)
+        return int(re.search("# bytes in allocated blocks +=? *([0-9,]+)", file.read()).group(1).replace(",", ""))
+
+kinds = [Kept, Slots, Named, Data, lambda a, b, c: {"a": a, "b": b, "c": c}, lambda a, b, c: (a, b, c)]
+for number, kind in enumerate(kinds):
+    warm = [kind(n + 100000, n * 0.5, "row-%07d" % n) for n in range(2000)]
+    items = [None] * 2000
+    before = handed_out()
+    for n in range(2000):
+        items[n] = kind(n + 300000, n * 0.25, "row-%07d" % n)
+    true = handed_out() - before
+    scale = sizes.Scale()
+    print(number, sum(scale.weigh(item)[0] for item in items) / true)
+"""
+
+
+class Weights(unittest.TestCase):
+    def test_objects_tuples_and_dictionaries_weigh_what_the_allocator_handed_out_for_them(self):
+        for version, python in sorted(pythons().items()):
+            with self.subTest(version):
+                done = run(WEIGHTS, agent=False, arguments=(INJECT,), python=python)
+                self.assertEqual(done.code, 0, done.err)
+                for line in done.out.splitlines():
+                    kind, share = line.split()
+                    self.assertAlmostEqual(float(share), 1, delta=0.02, msg="kind %s on %s" % (kind, version))
 
 
 class ModuleHooks(unittest.TestCase):

@@ -60,6 +60,7 @@ CASES = [
     Case("shared anonymous", "shared.py", ("anonymous",), lines=("keeps anonymous",), holder=("kept",), quick=True),
     Case("shared files", "shared.py", ("files",), lines=("keeps files",), holder=("kept",)),
     Case("shared tmpfs", "shared.py", ("tmpfs",), lines=(), holder=("/dev/shm",)),
+    Case("shared nameless", "shared.py", ("nameless",), lines=(), holder=("/dev/shm",)),
     Case("shared calm", "shared.py", ("calm",), verdicts=CALM),
     Case("registry logging", "registry.py", ("logging",), lines=("keeps logging", "born"), holder=("handlers",)),
     Case("registry atexit", "registry.py", ("atexit",), lines=("keeps atexit", "born"), holder=("atexit",)),

@@ -120,6 +120,57 @@ COUNTED = {"attribute seen of Trainer": "# branch", "item 'test' of dict": "# ne
 BORN = ("global heap of __main__", "attribute handlers of Logger")  # what is made in the statement that puts it is seen by its births too
 
 
+# A list of each thread of a pool, which no name in the source says to be a list.
+THREADS = """
+import threading, time
+from concurrent.futures import ThreadPoolExecutor
+
+local = threading.local()
+
+def work(n):
+    if not hasattr(local, "scratch"):
+        local.scratch = []
+    local.scratch.append(bytearray(150_000))  # thread's
+    return n
+
+with ThreadPoolExecutor(3) as pool:
+    for epoch in range(24):
+        list(pool.map(work, range(3)))
+        print("epoch", epoch, flush=True)
+        time.sleep(0.1)
+"""
+
+
+# A text that is replaced by a longer one, and looked at by other lines.
+REPLACED = """
+import time
+
+text = ""
+for epoch in range(24):
+    text = text + "x" * 150_000  # grows
+    print("epoch", epoch, text.title()[:1], text.zfill(3)[-1:], flush=True)
+    time.sleep(0.1)
+"""
+
+
+# Threads that wait for ever, each with something of its own.
+WAITING = """
+import queue, threading, time
+
+never = queue.Queue()
+
+def wait(data):
+    never.get()
+    return len(data)
+
+for epoch in range(24):
+    for _ in range(2):
+        threading.Thread(target=wait, args=(bytearray(150_000),), daemon=True).start()  # starts
+    print("epoch", epoch, flush=True)
+    time.sleep(0.1)
+"""
+
+
 def run(python, folder, *arguments):
     said, _ = watched(python, folder, PROGRAM, *arguments)
     found = {}
@@ -157,6 +208,30 @@ class Puts(unittest.TestCase):
                 window = next(row for row in walks[-1]["holders"] if row["chain"][0] == "attribute recent of Trainer")
                 self.assertEqual(window["bound"], 8)
                 self.assertLessEqual(window["len"], 8)
+
+    def test_a_container_whose_line_no_source_gives_has_the_one_that_ran(self):
+        for version in [version for version in ("3.11", "3.12", "3.13") if version in INTERPRETERS]:
+            with self.subTest(version), Folder() as folder:
+                said, _ = watched(INTERPRETERS[version], folder, THREADS)
+                rows = [row for note in said if note.get("note") == "holders" for row in note["containers"] if row["holder"].startswith("local")]
+                self.assertTrue(rows, "the lists of the threads are told")
+                self.assertEqual((rows[-1]["line"], rows[-1]["found_by"]), (THREADS[: THREADS.index("# thread's")].count("\n") + 1, "ran"), rows[-1])
+
+    def test_of_a_text_that_is_replaced_the_line_is_told_that_assigns_it_not_those_that_read_it(self):
+        for version in [version for version in ("3.11", "3.12", "3.13") if version in INTERPRETERS]:
+            with self.subTest(version), Folder() as folder:
+                said, _ = watched(INTERPRETERS[version], folder, REPLACED)
+                lines = {put["line"] for note in said if note.get("note") == "puts" for row in note["holders"] if row["chain"][0] == "global text of __main__" for put in row["puts"]}
+                self.assertEqual(lines, {REPLACED[: REPLACED.index("# grows")].count("\n") + 1})
+
+    def test_what_many_threads_hold_in_one_function_is_one_holder_with_the_line_that_made_it(self):
+        for version in [version for version in ("3.9", "3.12") if version in INTERPRETERS]:
+            with self.subTest(version), Folder() as folder:
+                said, _ = watched(INTERPRETERS[version], folder, WAITING)
+                row = [note for note in said if note.get("note") == "walk"][-1]["holders"][0]
+                self.assertEqual(row["chain"], ["variables of wait in other threads"])
+                self.assertGreater(row["items"], 16)
+                self.assertEqual(row["born"][0]["line"], WAITING[: WAITING.index("# starts")].count("\n") + 1)
 
     def test_the_steps_of_a_chain_have_kinds_and_types(self):
         python = INTERPRETERS[max(INTERPRETERS, key=lambda version: int(version.rstrip("t").split(".")[1]))]

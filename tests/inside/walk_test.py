@@ -111,6 +111,65 @@ worker.join()
 """
 
 
+# A library's function that hands on what it is given, and one that has it under a name; circles of three kinds, with the collector off.
+HANDED = """
+import gc, os, sys, time
+sys.path.insert(0, "site-packages")
+os.makedirs("site-packages", exist_ok=True)
+with open("site-packages/trainer_library.py", "w") as file:
+    file.write('''
+import time
+
+def passing_on(function):
+    def wrapper(*args, **kwargs):
+        return function(*args, **kwargs)
+    return wrapper
+
+@passing_on
+def fit(epochs, callbacks=None):
+    watchers = list(callbacks)
+    for epoch in range(epochs):
+        for each in watchers:
+            each.on_epoch_end(epoch)
+        print("epoch", epoch, flush=True)
+        time.sleep(0.1)
+''')
+import trainer_library
+
+def payload():
+    return bytearray(150_000)
+
+class Keep:
+    def __init__(self):
+        self.kept = []
+    def on_epoch_end(self, epoch):
+        self.kept.append(payload())
+        newest[0] = (epoch, payload())
+        circles()
+
+newest = [None] * 50
+
+class Pair:
+    def __init__(self, data):
+        self.data, self.other = data, None
+
+class Parent:
+    def __init__(self, above=None):
+        self.below, self.data, self.above = [], payload(), above
+        if above is not None:
+            above.below.append(self)  # closes
+
+def circles():
+    one, other = Pair(payload()), Pair(payload())
+    one.other = other
+    other.other = one  # closes
+    Parent(Parent())
+
+gc.disable()
+trainer_library.fit(26, callbacks=[Keep()])
+"""
+
+
 def walks_of(python, folder, ballast=0, program=PROGRAM):
     said, out = watched(python, folder, program, str(ballast))
     return [row for row in said if row.get("note") == "walk"], out
@@ -162,6 +221,26 @@ class Walks(unittest.TestCase):
                 self.assertFalse(walks[-1]["apart"])
                 self.check(version, walks, whole=True)
                 self.assertTrue(out.endswith("no child\nsignals 0\n"), out[-200:])
+
+    def test_a_chain_ends_at_a_name_and_the_lines_that_tie_circles_are_told(self):
+        closes = {number for number, line in enumerate(HANDED.split("\n"), 1) if "# closes" in line}
+        for version, python in sorted(INTERPRETERS.items()):
+            if version.endswith("t"):
+                continue  # no walk is made
+            with self.subTest(version), Folder() as folder:
+                walks, _ = walks_of(python, folder, program=HANDED)
+                self.assertTrue(walks, "no walk was made")
+                kept = [row for row in walks[-1]["holders"] if row["chain"][:1] == ["attribute kept of Keep"]]
+                self.assertTrue(kept, walks[-1]["holders"])
+                self.assertIn(kept[0]["chain"][-1], ["local %s of fit" % name for name in ("watchers", "callbacks", "each")], kept[0]["chain"])
+                one = [row for row in walks[-1]["holders"] if row["chain"][:1] == ["global newest of __main__"]]
+                self.assertTrue(one and one[0]["length"] == 50, "of a single survivor the fullest container is the holder")
+                garbage = {row["type"]: row for walk in walks for row in walk["holders"] if row["how"] == "garbage"}
+                self.assertLessEqual({"Pair", "Parent"}, set(garbage), "circles are told by the class of their objects")
+                if version not in ("3.9", "3.10"):  # where instructions are counted
+                    for name in ("Pair", "Parent"):
+                        first = garbage[name].get("puts", [{}])[0]
+                        self.assertIn(first.get("line"), closes, (name, garbage[name].get("puts")))
 
     def test_a_silent_program_whose_main_thread_waits_is_walked_too(self):
         for version in [version for version in ("3.9", "3.11", "3.13") if version in INTERPRETERS]:

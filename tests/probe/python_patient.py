@@ -4,6 +4,7 @@ import ctypes
 import gc
 import json
 import sys
+import time
 import threading
 
 MIB = 1 << 20
@@ -100,6 +101,23 @@ def small():
     KEEP.append(tuples)
     del before
     return {"bytes": sys.getsizeof(tuples[0]) * len(tuples), "blocks": len(tuples)}
+
+
+def floats():
+    """Each asks for 24 bytes and takes 32."""
+    KEEP.append([i * 0.5 for i in range(1500000)])  # floats
+    return {"bytes": 32 * 1500000, "blocks": 1500000}
+
+
+def calms():
+    """Much is allocated and freed, as while libraries are imported; then little, which is kept."""
+    end = time.monotonic() + 1
+    while time.monotonic() < end:
+        bytearray(100000)
+    for _ in range(80):
+        KEEP.append(bytearray(60000))  # calm
+        time.sleep(0.02)
+    return {}
 
 
 def freed():

@@ -123,6 +123,20 @@ class PythonTest(unittest.TestCase):
         self.assertLess(abs(sum(e.blocks for e in entries) / run.said["blocks"] - 1), 3.5 * sigma)
 
     @under_each
+    def test_objects_weigh_what_their_allocator_takes_for_them(self, version, path):
+        run = Run(path, "floats")
+        entries = [e for e in self.made_at(run.file, "floats") if e.size == 24]
+        sigma = (65536 / (24 * run.said["blocks"])) ** 0.5
+        self.assertLess(abs(sum(e.bytes for e in entries) / run.said["bytes"] - 1), 3.5 * sigma)
+        self.assertLess(abs(sum(e.blocks for e in entries) / run.said["blocks"] - 1), 3.5 * sigma)
+
+    def test_what_is_allocated_slowly_after_a_rush_is_sampled_finely_again(self):
+        run = Run(sys.executable, "calms", MILLPOND_INTERVAL="0")  # T is steered
+        kept = [e for e in run.file.live() if e.python() and e.python()[0][2] == LINES["calm"]]
+        self.assertGreater(len(kept), 30, "of 80")
+        self.assertLess(abs(sum(e.bytes for e in kept) / (80 * 60000) - 1), 0.6)
+
+    @under_each
     def test_nothing_is_left_of_objects_that_were_freed(self, version, path):
         run = Run(path, "freed")
         self.assertEqual(self.made_at(run.file, "tuples"), [])

@@ -2,6 +2,7 @@
 #include "watch/tree.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -76,4 +77,28 @@ TEST_CASE(
   CHECK(row.private_ < Bytes{300'000});
   CHECK(shared_files_since(folder.path(), time(nullptr) + 3600, folder.path() + "/ours", {}).resident == Bytes{});
   CHECK(shared_files_since(folder.path() + "/nowhere", before, "", {}).resident == Bytes{});
+}
+
+TEST_CASE("tree: a file in shared memory that has lost its name is found by who has it open, once") {
+  const TemporaryFolder folder("tree test", TemporaryFolder::In::kFiles);
+  const std::string path = folder.path() + "/gone";
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  REQUIRE(file >= 0);
+  const std::string text(300'000, 'x');
+  REQUIRE(write(file, text.data(), text.size()) == ssize_t(text.size()));
+  const int again = dup(file);
+  NamelessFiles found;
+  nameless_files(Pid{getpid()}, folder.path() + "/", found);
+  CHECK(found.empty());  // it has its name
+  REQUIRE(unlink(path.c_str()) == 0);
+  fsync(file);
+  nameless_files(Pid{getpid()}, folder.path() + "/", found);
+  REQUIRE(found.size() == 1);
+  CHECK(found.begin()->second.size == Bytes{300'000});
+  CHECK(found.begin()->second.held >= Bytes{300'000});
+  close(file);
+  close(again);
+  found.clear();
+  nameless_files(Pid{getpid()}, folder.path() + "/", found);
+  CHECK(found.empty());
 }

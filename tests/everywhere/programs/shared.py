@@ -1,8 +1,9 @@
-"""Memory that is not the process's own alone, kept: segments of shared memory, anonymous shared mappings, mapped files, a file in shared memory that grows.
+"""Memory that is not the process's own alone, kept: segments of shared memory, anonymous shared mappings, mapped files, a file in shared memory that grows, with a name and without.
 `calm`: as many segments, each given back."""
 import mmap
 import os
 import sys
+import tempfile
 import time
 from multiprocessing import shared_memory
 
@@ -30,6 +31,10 @@ try:
             if not kept:
                 kept.append(open(path, "ab", buffering=0))
             kept[0].write(b"x" * EACH)  # keeps tmpfs
+        elif what == "nameless":
+            if not kept:
+                kept.append(tempfile.TemporaryFile(dir="/dev/shm", buffering=0))
+            kept[0].write(b"x" * EACH)  # keeps nameless
         else:
             segment = shared_memory.SharedMemory(create=True, size=EACH)
             segment.buf[:] = b"x" * EACH

@@ -284,7 +284,7 @@ def size(thing):
         info = thing.cache_info()
         return info.currsize, info.maxsize
     if kind.__module__ == "numpy" and kind.__name__ == "ndarray":
-        return thing.size, None
+        return thing.size if thing.dtype.hasobject else thing.nbytes, None  # one that holds nothing grows by bytes, like a text
     if kind is types.ModuleType and thing.__name__ == "atexit":
         return thing._ncallbacks(), None
     return None, None

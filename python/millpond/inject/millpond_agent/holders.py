@@ -8,7 +8,7 @@ import time
 from collections import deque
 from itertools import islice
 
-from . import calls, frames, link, module_hooks, roots, sizes, strays, threads
+from . import calls, frames, link, module_hooks, puts, roots, sizes, strays, threads
 from .tracks import Track
 
 kMost = 8
@@ -16,6 +16,7 @@ kTypesMost = 12
 kFullLeast = 16e6  # bytes of a container that has reached its own limit
 kUnknownLeast = 1 << 18  # bytes per round of a container that nobody is known to hold
 kTracked = 8000
+kCacheLink = 80  # bytes of what a bounded functools cache keeps for each entry beside key and result
 kObjectsFew = 150000  # up to here containers of libraries are looked at in every probe; otherwise when the program grows
 lock = threads.Lock()  # one look at a time
 
@@ -323,6 +324,8 @@ def _describe(item, added, track, rounds, walk):
     place = adders.find_line(way, thing)
     if place is None and item.kind == "lru_cache":
         place = adders.made_at(getattr(thing, "__wrapped__", None))
+    if place is None:
+        place = puts.line_of(thing)
     row.update(place or {"file": None, "line": None, "function": None, "text": None})
     row["found_by"] = place.get("found_by") if place else None
     if place and module_hooks.has(place["file"], place["line"]):
@@ -386,6 +389,7 @@ def _weigh_items(thing, added, way, walk):
 
     scale = sizes.Scale(shared)
     scale.seen.add(id(thing))
+    own = sizes.own_of_item(thing)
     weights = []
     complete = True
     names = []
@@ -401,7 +405,7 @@ def _weigh_items(thing, added, way, walk):
         size, whole = scale.weigh(value)
         if key is not None:
             size += scale.weigh(key)[0]
-        weights.append(size + 8)
+        weights.append(size + own)
         complete = complete and whole
     if not weights:
         return None, 0, False
@@ -428,10 +432,11 @@ def _weigh_cache(thing):
     table = next((part for part in parts if type(part) is dict and len(part) == info.currsize), None)
     if info.maxsize is None and table is not None:
         weights = [scale.weigh(value)[0] + scale.weigh(key)[0] for key, value in newest(table, 8)]
-        return sum(weights) / len(weights) if weights else 100
+        return sum(weights) / len(weights) + sizes.own_of_item(table) if weights else 100
     entries = [part for part in parts if part is not table and part is not getattr(thing, "__wrapped__", None) and not isinstance(part, type)]
     some = entries[:: len(entries) // 32 | 1]  # odd: keys and results take turns
-    return sum(scale.weigh(part)[0] for part in some) / max(1, len(some)) * len(entries) / max(1, info.currsize)
+    own = (sizes.own_of_item(table) if table is not None else 0) + kCacheLink
+    return sum(scale.weigh(part)[0] for part in some) / max(1, len(some)) * len(entries) / max(1, info.currsize) + own
 
 
 def _weigh_chain(node, key):

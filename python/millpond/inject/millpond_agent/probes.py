@@ -17,6 +17,7 @@ kShare, kSecondShare = 0.02, 0.05
 kFirstGrown, kGrown, kFree, kLeast = 0.01, 0.015, 0.05, 5 << 20  # of resident memory; bytes
 kPerBlock = 2e-7  # seconds of a probe for each object of Python: 0.31 s were seen for 1.5 million
 kAskEvery = 0.25
+kBlock = 64  # bytes
 _page = os.sysconf("SC_PAGE_SIZE")
 _done = 0
 _last_end = None
@@ -107,6 +108,11 @@ def _look(series):
     _scan_seconds += time.thread_time() - begin
 
 
+def _held():
+    """About what allocators have handed out, but for a constant: less what they hold free, and Python's blocks as if each were a small one."""
+    return kBlock * sys.getallocatedblocks() - link.free_bytes()
+
+
 def _types_gone(before):
     """The commonest types among what gc took away, name to count."""
     if before is None:
@@ -131,13 +137,15 @@ def _probe(series):
     before = rss()
     collects = may_collect()
     types = Counter(map(type, gc.get_objects())) if _last_garbage and collects else None
+    held = _held()
     collected = gc.collect() if collects else 0
     after_gc = rss()
+    by_gc = before - after_gc + held - _held()  # what trim gives back was free before
     trimmed = link.trim()
     after_trim = rss()
     grew = _last_rss is not None and after_trim - _last_rss > 1 << 20
     _last_rss = after_trim
-    _last_garbage = collected >= 200 and before - after_trim >= 1 << 20
+    _last_garbage = collected >= 200 and by_gc >= 1 << 20
     middle = time.perf_counter()
     garbage = _types_gone(types)
     piled = None

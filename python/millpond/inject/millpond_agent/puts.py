@@ -6,7 +6,7 @@ import functools
 import sys
 import types
 
-from . import chains, frames, hits, limits, link, module_hooks, readings
+from . import chains, circles, frames, hits, limits, link, module_hooks, readings
 
 kAdders = frozenset(("append", "extend", "add", "insert", "appendleft", "extendleft", "update", "setdefault", "push", "put", "put_nowait", "write", "writelines", "register",
                      "frombytes", "store", "record", "__setitem__", "heappush"))
@@ -20,6 +20,7 @@ kDeep = 4  # names that a thing gets one after another
 kRounds, kRoundsMost = 2, 24  # a holder is watched for
 kAsked, kPatience = 12, 4  # times; until something else than what most likely puts speaks
 kAgain = 8  # walks
+kSeldom = 8  # times less often than another line
 kWatched = 24
 kCodes = 4000
 kReadMost = 300  # functions whose instructions are kept
@@ -30,6 +31,7 @@ kNamesOf = {"__warningregistry__": {"warn", "warn_explicit"}}
 
 _watched = {}  # words of a chain -> _Watch
 _told = {}  # words of a chain -> what was found last
+_line_of = {}  # address of a holder -> the line that puts most into it
 _again = {}  # words of a chain -> walks that have met it since
 _counters = {}  # (id of code, unit) -> Counter
 _search = None  # of the walk that is being told
@@ -67,6 +69,7 @@ def watch(row, chain, births, period, sizes):
     known = _told.get(words)
     if known:
         row["puts"] = known
+        _remember(chain, known)  # one of several that are called alike: those of other threads
     limits.tell(words, row)
     if row["how"] == "garbage" or not words or words in _watched or len(_watched) >= kWatched:
         return
@@ -77,12 +80,44 @@ def watch(row, chain, births, period, sizes):
     try:
         hits.prepare()
         tiers = _propose(chain) + (_ties(chain) if row.get("repeats") else [])
+        if _is_fixed(chain):
+            tiers = _assigning(tiers)
         limits.learn(words, row, _search.guards, chain.objects)
         if tiers:
             _watched[words] = _Watch(words, row["type"], chain, tiers, births, sizes, period)
             _arm(tiers)
     except Exception:
         link.oops()
+
+
+def watch_circle(row, thing, births, period):
+    """Garbage of one type, of which `thing` is one (None: it is not there any more): the lines that tie its circle."""
+    words = tuple(row["chain"])
+    if words in _told:
+        row["puts"] = _told[words]
+    if thing is None or not words or words in _watched or len(_watched) >= kWatched:
+        return
+    try:
+        hits.prepare()
+        tiers = _tying(circles.ring(thing))
+        if tiers:
+            _watched[words] = _Watch(words, row["type"], None, tiers, births, (None, None), period)
+            _arm(tiers)
+    except Exception:
+        link.oops()
+
+
+def _remember(chain, found):
+    if chain is not None and chain.found and len(_line_of) < kCodes:
+        _line_of[chain.found[0][0]] = found[0]
+
+
+def line_of(container):
+    """The line that was seen to put things into it: {file, line, function, text}; None: not known."""
+    found = _line_of.get(id(container))
+    if found is None or found["by"] == "only":
+        return None
+    return {"file": found["file"], "line": found["line"], "function": found["function"], "text": found["text"], "found_by": "ran"}
 
 
 def watching():
@@ -135,6 +170,7 @@ def finish(series, lengths, words=None):
         found = _decide(watched, series.count - watched.period)
         if found and (found[0]["by"] == "counted" or each not in _told or _told[each][0]["by"] == "only"):
             _told[each] = found
+            _remember(watched.chain, found)
             rows.append({"chain": list(each), "type": watched.type, "gained": watched.gained, "puts": found})
     if not _watched:
         _counters.clear()
@@ -159,8 +195,14 @@ def _decide(watched, rounds):
         if not seen and len({(line.file, line.line) for line in tier}) == 1 and (assigns or not counted) and not (waits and len(watched.tiers) > 1) and not (assigns and at + 1 < len(watched.tiers)):
             seen = [(tier[0], 0, "only")]
         if seen:
-            return _shares(seen, watched.gained)
+            return _shares(seen, watched.gained) if watched.chain is not None else _closing(_shares(seen, None))
     return []
+
+
+def _closing(rows):
+    """Of lines that tie circles, those first that ran least: a circle is closed once, and what ran for every object set it up. Which ran hardly ever is not how most are closed."""
+    most = max(row["seen"] for row in rows)
+    return sorted(rows, key=lambda row: (row["seen"] * kSeldom < most, row["seen"]))
 
 
 def _by_births(tier, births, exactly):
@@ -240,6 +282,18 @@ def _propose(chain):
     return [tier[:kLines] for tier in (direct, calls, handed, assigned) if tier]
 
 
+def _is_fixed(chain):
+    """Whether the holder is a single block that nothing makes larger in its place: a text, an array. Then only who assigns another one does."""
+    holder = chain.objects[0] if chain.objects else None
+    kind = type(holder)
+    return kind in (str, bytes, tuple) or (kind.__module__ == "numpy" and kind.__name__ == "ndarray" and not holder.dtype.hasobject)
+
+
+def _assigning(tiers):
+    lines = _unique([line for tier in tiers for line in tier if line.how in ("set", "aug", "resize")])
+    return [lines] if lines else tiers
+
+
 def _ties(chain):
     """Of objects that hold the next of their type, one after another: the lines that tie a new one to the last, by the attribute that they hold it by. They speak when no line that
     assigns the first one ran: a chain grows at one of its ends."""
@@ -252,6 +306,28 @@ def _ties(chain):
             found = [_search.line(reader, at, "tie") for at in reader.stores(name, True) if not reader.stores_constant(at)]
             (made if reader.code.co_name == "__init__" else lines).extend(found)
     return [_unique(tier)[:kLines] for tier in (lines, made) if tier]
+
+
+def _tying(steps):
+    """The lines that tie a circle of these steps together, by the names that its parts hold each other by; of one function the last first: with it the circle is closed.
+    Lines where the objects are made speak when no other ran: what they assign there may be nothing yet."""
+    global _search
+    if _search is None:
+        _search = _Search()
+    _search.begin()
+    lines = []
+    for at, step in enumerate(steps):
+        if step.kind not in ("attribute", "class_attribute") or not step.name or step.of is None or _is_library(step.of):
+            continue
+        if steps[at - 1].kind in ("item", "key"):
+            lines += _search.puts(step.name, True, owner=step.of)[0]
+            continue
+        codes = _codes_of(step.of)
+        for reader in _search.readers(step.name):
+            lines += [_search.line(reader, at, "tie") for at in reader.stores(step.name, True) if not reader.stores_constant(at) and reader.fits(at, codes, ())]
+    lines = sorted(_unique(lines), key=lambda line: (line.file, -line.line))
+    made = [line for line in lines if line.function.rpartition(".")[2] == "__init__"]
+    return [tier[:kLines] for tier in ([line for line in lines if line not in made], made) if tier]
 
 
 def _is_library(kind):
@@ -273,7 +349,10 @@ def _names_that_put(search, kind, name):
 
 
 def _functions_that_put(search, module, name):
-    functions = {key: value.__code__ for key, value in list(vars(module).items()) if type(value) is types.FunctionType} if module is not None else {}
+    functions = {}
+    for key, value in list(vars(module).items()) if module is not None else ():
+        parts = {key: value} if type(value) is types.FunctionType else dict(vars(value)) if type(value) is type and value.__dict__.get("__module__") == module.__name__ else {}
+        functions.update((part, function.__code__) for part, function in parts.items() if type(function) is types.FunctionType)
     return _with_callers(functions, {key for key, code in functions.items() if name in code.co_names and _adds(search, code, name)}, "")
 
 
@@ -428,7 +507,7 @@ class _Trail:
                 self.assigned.append((self._fits(path + (use.key,)), search.line(reader, use.at, "set")))
         elif use.how in ("item", "aug") or (use.how == "method" and use.name in kAdders):
             self.direct.append((fits, search.line(reader, use.at, use.name or use.how)))
-        elif use.how == "method" and use.name not in kReaders:
+        elif use.how == "method" and use.name not in kReaders and use.place:
             self.handed.append((fits, search.line(reader, use.at, use.name)))
         elif use.how == "alias":
             for name in use.name:

@@ -16,7 +16,7 @@ kTakenMore = {"CALL": 2, "CALL_KW": 3, "CALL_FUNCTION": 1, "CALL_FUNCTION_KW": 2
 
 class Use:
     """how: method (one of it is called or taken, `name`), item (something is stored in it), aug, delete, alias (`name`: a tuple of names), attribute (`name`: it becomes an attribute of
-    another object), pass (to a call: `place` of the argument, None: not known), None. at: the instruction that does it. path: () of the thing itself, else the keys that lead to the
+    another object), pass (to a call: `place` of the argument, None: not known), None. `place` of a method: whether it is called there. at: the instruction that does it. path: () of the thing itself, else the keys that lead to the
     one inside it, None for those that are not written out; key: under which an item is stored, likewise."""
 
     __slots__ = ("how", "name", "at", "path", "place", "key")
@@ -162,7 +162,7 @@ class Reader:
             if 1 not in whole:
                 return Use(None, None, now)
             if part.argval not in kGives | kGivesAll:
-                return Use("method", part.argval, now, whole[1])
+                return Use("method", part.argval, now, whole[1], name == "LOAD_METHOD" or "NULL" in part.argrepr)
             held[1] = ("gives" if part.argval in kGives else "gives all", whole[1])
         elif name == "BINARY_SUBSCR" or (name == "BINARY_OP" and part.argrepr == "[]"):
             if 2 in whole:

@@ -11,14 +11,16 @@ from . import chains, courses, frames, gpu, link, puts, state, tensors, threads,
 
 kInPlace = 0.05  # seconds
 kPerObject = 4e-7  # seconds in place, as measured: 871,000 objects in 0.28 to 0.40 s
+kPassedBy = 0.05  # of the time of an object, for one that is passed by
 kShare, kStart = 0.01, 0.1  # of the time; seconds for the first ones
 kTables = 0.01  # of free memory may go to the page tables of a child
 kTold = 24
-kFramesMost = 200
+kFramesMost = 400
 kShallowMost = 150000  # objects
 kKeepers = 16  # modules of libraries
 kUnheld, kUnheldShare = 128 << 10, 0.01  # bytes that nothing was found to hold, of all: then the libraries are gone through too
-kTensors, kTensorsAll = 1 << 20, 8 << 20  # bytes, likewise, for which tensors are asked where their data lies; for which all are: a large framework has half a million objects
+kTensors, kTensorsAll = 256 << 10, 8 << 20  # bytes, likewise, for which tensors are asked where their data lies; for which all are: a large framework has half a million objects
+kComes = 0.1  # a leak has half of its bytes from the later half; beside ten times as much from the beginning it is seen still
 kGained = 1 << 20  # bytes of a device since the last walk with its blocks: fewer are no leak
 kMore = 1.5  # times as many as were left the last time that was done
 
@@ -33,6 +35,7 @@ _refused = None  # why none is made, once it is known
 _no_child = False  # there is no memory for one
 _round = 0  # of the leading series, when it was last asked
 _shallow_seconds = 0.002  # that the last one took
+_tracked = 0  # objects that the collector knew when they were last counted
 _left = 0  # bytes that no root was found to reach when the libraries had been gone through too
 _shares = (0.0, 0.0)  # of these, held by native code, garbage
 _said = _held = False  # a walk was told; one that found a holder
@@ -55,8 +58,10 @@ def is_due(series):
 
 def after_period(series, objects=None):
     """Tells a walk that a child has finished, and makes the next one if that is affordable. objects: gc.get_objects(), where it is there anyway."""
-    global _refused, _round, _series, _last
+    global _refused, _round, _series, _last, _tracked
     _round = int(series.count)
+    if objects is not None:
+        _tracked = len(objects)
     if _series != (series.kind, series.name):  # another one leads, which counts in its own way
         _series, _last = (series.kind, series.name), 0
     finish()
@@ -84,7 +89,7 @@ def _walk(series, objects):
     walk = request.run(shallow=True) if not _too_large else None
     if walk is not None and _is_much(walk) and walk.unclaimed > max(kTensors, kMore * _no_tensors) and tensors.any_framework():
         before = walk.unclaimed
-        request.own(tensors.pairs(request.things(walk.unclaimed > kTensorsAll)))
+        request.own(tensors.pairs(request.things(walk.unclaimed > kTensorsAll and _still_comes(walk))))
         if request.owned:
             walk = request.run(shallow=True)
         _no_tensors = before if walk is not None and walk.unclaimed == before else 0
@@ -92,6 +97,8 @@ def _walk(series, objects):
         return  # a child looks for pointers to native blocks
     _too_large = _too_large or walk.full != 0
     how = _how_to_walk_all() if _too_large or (_is_much(walk) and walk.unclaimed > kMore * _left) else None
+    if how == "apart" and not _too_large and not _still_comes(walk):
+        how = None
     if how != "in place" and walk is not None and not _too_large:
         request.say(walk, series, True)
     _shallow_seconds = time.thread_time() - begin
@@ -121,10 +128,16 @@ def _is_much(walk):
     return walk.unclaimed > max(kUnheld, kUnheldShare * walk.alive)
 
 
+def _still_comes(walk):
+    """Whether a good part of what nothing was found to hold was born in the later half of the time: what a framework took when training began is no growth, and all objects are not gone
+    through for it."""
+    return walk.lately > max(kTensors, kComes * walk.unclaimed)
+
+
 def _how_to_walk_all():
     """"in place" where that is short, "apart" in a child; None: it costs too much."""
     global _no_child
-    seconds = kPerObject * sys.getallocatedblocks()
+    seconds = kPerObject * _to_visit()
     apart = seconds > kInPlace
     if not _affords(seconds / 4 if apart else seconds) or (apart and _no_child):
         return None
@@ -133,6 +146,13 @@ def _how_to_walk_all():
         link.note({"note": "walk", "refused": "the page tables of a child would take too much of the free memory"})
         return None
     return "apart" if apart else "in place"
+
+
+def _to_visit():
+    """About how many objects a walk over all visits: those that the collector knows, as far as they were counted, and what these have in blocks of their own. Numbers are passed by, and a program
+    may have millions."""
+    blocks = sys.getallocatedblocks()
+    return min(blocks, 2 * _tracked + kPassedBy * blocks) if _tracked else blocks
 
 
 class _Request:
@@ -232,28 +252,49 @@ def _room_for_child():
 
 
 class _Roots:
-    """What the walk begins with: the variables of running functions, a list for each, then modules, the user's first."""
+    """What the walk begins with, in ranks: the variables of the user's running functions, a list for each, and his modules; then variables of libraries' functions; then what these were only
+    handed in `*args` or `**kwargs` and hand on. So a chain ends at a name that the user knows wherever there is one."""
 
     def __init__(self):
         self.variables = []
         self.names = {}  # address of such a list -> function, names, where, addresses, code
+        ranks = [], [], []
+        alike = {}  # of other threads, the variables of one function together: many that wait in it are one holder
+        count = 0
         for thread, frame in list(sys._current_frames().items()):
-            while frame is not None and len(self.variables) < kFramesMost:
-                if "/millpond_agent/" not in frame.f_code.co_filename and frame.f_code.co_name != "<module>":
-                    found = variables.items(frame)
-                    if found:
-                        values = [value for _, value in found]
-                        self.variables.append(values)
-                        self.names[id(values)] = (frames.function_name(frame), [name for name, _ in found], "" if thread == threads.main_ident() else "another thread", [id(value) for value in values], frame.f_code)
+            main = thread == threads.main_ident()
+            while frame is not None and count < kFramesMost:
+                code = frame.f_code
+                if "/millpond_agent/" not in code.co_filename and code.co_name != "<module>":
+                    count += 1
+                    found, handed = variables.items(frame), () if frames.is_user_frame(frame) else _gathered(code)
+                    first = 0 if frames.is_user_frame(frame) else 1
+                    for rank, part in ((first, [pair for pair in found if pair[0] not in handed]), (2, [pair for pair in found if pair[0] in handed])):
+                        if main:
+                            self._add(ranks[rank], frame, part, "")
+                        else:
+                            known = alike.setdefault((rank, id(code)), [frame, [], 0])
+                            known[1] += part
+                            known[2] += 1
                 frame = frame.f_back
-        self.all = self.variables + [vars(module) for module in frames.user_modules()]
-        self.all += [vars(sys.modules[name]) for name in _keepers if isinstance(sys.modules.get(name), types.ModuleType)]
-        self.all.append(sys.modules)
+        for (rank, _), (frame, found, times) in alike.items():
+            self._add(ranks[rank], frame, found, "another thread" if times == 1 else "other threads")
+        alike.clear()
+        ranks[0].extend(vars(module) for module in frames.user_modules())
+        ranks[0].extend(vars(sys.modules[name]) for name in _keepers if isinstance(sys.modules.get(name), types.ModuleType))
+        self.all = [*ranks[0], None, *ranks[1], None, *ranks[2], sys.modules]
+
+    def _add(self, rank, frame, found, where):
+        if found:
+            values = [value for _, value in found]
+            self.variables.append(values)
+            rank.append(values)
+            self.names[id(values)] = (frames.function_name(frame), [name for name, _ in found], where, [id(value) for value in values], frame.f_code)
 
     def at(self, address):
         """The root that has this address; None: there is none."""
         _libraries()
-        found = next((root for root in self.all if id(root) == address), None)
+        found = next((root for root in self.all if id(root) == address and root is not None), None)
         return found if found is not None else _tops.get(address)
 
     def variable(self, address):
@@ -266,6 +307,7 @@ def _say(walk, period, kind, roots, links, apart, shallow, device=None):
     _said = True
     stack_of = link.stack if device is None else device.stack
     told, growing = [], []
+    circled = _in_circles(walk)
     for index in range(walk.holders):
         holder = walk.holder[index]
         if len(told) >= kTold and not holder.whole:
@@ -286,7 +328,11 @@ def _say(walk, period, kind, roots, links, apart, shallow, device=None):
         rises = courses.seen(row, chain, kind, _round, now, holder.whole)
         if not holder.whole or rises:
             row["born"] = [dict(place, bytes=size) for place, size in _born(holder, stack_of)]
-            puts.watch(row, chain, _birth_lines(holder, stack_of), _round, now)
+            births = _birth_lines(holder, stack_of)
+            if row["how"] == "garbage":
+                puts.watch_circle(row, circled.get(holder.steps[0].object), births, _round)
+            else:
+                puts.watch(row, chain, births, _round, now)
             (growing if holder.whole else told).append(row)
         chain.forget()
     puts.told()
@@ -304,6 +350,14 @@ def _say(walk, period, kind, roots, links, apart, shallow, device=None):
         left = walk.alive - walk.reached
         note.update(native=int(_shares[0] * left), garbage=int(_shares[1] * left))
     link.note(note)
+
+
+def _in_circles(walk):
+    """What the walk calls garbage, by address: nothing leads to it but the collector's own list. Only what is still there is found."""
+    wanted = {walk.holder[index].steps[0].object for index in range(walk.holders) if walk.holder[index].how == 2 and walk.holder[index].depth}
+    if not wanted or not state.may_touch() or not _affords(kPerObject / 4 * _to_visit()):
+        return {}
+    return {id(thing): thing for thing in gc.get_objects() if id(thing) in wanted}
 
 
 class _Births(dict):
@@ -393,7 +447,8 @@ class Chain:
         if above is None:
             if address not in names:
                 return chains.root(objects[at], kind)
-            return chains.Step("local", None, "variables of %s" % names[address][0], None, names[address][4]) if at == 0 else None
+            function, _, where, _, code = names[address]
+            return chains.Step("local", None, "variables of %s%s" % (function, " in %s" % where if where else ""), None, code) if at == 0 else None
         if objects[at] is None or objects[at + 1] is None:
             return chains.Step("held", None, kind)
         return chains.edge(objects[at + 1], objects[at], *(objects[at + 2:at + 4] + [None, None])[:2])
@@ -474,6 +529,12 @@ def _objects(found, roots, links):
         objects[top - 1] = chains.below(objects[top], found[top - 1][0], links)
         top -= 1
     return objects
+
+
+def _gathered(code):
+    """Names of a function's `*args` and `**kwargs`."""
+    first = code.co_argcount + code.co_kwonlyargcount
+    return code.co_varnames[first:first + bool(code.co_flags & 4) + bool(code.co_flags & 8)]
 
 
 def _variable(known, address):
