@@ -47,6 +47,7 @@ json to_json(const Finding& f) {
           {"bytes_per_unit_range", to_json(f.bytes_per_unit_range)},
           {"units_seen", f.units_seen},
           {"total_bytes", f.total.value},
+          {"confidence", nullptr},  // not told until it is calibrated; the key stays for those who read it
           {"blame", to_json(f.blame)},
           {"born_at", to_json(f.born_at)},
           {"holder", f.holder},
