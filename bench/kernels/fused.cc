@@ -19,8 +19,7 @@ static Expression random_expression(Random& r, int64_t rows, int64_t cols, std::
                     : x == Extent::kRow    ? Shape{cols}
                     : x == Extent::kColumn ? Shape{rows}
                                            : Shape{};
-    const DType t = r.below(5) ? DType::kFloat32
-                               : std::array{DType::kInt32, DType::kBool, DType::kUInt8, DType::kInt64}[r.below(4)];
+    const DType t = r.below(5) ? DType::kFloat32 : DType::kBool;
     operands.push_back({t, s});
     fills.push_back(t == DType::kFloat32 ? uniform(r.next(), -2, 2) : below(r.next(), 3));
   }

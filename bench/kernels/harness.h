@@ -18,9 +18,10 @@
 
 #include "backend/backend.h"
 #include "backend/host/kernel.h"
-#include "base/half.h"
+#include "base/convert.h"
 #include "base/random.h"
 #include "base/team.h"
+#include "base/with_type.h"
 
 namespace harness {
 
@@ -84,51 +85,11 @@ inline Fill constant(double v) {
 inline void fill(const TensorType& t, void* p, const Fill& f) {
   for (int64_t i = 0; i < t.shape.size(); ++i) {
     const double v = f(i);
-    switch (t.dtype) {
-      case DType::kFloat32:
-        static_cast<float*>(p)[i] = float(v);
-        break;
-      case DType::kFloat64:
-        static_cast<double*>(p)[i] = v;
-        break;
-      case DType::kBFloat16:
-        static_cast<bfloat16*>(p)[i] = to_bfloat16(v);
-        break;
-      case DType::kFloat16:
-        static_cast<float16*>(p)[i] = to_float16(v);
-        break;
-      case DType::kInt32:
-        static_cast<int32_t*>(p)[i] = int32_t(v);
-        break;
-      case DType::kInt64:
-        static_cast<int64_t*>(p)[i] = int64_t(v);
-        break;
-      case DType::kUInt8:
-        static_cast<uint8_t*>(p)[i] = uint8_t(v);
-        break;
-      case DType::kBool:
-        static_cast<uint8_t*>(p)[i] = v != 0;
-        break;
-    }
+    with_type(t.dtype, [&]<class T>() { store(static_cast<T*>(p), i, v); });
   }
 }
 inline double read(const TensorType& t, const void* p, int64_t i) {
-  switch (t.dtype) {
-    case DType::kFloat32:
-      return static_cast<const float*>(p)[i];
-    case DType::kFloat64:
-      return static_cast<const double*>(p)[i];
-    case DType::kBFloat16:
-      return to_float(static_cast<const bfloat16*>(p)[i]);
-    case DType::kFloat16:
-      return to_float(static_cast<const float16*>(p)[i]);
-    case DType::kInt32:
-      return static_cast<const int32_t*>(p)[i];
-    case DType::kInt64:
-      return double(static_cast<const int64_t*>(p)[i]);
-    default:
-      return static_cast<const uint8_t*>(p)[i];
-  }
+  return with_type(t.dtype, [&]<class T>() { return convert<double>(load(static_cast<const T*>(p), i)); });
 }
 
 /// One operator with its operands on one backend.

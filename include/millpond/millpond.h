@@ -5,6 +5,7 @@
 #include "millpond/callbacks.h"
 #include "millpond/dataset.h"
 #include "millpond/dtype.h"
+#include "millpond/dtype_policy.h"
 #include "millpond/error.h"
 #include "millpond/history.h"
 #include "millpond/initializers.h"

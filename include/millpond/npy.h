@@ -16,8 +16,8 @@ namespace millpond {
 /// The values where they lie in the file: a read-only mapping that lives as long as the tensor and its copies, and
 /// costs address space only. Writing to it ends the process, and so does reading after somebody has cut the file short.
 [[nodiscard]] Tensor map_npy(const std::string& file);
-/// The whole file or none of it. Throws Error(kFile) where it cannot be written, Error(kDType) for bfloat16, which .npy
-/// lacks.
+/// The whole file or none of it. Throws Error(kFile) where it cannot be written. bfloat16, which .npy lacks, is written
+/// as NumPy writes it ("V2"): np.load(file).view(ml_dtypes.bfloat16).
 void write_npy(const std::string& file, const Tensor& tensor);
 
 }  // namespace millpond

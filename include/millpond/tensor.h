@@ -45,6 +45,14 @@ constexpr DType dtype_of<float16>() {
   return DType::kFloat16;
 }
 template <>
+constexpr DType dtype_of<int8_t>() {
+  return DType::kInt8;
+}
+template <>
+constexpr DType dtype_of<int16_t>() {
+  return DType::kInt16;
+}
+template <>
 constexpr DType dtype_of<int32_t>() {
   return DType::kInt32;
 }
@@ -55,6 +63,18 @@ constexpr DType dtype_of<int64_t>() {
 template <>
 constexpr DType dtype_of<uint8_t>() {
   return DType::kUInt8;
+}
+template <>
+constexpr DType dtype_of<uint16_t>() {
+  return DType::kUInt16;
+}
+template <>
+constexpr DType dtype_of<uint32_t>() {
+  return DType::kUInt32;
+}
+template <>
+constexpr DType dtype_of<uint64_t>() {
+  return DType::kUInt64;
 }
 template <>
 constexpr DType dtype_of<bool>() {
@@ -114,7 +134,8 @@ class [[nodiscard]] Tensor {
   Tensor reshaped(Shape shape) const;
   /// Who keeps the memory alive; null for memory that is only borrowed.
   const std::shared_ptr<void>& owner() const { return owner_; }
-  /// A copy of its own, converted.
+  /// A copy of its own, converted as NumPy does: toward zero to whole numbers; between whole numbers the low bits stay;
+  /// what does not fit is what the processor makes of it (int32: the least number), the same in every kernel.
   Tensor astype(DType dtype, std::string account = "data/tensor") const;
 
  private:

@@ -48,8 +48,8 @@ Bytes parse_bytes(const std::string& text) {
 }
 
 std::string_view to_string(DType t) {
-  static constexpr const char* kNames[] = {"float32", "float64", "bfloat16", "float16",
-                                           "int32",   "int64",   "uint8",    "bool"};
+  static constexpr const char* kNames[] = {"float32", "float64", "bfloat16", "float16", "int8",   "int16", "int32",
+                                           "int64",   "uint8",   "uint16",   "uint32",  "uint64", "bool"};
   return kNames[int(t)];
 }
 
@@ -57,7 +57,7 @@ DType parse_dtype(std::string_view name) {
   for (DType t : kAllDTypes)
     if (to_string(t) == name) return t;
   throw Error(Code::kDType, format("\"{}\" is not a dtype", name))
-      .hint("known: float32, float64, bfloat16, float16, int32, int64, uint8, bool");
+      .hint("known: float32, float64, bfloat16, float16, int8 to int64, uint8 to uint64, bool");
 }
 
 Shape::Shape(std::span<const int64_t> dims) {

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <new>
-#include <type_traits>
 #include <utility>
 
+#include "base/convert.h"
 #include "base/format.h"
-#include "base/half.h"
 #include "base/segment.h"
+#include "base/with_type.h"
 
 namespace millpond {
 
@@ -37,76 +36,6 @@ Bytes bytes_of(DType dtype, const Shape& shape) {
   return Bytes{n};
 }
 
-template <class F>
-decltype(auto) with_type(DType t, F&& f) {
-  switch (t) {
-    case DType::kFloat32:
-      return f(float{});
-    case DType::kFloat64:
-      return f(double{});
-    case DType::kBFloat16:
-      return f(bfloat16{});
-    case DType::kFloat16:
-      return f(float16{});
-    case DType::kInt32:
-      return f(int32_t{});
-    case DType::kInt64:
-      return f(int64_t{});
-    case DType::kUInt8:
-      return f(uint8_t{});
-    case DType::kBool:
-      break;
-  }
-  return f(bool{});
-}
-
-template <class T>
-constexpr bool kHalf = std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>;
-
-// A bool from a stranger's file may be any byte, and reading such a bool is undefined: it is read as a number.
-template <class T>
-auto load(const void* data, int64_t i) {
-  if constexpr (std::is_same_v<T, bool>)
-    return static_cast<const uint8_t*>(data)[i] != 0;
-  else
-    return static_cast<const T*>(data)[i];
-}
-
-// A whole number as a double whose last bit says whether anything was cut off, so that rounding it further is right.
-double sticky(int64_t v) {
-  uint64_t u = v < 0 ? 0 - uint64_t(v) : uint64_t(v);
-  if (u >> 53) u = (u >> 11 | uint64_t((u & 2047) != 0)) << 11;
-  return v < 0 ? -double(u) : double(u);
-}
-
-// Between whole numbers the low bits are kept, as in NumPy; a float out of range goes to the nearest end and NaN to 0,
-// where NumPy leaves it to the processor.
-template <class To, class From>
-To convert(From v) {
-  if constexpr (std::is_same_v<To, From>)
-    return v;
-  else if constexpr (kHalf<From>)
-    return convert<To>(to_float(v));
-  else if constexpr (std::is_same_v<To, bool>)
-    return v != From{};
-  else if constexpr (std::is_same_v<To, bfloat16>) {
-    if constexpr (std::is_floating_point_v<From>)
-      return to_bfloat16(v);
-    else
-      return to_bfloat16(sticky(int64_t(v)));
-  } else if constexpr (std::is_same_v<To, float16>) {
-    if constexpr (std::is_floating_point_v<From>)
-      return to_float16(v);
-    else
-      return to_float16(sticky(int64_t(v)));
-  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    if (v != v) return 0;
-    constexpr auto kLow = std::numeric_limits<To>::min(), kHigh = std::numeric_limits<To>::max();
-    if (v <= From(kLow)) return kLow;
-    return v >= From(kHigh) ? kHigh : To(v);  // From(kHigh) may be kHigh + 1, which no To reaches either
-  } else
-    return To(v);
-}
 }  // namespace
 
 Tensor::Tensor(DType dtype, Shape shape, std::string account) : dtype_(dtype), shape_(shape) {
@@ -137,7 +66,7 @@ double Tensor::at(int64_t i) const {
   if (i < 0 || i >= size() || !data_)
     throw Error(Code::kValue, format("element {} of a tensor of shape {} does not exist", i, shape_))
         .hint(format("it has {}", data_ ? size() : 0));
-  return with_type(dtype_, [&]<class T>(T) { return convert<double>(load<T>(data_, i)); });
+  return with_type(dtype_, [&]<class T>() { return convert<double>(load(static_cast<const T*>(data_), i)); });
 }
 
 Tensor Tensor::rows(int64_t from, int64_t to) const {
@@ -162,17 +91,7 @@ Tensor Tensor::reshaped(Shape shape) const {
 
 Tensor Tensor::astype(DType dtype, std::string account) const {
   Tensor t(dtype, shape_, std::move(account));
-  const size_t n = data_ ? size_t(size()) : 0;
-  if (dtype == dtype_) {
-    if (n) std::memcpy(t.data_, data_, n * size_t(size_of(dtype).value));
-    return t;
-  }
-  with_type(dtype_, [&]<class From>(From) {
-    with_type(dtype, [&]<class To>(To) {
-      auto* to = static_cast<To*>(t.data_);
-      for (size_t i = 0; i < n; ++i) to[i] = convert<To>(load<From>(data_, int64_t(i)));
-    });
-  });
+  if (data_) convert(data_, dtype_, t.data_, dtype, size());
   return t;
 }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "base/convert.h"
 #include "base/with_type.h"
 #include "data/node.h"
 
@@ -110,16 +111,7 @@ class BatchIterator final : public Unary {
 };
 
 void fill_with(Tensor& t, double value) {
-  with_type(t.dtype(), [&]<class T>(T) {
-    T v;
-    if constexpr (std::is_same_v<T, bfloat16>)
-      v = to_bfloat16(value);
-    else if constexpr (std::is_same_v<T, float16>)
-      v = to_float16(value);
-    else
-      v = T(value);
-    std::ranges::fill(t.values<T>(), v);
-  });
+  with_type(t.dtype(), [&]<class T>() { std::ranges::fill(t.values<T>(), convert<T>(value)); });
 }
 // Copies a block of `from` into the larger block `to`, both row-major, beginning at 0 in every dimension.
 void place(const std::byte* from, const Shape& small, std::byte* to, const Shape& large, int64_t item) {

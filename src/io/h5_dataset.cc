@@ -89,21 +89,19 @@ void parse_type(Source& source, Cursor c, const std::vector<Message>& messages, 
     if (fits(2, 8)) return is(DType::kBFloat16);
   } else if (head.kind == 0) {
     const uint16_t offset = c.u16(), precision = c.u16();
-    d.is_signed = head.bits & 8;
+    const bool is_signed = head.bits & 8;
     if ((head.bits & 1) == 0 && offset == 0 && precision == head.size * 8) {
-      if (head.size == 4 && d.is_signed) return is(DType::kInt32);
-      if (head.size == 8 && d.is_signed) return is(DType::kInt64);
-      if (head.size == 1 && !d.is_signed) return is(DType::kUInt8);
-      d.small_integer = true;
-      if (head.size == 1 || head.size == 2) return is(DType::kInt32);
-      if (head.size == 4) return is(DType::kInt64);
+      if (head.size == 1) return is(is_signed ? DType::kInt8 : DType::kUInt8);
+      if (head.size == 2) return is(is_signed ? DType::kInt16 : DType::kUInt16);
+      if (head.size == 4) return is(is_signed ? DType::kInt32 : DType::kUInt32);
+      if (head.size == 8) return is(is_signed ? DType::kInt64 : DType::kUInt64);
     }
   } else if (head.kind == 8) {
     if (is_bool(c, head)) return is(DType::kBool);
   } else if (head.kind == 5 && head.size == 2 && text_attribute(source, messages, "dtype") == "bfloat16") {
     return is(DType::kBFloat16);
   }
-  c.fail("float16, float32, float64, bfloat16, int8 to int64, uint8 to uint32 or bool, little endian",
+  c.fail("float16, float32, float64, bfloat16, int8 to int64, uint8 to uint64 or bool, little endian",
          head.kind <= 1 ? format("another number of {} bytes", head.size)
                         : format("values of another kind ({})", head.kind));
 }
@@ -267,16 +265,6 @@ void read_chunks(Source& source, const Dataset& d, std::byte* to) {
   });
 }
 
-template <class From, class To>
-void widen(const std::vector<std::byte>& raw, std::byte* to) {
-  for (size_t i = 0; i < raw.size() / sizeof(From); ++i) {
-    From v;
-    std::memcpy(&v, raw.data() + i * sizeof v, sizeof v);
-    const auto wide = To(v);
-    std::memcpy(to + i * sizeof wide, &wide, sizeof wide);
-  }
-}
-
 void read_raw(Source& source, const Dataset& d, std::byte* to) {
   if (d.layout == Dataset::kChunked)
     read_chunks(source, d, to);
@@ -296,19 +284,6 @@ Dataset describe(Source& source, const std::vector<Message>& messages) {
 }
 
 void read_values(Source& source, const Dataset& d, std::byte* to) {
-  if (d.small_integer) {
-    std::vector<std::byte> raw(size_t(d.shape.size()) * size_t(d.element));
-    read_raw(source, d, raw.data());
-    if (d.element == 1)
-      widen<int8_t, int32_t>(raw, to);
-    else if (d.element == 2 && d.is_signed)
-      widen<int16_t, int32_t>(raw, to);
-    else if (d.element == 2)
-      widen<uint16_t, int32_t>(raw, to);
-    else
-      widen<uint32_t, int64_t>(raw, to);
-    return;
-  }
   read_raw(source, d, to);
   if (d.dtype != DType::kBool) return;
   for (int64_t i = 0; i < d.shape.size(); ++i)

@@ -19,9 +19,7 @@ struct Dataset {
   uint64_t stored = 0;  // bytes of it in the file
   // How it lies there.
   enum Layout { kNothing, kContiguous, kCompact, kChunked } layout = kNothing;
-  int element = 0;             // bytes of one value
-  bool small_integer = false;  // int8, int16, uint16, uint32: widened on reading
-  bool is_signed = false;
+  int element = 0;                // bytes of one value
   uint64_t address = kNowhere;    // of the values, or of the B-tree of chunks
   std::vector<uint32_t> chunk;    // its dimensions
   std::vector<uint16_t> filters;  // in the order they were applied

@@ -123,8 +123,10 @@ DType dtype_of_descr(std::string_view descr, size_t position, const std::string&
     DType dtype;
   };
   static constexpr Known kKnown[] = {{"f4", DType::kFloat32}, {"f8", DType::kFloat64}, {"f2", DType::kFloat16},
-                                     {"i4", DType::kInt32},   {"i8", DType::kInt64},   {"u1", DType::kUInt8},
-                                     {"b1", DType::kBool}};
+                                     {"i1", DType::kInt8},    {"i2", DType::kInt16},   {"i4", DType::kInt32},
+                                     {"i8", DType::kInt64},   {"u1", DType::kUInt8},   {"u2", DType::kUInt16},
+                                     {"u4", DType::kUInt32},  {"u8", DType::kUInt64},  {"b1", DType::kBool},
+                                     {"V2", DType::kBFloat16}};  // so NumPy writes ml_dtypes.bfloat16
   const bool ordered = !descr.empty() && std::string_view("<>=|").find(descr[0]) != std::string_view::npos;
   const std::string_view kind = ordered ? descr.substr(1) : descr;
   for (const Known& k : kKnown) {
@@ -140,7 +142,9 @@ DType dtype_of_descr(std::string_view descr, size_t position, const std::string&
                          kind.find_first_not_of("0123456789[]nsumhDWMY", 1) == std::string_view::npos;
   if (!plausible) throw wrong(name, position, "a type such as '<f4'", format("\"{}\"", shown(descr)));
   throw Error(Code::kUnsupported, format("{}: values of type {} are not supported", name, shown(descr)))
-      .hint("in Python: np.save(file, x.astype(\"float32\")); known: f2, f4, f8, i4, i8, u1, b1");
+      .hint(
+          "in Python: np.save(file, x.astype(\"float32\")); known: f2, f4, f8, i1 to i8, u1 to u8, b1, and V2 as "
+          "bfloat16");
 }
 
 class File {
@@ -281,12 +285,10 @@ NpyHeader parse_npy_header(std::span<const std::byte> start, Bytes file_size, co
 
 namespace {
 // Version 1, filled up with blanks to `least` bytes and to a multiple of 64.
-std::string start_of_file(const std::string& file, DType dtype, std::span<const int64_t> dims, size_t least) {
-  static constexpr const char* kDescr[] = {"<f4", "<f8", nullptr, "<f2", "<i4", "<i8", "|u1", "|b1"};
+std::string start_of_file(DType dtype, std::span<const int64_t> dims, size_t least) {
+  static constexpr const char* kDescr[] = {"<f4", "<f8", "<V2", "<f2", "|i1", "<i2", "<i4",
+                                           "<i8", "|u1", "<u2", "<u4", "<u8", "|b1"};
   const char* descr = kDescr[int(dtype)];
-  if (!descr)
-    throw Error(Code::kDType, format("{}: .npy files have no {}", file, dtype))
-        .hint("write astype(float32), which holds the same values");
   std::string shape;
   for (int64_t d : dims) shape += format("{}, ", d);
   if (dims.size() > 1)
@@ -303,13 +305,9 @@ std::string start_of_file(const std::string& file, DType dtype, std::span<const 
 }  // namespace
 
 // Room for any shape, so that the header can be written over when the number of rows is known.
-std::string NpyWriter::header() const { return start_of_file(name_, dtype_, row_.with_front(rows_).dims(), 320); }
+std::string NpyWriter::header() const { return start_of_file(dtype_, row_.with_front(rows_).dims(), 320); }
 NpyWriter::NpyWriter(const std::string& file, DType dtype, const Shape& row)
-    : name_(file),
-      dtype_(dtype),
-      row_(row),
-      row_bytes_((size_of(dtype) * row.size()).value),
-      out_((start_of_file(file, dtype, {}, 0), file)) {
+    : name_(file), dtype_(dtype), row_(row), row_bytes_((size_of(dtype) * row.size()).value), out_(file) {
   const std::string start = header();
   out_.write(std::as_bytes(std::span(start)));
 }
@@ -352,7 +350,7 @@ Tensor read_npy(const std::string& file, std::string account) {
 
 void write_npy(const std::string& file, const Tensor& tensor) {
   using namespace io;
-  const std::string start = start_of_file(file, tensor.dtype(), tensor.shape().dims(), 0);
+  const std::string start = start_of_file(tensor.dtype(), tensor.shape().dims(), 0);
   if (!tensor.data() && tensor.bytes() > Bytes{0})
     throw Error(Code::kValue, format("{}: the tensor to be written holds nothing", file));
   AtomicFile out(file);

@@ -102,6 +102,16 @@ Handle stored_type(DType dtype) {
       return {H5Tcopy(H5T_IEEE_F64LE), H5Tclose};
     case DType::kFloat16:
       return float_type(5);
+    case DType::kInt8:
+      return {H5Tcopy(H5T_STD_I8LE), H5Tclose};
+    case DType::kInt16:
+      return {H5Tcopy(H5T_STD_I16LE), H5Tclose};
+    case DType::kUInt16:
+      return {H5Tcopy(H5T_STD_U16LE), H5Tclose};
+    case DType::kUInt32:
+      return {H5Tcopy(H5T_STD_U32LE), H5Tclose};
+    case DType::kUInt64:
+      return {H5Tcopy(H5T_STD_U64LE), H5Tclose};
     case DType::kInt32:
       return {H5Tcopy(H5T_STD_I32LE), H5Tclose};
     case DType::kInt64:

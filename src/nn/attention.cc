@@ -104,7 +104,7 @@ struct MultiHeadAttentionImpl final : LayerImpl {
     const int64_t batch = q.shape()[0], length = q.shape()[2], keys = k.shape()[2];
     // Written out in full; without dropout the attention pass puts one operator in place of the five.
     Value scores = ops::matmul(b, ops::multiply(b, q, scale), k, false, true);
-    if (causal) scores = ops::add(b, scores, causal_mask(b, length, keys));
+    if (causal) scores = ops::add(b, scores, causal_mask(c, length, keys));
     Value p = ops::softmax(b, scores);
     if (drops) p = ops::dropout(b, p, c.counter(), o.dropout, salt);
     Value y = ops::matmul(b, p, v);
@@ -116,11 +116,13 @@ struct MultiHeadAttentionImpl final : LayerImpl {
   }
 
   // 0 where a query may look, and so far below every score where not that exp gives 0.
-  static Value causal_mask(Builder& b, int64_t length, int64_t keys) {
+  static Value causal_mask(CallContext& c, int64_t length, int64_t keys) {
     Tensor m(DType::kFloat32, {length, keys}, "constants");
+    const float hidden = c.compute() == DType::kFloat16 ? -6e4f : -1e9f;  // float16 has nothing below
     for (int64_t i = 0; i < length; ++i)
-      for (int64_t j = i + 1; j < keys; ++j) m.values<float>()[size_t(i * keys + j)] = -1e9f;
-    return b.constant(std::move(m), "causal_mask");
+      for (int64_t j = i + 1; j < keys; ++j) m.values<float>()[size_t(i * keys + j)] = hidden;
+    if (c.compute() != DType::kFloat32) m = m.astype(c.compute(), "constants");
+    return c.builder().constant(std::move(m), "causal_mask");
   }
 };
 

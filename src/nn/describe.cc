@@ -300,15 +300,23 @@ void Describer::outdated(std::initializer_list<std::string_view> names) {
   }
 }
 
-void Describer::dtype_policy(std::string_view name) {
-  Field f{.name = name, .kind = FieldKind::kFixed, .choices = {"float32"}};
-  f.read = [](const Json& j, const std::string&) {
+void Describer::dtype_policy(std::string_view name, DTypePolicy& value) {
+  static const std::vector<std::string> kPolicies{"float32", "float64",        "bfloat16",
+                                                  "float16", "mixed_bfloat16", "mixed_float16"};
+  // Not drawn and not listed: it is an option of every layer.
+  Field f{.name = name,
+          .kind = FieldKind::kFixed,
+          .choices = {"one of float32, float64, bfloat16, float16, mixed_bfloat16 and mixed_float16"}};
+  f.read = [&value](const Json& j, const std::string&) {
     const Json* policy = &j;
     if (j.is_object() && j.contains("config") && j["config"].is_object() && j["config"].contains("name"))
       policy = &j["config"]["name"];
-    return *policy == "float32";
+    if (!policy->is_string() || std::ranges::find(kPolicies, policy->get<std::string>()) == kPolicies.end())
+      return false;
+    value = DTypePolicy(policy->get<std::string>());
+    return true;
   };
-  f.write = float32_policy;
+  f.write = [&value] { return policy_to_json(value); };
   tell(f);
 }
 

@@ -104,8 +104,8 @@ class Describer {
   void without_effect(std::string_view name, std::string_view json);
   /// What older versions of Keras write, and nobody needs.
   void outdated(std::initializer_list<std::string_view> names);
-  /// float32, in which all layers compute.
-  void dtype_policy(std::string_view name);
+  /// By Keras's names of policies.
+  void dtype_policy(std::string_view name, DTypePolicy& policy);
 
  protected:
   virtual void visit(const Field& field) = 0;

@@ -28,7 +28,8 @@ struct EmbeddingImpl final : LayerImpl {
   Value call(CallContext& c, std::span<const Value> x) override {
     c.limit(x[0], count, name);
     const Value index = x[0].dtype() == DType::kInt64 ? x[0] : ops::cast(c.builder(), x[0], DType::kInt32);
-    return ops::gather(c.builder(), c.read(table), index);
+    // the rows are cast, not the table
+    return as_float(c, ops::gather(c.builder(), c.stored(table), index));
   }
 };
 

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/half.h"
+#include "base/convert.h"
 #include "base/random.h"
 #include "base/team.h"
 
@@ -63,6 +63,12 @@ void fill(float* to, int64_t n, F&& value) {
 void initialize(Tensor weight, const Initializer& init, uint64_t seed) {
   using Kind = Initializer::Kind;
   const int64_t n = weight.size();
+  if (weight.dtype() != DType::kFloat32) {  // drawn as float32, so that a seed gives the same weights in every type
+    if (init.kind == Kind::kConstant && init.a == 0) return;
+    Tensor drawn(DType::kFloat32, weight.shape(), "weights");
+    initialize(drawn, init, seed);
+    return convert(drawn.data(), DType::kFloat32, weight.data(), weight.dtype(), n);
+  }
   float* to = weight.values<float>().data();
   const uint64_t key = mix64(seed);
   Kind kind = init.kind;

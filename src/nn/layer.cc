@@ -56,13 +56,19 @@ std::string automatic_name(std::string_view type) {
   return n ? base + "_" + std::to_string(n) : base;
 }
 
-Value CallContext::read(const Weight& w) {
+Value CallContext::stored(const Weight& w) {
   Value& v = values_[w.get()];
   if (!v) v = builder_.variable(w->variable.account(), w->variable.type(), &w->variable);
   return v;
 }
 
+Value CallContext::read(const Weight& w) {
+  const Value v = stored(w);
+  return is_floating(v.dtype()) ? ops::cast(builder_, v, compute_) : v;
+}
+
 void CallContext::assign(const Weight& w, Value value) {
+  value = ops::cast(builder_, value, w->variable.type().dtype);
   values_[w.get()] = value;
   for (Assignment& a : assignments_)
     if (a.weight == w) return void(a.value = value);
@@ -91,7 +97,7 @@ Weight LayerImpl::add_weight(std::string weight, Shape shape, const Initializer&
   std::string account = format("weights/{}/{}{}{}", name, group, group.empty() ? "" : "/", weight);
   auto w = std::shared_ptr<WeightState>(new WeightState{
       std::move(weight), std::move(group), is_trainable, init, init.own_seed ? *init.own_seed : draw_seed(),
-      runtime::Variable(std::move(account), {DType::kFloat32, shape})});
+      runtime::Variable(std::move(account), {policy.variable, shape})});
   weights_.push_back(w);
   return w;
 }
@@ -109,7 +115,7 @@ std::vector<Weight> LayerImpl::weights() const {
 void LayerImpl::describe(Describer& d) {
   d.option("name", name);
   d.option("trainable", trainable);
-  d.dtype_policy("dtype");
+  d.dtype_policy("dtype", policy);
   options(d);
   d.outdated({"batch_input_shape", "batch_shape", "autocast"});
 }
@@ -142,8 +148,15 @@ void materialize(std::span<const Weight> weights) {
         [&](Tensor& values) { initialize(w->matrix ? values.reshaped(*w->matrix) : values, w->initializer, w->seed); });
 }
 
-Value as_float(CallContext& c, Value x) {
-  return is_floating(x.dtype()) ? x : ops::cast(c.builder(), x, DType::kFloat32);
+Value as_float(CallContext& c, Value x) { return ops::cast(c.builder(), x, c.compute()); }
+
+Value call_in_policy(LayerImpl& layer, CallContext& c, std::vector<Value> inputs) {
+  const bool inner = dynamic_cast<const Network*>(&layer);  // its layers have policies of their own
+  const CallContext::Computing in(c, layer.policy.compute);
+  if (!inner)
+    for (Value& v : inputs)
+      if (is_floating(v.dtype())) v = ops::cast(c.builder(), v, c.compute());
+  return layer.call(c, inputs);
 }
 
 namespace {
@@ -187,6 +200,16 @@ bool Layer::trainable() const { return impl_->trainable; }
 void Layer::set_trainable(bool trainable) {
   impl_->trainable = trainable;
   for (const auto& child : impl_->children()) Layer(child).set_trainable(trainable);
+}
+
+DTypePolicy Layer::dtype_policy() const { return impl_->policy; }
+void Layer::set_dtype_policy(DTypePolicy policy) {
+  if (impl_->calls > 0 || (impl_->built && !impl_->own_weights().empty()))
+    throw Error(Code::kUsage, format("layer \"{}\" has been called, and its weights are {}", name(),
+                                     to_string(impl_->policy.variable)))
+        .hint("set its dtype policy before it is called, or set_dtype_policy for all layers before they are made");
+  impl_->policy = policy;
+  for (const auto& child : impl_->children()) Layer(child).set_dtype_policy(policy);
 }
 
 int64_t Layer::count_params() const {

@@ -56,12 +56,28 @@ class CallContext {
       : builder_(b), training_(training), counter_(counter) {}
 
   Builder& builder() { return builder_; }
+  /// What the layer at hand computes in.
+  DType compute() const { return compute_; }
+  /// While it lives, the layer computes in another type (statistics of half types in float32).
+  class Computing {
+   public:
+    Computing(CallContext& c, DType type) : context_(c), before_(c.compute_) { c.compute_ = type; }
+    ~Computing() { context_.compute_ = before_; }
+    Computing(const Computing&) = delete;
+
+   private:
+    CallContext& context_;
+    DType before_;
+  };
   bool training() const { return call_.training.value_or(training_); }
   const CallOptions& options() const { return call_; }
 
-  /// The weight as it is before the step.
+  /// The weight as it is before the step, in the type that the layer computes in.
   Value read(const Weight& w);
-  /// What the weight holds after the step (moving averages). A later call in the same trace reads this.
+  /// In its own type.
+  Value stored(const Weight& w);
+  /// What the weight holds after the step (moving averages), cast to its type. A later call in the same trace reads
+  /// this.
   void assign(const Weight& w, Value value);
   /// int32 scalar, different in every step: the source of a layer's randomness.
   Value counter();
@@ -86,6 +102,7 @@ class CallContext {
   friend struct Network;
   Builder& builder_;
   bool training_;
+  DType compute_ = DType::kFloat32;
   CallOptions call_;
   runtime::Variable* counter_;  // of the model; null while only shapes are wanted
   Value counter_value_;
@@ -98,6 +115,7 @@ struct LayerImpl : Described {
   std::string name;
   std::string type;  // Keras's class name
   bool trainable = true;
+  DTypePolicy policy = dtype_policy();
   bool built = false;
   int calls = 0;  // so far: each call knows its number
 
@@ -155,8 +173,10 @@ void ensure_built(LayerImpl& layer, std::span<const TensorType> inputs);
 /// Gives all weights that have no memory yet their place, together, and fills them.
 void materialize(std::span<const Weight> weights);
 
-/// float32, as Keras's layers compute.
+/// In the type that the layer computes in.
 Value as_float(CallContext& c, Value x);
+/// The layer's call on inputs of its own type: floating ones are cast first, as Keras's autocast does.
+Value call_in_policy(LayerImpl& layer, CallContext& c, std::vector<Value> inputs);
 /// Throws Error(kShape) unless x has `rank` dimensions beside the batch.
 void expect_rank(const LayerImpl& layer, const TensorType& x, int rank, const char* wanted);
 /// Refuses a tensor of more elements than any machine could hold, before somebody multiplies its dimensions.

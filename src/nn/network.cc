@@ -41,7 +41,7 @@ std::shared_ptr<CallNode> make_call(const std::shared_ptr<LayerImpl>& layer, std
   for (size_t i = 0; i < types.size(); ++i) xs.push_back(b.input("x" + std::to_string(i), types[i]));
   const Builder::Scope scope(b, layer->name, graph::Phase::kForward);
   auto node = std::make_shared<CallNode>();
-  node->type = layer->call(context, xs).type();
+  node->type = call_in_policy(*layer, context, xs).type();
   expect_countable(*layer, node->type.shape, "a result");
   node->layer = layer;
   node->inputs = std::move(inputs);
@@ -147,7 +147,7 @@ std::vector<Value> Network::trace(CallContext& c, std::span<const Value> xs) con
     c.call_.use_causal_mask = n->options.use_causal_mask;
     if (n->options.training) c.call_.training = n->options.training;
     const bool was_training = c.training_;
-    values[n.get()] = n->layer->call(c, arguments);
+    values[n.get()] = call_in_policy(*n->layer, c, std::move(arguments));
     c.call_ = before;
     c.training_ = was_training;
   }

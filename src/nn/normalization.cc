@@ -8,6 +8,7 @@
 #include "ops/batch_norm.h"
 #include "ops/binary.h"
 #include "ops/broadcast_to.h"
+#include "ops/cast.h"
 #include "ops/layer_norm.h"
 #include "ops/reshape.h"
 #include "ops/transpose.h"
@@ -18,9 +19,11 @@ namespace nn {
 namespace {
 
 // A constant that costs nothing until a pass finds it worth storing.
-Value filled(Builder& b, const Shape& shape, double value) {
-  return ops::broadcast_to(b, b.scalar(DType::kFloat32, value), shape);
+Value filled(CallContext& c, const Shape& shape, double value) {
+  return ops::broadcast_to(c.builder(), c.builder().scalar(c.compute(), value), shape);
 }
+// Statistics of half types are float32's, as in Keras.
+DType wide(DType t) { return is_half(t) ? DType::kFloat32 : t; }
 
 // Dimensions in an order that puts `axes` last, keeping the order of the others.
 std::vector<int> order_with_last(int rank, const std::vector<int>& axes) {
@@ -70,6 +73,7 @@ struct BatchNormalizationImpl final : LayerImpl {
     const int rank = x[0].shape().rank();
     const auto order = order_with_last(rank, {canonical_axis(*this, o.axis, rank)});
     const Shape& channels = moving_mean->variable.type().shape;
+    const CallContext::Computing computing(c, wide(policy.compute));
     Value in = as_float(c, x[0]);
     if (in.shape()[order.back()] != channels[0])
       throw Error(Code::kShape, format("BatchNormalization \"{}\": {} channels, but its weights are for {}", name,
@@ -77,7 +81,7 @@ struct BatchNormalizationImpl final : LayerImpl {
     if (moves(order)) in = ops::transpose(b, in, order);
     Value y;
     if (c.training() && trainable) {
-      const Value g = gamma ? c.read(gamma) : filled(b, channels, 1), s = beta ? c.read(beta) : filled(b, channels, 0);
+      const Value g = gamma ? c.read(gamma) : filled(c, channels, 1), s = beta ? c.read(beta) : filled(c, channels, 0);
       const auto out = ops::batch_norm(b, in, g, s, o.epsilon);
       y = out[0];
       follow(c, moving_mean, out[1]);
@@ -89,6 +93,7 @@ struct BatchNormalizationImpl final : LayerImpl {
       if (beta) shift = ops::add(b, shift, c.read(beta));
       y = ops::add(b, ops::multiply(b, in, scale), shift);
     }
+    y = ops::cast(b, y, policy.compute);
     return moves(order) ? ops::transpose(b, y, inverse(order)) : y;
   }
   void follow(CallContext& c, const Weight& moving, Value now) const {
@@ -131,6 +136,7 @@ struct LayerNormalizationImpl final : LayerImpl {
   }
   Value call(CallContext& c, std::span<const Value> x) override {
     Builder& b = c.builder();
+    const CallContext::Computing computing(c, wide(policy.compute));
     Value in = as_float(c, x[0]);
     const auto last = axes(in.shape().rank());
     const auto order = order_with_last(in.shape().rank(), last);
@@ -140,10 +146,11 @@ struct LayerNormalizationImpl final : LayerImpl {
     const int64_t width = moved.slice(kept, moved.rank()).size();
     if (last.size() > 1) in = ops::reshape(b, in, {moved.size() / std::max<int64_t>(1, width), width});
     const auto weight = [&](const Weight& w, double otherwise) {
-      if (!w) return filled(b, {width}, otherwise);
+      if (!w) return filled(c, {width}, otherwise);
       return last.size() > 1 ? ops::reshape(b, c.read(w), {width}) : c.read(w);
     };
     Value y = ops::layer_norm(b, in, weight(gamma, 1), weight(beta, 0), o.epsilon)[0];
+    y = ops::cast(b, y, policy.compute);
     if (last.size() > 1) y = ops::reshape(b, y, moved);
     return moves(order) ? ops::transpose(b, y, inverse(order)) : y;
   }

@@ -211,7 +211,9 @@ Written as_object(std::string_view module, std::string_view type, Written config
   return {{"module", module}, {"class_name", type}, {"config", std::move(config)}, {"registered_name", nullptr}};
 }
 
-Written float32_policy() { return as_object("keras", "DTypePolicy", {{"name", "float32"}}); }
+Written policy_to_json(const DTypePolicy& policy) {
+  return as_object("keras", "DTypePolicy", {{"name", policy.name()}});
+}
 
 std::string to_text(const Written& json, int indent) {
   try {

@@ -32,7 +32,7 @@ std::string meant(std::string_view given, const std::vector<std::string>& known,
 Written as_object(std::string_view module, std::string_view type, Written config);
 
 /// How Keras writes that a layer computes in float32.
-Written float32_policy();
+Written policy_to_json(const DTypePolicy& policy);
 
 /// Text of a JSON that we made. Throws Error(kUsage) where a name is not UTF-8, which JSON cannot hold.
 std::string to_text(const Written& json, int indent = -1);

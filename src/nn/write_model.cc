@@ -23,7 +23,7 @@ Written layer_entry(const LayerImpl& layer) {
 }
 
 Written sequential_config(const Network& net) {
-  Written config{{"name", net.name}, {"trainable", net.trainable}, {"dtype", float32_policy()}};
+  Written config{{"name", net.name}, {"trainable", net.trainable}, {"dtype", policy_to_json(net.policy)}};
   Written list = Written::array();
   for (const auto& layer : net.layers) list.push_back(layer_entry(*layer));
   config["layers"] = std::move(list);

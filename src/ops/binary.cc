@@ -17,9 +17,16 @@ std::vector<TensorType> Binary::infer(std::span<const TensorType> inputs) const 
   if (x.dtype != y.dtype)
     throw Error(Code::kDType, format("{}: x is {}, but y is {}", name, to_string(x), to_string(y)))
         .hint(format("cast one of them; {} is not changed silently", x.dtype));
-  const bool logical = is_compare(function) || function == Function::k_maximum || function == Function::k_minimum;
-  if (function == Function::k_divide || function == Function::k_power || function == Function::k_sigmoid_cross_entropy)
+  const bool bits = function >= Function::k_left_shift && function <= Function::k_bitwise_xor;
+  const bool logical = is_compare(function) || function == Function::k_maximum || function == Function::k_minimum ||
+                       (bits && function >= Function::k_bitwise_and);
+  if (function == Function::k_divide && !is_floating(x.dtype))
+    throw Error(Code::kDType, format("divide: x is {}, but a floating type is needed", to_string(x)))
+        .hint("cast x and y to float32 first, or take floor_divide");
+  if (function == Function::k_power || function == Function::k_sigmoid_cross_entropy)
     require_floating(name, "x", x);
+  else if (bits && x.dtype != DType::kBool)
+    require_integer(name, "x", x);
   else if (x.dtype == DType::kBool && !logical)
     throw Error(Code::kDType, format("{}: x is {}", name, to_string(x))).hint("cast x and y to a number first");
   try {
@@ -68,6 +75,16 @@ std::vector<Value> Binary::backward(Builder& b, const Node& node, std::span<cons
     case Function::k_sigmoid_cross_entropy:
       dx = multiply(b, dz, subtract(b, sigmoid(b, x), y)), dy = negate(b, multiply(b, dz, x));
       break;
+    case Function::k_remainder:  // x - y floor(x / y), and the quotient is flat
+      dx = dz, dy = negate(b, multiply(b, dz, floor_divide(b, x, y)));
+      break;
+    case Function::k_floor_divide:
+    case Function::k_left_shift:
+    case Function::k_right_shift:
+    case Function::k_bitwise_and:
+    case Function::k_bitwise_or:
+    case Function::k_bitwise_xor:
+      return no_gradients(node);
     default:
       return Operator::backward(b, node, dys);
   }

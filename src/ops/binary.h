@@ -29,6 +29,8 @@ class Binary final : public graph::Operator {
 Value binary(Builder& b, Function f, Value x, Value y);
 #define MP_BINARY(name, formula) \
   inline Value name(Builder& b, Value x, Value y) { return binary(b, Function::k_##name, x, y); }
+#define MP_BITS(name, formula) \
+  inline Value name(Builder& b, Value x, Value y) { return binary(b, Function::k_##name, x, y); }
 #define MP_COMPARE(name, formula) \
   inline Value name(Builder& b, Value x, Value y) { return binary(b, Function::k_##name, x, y); }
 #include "ops/functions.inc"

@@ -7,8 +7,6 @@
 
 namespace millpond::ops {
 
-constexpr bool is_integer(DType t) { return t == DType::kInt32 || t == DType::kInt64 || t == DType::kUInt8; }
-
 // `op` is the operator, `what` the operand as its header calls it.
 void require_floating(std::string_view op, std::string_view what, const TensorType& type);
 void require_integer(std::string_view op, std::string_view what, const TensorType& type);

@@ -18,10 +18,13 @@ struct Description {
 constexpr Description kFunctions[] = {
 #define MP_UNARY(name, formula) {#name, 1, Kind::kUnary},
 #define MP_BINARY(name, formula) {#name, 2, Kind::kBinary},
+#define MP_BITS(name, formula) {#name, 2, Kind::kBinary},
 #define MP_COMPARE(name, formula) {#name, 2, Kind::kCompare},
 #include "ops/functions.inc"
-    {"select", 3, Kind::kOther},   {"cast_bool", 1, Kind::kOther}, {"truncate", 1, Kind::kOther},
-    {"constant", 0, Kind::kOther}, {"dropout", 2, Kind::kOther},
+    {"select", 3, Kind::kOther},
+    {"cast", 1, Kind::kOther},
+    {"constant", 0, Kind::kOther},
+    {"dropout", 2, Kind::kOther},
 };
 static_assert(std::size(kFunctions) == size_t(Function::k_dropout) + 1);
 
@@ -52,12 +55,15 @@ std::string to_string(const Expression& e) {
     const Instruction& c = e.code[i];
     text += format("r{} = {}", e.inputs.size() + i, to_string(c.function));
     if (c.function == Function::k_constant) {
-      text += format(" {}; ", c.immediate);
+      text +=
+          format(" {}{}; ", c.dtype == DType::kFloat32 ? format("{}", float(c.immediate)) : format("{}", c.immediate),
+                 c.dtype == DType::kFloat32 ? "" : format(" {}", c.dtype));
       continue;
     }
     const int operands[] = {c.a, c.b, c.c};
     for (int k = 0; k < arity(c.function); ++k) text += (k ? ", " : "(") + reg(operands[k]);
-    if (c.function == Function::k_dropout) text += format(", rate={}, salt={}", c.immediate, c.salt);
+    if (c.function == Function::k_cast) text += format(", {}", c.dtype);
+    if (c.function == Function::k_dropout) text += format(", rate={}, salt={}", float(c.immediate), c.salt);
     text += "); ";
   }
   text += "->";
@@ -68,6 +74,31 @@ std::string to_string(const Expression& e) {
     text += r.collect == Collect::kStore ? reg(r.reg) : format("{}({})", kCollect[int(r.collect)], reg(r.reg));
   }
   return text;
+}
+
+DType joint(Function f, DType a, DType b) {
+  const bool of_truth = f == Function::k_maximum || f == Function::k_minimum || f == Function::k_select ||
+                        is_compare(f) || (f >= Function::k_bitwise_and && f <= Function::k_bitwise_xor);
+  if (a == b) return a == DType::kBool && !of_truth ? DType::kFloat32 : a;
+  if (a == DType::kBool || b == DType::kBool) return a == DType::kBool ? b : a;
+  if (a == DType::kFloat64 || b == DType::kFloat64) return DType::kFloat64;
+  return is_floating(a) || is_floating(b) ? DType::kFloat32 : DType::kInt64;
+}
+
+std::vector<DType> types_of(const Expression& e, std::vector<DType> types) {
+  for (const Instruction& c : e.code) {
+    if (c.function == Function::k_cast || c.function == Function::k_constant)
+      types.push_back(c.dtype);
+    else if (is_compare(c.function))
+      types.push_back(DType::kBool);
+    else if (c.function == Function::k_select)
+      types.push_back(joint(c.function, types[size_t(c.b)], types[size_t(c.c)]));
+    else {
+      const DType a = types[size_t(c.a)];
+      types.push_back(joint(c.function, a, describe(c.function).kind == Kind::kBinary ? types[size_t(c.b)] : a));
+    }
+  }
+  return types;
 }
 
 std::string violation(const Expression& e) {

@@ -84,7 +84,7 @@ Term Formula::apply(Function f, Term a, Term b) {
 // written (and in which order a compiler evaluates operands) makes no difference, so equal formulas make equal rules.
 Rule Formula::rule() const {
   MP_ASSERT(weight_after_ >= 0);
-  Rule rule{name_, slots_, numbers_, before_.scaled, {}, {}};
+  Rule rule{name_, DType::kFloat32, slots_, numbers_, before_.scaled, {}, {}};
   std::vector<int> order;
   std::vector<bool> seen;
   const auto visit = [&](auto&& self, int node, const auto& stops) -> void {
@@ -101,7 +101,7 @@ Rule Formula::rule() const {
       if (n.kind != Kind::kConstant && (n.kind != Kind::kFunction || n.each != each)) continue;
       place[size_t(i)] = int(e.inputs.size() + e.code.size());
       if (n.kind == Kind::kConstant)
-        e.code.push_back({Function::k_constant, -1, -1, -1, float(n.value)});
+        e.code.push_back({Function::k_constant, -1, -1, -1, n.value});
       else
         e.code.push_back({n.function, int16_t(place[size_t(n.a)]), int16_t(n.b < 0 ? -1 : place[size_t(n.b)])});
     }

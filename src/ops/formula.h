@@ -6,8 +6,8 @@
 //   f.becomes(w, w - f.learning_rate() * g / sqrt(more + 1e-7));
 //
 // Terms that depend on neither weight nor gradient nor slot are computed once a step, in double; all others for each
-// element, in float32. Weight decay and clipping are no business of an optimiser's formula: weight() has decayed and
-// gradient() is clipped where the options say so.
+// element, in the type of the weights (float32 for the half types). Weight decay and clipping are no business of an
+// optimiser's formula: weight() has decayed and gradient() is clipped where the options say so.
 #pragma once
 #include <string>
 #include <vector>

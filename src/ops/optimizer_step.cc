@@ -15,7 +15,11 @@ std::vector<TensorType> OptimizerStep::infer(std::span<const TensorType> inputs)
     require_dtype("optimizer_step", what, inputs[i], weight.dtype);
     require_shape("optimizer_step", what, inputs[i], weight.shape);
   }
-  require_dtype("optimizer_step", "the scalars of the step", inputs.back(), DType::kFloat32);
+  require_dtype("optimizer_step", "the scalars of the step", inputs.back(), rule.dtype);
+  if ((weight.dtype == DType::kFloat64) != (rule.dtype == DType::kFloat64))
+    throw Error(Code::kDType, format("optimizer_step: the weight is {}, but the rule is for {}", to_string(weight),
+                                     to_string(rule.dtype)))
+        .hint("take Rule::for_weights");
   require_shape("optimizer_step", "the scalars of the step", inputs.back(), {rule.scalar_count()});
   return {inputs.begin(), inputs.begin() + 1 + rule.slot_count()};
 }

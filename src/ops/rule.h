@@ -22,8 +22,9 @@ struct Rule {
   };
 
   std::string name;
-  std::vector<Kept> slots;  // one value for each element of a weight
-  std::vector<Kept> own;    // one number for all weights together
+  DType dtype = DType::kFloat32;  // of the scalars and constants: float64 for weights that are
+  std::vector<Kept> slots;        // one value for each element of a weight
+  std::vector<Kept> own;          // one number for all weights together
   bool scaled =
       false;  // the last scalar multiplies the gradient; it does not come from `scalars` but from the gradients' norm
   Expression update, scalars;
@@ -36,6 +37,9 @@ struct Rule {
   /// Instructions that compute something: what an element costs.
   int operations() const;
   bool operator==(const Rule&) const = default;
+
+  /// The same rule for weights of this type.
+  Rule for_weights(DType type) const;
 };
 /// "sgd: r3 = multiply(r2.scalar, r0); r4 = subtract(r1, r3); -> r4"
 std::string to_string(const Rule& rule);

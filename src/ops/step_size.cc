@@ -15,7 +15,7 @@ std::vector<TensorType> StepSize::infer(std::span<const TensorType> inputs) cons
     require_dtype("step_size", what, inputs[i], i == 1 ? DType::kInt64 : DType::kFloat32);
     require_shape("step_size", what, inputs[i], {});
   }
-  std::vector<TensorType> types{{DType::kFloat32, {rule.made_scalars()}}};
+  std::vector<TensorType> types{{rule.dtype, {rule.made_scalars()}}};
   types.insert(types.end(), rule.own.size(), TensorType{DType::kFloat32, {}});
   return types;
 }

@@ -1,7 +1,7 @@
 // step_size: the scalars of a step (Rule::scalars): how far to go, with the corrections that depend on the number of
 // the step. Operands: learning rate (float32), steps done before this one (int64), the rule's own numbers (float32
-// each), all scalars. Outputs: the scalars that a step reads, float32[n], then the own numbers after the step. Computed
-// in double. Memory: none to speak of.
+// each), all scalars. Outputs: the scalars that a step reads, n of the rule's dtype, then the own numbers after the
+// step. Computed in double. Memory: none to speak of.
 #pragma once
 #include "graph/builder.h"
 #include "ops/rule.h"

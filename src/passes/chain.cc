@@ -1,5 +1,8 @@
 #include "passes/chain.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/assert.h"
 #include "ops/cast.h"
 #include "ops/dropout.h"
@@ -14,28 +17,23 @@ using ops::Function;
 
 namespace {
 
-bool dtype_fits(DType t) {
-  return t == DType::kFloat32 || t == DType::kInt32 || t == DType::kBool || t == DType::kUInt8;
+// An instruction holds its constant as a double, which has not every whole number of 64 bits.
+bool single_constant(Value v) {
+  if (v.node->role != graph::Role::kConstant || v.node->constant.size() != 1) return false;
+  return size_of(v.dtype()) < Bytes{8} || is_floating(v.dtype()) || std::abs(v.node->constant.at(0)) <= 0x1p53;
 }
-bool single_constant(Value v) { return v.node->role == graph::Role::kConstant && v.node->constant.size() == 1; }
 
 }  // namespace
 
 bool fits_chain(const Node& n, const Shape& full) {
   if (n.role != graph::Role::kOperator || n.types.size() != 1) return false;
-  const auto* dropout = as<ops::Dropout>(&n);
-  if (!as<ops::Unary>(&n) && !as<ops::Binary>(&n) && !as<ops::Select>(&n) && !as<ops::Cast>(&n) && !dropout)
+  if (!as<ops::Unary>(&n) && !as<ops::Binary>(&n) && !as<ops::Select>(&n) && !as<ops::Cast>(&n) &&
+      !as<ops::Dropout>(&n))
     return false;
   if (n.types[0].shape.size() != full.size() || extent_in(n.types[0].shape, full) != ops::Extent::kFull) return false;
-  if (n.types[0].dtype != DType::kFloat32 && n.types[0].dtype != DType::kBool) return false;
-  for (size_t i = 0; i < n.inputs.size(); ++i) {
-    const Value v = n.inputs[i];
-    if (!dtype_fits(v.dtype()) || !extent_in(v.shape(), full)) return false;
-    // arithmetic on integers stays with the plain operators; only casts, comparisons and dropout's counter may read
-    // them
-    if (v.dtype() == DType::kInt32 && !as<ops::Cast>(&n) && !(dropout && i == 1)) return false;
-  }
-  return true;
+  // A counter of one element has a kernel of its own, which costs less than any chain.
+  if (is_integer(n.types[0].dtype) && n.types[0].shape.size() <= 1) return false;
+  return std::ranges::all_of(n.inputs, [&](const Value& v) { return extent_in(v.shape(), full).has_value(); });
 }
 
 int16_t Chain::emit(ops::Instruction i) {
@@ -54,7 +52,8 @@ int16_t Chain::operand(Value v) {
   if (const auto it = registers_.find({v.node, v.output}); it != registers_.end()) return it->second;
   if (!single_constant(v)) return first(v);
   ops::Instruction i{Function::k_constant};
-  i.immediate = float(v.node->constant.at(0));
+  i.immediate = v.node->constant.at(0);
+  i.dtype = v.dtype();
   return registers_[{v.node, v.output}] = emit(i);
 }
 
@@ -68,14 +67,8 @@ void Chain::absorb(const Node& n) {
     i.function = Function::k_select;
   else if (const auto* dropout = as<ops::Dropout>(&n))
     i.function = Function::k_dropout, i.immediate = float(dropout->rate), i.salt = dropout->salt;
-  else if (const auto* cast = as<ops::Cast>(&n)) {
-    // all registers are float32: only a cast to bool changes a value
-    if (cast->dtype != DType::kBool) {
-      registers_[{&n, 0}] = operand(n.inputs[0]);
-      return;
-    }
-    i.function = Function::k_cast_bool;
-  }
+  else if (const auto* cast = as<ops::Cast>(&n))
+    i.function = Function::k_cast, i.dtype = cast->dtype;
   int16_t* slots[] = {&i.a, &i.b, &i.c};
   for (size_t k = 0; k < n.inputs.size(); ++k) {
     // a counter is read as raw bits, so it must stay an operand

@@ -52,7 +52,8 @@ void epilogue(graph::Graph& graph) {
     const Value z = n.output(at);
     const graph::Uses uses(graph);
     const auto joins = [&](Node* r) {
-      return r && position.count(r) && !taken.count(r) && r->phase == n.phase && fits_chain(*r, z.shape());
+      if (!r || !position.count(r) || taken.count(r) || r->phase != n.phase || !fits_chain(*r, z.shape())) return false;
+      return r->types[0].dtype == DType::kFloat32 || r->types[0].dtype == DType::kBool;
     };
     // Readers of z, their readers and so on, as far as their other operands are ready before the product.
     std::unordered_set<const Node*> group;

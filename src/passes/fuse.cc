@@ -23,19 +23,20 @@ constexpr size_t kMostNodes = 32, kMostGroupInputs = 12;
 
 struct Sum {
   ops::Collect collect;
-  float scale;
+  double scale;
 };
 
 // How a reduction ends a chain over the shape of its operand.
 std::optional<Sum> as_sum(const Node& n) {
   const auto* op = as<ops::Reduce>(&n);
-  if (!op || op->kind == ops::Reduce::Kind::kMax || n.types[0].dtype != DType::kFloat32) return {};
+  if (!op || op->kind == ops::Reduce::Kind::kMax) return {};
+  if (n.types[0].dtype != DType::kFloat32 && n.types[0].dtype != DType::kFloat64) return {};
   const Shape& x = n.inputs[0].shape();
   const int rank = x.rank(), count = int(op->axes.size());
   if (rank == 0) return {};
   int64_t reduced = 1;
   for (int a : op->axes) reduced *= x[a];
-  const float scale = op->kind == ops::Reduce::Kind::kMean ? 1.0f / float(reduced) : 1.0f;
+  const double scale = op->kind == ops::Reduce::Kind::kMean ? 1.0 / double(reduced) : 1.0;
   if (count == rank || n.types[0].shape.size() == 1) return Sum{ops::Collect::kSumAll, scale};
   if (count == 1 && op->axes[0] == rank - 1) return Sum{ops::Collect::kSumCols, scale};
   if (count == rank - 1 && op->axes.back() == rank - 2) return Sum{ops::Collect::kSumRows, scale};
@@ -74,7 +75,6 @@ class Fusion {
     Shape space;
     if (as_sum(n)) {
       space = n.inputs[0].shape();
-      if (n.inputs[0].dtype() != DType::kFloat32 && n.inputs[0].dtype() != DType::kBool) return;
     } else if (n.role == graph::Role::kOperator && !n.types.empty() && fits_chain(n, n.types[0].shape)) {
       space = n.types[0].shape;
     } else {

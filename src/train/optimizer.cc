@@ -2,14 +2,19 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 
+#include "base/convert.h"
 #include "base/format.h"
+#include "base/with_type.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
 #include "ops/concatenate.h"
 #include "ops/optimizer_step.h"
 #include "ops/reduce.h"
 #include "ops/reshape.h"
+#include "ops/select.h"
+#include "ops/slice.h"
 #include "ops/step_size.h"
 #include "ops/unary.h"
 #include "train/optimizers/kind.h"
@@ -54,6 +59,7 @@ void OptimizerImpl::build(std::span<const nn::OwnedWeight> trainable) {
 
 std::vector<runtime::Variable*> OptimizerImpl::variables() {
   std::vector<runtime::Variable*> all{&learning_rate, &iterations};
+  if (loss_scale) all.insert(all.end(), {&loss_scale->scale, &loss_scale->good_steps});
   for (const auto& v : numbers) all.push_back(v.get());
   for (const Slots& s : slots)
     for (const auto& v : s.variables) all.push_back(v.get());
@@ -66,10 +72,7 @@ namespace {
 void fill(runtime::Variable& v, double initial) {
   if (initial == 0) return;
   v.overwrite([&](Tensor& all) {
-    if (all.dtype() == DType::kFloat64)
-      std::ranges::fill(all.values<double>(), initial);
-    else
-      std::ranges::fill(all.values<float>(), float(initial));
+    with_type(all.dtype(), [&]<class T>() { std::ranges::fill(all.values<T>(), convert<T>(initial)); });
   });
 }
 
@@ -81,6 +84,7 @@ void OptimizerImpl::place(runtime::Variable& beside) {
     if (!v.placed()) fresh.emplace_back(&v, initial);
   };
   begins(learning_rate, rate);
+  if (loss_scale) begins(loss_scale->scale, LossScale::kInitial);
   for (size_t i = 0; i < numbers.size(); ++i) begins(*numbers[i], rule.own[i].initial);
   for (const Slots& s : slots)
     for (size_t i = 0; i < s.variables.size(); ++i) begins(*s.variables[i], rule.slots[i].initial);
@@ -94,7 +98,9 @@ std::vector<Value> OptimizerImpl::with_scales(Builder& b, Value scalars, std::sp
   std::vector<Value> all(gradients.size(), scalars);
   if (!clipping.any()) return all;
   const auto squares = [&](Value g) { return ops::cast(b, ops::sum(b, ops::square(b, g)), DType::kFloat32); };
-  const auto with = [&](Value scale) { return ops::concatenate(b, {scalars, ops::reshape(b, scale, {1})}, 0); };
+  const auto with = [&](Value scale) {
+    return ops::concatenate(b, {scalars, ops::cast(b, ops::reshape(b, scale, {1}), scalars.dtype())}, 0);
+  };
   if (clipping.each > 0) {
     for (size_t i = 0; i < gradients.size(); ++i) {
       if (!gradients[i]) continue;
@@ -116,30 +122,106 @@ std::vector<Value> OptimizerImpl::with_scales(Builder& b, Value scalars, std::sp
   return all;
 }
 
+void OptimizerImpl::scale_losses() {
+  if (loss_scale) return;
+  loss_scale.reset(new LossScale{{format("slots/{}.loss_scale", name), TensorType{DType::kFloat32, {}}},
+                                 {format("slots/{}.good_steps", name), TensorType{DType::kInt64, {}}}});
+}
+
+Value OptimizerImpl::scaled(Builder& b, Value loss) {
+  if (!loss_scale) return loss;
+  return ops::multiply(b, loss, ops::cast(b, read(b, loss_scale->scale), loss.dtype()));
+}
+
+namespace {
+
+// A rule's update written out, so that its results can be chosen from afterwards; fusion makes one pass of it again.
+std::vector<Value> written_out(Builder& b, const ops::Rule& rule, std::vector<Value> registers, Value scalars) {
+  for (int k = 0; k < rule.scalar_count(); ++k)
+    registers.push_back(ops::reshape(b, ops::slice(b, scalars, {k}, {1}), {}));
+  for (const ops::Instruction& i : rule.update.code) {
+    if (i.function == ops::Function::k_constant)
+      registers.push_back(b.scalar(rule.dtype, i.immediate));
+    else if (ops::arity(i.function) == 1)
+      registers.push_back(ops::unary(b, i.function, registers[size_t(i.a)]));
+    else
+      registers.push_back(ops::binary(b, i.function, registers[size_t(i.a)], registers[size_t(i.b)]));
+  }
+  std::vector<Value> results;
+  for (const ops::Result& r : rule.update.results) results.push_back(registers[size_t(r.reg)]);
+  return results;
+}
+
+}  // namespace
+
 void OptimizerImpl::update(Builder& b, std::span<const nn::OwnedWeight> trainable, std::span<const Value> weights,
-                           std::span<const Value> gradients) {
-  const auto read = [&](runtime::Variable& v) { return b.variable(v.account(), v.type(), &v); };
-  Value lr, count;
-  std::vector<Value> own, sizes, scalars;
+                           std::span<const Value> given) {
+  std::vector<Value> gradients(given.begin(), given.end());
+  Value finite;  // null: nobody asks
+  if (loss_scale) {
+    const Builder::Scope scope(b, name, graph::Phase::kUpdate);
+    Value sum;  // of g - g: 0, or NaN where one of them is not finite
+    for (Value& g : gradients) {
+      if (!g) continue;
+      const Value one = ops::cast(b, ops::sum(b, ops::subtract(b, g, g)), DType::kFloat32);
+      sum = sum ? ops::add(b, sum, one) : one;
+      g = ops::divide(b, g, ops::cast(b, read(b, loss_scale->scale), g.dtype()));
+    }
+    if (sum) finite = ops::equal(b, sum, b.scalar(DType::kFloat32, 0));
+  }
+  const auto becomes = [&](Value variable, Value after) {
+    b.graph().updates.push_back({variable, finite ? ops::select(b, finite, after, variable) : after});
+  };
+
+  std::map<DType, std::vector<Value>> sizes, scalars;  // by the type of the rule
+  std::map<DType, ops::Rule> rules;
+  Value count;
+  std::vector<Value> own;
   {
     const Builder::Scope scope(b, name, graph::Phase::kUpdate);
-    lr = read(learning_rate), count = read(iterations);
-    for (const auto& v : numbers) own.push_back(read(*v));
-    sizes = ops::step_size(b, rule, lr, count, own);
-    scalars = with_scales(b, sizes[0], gradients);
+    const Value lr = read(b, learning_rate);
+    count = read(b, iterations);
+    for (const auto& v : numbers) own.push_back(read(b, *v));
+    const auto prepare = [&](DType weight) {
+      ops::Rule typed = rule.for_weights(weight);
+      const DType t = typed.dtype;
+      if (!rules.emplace(t, std::move(typed)).second) return;
+      sizes[t] = ops::step_size(b, rules.at(t), lr, count, own);
+      scalars[t] = with_scales(b, sizes[t][0], gradients);
+    };
+    for (size_t i = 0; i < trainable.size(); ++i)
+      if (gradients[i]) prepare(weights[i].dtype());
+    if (rules.empty()) prepare(DType::kFloat32);
   }
   for (size_t i = 0; i < trainable.size(); ++i) {
     if (!gradients[i]) continue;
     const Builder::Scope scope(b, trainable[i].layer->name, graph::Phase::kUpdate);
     std::vector<Value> before;
-    for (const auto& v : slots[i].variables) before.push_back(read(*v));
-    const auto after = ops::optimizer_step(b, rule, weights[i], before, gradients[i], scalars[i]);
-    b.graph().updates.push_back({weights[i], after[0]});
-    for (size_t s = 0; s < before.size(); ++s) b.graph().updates.push_back({before[s], after[s + 1]});
+    for (const auto& v : slots[i].variables) before.push_back(read(b, *v));
+    const DType t = weights[i].dtype() == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+    std::vector<Value> after;
+    if (finite) {
+      std::vector<Value> registers{gradients[i], weights[i]};
+      registers.insert(registers.end(), before.begin(), before.end());
+      after = written_out(b, rules.at(t), std::move(registers), scalars.at(t)[i]);
+    } else {
+      after = ops::optimizer_step(b, rules.at(t), weights[i], before, gradients[i], scalars.at(t)[i]);
+    }
+    becomes(weights[i], after[0]);
+    for (size_t s = 0; s < before.size(); ++s) becomes(before[s], after[s + 1]);
   }
   const Builder::Scope scope(b, name, graph::Phase::kUpdate);
-  for (size_t i = 0; i < own.size(); ++i) b.graph().updates.push_back({own[i], sizes[1 + i]});
-  b.graph().updates.push_back({count, ops::add(b, count, 1)});
+  const std::vector<Value>& made = sizes.begin()->second;
+  for (size_t i = 0; i < own.size(); ++i) becomes(own[i], made[1 + i]);
+  becomes(count, ops::add(b, count, 1));
+  if (!finite) return;
+  const Value scale = read(b, loss_scale->scale), good = read(b, loss_scale->good_steps);
+  const auto whole = [&](int64_t n) { return b.scalar(DType::kInt64, double(n)); };
+  const Value grows = ops::equal(b, good, whole(LossScale::kGrowthSteps - 1));
+  const Value larger = ops::select(b, grows, ops::multiply(b, scale, 2), scale);
+  b.graph().updates.push_back({scale, ops::select(b, finite, larger, ops::multiply(b, scale, 0.5))});
+  const Value next = ops::select(b, grows, whole(0), ops::add(b, good, 1));
+  b.graph().updates.push_back({good, ops::select(b, finite, next, whole(0))});
 }
 
 void Settings::number(const char* key, double& value, double low, double high) const {

@@ -26,6 +26,14 @@ struct OptimizerImpl {
   NormClipping clipping;
   double rate;  // until the variable has a place
   runtime::Variable learning_rate, iterations;
+  /// Of float16's gradients: what the loss is multiplied by, and how many steps have gone well since it changed. Null
+  /// where no layer computes so. Keras's LossScaleOptimizer with its own settings.
+  struct LossScale {
+    static constexpr double kInitial = 32768;
+    static constexpr int64_t kGrowthSteps = 2000;
+    runtime::Variable scale, good_steps;
+  };
+  std::unique_ptr<LossScale> loss_scale;
   std::vector<std::unique_ptr<runtime::Variable>> numbers;  // the rule's own
 
   struct Slots {
@@ -42,10 +50,15 @@ struct OptimizerImpl {
   void place(runtime::Variable& beside);
 
   /// Adds the update of every weight to the graph, and the count of steps. A null gradient leaves its weight alone.
+  /// From the first trace of a model that needs it on.
+  void scale_losses();
+  /// The loss that gradients are taken of.
+  graph::Value scaled(graph::Builder& b, graph::Value loss);
   void update(graph::Builder& b, std::span<const nn::OwnedWeight> trainable, std::span<const graph::Value> weights,
               std::span<const graph::Value> gradients);
 
  private:
+  graph::Value read(graph::Builder& b, runtime::Variable& v) const { return b.variable(v.account(), v.type(), &v); }
   /// The scalars of each weight's step: those of the rule, and after them what its gradient is multiplied by.
   std::vector<graph::Value> with_scales(graph::Builder& b, graph::Value scalars,
                                         std::span<const graph::Value> gradients) const;

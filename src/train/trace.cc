@@ -1,5 +1,7 @@
 #include "train/trace.h"
 
+#include <algorithm>
+
 #include "base/assert.h"
 #include "base/format.h"
 #include "nn/loss.h"
@@ -7,6 +9,9 @@
 #include "ops/binary.h"
 #include "ops/cast.h"
 #include "ops/reduce.h"
+#include "ops/reshape.h"
+#include "ops/softmax.h"
+#include "ops/unary.h"
 
 namespace millpond::train {
 
@@ -42,6 +47,16 @@ struct Labelled {
   Value value;                               // as staged
   std::shared_ptr<const nn::LossImpl> loss;  // resolved by the shapes; null: none
 };
+
+// Losses and metrics of half types are computed in float32, as Keras's are. A loss looks for the softmax or the sigmoid
+// that made its prediction: it is made once more, of the same numbers.
+Value wide(Builder& b, Value v) {
+  if (!is_half(v.dtype())) return v;
+  const auto cast = [&](Value x) { return ops::cast(b, x, DType::kFloat32); };
+  if (const Value z = nn::logits_of_softmax(v)) return ops::softmax(b, cast(z));
+  if (const Value z = nn::logits_of_sigmoid(v)) return ops::reshape(b, ops::sigmoid(b, cast(z)), v.shape());
+  return cast(v);
+}
 
 Value weighted(Builder& b, Value v, double weight) { return weight == 1 ? v : ops::multiply(b, v, weight); }
 
@@ -79,7 +94,7 @@ Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_
   MP_ASSERT(compiled && label_shapes.size() == outputs.size());
   const bool several = outputs.size() > 1;
   const auto scalar = [&](std::string name, Value v, double weight, double per_sample) {
-    t.graph.outputs.push_back({name, v});
+    t.graph.outputs.push_back({name, ops::cast(b, v, DType::kFloat32)});
     t.scalars.push_back({std::move(name), weight, per_sample});
   };
   const auto count = [&](const std::string& name, const std::shared_ptr<const nn::CountingMetric>& metric, Value y,
@@ -97,22 +112,24 @@ Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_
   std::vector<std::pair<std::string, Value>> parts;
   {
     const Builder::Scope scope(b, "loss", graph::Phase::kLoss);
+    std::vector<Value> seen;
+    for (const Value v : outputs) seen.push_back(wide(b, v));
     for (size_t i = 0; i < outputs.size(); ++i) {
       const std::string& layer = net.outputs[i].node()->layer->name;
       Labelled l;
       const Shape y_shape = label_shapes[i].with_front(batch);
-      nn::Labels want{outputs[i].dtype(), 0};
+      nn::Labels want{seen[i].dtype(), 0};
       if (compiled->losses[i]) {
         l.loss = compiled->losses[i].impl();
-        if (auto chosen = l.loss->resolve(y_shape, outputs[i].shape())) l.loss = chosen;
-        want = l.loss->labels(outputs[i].type());
+        if (auto chosen = l.loss->resolve(y_shape, seen[i].shape())) l.loss = chosen;
+        want = l.loss->labels(seen[i].type());
       }
       Feed feed{format("y{}", i), TensorType{want.dtype, y_shape}, true, want.classes, layer};
       l.value = b.input(feed.name, feed.type);
       t.feeds.push_back(std::move(feed));
       if (l.loss) {
         try {
-          const Value one = nn::mean_loss(b, *l.loss, l.value, outputs[i]);
+          const Value one = nn::mean_loss(b, *l.loss, l.value, seen[i]);
           parts.emplace_back(layer + "_loss", one);
           const Value share = weighted(b, one, compiled->loss_weights[i]);
           total = total ? ops::add(b, total, share) : share;
@@ -133,10 +150,10 @@ Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_
       for (const Metric& m : compiled->metrics[i]) {
         const std::string name = several ? net.outputs[i].node()->layer->name + "_" + m.name() : m.name();
         if (const auto counting = std::dynamic_pointer_cast<const nn::CountingMetric>(m.impl())) {
-          count(name, counting, labels[i].value, outputs[i]);
+          count(name, counting, labels[i].value, seen[i]);
           continue;
         }
-        const Value values = dynamic_cast<const nn::MeanMetric&>(*m.impl()).values(b, labels[i].value, outputs[i]);
+        const Value values = dynamic_cast<const nn::MeanMetric&>(*m.impl()).values(b, labels[i].value, seen[i]);
         scalar(name, ops::sum(b, values), 1, double(values.shape().size()) / double(batch));
       }
   }
@@ -153,8 +170,10 @@ Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_
   std::vector<Value> weights;
   for (const nn::OwnedWeight& w : trainable)
     weights.push_back(b.variable(w.weight->variable.account(), w.weight->variable.type(), &w.weight->variable));
-  const std::vector<Value> gradients = passes::gradients(b, total, weights);
   OptimizerImpl& optimizer = *compiled->optimizer.impl();
+  if (std::ranges::any_of(net.layers, [](const auto& l) { return l->policy.scales_losses(); }))
+    optimizer.scale_losses();
+  const std::vector<Value> gradients = passes::gradients(b, optimizer.scaled(b, total), weights);
   optimizer.build(trainable);
   optimizer.update(b, trainable, weights, gradients);
 

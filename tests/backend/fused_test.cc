@@ -71,8 +71,8 @@ TEST_CASE("cpu fused: other dtypes, choices, constants and dropout agree with th
                         {Function::k_multiply, 4, 5},
                         {.function = Function::k_dropout, .a = 6, .b = 3, .immediate = 0.25f, .salt = 77},
                         {Function::k_greater, 7, 2},
-                        {Function::k_truncate, 6},
-                        {Function::k_cast_bool, 9}},
+                        {.function = Function::k_cast, .a = 6, .dtype = DType::kInt32},
+                        {.function = Function::k_cast, .a = 9, .dtype = DType::kBool}},
                        {{7}, {8}, {9}, {10}}};
     const Shape s{rows, cols};
     check_twin(

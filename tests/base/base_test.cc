@@ -78,7 +78,7 @@ TEST_CASE("DType: names are Keras's and read back") {
   }
   CHECK(names.size() == kAllDTypes.size());
   CHECK(refusal([] { parse_dtype("float8"); }, Code::kDType) ==
-        "\"float8\" is not a dtype; known: float32, float64, bfloat16, float16, int32, int64, uint8, bool");
+        "\"float8\" is not a dtype; known: float32, float64, bfloat16, float16, int8 to int64, uint8 to uint64, bool");
   CHECK(is_floating(DType::kBFloat16));
   CHECK(!is_floating(DType::kInt32));
 }

@@ -97,21 +97,33 @@ TEST_CASE("Tensor: every type converts to every other, and small whole numbers a
     }
 }
 
-TEST_CASE("Tensor: a float outside the range of a whole number goes to the nearest end, and NaN to zero") {
+TEST_CASE("Tensor: a float outside the range of a whole number becomes what NumPy makes of it") {
   const double inf = std::numeric_limits<double>::infinity();
-  const Tensor t = Tensor::of<double>(
-      std::vector<double>{1e30, -1e30, inf, -inf, std::nan(""), 2147483647.0, 255.9, -0.9, 9223372036854775808.0}, {9});
-  const Tensor i32 = t.astype(DType::kInt32), i64 = t.astype(DType::kInt64), u8 = t.astype(DType::kUInt8);
-  CHECK(std::vector<int32_t>(i32.values<int32_t>().begin(), i32.values<int32_t>().end()) ==
-        std::vector<int32_t>{INT32_MAX, INT32_MIN, INT32_MAX, INT32_MIN, 0, INT32_MAX, 255, 0, INT32_MAX});
-  CHECK(i64.values<int64_t>()[0] == INT64_MAX);
-  CHECK(i64.values<int64_t>()[1] == INT64_MIN);
-  CHECK(i64.values<int64_t>()[8] == INT64_MAX);
-  CHECK(std::vector<uint8_t>(u8.values<uint8_t>().begin(), u8.values<uint8_t>().end()) ==
-        std::vector<uint8_t>{255, 0, 255, 0, 0, 255, 255, 0, 255});
-  const Tensor f = Tensor::of<float>(std::vector<float>{2147483648.0f, 2147483520.0f}, {2}).astype(DType::kInt32);
-  CHECK(f.values<int32_t>()[0] == INT32_MAX);
-  CHECK(f.values<int32_t>()[1] == 2147483520);
+  const Tensor t = Tensor::of<double>(std::vector<double>{1e30, -1e30, inf, std::nan(""), 2147483647.0, 300.9, -1.9,
+                                                          3e9, -3e9, 1e10, 9223372036854775808.0, 1e19, 70000},
+                                      {13});
+  const auto as = [&](DType type) {
+    std::vector<int64_t> all;
+    const Tensor made = t.astype(type);
+    for (int64_t i = 0; i < 13; ++i)  // the bits: no double holds all of them
+      all.push_back(type == DType::kUInt64  ? int64_t(made.values<uint64_t>()[size_t(i)])
+                    : type == DType::kInt64 ? made.values<int64_t>()[size_t(i)]
+                                            : int64_t(made.at(i)));
+    return all;
+  };
+  using List = std::vector<int64_t>;
+  const int64_t least = INT32_MIN;
+  CHECK(as(DType::kInt8) == List{0, 0, 0, 0, -1, 44, -1, 0, 0, 0, 0, 0, 112});
+  CHECK(as(DType::kUInt8) == List{0, 0, 0, 0, 255, 44, 255, 0, 0, 0, 0, 0, 112});
+  CHECK(as(DType::kInt16) == List{0, 0, 0, 0, -1, 300, -1, 0, 0, 0, 0, 0, 4464});
+  CHECK(as(DType::kInt32) ==
+        List{least, least, least, least, INT32_MAX, 300, -1, least, least, least, least, least, 70000});
+  CHECK(as(DType::kUInt32) ==
+        List{0, 2147483648, 0, 2147483648, 2147483647, 300, 4294967295, 3000000000, 2147483648, 0, 0, 0, 70000});
+  CHECK(as(DType::kInt64) == List{INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, 2147483647, 300, -1, 3000000000,
+                                  -3000000000, 10000000000, INT64_MIN, INT64_MIN, 70000});
+  CHECK(as(DType::kUInt64) == List{0, INT64_MIN, 0, INT64_MIN, 2147483647, 300, -1, 3000000000, -3000000000,
+                                   10000000000, INT64_MIN, int64_t(uint64_t(10000000000000000000u)), 70000});
 }
 
 TEST_CASE("Tensor: between whole numbers the low bits stay, as in NumPy") {

@@ -101,8 +101,10 @@ TEST_CASE(
   CHECK(
       refusal_of("Dense", R"({"units": 1, "kernel_initializer": {"class_name": "HeNormal", "config": {"sed": 1}}})") ==
       "Dense: HeNormal: sed = 1 is not here yet; did you mean seed?");
-  CHECK(refusal_of("Dense", R"({"units": 1, "dtype": "float16"})") ==
-        "Dense: dtype = \"float16\" is not here yet; only float32 is");
+  CHECK(
+      refusal_of("Dense", R"({"units": 1, "dtype": "float8"})") ==
+      "Dense: dtype = \"float8\" is not here yet; only one of float32, float64, bfloat16, float16, mixed_bfloat16 and "
+      "mixed_float16 is");
   CHECK(code_of("Dense", R"({"units": 0})") == Code::kUsage);
   CHECK(code_of("Dense", R"({"units": "many"})") == Code::kFormat);
   CHECK(code_of("Dense", R"({"units": 1, "flavour": 1})") == Code::kUnsupported);

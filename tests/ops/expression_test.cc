@@ -60,7 +60,9 @@ TEST_CASE("fused: a dropout inside drops what the operator drops") {
 
 TEST_CASE("fused: comparisons, choices and whole numbers keep their meaning; results take their dtype") {
   const Expression e{{Extent::kFull, Extent::kFull},
-                     {{Function::k_greater, 0, 1}, {Function::k_select, 2, 0, 1}, {Function::k_truncate, 3}},
+                     {{Function::k_greater, 0, 1},
+                      {Function::k_select, 2, 0, 1},
+                      {.function = Function::k_cast, .a = 3, .dtype = DType::kInt32}},
                      {{2}, {4}}};
   const ops::Fused op(e, 1, 3, {type({3}, DType::kBool), type({3}, DType::kInt32)});
   const auto r =

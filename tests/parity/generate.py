@@ -47,6 +47,8 @@ def work(folder, names):
     tf.config.threading.set_inter_op_parallelism_threads(1)
     for name in names:
         keras.utils.clear_session()
+        keras.config.set_floatx("float32")
+        keras.config.set_dtype_policy("float32")
         d = Draw(name)
         keras.utils.set_random_seed(d.n(0, 2**31))
         try:
@@ -303,6 +305,27 @@ def concatenate(d, _):
     axis, rows, width = d.pick(-1, 1, 2), d.n(1, 6), d.n(1, 9)
     return regression(d, lambda a, b: L.Concatenate(axis=axis)([L.Dense(width)(a), L.Dense(d.n(1, 9) if axis != 1 else width)(b)]),
                       (rows, d.n(1, 6)), (d.n(1, 6) if axis == 1 else rows, d.n(1, 6)))
+
+# Half types round after every operator, and not everybody's operators are the same: `near` is how far that may lead once.
+POLICIES = {"mixed_bfloat16": 0.03, "mixed_float16": 4e-3, "float64": 1e-12}
+
+@case("policy", *[f"{p}-{kind}" for p in POLICIES for kind in ("sgd", "adam", "softmax", "norm", "conv")])
+def policy(d, of):
+    """Loss scaling comes with mixed_float16 by itself, as compile() of Keras does it."""
+    name, kind = of.split("-")
+    if name == "float64":
+        K.config.set_floatx("float64")
+    K.config.set_dtype_policy(name)
+    more = {"near": POLICIES[name], "optimizer": {"class": "Adam", "options": {"learning_rate": 1e-3}} if kind == "adam" else sgd()}
+    if kind == "softmax":
+        classes, batch = d.n(2, 9), d.n(4, 9)
+        x = K.Input((d.n(3, 20),))
+        model = K.Model(x, L.Dense(classes, "softmax")(L.Dense(d.n(3, 30), "relu")(x)))
+        return model, [d.normal((batch, x.shape[1]))], [d.r.integers(0, classes, (batch,)).astype("int32")], {"losses": [SPARSE], "floor": 0.1, **more}
+    if kind == "conv":
+        return regression(d, lambda x: L.Dense(3)(L.Flatten()(L.MaxPooling2D(2)(L.Conv2D(d.n(3, 9), 3, activation="relu")(x)))), (d.n(8, 12), d.n(8, 12), 3), batch=2, **more)
+    build = lambda x: L.Dense(d.n(1, 4))(L.BatchNormalization()(L.Dense(d.n(2, 9), "relu")(x)) if kind == "norm" else L.Dense(d.n(3, 40), "relu")(x))
+    return regression(d, build, (d.n(3, 20),), batch=d.n(6, 12), **{**more, "floor": 1.0 if kind == "norm" else 0.1})
 
 @case("shared_layer")
 def shared_layer(d):

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "millpond/dtype_policy.h"
 #include "millpond/tensor.h"
 
 namespace millpond {
@@ -66,6 +67,10 @@ class Layer {
   /// A layer that is not trainable keeps its weights; takes effect at the next compile, as in Keras.
   bool trainable() const;
   void set_trainable(bool trainable);
+  /// What weights are kept in and what is computed in; of a model: of all its layers. Throws Error(kUsage) once the
+  /// layer has been called, because its weights have their types then.
+  DTypePolicy dtype_policy() const;
+  void set_dtype_policy(DTypePolicy policy);
   /// Number of weight values; 0 before the layer has been called.
   int64_t count_params() const;
   /// Copies of the weights, trainable ones first.

@@ -4,8 +4,11 @@
 #include <cstring>
 #include <utility>
 
+#include "backend/cpu/lanes.h"
 #include "base/assert.h"
+#include "base/convert.h"
 #include "base/random.h"
+#include "base/with_type.h"
 #include "ops/dropout.h"
 
 namespace millpond::backend::cpu {
@@ -17,7 +20,7 @@ using ops::Function;
 namespace {
 
 constexpr int kMaxRefs = 160, kMaxExternals = 64, kMaxKeys = 8;
-constexpr int64_t kSlotBudget = 4096;  // floats of all slots together: half of a 32 KiB L1
+constexpr int64_t kSlotBudget = 16384;  // bytes of all slots together: half of a 32 KiB L1
 
 Span join(Span a, Span b) {
   if (a == b || b == Span::kScalar) return a;
@@ -68,10 +71,12 @@ class Preparation {
   }
 
   std::unique_ptr<ExpressionKernel> run() {
-    if (!read_inputs()) return nullptr;
+    read_inputs();
     read_code();
     if (!read_results()) return nullptr;
     drop_dead();
+    for (const Value& v : v_)
+      if (v.needed) k_->widest_ = std::max(k_->widest_, lane_bytes(v.lanes));
     emit_tiny();
     if (!emit()) return nullptr;
     finish_layout();
@@ -85,14 +90,18 @@ class Preparation {
   struct Value {  // a register, with those that preparation adds
     From from = From::kCode;
     Span span = Span::kFull;
-    int input = -1;              // kInput
-    float constant = 0;          // kConstant
-    int kind = -1;               // kCode: StepKind
-    int a = -1, b = -1, c = -1;  // values
+    DType type = DType::kFloat32;
+    Lanes lanes = Lanes::kFloat;     // that it lies in
+    Lanes reads = Lanes::kFloat;     // kCode: those that its function is of
+    StepFunction special = nullptr;  // kCode: the step itself, where StepKind has no name for it
+    int input = -1;                  // kInput
+    double constant = 0;             // kConstant
+    int kind = -1;                   // kCode: StepKind
+    int a = -1, b = -1, c = -1;      // values
     const ops::Instruction* source = nullptr;
     bool needed = false;
     int readers = 0;
-    bool convert = false;  // an operand of another type, brought to float32 in a slot of its own
+    bool convert = false;  // an operand that lies otherwise in memory, brought to its lanes in a slot of its own
     int ref = -1, slot = -1;
     int last = -1;    // last step that reads it
     int made = -1;    // step that makes it
@@ -105,7 +114,7 @@ class Preparation {
   struct SumOf {
     int value, output;
     Collect collect;
-    float scale;
+    double scale;
   };
 
   const ops::Expression& e_;
@@ -115,7 +124,8 @@ class Preparation {
   std::vector<Value> v_;
   std::vector<Store> stores_;
   std::vector<SumOf> sums_;
-  std::vector<int> counter_of_;  // inputs that are only dropout counters are never read as floats
+  std::vector<DType> types_;  // of registers
+  std::vector<int> at_;       // the value of each register
 
   Span span_of(Extent x) const {
     const Grid& g = k_->grid_;
@@ -124,42 +134,115 @@ class Preparation {
     return Span(int(x));
   }
 
-  bool read_inputs() {
+  // A whole number that is only cast to float32 or bool is brought there as it is read; the values are the same.
+  bool read_as_float(size_t i) const {
+    const DType t = types_[i];
+    if (t != DType::kInt32 && t != DType::kInt64 && t != DType::kUInt8) return false;
+    for (const ops::Instruction& c : e_.code) {
+      const bool reads = c.a == int(i) || c.c == int(i) || (c.b == int(i) && c.function != Function::k_dropout);
+      if (reads && !(c.function == Function::k_cast && (c.dtype == DType::kFloat32 || c.dtype == DType::kBool)))
+        return false;
+    }
+    return std::ranges::none_of(e_.results, [&](const ops::Result& r) { return r.reg == int(i); });
+  }
+
+  void read_inputs() {
+    for (size_t i = 0; i < e_.inputs.size(); ++i)
+      types_.push_back(epilogue_ && i == 0 ? DType::kFloat32 : operands_[i].dtype);
+    types_ = ops::types_of(e_, std::move(types_));
     for (size_t i = 0; i < e_.inputs.size(); ++i) {
       Value v;
       v.from = From::kInput;
       v.input = int(i);
       v.span = span_of(e_.inputs[i]);
-      const DType t = epilogue_ && i == 0 ? DType::kFloat32 : operands_[i].dtype;
-      v.convert = t != DType::kFloat32;
-      if (v.convert && t != DType::kInt32 && t != DType::kInt64 && t != DType::kUInt8 && t != DType::kBool)
-        return false;
+      v.type = types_[i];
+      v.convert = !stored_as_lanes(v.type);
+      if (read_as_float(i)) v.type = DType::kFloat32, v.convert = true;
+      v.lanes = lanes_of(v.type);
+      at_.push_back(int(v_.size()));
       v_.push_back(v);
     }
-    return true;
+  }
+
+  int add(Value v) {
+    v_.push_back(v);
+    return int(v_.size()) - 1;
+  }
+  int with_step(int from, DType type, StepFunction step) {
+    Value v;
+    v.a = from, v.span = v_[from].span, v.type = type, v.lanes = lanes_of(type), v.reads = v_[from].lanes;
+    v.special = step;
+    return add(v);
+  }
+  /// A value that a function made may have more bits than its dtype.
+  int settled(int value) {
+    const StepFunction step = typed_steps().settle(as_stored(v_[value].type));
+    return step ? with_step(value, v_[value].type, step) : value;
+  }
+  int cast_value(int from, DType to) {
+    const DType was = v_[from].type;
+    if (was == to) return from;
+    // what a half type or a bool holds is a float in its register already
+    if (lanes_of(was) == Lanes::kFloat && to == DType::kFloat32) return from;
+    if (lanes_of(was) == Lanes::kFloat && to == DType::kBool) {
+      Value v;
+      v.kind = kStep_cast_bool, v.a = from, v.span = v_[from].span, v.type = to;
+      return add(v);
+    }
+    int made = from;
+    if (lanes_of(was) != Lanes::kFloat || lanes_of(to) != Lanes::kFloat)
+      made = with_step(from, to, typed_steps().cast(v_[from].lanes, as_stored(to)));
+    if (const StepFunction step = typed_steps().settle(as_stored(to))) made = with_step(made, to, step);
+    return made;
   }
 
   void read_code() {
-    for (const ops::Instruction& c : e_.code) {
+    for (size_t i = 0; i < e_.code.size(); ++i) {
+      const ops::Instruction& c = e_.code[i];
+      const auto reg = int(e_.inputs.size() + i);
       Value v;
       v.source = &c;
       v.kind = int(c.function);
+      v.type = types_[size_t(reg)];
+      v.lanes = lanes_of(v.type);
+      if (c.function == Function::k_cast) {
+        at_.push_back(cast_value(at_[c.a], c.dtype));
+        continue;
+      }
       if (c.function == Function::k_constant) {
         v.from = From::kConstant;
         v.constant = c.immediate;
         v.span = Span::kScalar;
       } else if (c.function == Function::k_dropout) {
-        v.a = c.a;  // the counter is read as an integer, apart
+        v.a = at_[c.a];  // the counter is read as an integer, apart
+        v.kind = kStep_dropout;
+        v.reads = v.lanes;
         v.span = Span::kFull;
       } else {
         const int n = ops::arity(c.function);
-        v.a = c.a;
-        v.span = v_[c.a].span;
-        if (n > 1) v.b = c.b, v.span = join(v.span, v_[c.b].span);
-        if (n > 2) v.c = c.c, v.span = join(v.span, v_[c.c].span);
+        if (n > 2) {
+          const DType t = ops::joint(c.function, v_[at_[c.b]].type, v_[at_[c.c]].type);
+          v.kind = kStep_select;
+          v.a = cast_value(at_[c.a], DType::kBool), v.b = cast_value(at_[c.b], t), v.c = cast_value(at_[c.c], t);
+        } else {
+          const DType t = ops::joint(c.function, v_[at_[c.a]].type, v_[at_[n > 1 ? c.b : c.a]].type);
+          v.a = cast_value(at_[c.a], t);
+          if (n > 1) v.b = cast_value(at_[c.b], t);
+        }
+        v.span = v_[v.a].span;
+        if (v.b >= 0) v.span = join(v.span, v_[v.b].span);
+        if (v.c >= 0) v.span = join(v.span, v_[v.c].span);
+        v.reads = v_[n > 2 ? v.b : v.a].lanes;
       }
-      v_.push_back(v);
+      int made = add(v);
+      // Whole numbers must have their dtype's bits where others read them; half types are rounded when they are stored.
+      if (v.from == From::kCode && is_integer(v.type) && read_later(reg)) made = settled(made);
+      at_.push_back(made);
     }
+  }
+  bool read_later(int reg) const {
+    return std::ranges::any_of(e_.code,
+                               [&](const ops::Instruction& c) { return c.a == reg || c.b == reg || c.c == reg; });
   }
 
   bool read_results() {
@@ -172,24 +255,25 @@ class Preparation {
       else if (g.rows == 1)
         how = how == Collect::kSumRows ? Collect::kStore : how == Collect::kSumCols ? Collect::kSumAll : how;
       const DType t = results_[i].dtype;
+      int value = at_[r.reg];
+      if (v_[value].type != t && is_integer(v_[value].type)) value = settled(value);
       if (how == Collect::kStore) {
-        if (t != DType::kFloat32 && t != DType::kInt32 && t != DType::kInt64 && t != DType::kUInt8 && t != DType::kBool)
-          return false;
-        int value = r.reg;
         if (r.collect != Collect::kStore && r.scale != 1) {  // a sum of one element
-          Value s;
-          s.from = From::kConstant, s.constant = r.scale, s.span = Span::kScalar;
-          v_.push_back(s);
+          Value f;
+          f.from = From::kConstant, f.constant = r.scale, f.span = Span::kScalar;
+          f.type = v_[value].type, f.lanes = v_[value].lanes;
           Value m;
-          m.kind = kStep_multiply, m.a = value, m.b = int(v_.size()) - 1, m.span = v_[value].span;
-          v_.push_back(m);
-          value = int(v_.size()) - 1;
+          m.kind = kStep_multiply, m.a = value, m.b = add(f), m.span = v_[value].span;
+          m.type = v_[value].type, m.lanes = m.reads = v_[value].lanes;
+          value = add(m);
         }
-        stores_.push_back({value, int(i), t});
+        stores_.push_back({cast_value(value, t), int(i), t});
         if (t == DType::kFloat32 && r.collect == Collect::kStore) k_->product_output_ = int(i);
       } else {
-        if (t != DType::kFloat32) return false;
-        sums_.push_back({r.reg, int(i), how, r.scale});
+        if (t != DType::kFloat32 && t != DType::kFloat64) return false;
+        value = cast_value(value, t);
+        if (v_[value].from == From::kConstant) return false;
+        sums_.push_back({value, int(i), how, r.scale});
       }
     }
     return true;
@@ -205,10 +289,11 @@ class Preparation {
   // relu(add) and the like become one step; the inner value must have no other reader.
   void join_pairs() {
     auto only = [&](int i, int kind) {
-      return v_[i].from == From::kCode && v_[i].kind == kind && v_[i].readers == 1 && !stored(i);
+      return v_[i].from == From::kCode && v_[i].lanes == Lanes::kFloat && v_[i].kind == kind && v_[i].readers == 1 &&
+             !stored(i);
     };
     for (Value& v : v_) {
-      if (v.from != From::kCode || !v.needed) continue;
+      if (v.from != From::kCode || !v.needed || v.reads != Lanes::kFloat) continue;
       if (v.kind == kStep_relu && only(v.a, kStep_add)) take(v, v.a, kStep_add_relu);
       if (v.kind == kStep_dropout && only(v.a, kStep_add_relu) && v_[v.a].span == Span::kFull)
         take(v, v.a, kStep_add_relu_dropout);
@@ -246,6 +331,8 @@ class Preparation {
     const ExpressionSteps& table = expression_steps();
     const Grid& g = k_->grid_;
     if (g.rows != 1 || g.cols < 1 || g.cols > table.lanes || g.row_blocks * g.col_blocks != 1 || v_.size() > 64) return;
+    for (const Value& v : v_)
+      if (v.needed && (v.lanes != Lanes::kFloat || v.special || is_half(v.type))) return;
     std::vector<TinyOp> ops;
     int last = -1;
     auto op = [&](int kind, int d, int a = -1, int b = -1, int c = -1, bool keeps = false) -> TinyOp& {
@@ -266,7 +353,7 @@ class Preparation {
       if (!v.needed || v.from == From::kCode) continue;
       const int at = int(i);
       if (v.from == From::kConstant) {
-        op(kStep_constant, at).scale = v.constant;
+        op(kStep_constant, at).scale = float(v.constant);
       } else if (epilogue_ && v.input == 0) {
         op(kTiny_load_product, at);
       } else {
@@ -289,16 +376,14 @@ class Preparation {
         const DType t = operands_[v.source->b].dtype;
         if (t != DType::kInt32 && t != DType::kInt64) return;
         o.counter = v.source->b, o.salt = v.source->salt;
-        o.threshold = ops::dropout_threshold(v.source->immediate), o.scale = ops::dropout_scale(v.source->immediate);
+        const auto rate = float(v.source->immediate);
+        o.threshold = ops::dropout_threshold(rate), o.scale = ops::dropout_scale(rate);
       }
     }
-    for (const SumOf& s : sums_) op(kTiny_sum, s.output, s.value, -1, -1, true).scale = s.scale;
+    for (const SumOf& s : sums_) op(kTiny_sum, s.output, s.value, -1, -1, true).scale = float(s.scale);
     for (const Store& s : stores_) {
-      if (s.dtype != DType::kFloat32 && s.dtype != DType::kInt32 && s.dtype != DType::kBool) return;
-      op(s.dtype == DType::kFloat32 ? kTiny_store
-         : s.dtype == DType::kBool  ? kTiny_store_bool
-                                    : kTiny_store_int32,
-         s.output, s.value, -1, -1, true);
+      if (s.dtype != DType::kFloat32 && s.dtype != DType::kBool) return;
+      op(s.dtype == DType::kFloat32 ? kTiny_store : kTiny_store_bool, s.output, s.value, -1, -1, true);
     }
     op(kTiny_end, 0);
     k_->tiny_ = std::move(ops);
@@ -307,10 +392,10 @@ class Preparation {
 
   // A step before places are known.
   struct Draft {
-    enum class Kind : uint8_t { kCompute, kConvert, kSumRows, kSumCols, kSumAll, kStore, kStage } kind;
+    enum class Kind : uint8_t { kCompute, kConvert, kSumRows, kSumCols, kSumAll, kStore } kind;
     int value;  // computed, summed or stored
     int output = -1;
-    float scale = 1;
+    double scale = 1;
   };
   std::vector<Draft> drafts_;
 
@@ -368,6 +453,7 @@ class Preparation {
             aside[s.value] < 0) {
           Value copy;
           copy.kind = kStep_copy, copy.a = s.value, copy.span = Span::kFull, copy.needed = true;
+          copy.type = v_[s.value].type, copy.lanes = copy.reads = v_[s.value].lanes;
           v_.push_back(copy);
           aside[s.value] = int(v_.size()) - 1;
           drafts_.push_back({Draft::Kind::kCompute, aside[s.value]});
@@ -376,9 +462,10 @@ class Preparation {
       converted_value(s.value);
       if (s.value < int(aside.size()) && aside[s.value] >= 0) s.value = aside[s.value];
       const Span span = v_[s.value].span;
-      if (s.dtype != DType::kFloat32 && span != Span::kFull) {  // spread it first
+      if (!stored_as_lanes(s.dtype) && span != Span::kFull) {  // spread it first
         Value copy;
         copy.kind = kStep_copy, copy.a = s.value, copy.span = Span::kFull, copy.needed = true;
+        copy.type = v_[s.value].type, copy.lanes = copy.reads = v_[s.value].lanes;
         v_.push_back(copy);
         s.value = int(v_.size()) - 1;
         drafts_.push_back({Draft::Kind::kCompute, s.value});
@@ -401,7 +488,7 @@ class Preparation {
     for (size_t p = 0; p < drafts_.size();) {
       const Draft d = drafts_[p];
       Value& v = v_[d.value];
-      if (d.kind == Draft::Kind::kStore && results_[d.output].dtype == DType::kFloat32 && v.from == From::kCode &&
+      if (d.kind == Draft::Kind::kStore && stored_as_lanes(results_[d.output].dtype) && v.from == From::kCode &&
           v.span == Span::kFull && v.direct < 0 && (!any || size_t(v.made) >= last_read)) {
         v.direct = d.output;
         drafts_.erase(drafts_.begin() + long(p));
@@ -438,7 +525,6 @@ class Preparation {
 
   bool place() {
     const ExpressionSteps& table = expression_steps();
-    const Grid& g = k_->grid_;
     for (size_t p = 0; p < drafts_.size(); ++p) {
       int r[3], n;
       reads(drafts_[p], r, n);
@@ -460,19 +546,20 @@ class Preparation {
       if (v.ref < 0) {
         if (v.from == From::kConstant) {
           v.ref = k_->refs_++;
-          k_->constants_.push_back({int16_t(v.ref), v.constant});
+          k_->constants_.push_back(constant(int16_t(v.ref), v));
         } else {
           v.ref = input_external(value);
         }
       }
       return int16_t(v.ref);
     };
+    const TypedSteps& typed = typed_steps();
     for (size_t p = 0; p < drafts_.size(); ++p) {
       const Draft& d = drafts_[p];
       Step s{};
       s.a = s.b = s.c = s.d = 0;
       s.span = v_[d.value].span;
-      s.scale = d.scale;
+      s.scale = float(d.scale);
       auto vector_in = [&](int value, Span of) {
         const Span x = v_[value].span;
         if (of == Span::kScalar || of == Span::kColumn) return x == of;
@@ -490,16 +577,11 @@ class Preparation {
           s.a = from;
           new_slot(d.value);
           s.d = int16_t(v_[d.value].ref);
-          switch (operands_[v_[d.value].input].dtype) {
-            case DType::kInt32:
-              s.run = table.from_int32;
-              break;
-            case DType::kInt64:
-              s.run = table.from_int64;
-              break;
-            default:
-              s.run = table.from_byte;
-          }
+          const DType t = operands_[v_[d.value].input].dtype;
+          if (v_[d.value].type != DType::kFloat32 && t != DType::kBool)
+            s.run = typed.load(as_stored(t));
+          else
+            s.run = t == DType::kInt32 ? table.from_int32 : t == DType::kInt64 ? table.from_int64 : table.from_byte;
           k_->cost_ += 0.1;
           break;
         }
@@ -507,7 +589,9 @@ class Preparation {
           Value& v = v_[d.value];
           const bool va = vector_in(v.a, v.span), vb = v.b >= 0 && vector_in(v.b, v.span),
                      vc = v.c >= 0 && vector_in(v.c, v.span);
-          s.run = table.step(v.kind, va, vb, vc);
+          s.run = v.special                  ? v.special
+                  : v.reads == Lanes::kFloat ? table.step(v.kind, va, vb, vc)
+                                             : typed.step(v.reads, v.kind, va, vb, vc);
           if (!s.run) return false;
           s.a = ref_of(v.a);
           if (v.b >= 0) s.b = ref_of(v.b);
@@ -518,21 +602,23 @@ class Preparation {
             if (t != DType::kInt32 && t != DType::kInt64) return false;
             s.key = int16_t(k_->keys_.size());
             k_->keys_.push_back({c.b, c.salt});
-            s.threshold = ops::dropout_threshold(c.immediate);
-            s.scale = ops::dropout_scale(c.immediate);
+            s.threshold = ops::dropout_threshold(float(c.immediate));
+            s.scale = ops::dropout_scale(float(c.immediate));
           }
           // operands that end here give their slots to the result: a step reads an element before it writes it
           const int operand[] = {v.a, v.b, v.c};
           for (int i = 0; i < 3; ++i)
-            if (operand[i] >= 0 && v_[operand[i]].span == v.span) release(operand[i]);
+            if (operand[i] >= 0 && v_[operand[i]].span == v.span &&
+                lane_bytes(v_[operand[i]].lanes) == lane_bytes(v.lanes))
+              release(operand[i]);
           if (v.direct >= 0)
-            v.ref = output_external(v.direct, 4);
+            v.ref = output_external(v.direct, lane_bytes(v.lanes));
           else
             new_slot(d.value);
           for (int i = 0; i < 3; ++i)
             if (operand[i] >= 0) release(operand[i]);
           s.d = int16_t(v.ref);
-          k_->cost_ += cost_of(v.kind);
+          k_->cost_ += v.special ? 0.1 : cost_of(v.kind) * (lane_bytes(v.reads) == 8 ? 2 : 1);
           break;
         }
         case Draft::Kind::kSumRows:
@@ -544,9 +630,10 @@ class Preparation {
           const Collect how = d.kind == Draft::Kind::kSumRows   ? Collect::kSumRows
                               : d.kind == Draft::Kind::kSumCols ? Collect::kSumCols
                                                                 : Collect::kSumAll;
-          s.run = how == Collect::kSumRows   ? table.sum_rows(va)
-                  : how == Collect::kSumCols ? table.sum_cols(va)
-                                             : table.sum_all(va);
+          const bool wide = v_[d.value].lanes == Lanes::kDouble;
+          s.run = how == Collect::kSumRows   ? (wide ? typed.sum_rows : table.sum_rows)(va)
+                  : how == Collect::kSumCols ? (wide ? typed.sum_cols : table.sum_cols)(va)
+                                             : (wide ? typed.sum_all : table.sum_all)(va);
           s.d = sum_external(d, how);
           release(d.value);
           k_->cost_ += 0.06;
@@ -557,51 +644,41 @@ class Preparation {
           s.span = Span::kFull;
           const DType t = results_[d.output].dtype;
           s.d = output_external(d.output, size_of(t).value);
-          switch (t) {
-            case DType::kFloat32:
-              s.run = table.step(kStep_copy, vector_in(d.value, Span::kFull), false, false);
-              break;
-            case DType::kInt32:
-              s.run = table.to_int32;
-              break;
-            case DType::kInt64:
-              s.run = table.to_int64;
-              break;
-            case DType::kBool:
-              s.run = table.to_bool;
-              break;
-            default:
-              s.run = table.to_byte;
-          }
+          const bool vector = vector_in(d.value, Span::kFull);
+          if (t == DType::kFloat32)
+            s.run = table.step(kStep_copy, vector, false, false);
+          else if (t == DType::kBool)
+            s.run = table.to_bool;
+          else
+            s.run = stored_as_lanes(t) ? typed.step(lanes_of(t), kStep_copy, vector, false, false)
+                                       : typed.store(as_stored(t));
           release(d.value);
           k_->cost_ += 0.06;
           break;
         }
-        case Draft::Kind::kStage:
-          return false;
       }
       k_->steps_.push_back(s);
     }
     for (const External& x : k_->externals_)
       if (x.row_bytes && x.col_bytes) k_->cost_ += 0.1;
-    (void)g;
     return true;
   }
 
   int16_t sum_external(const Draft& d, Collect how) {
     const Grid& g = k_->grid_;
-    ExpressionKernel::Sum sum{int16_t(d.output), 0, how, d.scale, true};
+    const int64_t bytes = lane_bytes(v_[d.value].lanes);
+    ExpressionKernel::Sum sum{int16_t(d.output), 0, how, d.scale, true, bytes == 8};
     External x{External::Kind::kOutput};
     x.index = int16_t(d.output);
     if (how == Collect::kSumRows) {
       sum.direct = g.row_blocks == 1;
-      x.col_bytes = 4;
-      x.row_block_bytes = g.cols * 4;
+      x.col_bytes = bytes;
+      x.row_block_bytes = g.cols * bytes;
     } else if (how == Collect::kSumCols) {
       sum.direct = g.col_blocks == 1;
-      x.row_bytes = 4;
+      x.row_bytes = bytes;
       x.rs = 1;
-      x.col_block_bytes = g.rows * 4;
+      x.col_block_bytes = g.rows * bytes;
     } else {
       sum.direct = g.row_blocks * g.col_blocks == 1;
       x.row_block_bytes = 8 * g.col_blocks, x.col_block_bytes = 8;
@@ -627,14 +704,35 @@ class Preparation {
     const int64_t all = std::max<int64_t>(1, g.rows * g.cols);
     k_->chunk_ = INT64_MAX / 4;
     if (k_->slot_count_) {
-      k_->chunk_ = std::clamp<int64_t>(kSlotBudget / k_->slot_count_ / 64 * 64, 128, 1024);
-      k_->slot_floats_ = (std::min(k_->chunk_, all) + 15) / 16 * 16;
+      k_->chunk_ = std::clamp<int64_t>(kSlotBudget / k_->widest_ / k_->slot_count_ / 64 * 64, 128, 1024);
+      k_->slot_bytes_ = (std::min(k_->chunk_, all) + 15) / 16 * 16 * k_->widest_;
     }
     // slots first, then the doubles of sums
-    const int64_t sums_at = k_->slot_count_ * k_->slot_floats_ * 4;
+    const int64_t sums_at = k_->slot_count_ * k_->slot_bytes_;
     for (External& x : k_->externals_)
       if (x.kind == External::Kind::kOwn) x.offset += sums_at;
     k_->own_bytes_ = (sums_at + own_sums_ * 8 + 63) / 64 * 64;
+  }
+  static ExpressionKernel::Constant constant(int16_t ref, const Value& v) {
+    ExpressionKernel::Constant c{ref, {}};
+    const auto put = [&](auto number) { std::memcpy(c.value, &number, sizeof number); };
+    with_type(v.type, [&]<class T>() {  // rounded to its own type first
+      T typed;
+      store(&typed, 0, v.constant);
+      const Number<T> number = load(&typed, 0);
+      switch (v.lanes) {
+        case Lanes::kFloat:
+          return put(is_half(v.type) ? convert<float>(v.constant) : convert<float>(number));
+        case Lanes::kDouble:
+          return put(convert<double>(number));
+        case Lanes::kInt32:
+          return put(convert<int32_t>(number));
+        case Lanes::kInt64:
+        case Lanes::kUInt64:
+          return put(convert<int64_t>(number));
+      }
+    });
+    return c;
   }
   int64_t own_sums_ = 0;
 };
@@ -689,10 +787,9 @@ void ExpressionKernel::tile(const ExpressionCall& call, const Tile& tile) const 
     bases[i] = base(e, call, t);
     refs[e.ref].rs = e.kind == External::Kind::kProduct ? call.product_ld : e.rs;
   }
-  float* slots = reinterpret_cast<float*>(call.own);
   for (const Slot& s : slots_)
-    refs[s.ref] = {slots + s.slot * slot_floats_, s.span == Span::kFull ? step_cols : s.span == Span::kColumn};
-  for (const Constant& k : constants_) refs[k.ref] = {const_cast<float*>(&k.value), 0};
+    refs[s.ref] = {call.own + s.slot * slot_bytes_, s.span == Span::kFull ? step_cols : s.span == Span::kColumn};
+  for (const Constant& k : constants_) refs[k.ref] = {const_cast<std::byte*>(k.value), 0};
   for (size_t i = 0; i < keys_.size(); ++i) {
     const void* counter = call.in[keys_[i].input];  // an int64 gives its low half, as in the reference
     keys[i] = random_key(keys_[i].salt, *static_cast<const uint32_t*>(counter));
@@ -729,14 +826,20 @@ void ExpressionKernel::tile(const ExpressionCall& call, const Tile& tile) const 
     std::byte* acc = bases[s.external] + t.row * e.row_bytes + t.col * e.col_bytes;
     const int64_t n = s.collect == Collect::kSumRows ? t.cols : s.collect == Collect::kSumCols ? t.rows : 1;
     if (t.first && (t.rows == 0 || t.cols == 0))
-      std::memset(acc, 0, size_t(n) * (s.collect == Collect::kSumAll ? 8 : 4));
+      std::memset(acc, 0, size_t(n) * (s.collect == Collect::kSumAll || s.wide ? 8 : 4));
     if (!s.direct || !t.last) continue;
     if (s.collect == Collect::kSumAll) {
       double value;
       std::memcpy(&value, acc, 8);
-      *static_cast<float*>(call.out[s.output]) = float(value * double(s.scale));
+      if (s.wide)
+        *static_cast<double*>(call.out[s.output]) = value * s.scale;
+      else
+        *static_cast<float*>(call.out[s.output]) = float(value * double(float(s.scale)));
     } else if (s.scale != 1) {
-      expression_steps().scale(reinterpret_cast<float*>(acc), n, s.scale);
+      if (s.wide)
+        typed_steps().scale(reinterpret_cast<double*>(acc), n, s.scale);
+      else
+        expression_steps().scale(reinterpret_cast<float*>(acc), n, float(s.scale));
     }
   }
 }
@@ -745,16 +848,23 @@ void ExpressionKernel::finish(const ExpressionCall& call) const noexcept {
   for (const Sum& s : sums_) {
     if (s.direct) continue;
     const std::byte* at = call.shared + externals_[s.external].offset;
-    float* out = static_cast<float*>(call.out[s.output]);
+    void* out = call.out[s.output];
     if (s.collect == Collect::kSumAll) {
       double total = 0, part;
       for (int i = 0; i < grid_.row_blocks * grid_.col_blocks; ++i) std::memcpy(&part, at + 8 * i, 8), total += part;
-      *out = float(total * double(s.scale));
-    } else if (s.collect == Collect::kSumRows) {
-      expression_steps().combine(out, reinterpret_cast<const float*>(at), grid_.cols, grid_.row_blocks, s.scale);
-    } else {
-      expression_steps().combine(out, reinterpret_cast<const float*>(at), grid_.rows, grid_.col_blocks, s.scale);
+      if (s.wide)
+        *static_cast<double*>(out) = total * s.scale;
+      else
+        *static_cast<float*>(out) = float(total * double(float(s.scale)));
+      continue;
     }
+    const bool rows = s.collect == Collect::kSumRows;
+    const int64_t n = rows ? grid_.cols : grid_.rows, times = rows ? grid_.row_blocks : grid_.col_blocks;
+    if (s.wide)
+      typed_steps().combine(static_cast<double*>(out), reinterpret_cast<const double*>(at), n, times, s.scale);
+    else
+      expression_steps().combine(static_cast<float*>(out), reinterpret_cast<const float*>(at), n, times,
+                                 float(s.scale));
   }
 }
 

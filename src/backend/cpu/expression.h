@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backend/cpu/expression_steps.h"
+#include "backend/cpu/typed_steps.h"
 #include "backend/host/kernel.h"
 #include "ops/expression.h"
 
@@ -72,8 +73,9 @@ class ExpressionKernel {
   struct Sum {
     int16_t output, external;
     ops::Collect collect;
-    float scale;
+    double scale;
     bool direct;  // complete when its block is
+    bool wide;    // of doubles
   };
   struct Slot {
     int16_t ref, slot;
@@ -81,7 +83,7 @@ class ExpressionKernel {
   };
   struct Constant {
     int16_t ref;
-    float value;
+    alignas(8) std::byte value[8];  // as its lanes hold it
   };
   struct Key {
     int16_t input;
@@ -101,7 +103,8 @@ class ExpressionKernel {
   std::vector<TinyOp> tiny_;  // the whole in threaded code, where it is at most a vector of elements
   void (*tiny_function_)(const TinyOp*, const TinyCall&) = nullptr;
   int refs_ = 0, slot_count_ = 0;
-  int64_t slot_floats_ = 0, chunk_ = 0;  // a slot's size, a multiple of 16; elements run at a time
+  int64_t slot_bytes_ = 0, chunk_ = 0;  // a slot's size, a multiple of 64; elements run at a time
+  int64_t widest_ = 4;                  // bytes of the widest lanes
   int64_t own_bytes_ = 0, shared_bytes_ = 0;
   bool unfinished_ = false;
   double cost_ = 0;

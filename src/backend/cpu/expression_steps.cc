@@ -30,7 +30,10 @@ MP_F(square, V x) { return mul(x, x); }
 MP_END
 MP_F(abs, V x) { return abs(x); }
 MP_END
-MP_F(sign, V x) { return sub(zero_unless(gt(x, zero()), set(1)), zero_unless(lt(x, zero()), set(1))); }
+MP_F(sign, V x) {
+  const V y = sub(zero_unless(gt(x, zero()), set(1)), zero_unless(lt(x, zero()), set(1)));
+  return select(unordered(x, x), x, y);
+}
 MP_END
 MP_F(tanh, V x) { return tanh(x); }
 MP_END
@@ -43,8 +46,6 @@ MP_F(erf, V x) {
 }
 MP_END
 MP_F(cast_bool, V x) { return zero_unless(ne(x, zero()), set(1)); }
-MP_END
-MP_F(truncate, V x) { return trunc(x); }
 MP_END
 MP_F(add, V x, V y) { return add(x, y); }
 MP_END
@@ -78,6 +79,39 @@ MP_F(power, V x, V y) {
   for (int i = 0; i < kLanes; ++i) a[i] = __builtin_powf(a[i], b[i]);
   return load(a);
 }
+MP_END
+
+// Through memory, a lane at a time; the formulas of ops/apply.h.
+MP_INLINE V each_lane(V x, V y, float (*f)(float, float)) {
+  alignas(64) float a[kLanes], b[kLanes];
+  store(a, x), store(b, y);
+  for (int i = 0; i < kLanes; ++i) a[i] = f(a[i], b[i]);
+  return load(a);
+}
+float remainder_of(float x, float y) {
+  const float r = __builtin_fmodf(x, y);
+  if (r == 0) return y == 0 ? r : __builtin_copysignf(0, y);
+  return (r < 0) != (y < 0) ? r + y : r;
+}
+float floor_quotient_of(float x, float y) {
+  if (y == 0) return x / y;
+  const float r = __builtin_fmodf(x, y);
+  float q = (x - r) / y;
+  if (r != 0 && (r < 0) != (y < 0)) q -= 1;
+  if (q == 0) return __builtin_copysignf(0, x / y);
+  const float whole = __builtin_floorf(q);
+  return q - whole > 0.5f ? whole + 1 : whole;
+}
+MP_F(floor_divide, V x, V y) { return each_lane(x, y, floor_quotient_of); }
+MP_END
+MP_F(remainder, V x, V y) { return each_lane(x, y, remainder_of); }
+MP_END
+// Of bool, which is 1 or 0 here.
+MP_F(bitwise_and, V x, V y) { return min(x, y); }
+MP_END
+MP_F(bitwise_or, V x, V y) { return max(x, y); }
+MP_END
+MP_F(bitwise_xor, V x, V y) { return zero_unless(ne(x, y), set(1)); }
 MP_END
 
 template <bool vector>
@@ -184,8 +218,6 @@ StepFunction step(int kind, bool va, bool vb, bool vc) {
       return va ? unary<F_copy> : spread;
     case kStep_cast_bool:
       return unary<F_cast_bool>;
-    case kStep_truncate:
-      return unary<F_truncate>;
 #define MP_UNARY(name, formula) \
   case kStep_##name:            \
     return unary<F_##name>;
@@ -196,6 +228,12 @@ StepFunction step(int kind, bool va, bool vb, bool vc) {
   case kStep_##name:              \
     return pick2<F_##name>(va, vb);
 #include "ops/functions.inc"
+    case kStep_bitwise_and:
+      return pick2<F_bitwise_and>(va, vb);
+    case kStep_bitwise_or:
+      return pick2<F_bitwise_or>(va, vb);
+    case kStep_bitwise_xor:
+      return pick2<F_bitwise_xor>(va, vb);
     case kStep_add_relu:
       return pick2<F_add_relu>(va, vb);
     case kStep_select:
@@ -245,21 +283,6 @@ MP_INLINE void convert_out(const Step& s, const Ref* r, const Chunk& c, F&& f) {
   const int64_t rows = c.rows[int(s.span)], cols = c.cols[int(s.span)];
   for (int64_t row = 0; row < rows; ++row)
     f(static_cast<const float*>(r[s.a].p) + row * r[s.a].rs, static_cast<T*>(r[s.d].p) + row * r[s.d].rs, cols);
-}
-void to_int32(const Step& s, const Ref* r, const Chunk& c) {
-  convert_out<int32_t>(s, r, c, [](const float* a, int32_t* d, int64_t n) {
-    each_vector(n, [&](int64_t i, auto m) { storei(d + i, to_int(load(a + i, m)), m); });
-  });
-}
-void to_int64(const Step& s, const Ref* r, const Chunk& c) {
-  convert_out<int64_t>(s, r, c, [](const float* a, int64_t* d, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) d[i] = int64_t(a[i]);
-  });
-}
-void to_byte(const Step& s, const Ref* r, const Chunk& c) {
-  convert_out<uint8_t>(s, r, c, [](const float* a, uint8_t* d, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) d[i] = uint8_t(a[i]);
-  });
 }
 void to_bool(const Step& s, const Ref* r, const Chunk& c) {
   convert_out<uint8_t>(s, r, c, [](const float* a, uint8_t* d, int64_t n) {
@@ -384,10 +407,6 @@ void tiny_store_bool(const TinyOp* op, TinyState& s, V v) {
   store_bytes(static_cast<uint8_t*>(s.call->out[op->d]), selecti(ne(s.r[op->a], zero()), seti(1), seti(0)), s.tail);
   MP_NEXT(v)
 }
-void tiny_store_int32(const TinyOp* op, TinyState& s, V v) {
-  storei(static_cast<int32_t*>(s.call->out[op->d]), to_int(s.r[op->a]), s.tail);
-  MP_NEXT(v)
-}
 template <bool last>
 void tiny_sum(const TinyOp* op, TinyState& s, V v) {
   *static_cast<float*>(s.call->out[op->d]) = sum(keep(last ? v : s.r[op->a], s.tail)) * op->scale;
@@ -410,8 +429,6 @@ TinyFunction tiny_function(TinyKind k) {
       return tiny_pick1<F_copy>(k);
     case kStep_cast_bool:
       return tiny_pick1<F_cast_bool>(k);
-    case kStep_truncate:
-      return tiny_pick1<F_truncate>(k);
 #define MP_UNARY(name, formula) \
   case kStep_##name:            \
     return tiny_pick1<F_##name>(k);
@@ -444,8 +461,6 @@ TinyFunction tiny_function(TinyKind k) {
       return k.a == TinyKind::kLast ? tiny_store<true> : tiny_store<false>;
     case kTiny_store_bool:
       return tiny_store_bool;
-    case kTiny_store_int32:
-      return tiny_store_int32;
     case kTiny_sum:
       return k.a == TinyKind::kLast ? tiny_sum<true> : tiny_sum<false>;
     case kTiny_end:
@@ -482,9 +497,6 @@ const ExpressionSteps expression_steps = {
     from_int32,
     from_int64,
     from_byte,
-    to_int32,
-    to_int64,
-    to_byte,
     to_bool,
     [](bool va) -> StepFunction { return va ? sum_rows_step<true> : sum_rows_step<false>; },
     [](bool va) -> StepFunction { return va ? sum_cols_step<true> : sum_cols_step<false>; },

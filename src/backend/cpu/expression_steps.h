@@ -40,11 +40,11 @@ struct Step {
 enum StepKind : int {
 #define MP_UNARY(name, formula) kStep_##name,
 #define MP_BINARY(name, formula) kStep_##name,
+#define MP_BITS(name, formula) kStep_##name,
 #define MP_COMPARE(name, formula) kStep_##name,
 #include "ops/functions.inc"
   kStep_select,
-  kStep_cast_bool,
-  kStep_truncate,
+  kStep_cast_bool,  // k_cast has steps for each pair of lanes; this is the one to bool
   kStep_constant,
   kStep_dropout,
   kStep_copy,
@@ -75,7 +75,6 @@ enum TinyOther : int {
   kTiny_load_byte,
   kTiny_store,
   kTiny_store_bool,
-  kTiny_store_int32,
   kTiny_sum,
   kTiny_end
 };
@@ -97,8 +96,8 @@ struct ExpressionSteps {
 
   /// va, vb, vc: the operand has one element for each column of the step; otherwise one for each row.
   StepFunction (*step)(int kind, bool va, bool vb, bool vc);
-  StepFunction from_int32, from_int64, from_byte;  // a in another type -> d
-  StepFunction to_int32, to_int64, to_byte, to_bool;
+  StepFunction from_int32, from_int64, from_byte;  // a in another type -> d; all others are in TypedSteps
+  StepFunction to_bool;
   // acc d (float, or one double for sum_all) = or += sums of a
   StepFunction (*sum_rows)(bool va);
   StepFunction (*sum_cols)(bool va);

@@ -20,7 +20,7 @@
 namespace millpond::backend::cpu {
 namespace {
 
-using Key = std::array<int64_t, 8>;
+using Key = std::array<int64_t, 9>;
 constexpr size_t kLargestCode = 128 << 10;  // LIBXSMM's own limit
 
 // Machine code of one size, in pages of its own: written first, then executable and read-only.
@@ -70,9 +70,22 @@ std::unique_ptr<Code> code_for(const Gemm::Size&) { return nullptr; }
 std::unique_ptr<Code> code_for(const Gemm::Size& s) {
   libxsmm_descriptor_blob blob;
   const int flags = s.trans_a ? LIBXSMM_GEMM_FLAG_TRANS_B : LIBXSMM_GEMM_FLAG_NONE;
-  const libxsmm_gemm_descriptor* d = libxsmm_sgemm_descriptor_init(
-      &blob, libxsmm_blasint(s.n), libxsmm_blasint(s.m), libxsmm_blasint(s.k), libxsmm_blasint(s.ldb),
-      libxsmm_blasint(s.lda), libxsmm_blasint(s.ldc), 1.f, s.add ? 1.f : 0.f, flags, LIBXSMM_GEMM_PREFETCH_NONE);
+  const auto m = libxsmm_blasint(s.n), n = libxsmm_blasint(s.m), k = libxsmm_blasint(s.k), lda = libxsmm_blasint(s.ldb),
+             ldb = libxsmm_blasint(s.lda), ldc = libxsmm_blasint(s.ldc);
+  constexpr auto kPlain = LIBXSMM_GEMM_PREFETCH_NONE;
+  const libxsmm_gemm_descriptor* d = nullptr;
+  switch (s.numbers) {
+    case Gemm::Numbers::kFloat:
+      d = libxsmm_sgemm_descriptor_init(&blob, m, n, k, lda, ldb, ldc, 1.f, s.add ? 1.f : 0.f, flags, kPlain);
+      break;
+    case Gemm::Numbers::kDouble:
+      d = libxsmm_dgemm_descriptor_init(&blob, m, n, k, lda, ldb, ldc, 1., s.add ? 1. : 0., flags, kPlain);
+      break;
+    case Gemm::Numbers::kBFloat16:
+      d = libxsmm_bsgemm_descriptor_init(&blob, m, n, k, lda, ldb, ldc, 1.f, s.add ? 1.f : 0.f,
+                                         flags | LIBXSMM_GEMM_FLAG_VNNI_A, kPlain);
+      break;
+  }
   if (!d) return nullptr;
   const std::unique_ptr<char[]> buffer(new char[kLargestCode]);
   libxsmm_generated_code g{};
@@ -80,6 +93,7 @@ std::unique_ptr<Code> code_for(const Gemm::Size& s) {
   g.buffer_size = kLargestCode;
   g.code_type = 2;  // binary
   g.arch = unsigned(isa() == Isa::kAvx512 ? libxsmm_cpuid_x86() : LIBXSMM_X86_AVX2);
+  if (s.numbers == Gemm::Numbers::kBFloat16) g.arch = LIBXSMM_X86_AVX512_CPX;
   libxsmm_generator_gemm_kernel(&g, d);
   if (g.last_error != 0 || g.code_size == 0) return nullptr;
   auto code = std::make_unique<Code>(g.generated_code, g.code_size);
@@ -91,13 +105,22 @@ std::unique_ptr<Code> code_for(const Gemm::Size& s) {
 
 Gemm::Gemm(const Size& s) : size_(s) {
   if (s.m <= 0 || s.n <= 0 || s.k <= 0 || isa() == Isa::kNone) return;
-  loops_ = gemm_kernels().product;
+  const GemmKernels& k = gemm_kernels();
+  loops_ = s.numbers == Numbers::kFloat ? k.product : s.numbers == Numbers::kDouble ? k.doubles : k.pairs;
+}
+
+bool Gemm::has_bfloat16() {
+#ifdef MILLPOND_XSMM
+  return isa() == Isa::kAvx512 && __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
 }
 
 void Gemm::generate() {
   if (function_ || !loops_) return;
   const Size& s = size_;
-  const Key key{s.m, s.n, s.k, s.lda, s.ldb, s.ldc, s.add, s.trans_a};
+  const Key key{s.m, s.n, s.k, s.lda, s.ldb, s.ldc, s.add, s.trans_a, int64_t(s.numbers)};
   Kernels& all = kernels();
   const std::lock_guard lock(all.mutex);
   auto found = all.by_size.find(key);

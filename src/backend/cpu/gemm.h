@@ -1,7 +1,9 @@
-// Gemm: a product of small row-major float matrices of a fixed size: C = A B or C += A B.
+// Gemm: a product of small row-major matrices of a fixed size: C = A B or C += A B.
 //
-//   a [m, k], b [k, n], c [m, n]; lda, ldb, ldc: floats from row to row. trans_a: a is stored as [k, m], and lda is from row to row
-//   of that. (b stored as [n, k] is what LIBXSMM 1.17 cannot do: transpose it first.)
+//   a [m, k], b [k, n], c [m, n]; lda, ldb, ldc: elements from row to row. trans_a: a is stored as [k, m], and lda is
+//   from row to row of that. (b stored as [n, k] is what LIBXSMM 1.17 cannot do: transpose it first.)
+//   All are float, or all double; or a and b are bfloat16 and c is float: then k is even and b is stored in pairs,
+//   [k / 2, n, 2], as the processor's instruction takes them.
 //
 // Where LIBXSMM is there (MILLPOND_XSMM), it compiles the product for its exact size. It is used as a code generator only: its own dispatcher would cost 3 ms and
 // 11 MiB at the first call (a registry of 131,072 places) and never gives code back (Debian builds it without LIBXSMM_ENABLE_DEREG). Without it, and for sizes that it
@@ -16,11 +18,15 @@ namespace millpond::backend::cpu {
 
 class Gemm {
  public:
+  enum class Numbers : uint8_t { kFloat, kDouble, kBFloat16 };
   struct Size {
     int64_t m = 0, n = 0, k = 0, lda = 0, ldb = 0, ldc = 0;
     bool add = false;  // C += A B
     bool trans_a = false;
+    Numbers numbers = Numbers::kFloat;
   };
+  /// Products of bfloat16 have an instruction, and LIBXSMM is there to use it. Without, float is faster.
+  static bool has_bfloat16();
 
   Gemm() = default;
   /// Empty (false) when there is no kernel for it: a dimension of 0, or a processor without AVX2.
@@ -47,9 +53,13 @@ class Gemm {
     else
       loops_(size_, a, b, c);
   }
+  /// Of any numbers.
+  void run(const void* a, const void* b, void* c) const noexcept {
+    (*this)(static_cast<const float*>(a), static_cast<const float*>(b), static_cast<float*>(c));
+  }
 
  private:
-  using Function = void (*)(const float*, const float*, float*);
+  using Function = void (*)(const float*, const float*, float*);  // or of the other numbers
   Function function_ = nullptr;
   void (*loops_)(const Size&, const float*, const float*, float*) = nullptr;
   Size size_;

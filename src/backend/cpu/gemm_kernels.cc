@@ -58,8 +58,58 @@ void product(const Gemm::Size& s, const float* a, const float* b, float* c) {
   if (n < s.n) columns<1>(s, a, b + n, c + n, tail(s.n - n));
 }
 
+// Four rows of C at a time; the compiler makes vectors of the columns.
+template <int rows>
+MP_INLINE void double_rows(const Gemm::Size& s, const double* a, const double* b, double* c) {
+  constexpr int64_t kStrip = 32;
+  const int64_t along = s.trans_a ? s.lda : 1, down = s.trans_a ? 1 : s.lda;
+  for (int64_t n0 = 0; n0 < s.n; n0 += kStrip) {
+    const int64_t n = s.n - n0 < kStrip ? s.n - n0 : kStrip;
+    double t[rows][kStrip];
+    for (int r = 0; r < rows; ++r)
+      for (int64_t j = 0; j < kStrip; ++j) t[r][j] = s.add && j < n ? c[r * s.ldc + n0 + j] : 0.0;
+    for (int64_t k = 0; k < s.k; ++k) {
+      const double* row = b + k * s.ldb + n0;
+      double held[kStrip];
+      if (n == kStrip)
+        for (int64_t j = 0; j < kStrip; ++j) held[j] = row[j];
+      else
+        for (int64_t j = 0; j < kStrip; ++j) held[j] = j < n ? row[j] : 0.0;
+      for (int r = 0; r < rows; ++r) {
+        const double one = a[r * down + k * along];
+        for (int64_t j = 0; j < kStrip; ++j) t[r][j] += one * held[j];
+      }
+    }
+    for (int r = 0; r < rows; ++r)
+      for (int64_t j = 0; j < n; ++j) c[r * s.ldc + n0 + j] = t[r][j];
+  }
+}
+void doubles(const Gemm::Size& s, const float* fa, const float* fb, float* fc) {
+  const double *a = reinterpret_cast<const double*>(fa), *b = reinterpret_cast<const double*>(fb);
+  double* c = reinterpret_cast<double*>(fc);
+  const int64_t down = s.trans_a ? 1 : s.lda;
+  int64_t m = 0;
+  for (; m + 4 <= s.m; m += 4) double_rows<4>(s, a + m * down, b, c + m * s.ldc);
+  for (; m < s.m; ++m) double_rows<1>(s, a + m * down, b, c + m * s.ldc);
+}
+
+// Only until code for the size is generated, or where that fails: plain.
+void pairs(const Gemm::Size& s, const float* fa, const float* fb, float* c) {
+  const auto *a = reinterpret_cast<const uint16_t*>(fa), *b = reinterpret_cast<const uint16_t*>(fb);
+  const auto wide = [](uint16_t v) { return __builtin_bit_cast(float, uint32_t(v) << 16); };
+  for (int64_t m = 0; m < s.m; ++m, c += s.ldc) {
+    if (!s.add)
+      for (int64_t j = 0; j < s.n; ++j) c[j] = 0;
+    for (int64_t k = 0; k < s.k; ++k) {
+      const float one = wide(s.trans_a ? a[k * s.lda + m] : a[m * s.lda + k]);
+      const uint16_t* row = b + k / 2 * s.ldb * 2 + k % 2;
+      for (int64_t j = 0; j < s.n; ++j) c[j] += one * wide(row[2 * j]);
+    }
+  }
+}
+
 }  // namespace
 
-const GemmKernels gemm_kernels = {product};
+const GemmKernels gemm_kernels = {product, doubles, pairs};
 
 }  // namespace millpond::backend::cpu::MP_ISA

@@ -7,7 +7,9 @@
 namespace millpond::backend::cpu {
 
 struct GemmKernels {
-  void (*product)(const Gemm::Size& size, const float* a, const float* b, float* c);
+  using Product = void (*)(const Gemm::Size& size, const float* a, const float* b, float* c);
+  Product product;
+  Product doubles, pairs;  // the operands are doubles; bfloat16 in pairs
 };
 
 MP_ISA_TABLE(GemmKernels, gemm_kernels)

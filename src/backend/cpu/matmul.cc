@@ -33,13 +33,12 @@ bool is_bias(const ops::Expression& e) {
 
 }  // namespace
 
-void MatMulKernel::set_sizes(const ops::MatMul& op, const Request& request) {
+ProductSizes::ProductSizes(const ops::MatMul& op, const Request& request) {
   const Shape &x = request.inputs[0].shape, &y = request.inputs[1].shape;
   const Shape c = op.product(request.inputs[0], request.inputs[1]).shape;
   rows_ = c[-2], cols_ = c[-1], inner_ = x[op.transpose_a ? -2 : -1];
   transpose_a_ = op.transpose_a && rows_ != 1 && inner_ != 1;  // a vector lies the same either way
   transpose_b_ = op.transpose_b && cols_ != 1 && inner_ != 1;
-  threads_ = request.threads;
   batch_rank_ = c.rank() - 2;
   int64_t steps[2] = {rows_ * inner_, inner_ * cols_};
   for (int i = batch_rank_ - 1; i >= 0; --i) {
@@ -57,7 +56,7 @@ void MatMulKernel::set_sizes(const ops::MatMul& op, const Request& request) {
     rows_ *= batches_, batches_ = 1;
 }
 
-int64_t MatMulKernel::offset(int64_t batch, int operand) const {
+int64_t ProductSizes::offset(int64_t batch, int operand) const {
   if (batches_ == 1) return 0;
   int64_t at = 0;
   for (int i = batch_rank_ - 1; i >= 0; --i) {
@@ -136,7 +135,8 @@ std::unique_ptr<Kernel> MatMulKernel::make(const ops::MatMul& op, const Request&
       request.inputs[1].shape.size() == 0)
     return nullptr;
   auto k = std::make_unique<MatMulKernel>();
-  k->set_sizes(op, request);
+  static_cast<ProductSizes&>(*k) = ProductSizes(op, request);
+  k->threads_ = request.threads;
   k->choose_path();
   bool unfinished = false;
   if (!op.epilogue.empty()) {
@@ -393,7 +393,8 @@ void MatMulKernel::join_split(const Arguments& a, const Own& o) const noexcept {
 }
 
 std::unique_ptr<Kernel> matmul(const ops::MatMul& op, const Request& request) {
-  std::unique_ptr<Kernel> k = MatMulKernel::make(op, request);
+  std::unique_ptr<Kernel> k =
+      all_float(std::span(request.inputs).first(2)) ? MatMulKernel::make(op, request) : typed_matmul(op, request);
   return k ? std::move(k) : slow(op, request);
 }
 

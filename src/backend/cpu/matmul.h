@@ -19,7 +19,20 @@
 
 namespace millpond::backend::cpu {
 
-class MatMulKernel final : public Kernel {
+/// Rows, columns, inner dimension and batches of a product, and where in its operands a batch lies.
+struct ProductSizes {
+  ProductSizes() = default;
+  ProductSizes(const ops::MatMul& op, const Request& request);
+  /// In elements.
+  int64_t offset(int64_t batch, int operand) const;
+
+  bool transpose_a_ = false, transpose_b_ = false;
+  int64_t batches_ = 1, rows_ = 0, cols_ = 0, inner_ = 0;
+  int batch_rank_ = 0;
+  int64_t batch_dims_[Shape::kMaxRank] = {}, batch_steps_[2][Shape::kMaxRank] = {};
+};
+
+class MatMulKernel final : public Kernel, private ProductSizes {
  public:
   /// Null: no fast path.
   static std::unique_ptr<Kernel> make(const ops::MatMul& op, const Request& request);
@@ -41,14 +54,12 @@ class MatMulKernel final : public Kernel {
     int row_block, col_block;
   };
 
-  void set_sizes(const ops::MatMul& op, const Request& request);
   void choose_path();
   bool prepare_wide();
   Grid grid() const;
   Own own(const Arguments& a, int member) const;
   const float* a_of(const Arguments& a, int64_t batch) const { return a.input<float>(0) + offset(batch, 0); }
   const float* b_of(const Arguments& a, int64_t batch) const { return a.input<float>(1) + offset(batch, 1); }
-  int64_t offset(int64_t batch, int operand) const;
   Place place(int tile) const;
   /// Where the product of a tile goes, and from row to row.
   float* product(const Arguments& a, const Place& p, const Own& o, int64_t& ld) const;
@@ -63,12 +74,8 @@ class MatMulKernel final : public Kernel {
   void multiply(const Arguments& a, const Place& p, int64_t from, int64_t to, float* c, const Own& o) const noexcept;
   const float* turned_b(const float* b, int64_t from, int64_t count, const Own& o, int64_t& ld) const noexcept;
 
-  bool transpose_a_ = false, transpose_b_ = false;
   bool fetched_ = false;  // chunks of b, into L2
   bool copied_ = false;   // chunks of b, into rows of whole vectors
-  int64_t batches_ = 1, rows_ = 0, cols_ = 0, inner_ = 0;
-  int batch_rank_ = 0;
-  int64_t batch_dims_[Shape::kMaxRank] = {}, batch_steps_[2][Shape::kMaxRank] = {};  // steps in floats
   int threads_ = 1;
   Path path_ = Path::kWide;
   Ending ending_ = Ending::kNone;
@@ -83,5 +90,8 @@ class MatMulKernel final : public Kernel {
   int phase_count_ = 1;
   int64_t partial_bytes_ = 0, shared_bytes_ = 0, tile_bytes_ = 0, turned_bytes_ = 0, sums_bytes_ = 0, own_bytes_ = 0;
 };
+
+/// Products in float64, bfloat16 and float16 (typed_matmul.cc). Null: no fast path.
+std::unique_ptr<Kernel> typed_matmul(const ops::MatMul& op, const Request& request);
 
 }  // namespace millpond::backend::cpu

@@ -1,9 +1,12 @@
 #include "ops/pad.h"
 
+#include <bit>
 #include <cmath>
+#include <cstring>
 
-#include "backend/cpu/slow.h"
 #include "backend/cpu/strided.h"
+#include "base/convert.h"
+#include "base/with_type.h"
 
 namespace millpond::backend::cpu {
 namespace {
@@ -15,7 +18,11 @@ bool is_zero(double v) { return v == 0 && !std::signbit(v); }
 class Pad final : public Kernel {
  public:
   Pad(const ops::Pad& op, const Request& request)
-      : element_(size_of(request.inputs[0].dtype).value), value_(float(op.value)), zero_(is_zero(op.value)) {
+      : element_(size_of(request.inputs[0].dtype).value), zero_(is_zero(op.value)) {
+    with_type(request.inputs[0].dtype, [&]<class T>() {
+      const T value = convert<T>(op.value);
+      std::memcpy(&bits_, &value, sizeof value);
+    });
     const Shape& x = request.inputs[0].shape;
     for (int i = 0; i < x.rank(); ++i) {
       const Dim d{op.before[size_t(i)], x[i], op.after[size_t(i)]};
@@ -77,12 +84,15 @@ class Pad final : public Kernel {
   void border(std::byte* to, int64_t bytes) const {
     if (zero_)
       kernels_.zero(to, bytes, stream_ && bytes >= 4096);
+    else if (element_ == 4)
+      kernels_.fill(reinterpret_cast<float*>(to), std::bit_cast<float>(uint32_t(bits_)), bytes / 4,
+                    stream_ && bytes >= 4096);
     else
-      kernels_.fill(reinterpret_cast<float*>(to), value_, bytes / 4, stream_ && bytes >= 4096);
+      for (int64_t i = 0; i < bytes; i += element_) std::memcpy(to + i, &bits_, size_t(element_));
   }
 
   int64_t element_;
-  float value_;
+  uint64_t bits_ = 0;  // of the value, in its type
   bool zero_;
   Dim dims_[Shape::kMaxRank + 1];
   int rank_ = 0;
@@ -95,9 +105,6 @@ class Pad final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> pad(const ops::Pad& op, const Request& request) {
-  if (!is_zero(op.value) && !all_float(request.inputs)) return slow(op, request);
-  return std::make_unique<Pad>(op, request);
-}
+std::unique_ptr<Kernel> pad(const ops::Pad& op, const Request& request) { return std::make_unique<Pad>(op, request); }
 
 }  // namespace millpond::backend::cpu

@@ -163,7 +163,7 @@ MP_INLINE V widened(__m256 v) {
 /// Labels `first` and up, n <= 8 of them, brought into [0, cols); zeros after them.
 MP_INLINE __m256i eight_labels(Labels labels, int64_t first, int64_t n, int64_t cols) {
   const __m256i top = _mm256_set1_epi32(int32_t(cols - 1));
-  if (labels.bytes == 4) {
+  if (labels.type == Stored::kInt32) {
     const __m256i some = _mm256_cmpgt_epi32(_mm256_set1_epi32(int32_t(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
     const __m256i k = _mm256_maskload_epi32(static_cast<const int32_t*>(labels.first) + first, some);
     return _mm256_min_epi32(_mm256_max_epi32(k, _mm256_setzero_si256()), top);

@@ -5,6 +5,7 @@
 
 #include "backend/cpu/blocks.h"
 #include "backend/cpu/labels.h"
+#include "backend/cpu/lanes.h"
 #include "backend/host/kernel.h"
 
 namespace millpond::backend::cpu {
@@ -22,8 +23,7 @@ inline constexpr int64_t kStreamBytes = int64_t(16) << 20;
 constexpr double byte_time(double n) { return n / 30; }
 
 inline Labels labels(const Arguments& a, int operand, DType t, int64_t first) {
-  const int64_t bytes = size_of(t).value;
-  return {a.input<std::byte>(operand) + first * bytes, int(bytes)};
+  return {a.input<std::byte>(operand) + first * size_of(t).value, as_stored(t)};
 }
 
 /// One phase: f(arguments, begin, end) for each run.

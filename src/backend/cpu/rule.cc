@@ -78,9 +78,9 @@ std::optional<Written> match(const Pattern& p, const ops::Expression& e) {
       float& value = found.constants.*p.constants[size_t(theirs.immediate) - 1];
       // momentum occurs twice in Nesterov's form
       for (size_t k = 0; k < p.constants.size(); ++k)
-        if (known[k] && p.constants[k] == p.constants[size_t(theirs.immediate) - 1] && value != mine.immediate)
+        if (known[k] && p.constants[k] == p.constants[size_t(theirs.immediate) - 1] && value != float(mine.immediate))
           return {};
-      value = mine.immediate;
+      value = float(mine.immediate);
       known[size_t(theirs.immediate) - 1] = true;
       mine.immediate = theirs.immediate;
     }

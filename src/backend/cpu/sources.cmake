@@ -24,5 +24,5 @@ endmacro()
 
 mp_cpu_isa_sources(
   attention_kernels.cc channel_kernels.cc conv_pool_gradient.cc conv_pool_tile.cc conv_tile.cc copy_kernels.cc dense_kernels.cc
-  expression_steps.cc gemm_kernels.cc max_pool_rows.cc reduce_kernels.cc row_kernels.cc rule_kernels.cc stage_kernels.cc
+  expression_steps.cc gemm_kernels.cc typed_rows.cc typed_steps.cc max_pool_rows.cc reduce_kernels.cc row_kernels.cc rule_kernels.cc stage_kernels.cc
   winograd_pool.cc winograd_tile.cc)

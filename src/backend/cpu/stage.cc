@@ -4,82 +4,60 @@
 
 #include <atomic>
 #include <cmath>
-#include <cstring>
-#include <limits>
 #include <type_traits>
 
 #include "backend/cpu/stage_rows.h"
+#include "base/convert.h"
 #include "base/with_type.h"
 
 namespace millpond::backend {
 namespace {
 
+// Checks look at what was handed in: what does not fit may become anything in the step's type.
 template <class T>
-auto widen(T v) {
-  if constexpr (std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>)
-    return to_float(v);
-  else
-    return v;
-}
-template <class To, class From>
-To convert(From v) {
-  const auto w = widen(v);
-  if constexpr (std::is_same_v<To, bfloat16>)
-    return to_bfloat16(double(w));
-  else if constexpr (std::is_same_v<To, float16>)
-    return to_float16(double(w));
-  else if constexpr (std::is_same_v<To, bool>)
-    return w != 0;
-  else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<decltype(w)>) {
-    // A value that does not fit becomes the least integer, which no check lets pass.
-    constexpr double low = double(std::numeric_limits<To>::min()), high = double(std::numeric_limits<To>::max());
-    return double(w) >= low && double(w) <= high ? To(w) : std::numeric_limits<To>::min();
-  } else if constexpr (std::is_same_v<To, int32_t> && std::is_same_v<From, int64_t>) {
-    return v >= INT32_MIN && v <= INT32_MAX ? int32_t(v) : INT32_MIN;
-  } else
-    return To(w);
-}
-
-template <class To>
-bool finite(const To* x, int64_t n) {
-  if constexpr (std::is_integral_v<To>)
+bool finite(const T* x, int64_t n) {
+  if constexpr (std::is_integral_v<T>)
     return true;
   else {
     bool all = true;
-    for (int64_t i = 0; i < n; ++i) all &= std::isfinite(widen(x[i]));
+    for (int64_t i = 0; i < n; ++i) all &= std::isfinite(load(x, i));
     return all;
   }
 }
-template <class To>
-bool below(const To* x, int64_t n, int64_t limit) {
+template <class T>
+bool below(const T* x, int64_t n, int64_t limit) {
   bool all = true;
   for (int64_t i = 0; i < n; ++i) {
-    const auto v = double(widen(x[i]));
-    all &= v >= 0 && v < double(limit);
+    const Number<T> v = load(x, i);
+    if constexpr (std::is_floating_point_v<Number<T>>)
+      all &= v >= 0 && double(v) < double(limit);
+    else if constexpr (std::is_signed_v<Number<T>>)
+      all &= v >= 0 && v < limit;
+    else
+      all &= v < uint64_t(limit);
   }
   return all;
 }
 
-template <class From, class To>
+bool passes(Check check, const void* x, DType t, int64_t n, int64_t limit) {
+  if (check == Check::kNone) return true;
+  return with_type(t, [&]<class T>() {
+    const auto* p = static_cast<const T*>(x);
+    return check == Check::kFinite ? finite(p, n) : below(p, n, limit);
+  });
+}
+
 int64_t lane_rows(const Lane& lane, const Rows& rows, int64_t begin, int64_t end) {
-  const auto* from = reinterpret_cast<const From*>(lane.from);
-  auto* to = reinterpret_cast<To*>(lane.to);
-  const int64_t n = lane.width;
+  const int64_t n = lane.width, from_row = n * size_of(lane.from_type).value, to_row = n * size_of(lane.to_type).value;
   int64_t bad = -1;
   for (int64_t r = begin; r < end; ++r) {
-    const From* x = from + rows[r] * n;
-    To* y = to + r * n;
-    if constexpr (std::is_same_v<From, To>) {
-      std::memcpy(y, x, size_t(n) * sizeof(To));
-    } else {
-      for (int64_t i = 0; i < n; ++i) y[i] = convert<To>(x[i]);
-    }
-    bool good = true;
-    if (lane.check == Check::kFinite)
-      good = finite(y, n) && (std::is_same_v<From, To> || finite(x, n));  // NaN has no integer to become
-    if (lane.check == Check::kBelow) good = below(y, n, lane.limit);
-    if (good) continue;
-    if (bad < 0) bad = r;
+    const std::byte* x = lane.from + rows[r] * from_row;
+    std::byte* y = lane.to + r * to_row;
+    convert(x, lane.from_type, y, lane.to_type, n);
+    bool good = passes(lane.check, x, lane.from_type, n, lane.limit);
+    if (good && lane.check == Check::kFinite && lane.from_type != lane.to_type)
+      good = passes(lane.check, y, lane.to_type, n, lane.limit);  // too large for a narrower type
+    if (!good && bad < 0) bad = r;
   }
   return bad;
 }
@@ -114,12 +92,8 @@ int64_t part(const Lane& lane, const Rows& rows, int64_t begin, int64_t end) {
                               rows.first, lane.width};
     const bool all_finite = cpu::stage_rows(fast, begin, end);
     if (lane.check == Check::kNone || (lane.check == Check::kFinite && all_finite)) return -1;
-    return lane_rows<float, float>(lane, rows, begin, end);  // which row
   }
-  return with_type(lane.from_type, [&](auto from) {
-    return with_type(lane.to_type,
-                     [&](auto to) { return lane_rows<decltype(from), decltype(to)>(lane, rows, begin, end); });
-  });
+  return lane_rows(lane, rows, begin, end);
 }
 
 }  // namespace

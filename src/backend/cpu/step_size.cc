@@ -27,16 +27,24 @@ class Powers {
   double beta_, power_[3][64];
 };
 
+// As a weight of its type would hold it.
+double constant_of(const ops::Instruction& i) {
+  return i.dtype == DType::kFloat64 ? i.immediate : double(float(i.immediate));
+}
+
 class StepSizeKernel final : public Kernel {
  public:
   static constexpr size_t kMost = 64;  // registers
 
   explicit StepSizeKernel(const ops::Rule& rule)
-      : inputs_(int(rule.scalars.inputs.size())), made_(rule.made_scalars()), registers_(rule.scalars.inputs.size()) {
+      : inputs_(int(rule.scalars.inputs.size())),
+        made_(rule.made_scalars()),
+        wide_(rule.dtype == DType::kFloat64),
+        registers_(rule.scalars.inputs.size()) {
     const ops::Expression& e = rule.scalars;
     for (const ops::Instruction& i : e.code) {
       const int16_t to = int16_t(registers_.size());
-      registers_.push_back(i.function == ops::Function::k_constant ? double(i.immediate) : 0.0);
+      registers_.push_back(i.function == ops::Function::k_constant ? constant_of(i) : 0.0);
       if (i.function == ops::Function::k_constant) continue;
       Operation o{i.function, to, i.a, i.b};
       if (i.function == ops::Function::k_power && i.b == 1 && i.a >= int(e.inputs.size()) &&
@@ -56,7 +64,8 @@ class StepSizeKernel final : public Kernel {
     r[0] = double(*a.input<float>(0)), r[1] = double(t);
     for (int i = 2; i < inputs_; ++i) r[i] = double(*a.input<float>(i));
     for (const Operation& o : code_) r[o.to] = value(o, r, t);
-    for (int i = 0; i < int(results_.size()); ++i)
+    for (int i = 0; wide_ && i < made_; ++i) a.output<double>(0)[i] = r[results_[size_t(i)]];
+    for (int i = wide_ ? made_ : 0; i < int(results_.size()); ++i)
       *(i < made_ ? a.output<float>(0) + i : a.output<float>(1 + i - made_)) = float(r[results_[size_t(i)]]);
   }
 
@@ -84,6 +93,7 @@ class StepSizeKernel final : public Kernel {
     return ops::apply(o.function, r[o.a], o.b < 0 ? 0.0 : r[o.b]);
   }
   int inputs_, made_;
+  bool wide_;                      // the scalars are doubles
   std::vector<double> registers_;  // as they begin: constants in their places
   std::vector<Operation> code_;
   std::vector<Powers> powers_;

@@ -3,6 +3,7 @@
 
 #include "backend/cpu/isa.h"
 #include "backend/cpu/slow.h"
+#include "backend/cpu/widened.h"
 #include "backend/host/backend.h"
 #include "ops/all.h"
 
@@ -14,12 +15,19 @@ namespace cpu {
 
 namespace {
 
-using Make = std::unique_ptr<Kernel> (*)(const graph::Operator&, const Request&);
+struct Entry {
+  Maker make;
+  bool only_float;
+};
 
-const std::unordered_map<std::string_view, Make>& table() {
-  static const std::unordered_map<std::string_view, Make> makers = {
-#define MP_KERNEL(Class, name) \
-  {#name, [](const graph::Operator& op, const Request& r) { return cpu::name(static_cast<const ops::Class&>(op), r); }},
+const std::unordered_map<std::string_view, Entry>& table() {
+#define MP_ENTRY(Class, name, only_float)                                                                         \
+  {#name,                                                                                                         \
+   {[](const graph::Operator& op, const Request& r) { return cpu::name(static_cast<const ops::Class&>(op), r); }, \
+    only_float}},
+  static const std::unordered_map<std::string_view, Entry> makers = {
+#define MP_KERNEL(Class, name) MP_ENTRY(Class, name, false)
+#define MP_FLOAT_KERNEL(Class, name) MP_ENTRY(Class, name, true)
 #include "backend/cpu/list.inc"
   };
   return makers;
@@ -31,7 +39,9 @@ class Cpu final : public HostBackend {
   std::unique_ptr<backend::Kernel> make(const graph::Operator& op, const Request& request) const override {
     const auto found = table().find(op.name());
     if (isa() == Isa::kNone || found == table().end()) return slow(op, request);
-    return found->second(op, request);
+    if (found->second.only_float)
+      if (auto kernel = widened(op, request, found->second.make)) return kernel;
+    return found->second.make(op, request);
   }
   bool offers(std::string_view fusion) const override { return fusion == ops::kEpilogue || table().contains(fusion); }
 };

@@ -1,7 +1,7 @@
 #include "ops/transpose.h"
 
-#include "backend/cpu/slow.h"
 #include "backend/cpu/strided.h"
+#include "backend/cpu/typed_rows.h"
 
 namespace millpond::backend::cpu {
 namespace {
@@ -13,7 +13,10 @@ class Turn final : public Kernel {
   struct Dim {
     int64_t size, from, to;  // steps in elements
   };
-  Turn(std::span<const Dim> dims, int64_t bytes) : stream_(bytes >= kStreamBytes) {
+  Turn(std::span<const Dim> dims, int64_t bytes, int64_t element)
+      : element_(element),
+        other_(element == 4 ? nullptr : typed_rows().transpose(int(element))),
+        stream_(bytes >= kStreamBytes) {
     for (const Dim& d : dims) {
       if (d.from == 1)
         across_ = d;
@@ -34,8 +37,12 @@ class Turn final : public Kernel {
       int64_t left = k / rows_ / cols_, x = i * down_.from + j, y = i + j * across_.to;
       for (int d = rank_ - 1; d >= 0; left /= outer_[d--].size)
         x += left % outer_[d].size * outer_[d].from, y += left % outer_[d].size * outer_[d].to;
-      turn_(a.input<float>(0) + x, down_.from, a.output<float>(0) + y, across_.to, std::min(kRows, down_.size - i),
-            std::min(kCols, across_.size - j), stream_);
+      if (other_)
+        other_(a.input<std::byte>(0) + x * element_, down_.from, a.output<std::byte>(0) + y * element_, across_.to,
+               std::min(kRows, down_.size - i), std::min(kCols, across_.size - j));
+      else
+        turn_(a.input<float>(0) + x, down_.from, a.output<float>(0) + y, across_.to, std::min(kRows, down_.size - i),
+              std::min(kCols, across_.size - j), stream_);
     }
   }
 
@@ -43,6 +50,8 @@ class Turn final : public Kernel {
   static constexpr int64_t kRows = 64, kCols = 512;
   Dim across_{1, 1, 1}, down_{1, 1, 1}, outer_[Shape::kMaxRank];
   int rank_ = 0;
+  int64_t element_;
+  void (*other_)(const void*, int64_t, void*, int64_t, int64_t, int64_t);  // of elements that have not four bytes
   int64_t count_ = 1, rows_ = 1, cols_ = 1;
   bool stream_;
   Runs runs_;
@@ -76,8 +85,7 @@ std::unique_ptr<Kernel> transpose(const ops::Transpose& op, const Request& reque
       s.copy(*k, a.input<std::byte>(0), a.output<std::byte>(0), begin, end, stream);
     });
   }
-  if (element != 4) return slow(op, request);
-  return std::make_unique<Turn>(dims, y.size() * element);
+  return std::make_unique<Turn>(dims, y.size() * element, element);
 }
 
 }  // namespace millpond::backend::cpu

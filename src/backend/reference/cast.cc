@@ -5,12 +5,8 @@ namespace millpond::backend::reference {
 
 std::unique_ptr<Kernel> cast(const ops::Cast& op, const Request& request) {
   const int64_t n = request.outputs[0].shape.size();
-  return with_type(request.inputs[0].dtype, [&]<class From>() {
-    return with_type(op.dtype, [&]<class To>() {
-      return loop([n](const Arguments& a) {
-        for (int64_t i = 0; i < n; ++i) store(a.output<To>(0), i, load(a.input<From>(0), i));
-      });
-    });
+  return loop([n, from = request.inputs[0].dtype, to = op.dtype](const Arguments& a) {
+    convert(a.in[0], from, a.out[0], to, n);
   });
 }
 

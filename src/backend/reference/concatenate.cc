@@ -5,7 +5,7 @@ namespace millpond::backend::reference {
 
 std::unique_ptr<Kernel> concatenate(const ops::Concatenate& op, const Request& request) {
   const Strides to = row_major(request.outputs[0].shape);
-  return with_type(request.outputs[0].dtype, [&]<class T>() {
+  return with_size(request.outputs[0].dtype, [&]<class T>() {
     return loop([=, axis = op.axis, inputs = request.inputs](const Arguments& a) {
       int64_t start = 0;
       for (size_t k = 0; k < inputs.size(); ++k) {

@@ -1,5 +1,5 @@
 // expression: runs an ops::Expression one place at a time. Used by fused, and by matmul, conv2d and dense_backward for
-// their epilogues (register 0 is then handed in). Memory: registers, and one double for each sum, as workspace.
+// their epilogues (register 0 is then handed in). Memory: registers, and eight bytes for each sum, as workspace.
 #pragma once
 #include "backend/reference/types.h"
 #include "ops/expression.h"
@@ -8,9 +8,9 @@ namespace millpond::backend::reference {
 
 class Interpreter {
  public:
-  /// Operand types of registers `first` and up. first = 1: register 0 is given to each call.
+  /// Operand types of registers `first` and up. first = 1: register 0 is given to each call and has the type `given`.
   Interpreter(ops::Expression e, int first, int64_t rows, int64_t cols, std::span<const TensorType> operands,
-              std::span<const TensorType> outputs);
+              std::span<const TensorType> outputs, DType given = DType::kFloat32);
 
   Bytes workspace() const;
   void begin(std::byte* scratch) const;
@@ -21,16 +21,22 @@ class Interpreter {
   void end(void* const* out, std::byte* scratch) const;
 
  private:
+  union Register {  // as the number that its dtype is computed with; float32 and the half types lie in `d`
+    double d;
+    int64_t i;
+    uint64_t u;
+  };
   template <class T>
-  void evaluate(int64_t row, int64_t col, double register0, void* const* in, void* const* out,
-                std::byte* scratch) const;
-  int64_t sums(int result) const;  // how many doubles this result adds up in
+  static T get(Register r, DType t);
+  template <class T>
+  static Register made(T v, DType t);
+  Register evaluate(const ops::Instruction& c, const Register* r, DType t, int64_t element, void* const* in) const;
+  int64_t sums(int result) const;  // how many this result adds up in
 
   ops::Expression e_;
   int first_;
   int64_t rows_, cols_;
-  std::vector<DType> in_, out_;
-  bool wide_;  // an output is float64: computed in double
+  std::vector<DType> in_, out_, types_;  // of operands, outputs, registers
 };
 
 }  // namespace millpond::backend::reference

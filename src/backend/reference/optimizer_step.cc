@@ -11,7 +11,7 @@ std::unique_ptr<Kernel> optimizer_step(const ops::OptimizerStep& op, const Reque
   return with_floating(request.outputs[0].dtype, [&]<class T>() {
     return loop(
         [n, slots, rule](const Arguments& a) {
-          const RuleOnElements::Parameter<T> p(rule, a, 0, 0, n, a.input<float>(slots + 2), a.scratch);
+          const RuleOnElements::Parameter<T> p(rule, a, 0, 0, n, a.in[slots + 2], a.scratch);
           const T* g = a.input<T>(slots + 1);
           for (int64_t i = 0; i < n; ++i) p.step(i, double(load(g, i)));
         },

@@ -1,5 +1,6 @@
 #include "ops/reduce.h"
 #include "backend/reference/types.h"
+#include "ops/apply.h"
 
 namespace millpond::backend::reference {
 
@@ -20,9 +21,9 @@ std::unique_ptr<Kernel> reduce(const ops::Reduce& op, const Request& request) {
         if (kind == ops::Reduce::Kind::kMax)
           total = kFloating<T> ? Total<T>(-INFINITY) : std::numeric_limits<Total<T>>::lowest();
         walk(gone, std::array<Strides, 1>{strides}, [&](const auto& inner) {
-          const Total<T> v = Total<T>(load(a.input<T>(0), outer[0] + inner[0]));
+          const auto v = Total<T>(load(a.input<T>(0), outer[0] + inner[0]));
           if (kind != ops::Reduce::Kind::kMax)
-            total += v;
+            total = ops::arithmetic::plus(total, v);
           else if (v > total || v != v)
             total = v;  // a NaN stays
         });

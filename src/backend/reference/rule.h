@@ -19,7 +19,7 @@ class RuleOnElements {
   template <class T>
   class Parameter {
    public:
-    Parameter(const RuleOnElements& on, const Arguments& a, int input, int output, int64_t size, const float* scalars,
+    Parameter(const RuleOnElements& on, const Arguments& a, int input, int output, int64_t size, const void* scalars,
               std::byte* scratch)
         : on_(on), scratch_(scratch) {
       for (int k = 0; k <= on.rule_.slot_count(); ++k) {
@@ -29,7 +29,8 @@ class RuleOnElements {
         in_[k] = out_[k] = to;
       }
       for (int k = 0; k < on.rule_.scalar_count(); ++k)
-        in_[1 + on.rule_.slot_count() + k] = const_cast<float*>(scalars + k);
+        in_[1 + on.rule_.slot_count() + k] =
+            static_cast<std::byte*>(const_cast<void*>(scalars)) + k * size_of(on.rule_.dtype).value;
     }
     const T* weights() const { return static_cast<const T*>(out_[0]); }
     /// Element i after a step along the gradient g.
@@ -46,8 +47,8 @@ class RuleOnElements {
   static Interpreter make(const ops::Rule& rule, DType dtype, int64_t size) {
     std::vector<TensorType> operands(size_t(1 + rule.slot_count()), TensorType{dtype, {size}});
     const std::vector<TensorType> results = operands;
-    operands.insert(operands.end(), size_t(rule.scalar_count()), TensorType{DType::kFloat32, {}});
-    return {rule.update, 1, 1, size, operands, results};
+    operands.insert(operands.end(), size_t(rule.scalar_count()), TensorType{rule.dtype, {}});
+    return {rule.update, 1, 1, size, operands, results, is_half(dtype) ? DType::kFloat32 : dtype};
   }
   ops::Rule rule_;
   Interpreter interpreter_;

@@ -1,5 +1,6 @@
 #include "ops/scatter_add.h"
 #include "backend/reference/types.h"
+#include "ops/apply.h"
 
 namespace millpond::backend::reference {
 
@@ -15,7 +16,8 @@ std::unique_ptr<Kernel> scatter_add(const ops::ScatterAdd& op, const Request& re
         std::copy(a.input<T>(2), a.input<T>(2) + count * width, table);
       for (int64_t i = 0; i < n; ++i) {
         T* row = table + std::clamp<int64_t>(integer(a.in[0], index, i), 0, count - 1) * width;
-        for (int64_t c = 0; c < width; ++c) store(row, c, load(row, c) + load(a.input<T>(1), i * width + c));
+        for (int64_t c = 0; c < width; ++c)
+          store(row, c, ops::arithmetic::plus(load(row, c), load(a.input<T>(1), i * width + c)));
       }
     });
   });

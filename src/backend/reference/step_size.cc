@@ -16,11 +16,14 @@ std::unique_ptr<Kernel> step_size(const ops::StepSize& op, const Request&) {
         for (size_t i = 0; i < e.code.size(); ++i) {
           const ops::Instruction& c = e.code[i];
           const double y = c.b < 0 ? 0.0 : r[c.b];
-          r[e.inputs.size() + i] =
-              c.function == ops::Function::k_constant ? double(c.immediate) : ops::apply<double>(c.function, r[c.a], y);
+          r[e.inputs.size() + i] = c.function != ops::Function::k_constant ? ops::apply<double>(c.function, r[c.a], y)
+                                   : c.dtype == DType::kFloat64            ? c.immediate
+                                                                           : double(float(c.immediate));
         }
         const int made = rule.made_scalars();
-        for (int i = 0; i < int(e.results.size()); ++i)
+        if (rule.dtype == DType::kFloat64)
+          for (int i = 0; i < made; ++i) a.output<double>(0)[i] = r[e.results[size_t(i)].reg];
+        for (int i = rule.dtype == DType::kFloat64 ? made : 0; i < int(e.results.size()); ++i)
           (i < made ? a.output<float>(0)[i] : a.output<float>(1 + i - made)[0]) = float(r[e.results[size_t(i)].reg]);
       },
       registers);

@@ -8,7 +8,7 @@ std::unique_ptr<Kernel> transpose(const ops::Transpose& op, const Request& reque
   const Strides own = row_major(request.inputs[0].shape);
   Strides from{};
   for (size_t i = 0; i < op.order.size(); ++i) from[i] = own[op.order[i]];
-  return with_type(request.inputs[0].dtype, [&]<class T>() {
+  return with_size(request.inputs[0].dtype, [&]<class T>() {
     return loop([=, strides = std::array{from, row_major(y)}](const Arguments& a) {
       walk(y, strides, [&](const auto& at) { a.output<T>(0)[at[1]] = a.input<T>(0)[at[0]]; });
     });

@@ -1,6 +1,6 @@
-// types: what every reference kernel is written with: one number type for each dtype, a wider one for its sums, loops
-// over shapes, and a kernel made of one function. Plain on purpose: the formula should be all one sees in the other
-// files.
+// types: what every reference kernel is written with: one number type for each dtype (base/convert.h), a wider one for
+// its sums, loops over shapes, and a kernel made of one function. Plain on purpose: the formula should be all one sees
+// in the other files.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -10,102 +10,29 @@
 
 #include "backend/host/kernel.h"
 #include "base/assert.h"
-#include "base/half.h"
+#include "base/convert.h"
+#include "base/with_type.h"
 
 namespace millpond::backend::reference {
 
 template <class T>
-inline constexpr bool kHalf = std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>;
-template <class T>
 inline constexpr bool kFloating = kHalf<T> || std::is_floating_point_v<T>;
 
-/// What T is computed in: half types in float, whole numbers in int64.
-template <class T>
-using Number = std::conditional_t<kHalf<T>, float, std::conditional_t<kFloating<T>, T, int64_t>>;
 /// What T is summed in: double for every floating type, so that the slow twin is the exact one.
 template <class T>
-using Total = std::conditional_t<kFloating<T>, double, int64_t>;
+using Total = std::conditional_t<kFloating<T>, double, Number<T>>;
 
-template <class T>
-Number<T> load(const T* p, int64_t i) {
-  if constexpr (kHalf<T>)
-    return to_float(p[i]);
-  else if constexpr (std::is_same_v<T, bool>)
-    return reinterpret_cast<const uint8_t*>(p)[i] != 0;  // a stranger's bool may be any byte
-  else
-    return Number<T>(p[i]);
-}
-
-/// v as a T: rounded to nearest; to whole numbers toward zero and to the nearest end when out of range, NaN to 0;
-/// between whole numbers the low bits are kept.
-template <class T, class V>
-T convert(V v) {
-  if constexpr (std::is_same_v<T, bool>)
-    return v != V(0);
-  else if constexpr (std::is_same_v<T, bfloat16>)
-    return to_bfloat16(double(v));
-  else if constexpr (std::is_same_v<T, float16>)
-    return to_float16(double(v));
-  else if constexpr (std::is_integral_v<T> && std::is_floating_point_v<V>) {
-    if (v != v) return 0;
-    if (v <= V(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
-    return v >= V(std::numeric_limits<T>::max()) ? std::numeric_limits<T>::max() : T(v);
-  } else
-    return T(v);
-}
-template <class T, class V>
-void store(T* p, int64_t i, V v) {
-  p[i] = convert<T>(v);
-}
-
-/// f.template operator()<T>() for the C++ type of `t`.
-template <class F>
-decltype(auto) with_type(DType t, F&& f) {
-  switch (t) {
-    case DType::kFloat32:
-      return f.template operator()<float>();
-    case DType::kFloat64:
-      return f.template operator()<double>();
-    case DType::kBFloat16:
-      return f.template operator()<bfloat16>();
-    case DType::kFloat16:
-      return f.template operator()<float16>();
-    case DType::kInt32:
-      return f.template operator()<int32_t>();
-    case DType::kInt64:
-      return f.template operator()<int64_t>();
-    case DType::kUInt8:
-      return f.template operator()<uint8_t>();
-    case DType::kBool:
-      break;
-  }
-  return f.template operator()<bool>();
-}
-template <class F>
-decltype(auto) with_floating(DType t, F&& f) {
-  MP_ASSERT(is_floating(t));
-  switch (t) {
-    case DType::kFloat64:
-      return f.template operator()<double>();
-    case DType::kBFloat16:
-      return f.template operator()<bfloat16>();
-    case DType::kFloat16:
-      return f.template operator()<float16>();
-    default:
-      return f.template operator()<float>();
-  }
-}
-
-/// Element i of an array of whole numbers (labels, indices, counters).
+/// Element i of an array of whole numbers (labels, indices, counters). What no int64 holds is the largest one: all that
+/// ask clamp it.
 inline int64_t integer(const void* p, DType t, int64_t i) {
-  switch (t) {
-    case DType::kInt64:
-      return static_cast<const int64_t*>(p)[i];
-    case DType::kInt32:
-      return static_cast<const int32_t*>(p)[i];
-    default:
-      return static_cast<const uint8_t*>(p)[i];
-  }
+  return with_type(t, [&]<class T>() -> int64_t {
+    if constexpr (kFloating<T>)
+      return 0;
+    else {
+      const Number<T> v = load(static_cast<const T*>(p), i);
+      return std::is_unsigned_v<Number<T>> && uint64_t(v) > uint64_t(INT64_MAX) ? INT64_MAX : int64_t(v);
+    }
+  });
 }
 
 using Strides = std::array<int64_t, Shape::kMaxRank>;
