@@ -20,7 +20,7 @@ struct TokenAndPositionImpl final : nn::LayerImpl {
     tokens = add_weight("tokens", {kVocabulary, kWidth}, RandomNormal(0, 0.02));
     positions = add_weight("positions", {x[0].shape[1], kWidth}, RandomNormal(0, 0.01));
   }
-  nn::Value call(nn::CallContext& c, std::span<const nn::Value> x) override {
+  nn::Values call(nn::CallContext& c, std::span<const nn::Value> x) override {
     c.limit(x[0], kVocabulary, name);
     return ops::add(c.builder(), ops::gather(c.builder(), c.read(tokens), x[0]), c.read(positions));
   }
@@ -30,7 +30,7 @@ struct TokenAndPositionImpl final : nn::LayerImpl {
 struct TokenLogitsImpl final : nn::LayerImpl {
   std::shared_ptr<TokenAndPositionImpl> embedding;
   explicit TokenLogitsImpl(std::shared_ptr<TokenAndPositionImpl> e) : embedding(std::move(e)) {}
-  nn::Value call(nn::CallContext& c, std::span<const nn::Value> x) override {
+  nn::Values call(nn::CallContext& c, std::span<const nn::Value> x) override {
     return ops::matmul(c.builder(), x[0], c.read(embedding->tokens), false, true);
   }
 };

@@ -69,6 +69,17 @@ void CallContext::assign(const Weight& w, Value value) {
   assignments_.push_back({w, value});
 }
 
+Value CallContext::mask_of(Value v) const {
+  const auto found = masks_.find(v);
+  return found == masks_.end() ? Value{} : found->second;
+}
+void CallContext::set_mask(Value v, Value mask) {
+  if (mask)
+    masks_[v] = mask;
+  else
+    masks_.erase(v);
+}
+
 Value CallContext::counter() {
   if (!counter_value_) {
     const TensorType type{DType::kInt32, {}};
@@ -138,8 +149,10 @@ void materialize(std::span<const Weight> weights) {
   }
   runtime::place(variables, "weights");
   for (const Weight& w : fresh)
-    w->variable.overwrite(
-        [&](Tensor& values) { initialize(w->matrix ? values.reshaped(*w->matrix) : values, w->initializer, w->seed); });
+    w->variable.overwrite([&](Tensor& values) {
+      initialize(w->matrix ? values.reshaped(*w->matrix) : values, w->initializer, w->seed);
+      if (w->then) w->then(values);
+    });
 }
 
 Value as_float(CallContext& c, Value x) {
