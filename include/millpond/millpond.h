@@ -6,6 +6,7 @@
 #include "millpond/dataset.h"
 #include "millpond/dtype.h"
 #include "millpond/error.h"
+#include "millpond/extend.h"
 #include "millpond/history.h"
 #include "millpond/initializers.h"
 #include "millpond/layers.h"
