@@ -2,7 +2,7 @@
 #   mp_operator_headers(list.inc all.h)                                      while configuring; again when the list changes
 #   cmake -DLIST=list.inc -DHEADER=all.h -P MillpondOperators.cmake          by itself
 function(mp_operator_headers list header)
-  file(STRINGS "${list}" lines REGEX "^MP_(OPERATOR|FUSION)\\(")
+  file(STRINGS "${list}" lines REGEX "^MP_(OPERATOR|FUSION|FLOW)\\(")
   list(SORT lines)
   set(text "// Every operator, for the tables of the backends. Made from ops/list.inc.\n#pragma once\n")
   foreach(line IN LISTS lines)

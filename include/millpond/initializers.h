@@ -10,7 +10,7 @@ namespace millpond {
 
 class Initializer {
  public:
-  enum class Kind : uint8_t { kConstant, kUniform, kNormal, kTruncatedNormal, kVarianceScaling };
+  enum class Kind : uint8_t { kConstant, kUniform, kNormal, kTruncatedNormal, kVarianceScaling, kOrthogonal };
   enum class Fan : uint8_t { kIn, kOut, kAverage };
 
   /// "zeros", "ones", "glorot_uniform", "he_normal", ... Throws Error(kUsage) naming the known ones.
@@ -26,8 +26,9 @@ class Initializer {
   static Initializer from_config(std::string_view type, std::string_view config);
 
   Kind kind = Kind::kConstant;
-  double a = 0, b = 0;                 // constant: value; uniform: least, most; normal: mean, deviation; scaling: scale
-  Fan fan = Fan::kIn;                  // scaling only
+  double a = 0, b = 0;  // constant: value; uniform: least, most; normal: mean, deviation; scaling: scale;
+                        // orthogonal: gain
+  Fan fan = Fan::kIn;   // scaling only
   Kind distribution = Kind::kUniform;  // scaling only: uniform, normal or truncated normal
   std::optional<uint64_t> own_seed;    // its own; otherwise drawn from set_random_seed's stream
 
@@ -72,6 +73,11 @@ struct VarianceScaling : Initializer {
       : Initializer(type, Kind::kVarianceScaling, scale, 0, seed) {
     fan = mode, distribution = drawn_from;
   }
+};
+/// Rows, or columns where there are fewer, that stand at right angles and have the length `gain`.
+struct Orthogonal : Initializer {
+  explicit Orthogonal(double gain = 1, std::optional<uint64_t> seed = {})
+      : Initializer("Orthogonal", Kind::kOrthogonal, gain, 0, seed) {}
 };
 struct GlorotUniform : VarianceScaling {
   explicit GlorotUniform(std::optional<uint64_t> seed = {})

@@ -12,5 +12,6 @@
 #include "millpond/layers/merging.h"
 #include "millpond/layers/normalization.h"
 #include "millpond/layers/pooling.h"
+#include "millpond/layers/recurrent.h"
 #include "millpond/layers/regularization.h"
 #include "millpond/layers/reshaping.h"

@@ -7,6 +7,7 @@
 #include "millpond/dtype.h"
 #include "millpond/dtype_policy.h"
 #include "millpond/error.h"
+#include "millpond/extend.h"
 #include "millpond/history.h"
 #include "millpond/initializers.h"
 #include "millpond/layers.h"

@@ -43,11 +43,14 @@ struct Arguments {
   }
 };
 
+struct Flow;
+
 /// What an executor is made of. Kernels are borrowed from the program; all addresses are the backend's.
 struct Script {
   struct Call {
-    Kernel* kernel;
+    Kernel* kernel;       // null: control flow
     Arguments arguments;  // point into `operands`
+    int flow = -1;        // which of `flows`
   };
   struct Operand {
     std::byte* at;
@@ -69,11 +72,48 @@ struct Script {
   };
   std::vector<void*> operands;
   std::vector<Call> calls;
+  std::vector<Flow> flows;
   std::vector<Operand> inputs, outputs;
   std::vector<Sum> sums;
   std::vector<Handed> handed;
   std::vector<Dead> dead;
   int threads = 1;
+};
+
+/// A call that runs scripts instead of a kernel: ops/scan.h, ops/while_loop.h, ops/cond.h. A body's operands that
+/// change from step to step are its Script::handed: body inputs in their order, then body outputs in theirs. Where they
+/// lie in step t, given the call's arguments (in the order of the operator's operands and outputs):
+///
+///   carry, first step           in[k]                       its result in the last step   out[k]
+///   carry, any other step       where the step before put it: the two places take turns (in_place: always out[k],
+///   where
+///                               in[k] has been copied first)
+///   element of a sequence       in[carries + i] + t * stride, copied to its bounce first if it has one
+///   element of a stack          out[carries + i] + t * stride, copied there from its bounce afterwards
+///   shared                      in[carries + sequences + i]
+///
+/// Places, bounces and the arena that the body's other operands lie in are parts of the call's scratch. `reverse`: t
+/// goes from the last element to the first. A while_loop has carries and shared only; its carries are never in place,
+/// and out[k] is copied from where the last step left it. A cond has shared only, behind the bool.
+struct Flow {
+  enum class Kind : uint8_t { kScan, kWhile, kCond };
+  struct Carry {
+    Bytes size;
+    bool in_place = false;
+    std::byte* places[2] = {nullptr, nullptr};
+  };
+  struct Elements {  // of a sequence or stack
+    Bytes stride;
+    std::byte* bounce = nullptr;  // 64-byte aligned, where the elements are not
+  };
+  Kind kind = Kind::kScan;
+  int64_t length = 0;  // of a while_loop: the most steps, 0: no bound
+  bool reverse = false;
+  std::vector<Carry> carries;
+  std::vector<Elements> sequences, stacks;
+  int shared = 0;
+  std::byte* answer = nullptr;  // kWhile: where the condition puts its bool
+  std::vector<Script> bodies;   // kScan: the step; kWhile: condition, step; kCond: for true, for false
 };
 
 class Executor {

@@ -2,36 +2,34 @@
 // layers, add), and the token embedding used again, transposed, for the output.
 #include "cli/builtin.h"
 #include "millpond/millpond.h"
-#include "nn/layer.h"
-#include "ops/binary.h"
-#include "ops/gather.h"
-#include "ops/matmul.h"
 
 namespace millpond::cli {
 namespace {
+
+namespace mx = millpond::extend;
 
 constexpr int64_t kVocabulary = 50257, kWidth = 768, kSequence = 256;
 constexpr int kBlocks = 12, kHeads = 12;
 
 // Row of the token plus row of its place. Memory: weights tokens [vocabulary, width] and positions [sequence, width].
-struct TokenAndPositionImpl final : nn::LayerImpl {
-  nn::Weight tokens, positions;
-  void build(std::span<const nn::TensorType> x) override {
-    tokens = add_weight("tokens", {kVocabulary, kWidth}, RandomNormal(0, 0.02));
-    positions = add_weight("positions", {x[0].shape[1], kWidth}, RandomNormal(0, 0.01));
+struct TokenAndPosition final : mx::OwnLayer {
+  mx::Weight tokens, positions;
+  void build(mx::Build& b, std::span<const mx::Type> x) override {
+    tokens = b.add_weight("tokens", {kVocabulary, kWidth}, RandomNormal(0, 0.02));
+    positions = b.add_weight("positions", {x[0].shape[1], kWidth}, RandomNormal(0, 0.01));
   }
-  nn::Value call(nn::CallContext& c, std::span<const nn::Value> x) override {
-    c.limit(x[0], kVocabulary, name);
-    return ops::add(c.builder(), ops::gather(c.builder(), c.read(tokens), x[0]), c.read(positions));
+  mx::Values call(mx::Call& c, std::span<const mx::Value> x) override {
+    c.limit(x[0], kVocabulary);
+    return mx::gather(c.read(tokens), x[0]) + c.read(positions);
   }
 };
 
 // How well each token fits: x tokens^T. Memory: no weight of its own.
-struct TokenLogitsImpl final : nn::LayerImpl {
-  std::shared_ptr<TokenAndPositionImpl> embedding;
-  explicit TokenLogitsImpl(std::shared_ptr<TokenAndPositionImpl> e) : embedding(std::move(e)) {}
-  nn::Value call(nn::CallContext& c, std::span<const nn::Value> x) override {
-    return ops::matmul(c.builder(), x[0], c.read(embedding->tokens), false, true);
+struct TokenLogits final : mx::OwnLayer {
+  std::shared_ptr<TokenAndPosition> embedding;
+  explicit TokenLogits(std::shared_ptr<TokenAndPosition> e) : embedding(std::move(e)) {}
+  mx::Values call(mx::Call& c, std::span<const mx::Value> x) override {
+    return mx::matmul(x[0], c.read(embedding->tokens), false, true);
   }
 };
 
@@ -39,8 +37,8 @@ struct TokenLogitsImpl final : nn::LayerImpl {
 
 Model gpt2() {
   const Input tokens({kSequence}, DType::kInt32);
-  const auto embedding = nn::make_layer<TokenAndPositionImpl>("TokenAndPosition", "embedding");
-  SymbolicTensor x = Layer(embedding)(tokens);
+  const auto embedding = std::make_shared<TokenAndPosition>();
+  SymbolicTensor x = mx::make_layer(embedding, "embedding")(tokens);
   for (int b = 0; b < kBlocks; ++b) {
     const std::string at = "block" + std::to_string(b) + "_";
     SymbolicTensor y = LayerNormalization({.epsilon = 1e-5, .name = at + "norm1"})(x);
@@ -52,8 +50,7 @@ Model gpt2() {
     x = Add(at + "add2")({x, y});
   }
   x = LayerNormalization({.epsilon = 1e-5, .name = "norm"})(x);
-  x = Layer(nn::make_layer<TokenLogitsImpl>("TokenLogits", "logits",
-                                            std::static_pointer_cast<TokenAndPositionImpl>(embedding)))(x);
+  x = mx::own_layer<TokenLogits>("logits", embedding)(x);
   x = Softmax(-1, "predictions")(x);
   return Model({tokens}, {x}, "gpt2");
 }

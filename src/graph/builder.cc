@@ -1,5 +1,7 @@
 #include "graph/builder.h"
 
+#include <algorithm>
+
 #include "base/assert.h"
 #include "base/format.h"
 #include "base/half.h"
@@ -15,8 +17,7 @@ Value Builder::input(std::string name, TensorType type) {
 }
 
 Value Builder::variable(std::string name, TensorType type, const void* identity) {
-  for (const auto& n : graph_.nodes())
-    if (n->role == Role::kVariable && n->variable == identity) return n->output();
+  if (const Node* known = graph_.variable(identity)) return known->output();
   Node n;
   n.role = Role::kVariable;
   n.name = std::move(name);
@@ -63,6 +64,15 @@ std::vector<Value> Builder::add_all(std::shared_ptr<const Operator> op, std::vec
   std::vector<Value> outputs;
   for (size_t i = 0; i < made->types.size(); ++i) outputs.push_back(made->output(int(i)));
   return outputs;
+}
+
+void Builder::widen(Node& node, std::shared_ptr<const Operator> op) {
+  std::vector<TensorType> types;
+  for (Value v : node.inputs) types.push_back(v.type());
+  types = op->infer(types);
+  MP_ASSERT(types.size() >= node.types.size() && std::equal(node.types.begin(), node.types.end(), types.begin()));
+  node.op = std::move(op);
+  node.types = std::move(types);
 }
 
 std::vector<Value> Operator::backward(Builder&, const Node& node, std::span<const Value>) const {

@@ -20,6 +20,9 @@ class Builder {
     return add_all(std::move(op), std::move(inputs))[0];
   }
   std::vector<Value> add_all(std::shared_ptr<const Operator> op, std::vector<Value> inputs);
+  /// The node computes what it did, by another operator that gives more outputs behind those it had. Its values stay
+  /// good. For gradients of operators that must save what backward reads.
+  void widen(Node& node, std::shared_ptr<const Operator> op);
 
   /// While it lives, new nodes belong to this layer and phase.
   class Scope {

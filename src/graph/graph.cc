@@ -23,7 +23,15 @@ const TensorType& Value::type() const { return node->types[output]; }
 Node* Graph::add(Node node) {
   node.id = ++next_id_;
   if (node.rank == 0) node.rank = node.id;
-  return nodes_.emplace_back(std::make_unique<Node>(std::move(node))).get();
+  node.place = 0;
+  Node* const made = nodes_.emplace_back(std::make_unique<Node>(std::move(node))).get();
+  if (made->role == Role::kVariable) variables_.emplace(made->variable, made);
+  return made;
+}
+
+Node* Graph::variable(const void* identity) const {
+  const auto found = variables_.find(identity);
+  return found == variables_.end() ? nullptr : found->second;
 }
 
 Graph Graph::clone(std::unordered_map<const Node*, Node*>* moved) const {
@@ -35,6 +43,7 @@ Graph Graph::clone(std::unordered_map<const Node*, Node*>* moved) const {
     for (Value& v : n->inputs) v = move(v);
   for (const Output& o : outputs) copy.outputs.push_back({o.name, move(o.value)});
   for (const Update& u : updates) copy.updates.push_back({move(u.variable), move(u.value)});
+  for (const auto& [identity, node] : variables_) copy.variables_[identity] = to.at(node);
   copy.next_id_ = next_id_;
   if (moved) *moved = std::move(to);
   return copy;
@@ -55,22 +64,12 @@ std::vector<Node*> Graph::variables() const {
   return found;
 }
 
-void Graph::replace(Value from, Value to, const Node* except) {
-  for (const auto& n : nodes_)
-    if (n.get() != except)
-      for (Value& v : n->inputs)
-        if (v == from) v = to;
-  for (Output& o : outputs)
-    if (o.value == from) o.value = to;
-  for (Update& u : updates)
-    if (u.value == from) u.value = to;
-}
-
 void Graph::sort() {
-  std::unordered_set<const Node*> live;
+  constexpr int kDead = -1;
   std::vector<Node*> todo;
+  for (const auto& n : nodes_) n->place = kDead;
   const auto reach = [&](Value v) {
-    if (v && live.insert(v.node).second) todo.push_back(v.node);
+    if (v && v.node->place == kDead) v.node->place = 0, todo.push_back(v.node);
   };
   for (const auto& n : nodes_)
     if (n->role == Role::kInput) reach({n.get(), 0});
@@ -81,15 +80,16 @@ void Graph::sort() {
     todo.pop_back();
     for (Value v : n->inputs) reach(v);
   }
-  std::erase_if(nodes_, [&](const auto& n) { return !live.count(n.get()); });
+  for (const auto& n : nodes_)
+    if (n->place == kDead && n->role == Role::kVariable) variables_.erase(n->variable);
+  std::erase_if(nodes_, [&](const auto& n) { return n->place == kDead; });
 
   // Edges: producer before reader, and every reader of a value before the node that overwrites it in place.
-  std::unordered_map<const Node*, int> place;
-  for (size_t i = 0; i < nodes_.size(); ++i) place[nodes_[i].get()] = int(i);
+  for (size_t i = 0; i < nodes_.size(); ++i) nodes_[i]->place = int(i);
   std::vector<std::vector<int>> after(nodes_.size());
   std::vector<int> waits(nodes_.size(), 0);
   const auto edge = [&](const Node* a, const Node* b) {
-    after[place.at(a)].push_back(place.at(b)), ++waits[place.at(b)];
+    after[size_t(a->place)].push_back(b->place), ++waits[size_t(b->place)];
   };
   for (const auto& n : nodes_)
     for (Value v : n->inputs) edge(v.node, n.get());
@@ -110,7 +110,8 @@ void Graph::sort() {
   }
   MP_ASSERT(order.size() == after.size());  // otherwise: a cycle
   std::vector<std::unique_ptr<Node>> sorted;
-  for (int i : order) sorted.push_back(std::move(nodes_[i]));
+  sorted.reserve(order.size());
+  for (int i : order) sorted.push_back(std::move(nodes_[i])), sorted.back()->place = int(sorted.size()) - 1;
   nodes_ = std::move(sorted);
 }
 
@@ -124,6 +125,7 @@ void Graph::reorder(const std::vector<Node*>& order) {
   for (size_t i = 0; i < order.size(); ++i) {
     nodes_[i] = std::move(held.at(order[i]));
     MP_ASSERT(nodes_[i] != nullptr);
+    nodes_[i]->place = int(i);
   }
 }
 
@@ -141,12 +143,12 @@ Value storage(Value v) {
 }
 
 std::vector<std::pair<Node*, Node*>> overwrite_edges(const std::vector<std::unique_ptr<Node>>& nodes) {
-  std::map<std::pair<const Node*, int>, std::vector<Node*>> overwriters;
+  std::unordered_map<Value, std::vector<Node*>, ValueHash> overwriters;
   for (const auto& n : nodes)
     if (n->role == Role::kOperator)
       for (const Overlap& o : n->op->memory().in_place) {
         const Value v = storage(n->inputs[o.input]);
-        overwriters[{v.node, v.output}].push_back(n.get());
+        overwriters[v].push_back(n.get());
       }
   std::vector<std::pair<Node*, Node*>> edges;
   if (overwriters.empty()) return edges;
@@ -154,7 +156,7 @@ std::vector<std::pair<Node*, Node*>> overwrite_edges(const std::vector<std::uniq
     if (n->role != Role::kOperator || n->op->memory().view) continue;
     for (Value v : n->inputs) {
       const Value s = storage(v);
-      if (const auto it = overwriters.find({s.node, s.output}); it != overwriters.end())
+      if (const auto it = overwriters.find(s); it != overwriters.end())
         for (Node* w : it->second)
           if (w != n.get()) edges.emplace_back(n.get(), w);
     }
@@ -162,16 +164,22 @@ std::vector<std::pair<Node*, Node*>> overwrite_edges(const std::vector<std::uniq
   return edges;
 }
 
-Uses::Uses(const Graph& graph) {
-  for (const auto& n : graph.nodes())
-    for (size_t i = 0; i < n->inputs.size(); ++i)
-      uses_[{n->inputs[i].node, n->inputs[i].output}].push_back({n.get(), int(i)});
-  for (const Output& o : graph.outputs) uses_[{o.value.node, o.value.output}].push_back({nullptr, 0});
-  for (const Update& u : graph.updates) uses_[{u.value.node, u.value.output}].push_back({nullptr, 0});
+Uses::Uses(Graph& graph) : graph_(graph) {
+  uses_.reserve(graph.nodes().size());
+  follow();
+  for (size_t i = 0; i < graph.outputs.size(); ++i) uses_[graph.outputs[i].value].push_back({nullptr, int(i)});
+  for (size_t i = 0; i < graph.updates.size(); ++i) uses_[graph.updates[i].value].push_back({nullptr, ~int(i)});
+}
+void Uses::follow() {
+  for (; seen_ < graph_.nodes().size(); ++seen_) {
+    Node* n = graph_.nodes()[seen_].get();
+    for (size_t i = 0; i < n->inputs.size(); ++i) uses_[n->inputs[i]].push_back({n, int(i)});
+  }
 }
 const std::vector<Uses::Use>& Uses::of(Value v) const {
   static const std::vector<Use> kNone;
-  const auto it = uses_.find({v.node, v.output});
+  const_cast<Uses*>(this)->follow();
+  const auto it = uses_.find(v);
   return it == uses_.end() ? kNone : it->second;
 }
 Node* Uses::only_reader(Value v) const {
@@ -181,6 +189,31 @@ Node* Uses::only_reader(Value v) const {
     reader = u.node;
   }
   return reader;
+}
+void Uses::replace(Value from, Value to, const Node* except) {
+  if (from == to) return;
+  follow();
+  std::vector<Use> old = std::move(uses_[from]), stay;
+  std::vector<Use>& moved = uses_[to];
+  for (const Use& u : old) {
+    if (u.node && u.node == except) {
+      stay.push_back(u);
+      continue;
+    }
+    (u.node           ? u.node->inputs[size_t(u.operand)]
+     : u.operand >= 0 ? graph_.outputs[size_t(u.operand)].value
+                      : graph_.updates[size_t(~u.operand)].value) = to;
+    moved.push_back(u);
+  }
+  uses_[from] = std::move(stay);
+}
+void Uses::read_instead(Node* node, int operand, Value to) {
+  follow();
+  Value& v = node->inputs[size_t(operand)];
+  if (v == to) return;
+  std::erase_if(uses_[v], [&](const Use& u) { return u.node == node && u.operand == operand; });
+  v = to;
+  uses_[to].push_back({node, operand});
 }
 
 std::string to_string(const Node& node) {
@@ -208,7 +241,17 @@ std::string to_string(const Node& node) {
 
 std::string to_string(const Graph& graph) {
   std::string s;
-  for (const auto& n : graph.nodes()) s += to_string(*n) + "\n";
+  for (const auto& n : graph.nodes()) {
+    s += to_string(*n) + "\n";
+    if (n->role != Role::kOperator) continue;
+    for (const Graph* body : n->op->bodies()) {  // indented
+      const std::string inner = to_string(*body);
+      for (size_t at = 0, end; at < inner.size(); at = end + 1) {
+        end = inner.find('\n', at);
+        s += "    " + inner.substr(at, end - at) + "\n";
+      }
+    }
+  }
   const auto ref = [](Value v) {
     return v.output ? format("%{}.{}", v.node->id, v.output) : format("%{}", v.node->id);
   };

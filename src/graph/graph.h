@@ -48,8 +48,9 @@ std::string_view to_string(Phase phase);
 
 class Node {
  public:
-  int id = 0;    // unique in its graph; also the order of making
-  int rank = 0;  // wish for a place in the order: its id, or the rank of the node it stands for
+  int id = 0;     // unique in its graph; also the order of making
+  int rank = 0;   // wish for a place in the order: its id, or the rank of the node it stands for
+  int place = 0;  // its number in Graph::nodes() when the graph was last sorted or reordered; 0 for nodes made since
   Role role = Role::kOperator;
   std::shared_ptr<const Operator> op;  // null for inputs, variables and constants
   std::vector<Value> inputs;
@@ -90,8 +91,8 @@ class Graph {
 
   /// A node with rank 0 gets its id as rank.
   Node* add(Node node);
-  /// Every use of `from` (by nodes, outputs and updates) becomes a use of `to`, but for uses by `except`.
-  void replace(Value from, Value to, const Node* except = nullptr);
+  /// The node of role kVariable with this identity, or null.
+  Node* variable(const void* identity) const;
   /// Sorts topologically, by rank where it can, and drops what no output or update needs. Inputs stay.
   /// A node that overwrites an operand in place (Operator::memory().in_place) comes after every other reader of it.
   void sort();
@@ -100,7 +101,13 @@ class Graph {
 
  private:
   std::vector<std::unique_ptr<Node>> nodes_;
+  std::unordered_map<const void*, Node*> variables_;  // by identity
   int next_id_ = 0;
+};
+
+/// For tables that are asked by value.
+struct ValueHash {
+  size_t operator()(Value v) const { return std::hash<const void*>()(v.node) * 31 + size_t(v.output); }
 };
 
 /// The value whose bytes `v` is: itself, or what a chain of views (Operator::memory().view) looks at.
@@ -112,20 +119,30 @@ bool made_in_place(Value value, Value variable);
 /// Pairs (reader, overwriter): the first must come before the second, which overwrites in place what the first reads.
 std::vector<std::pair<Node*, Node*>> overwrite_edges(const std::vector<std::unique_ptr<Node>>& nodes);
 
-/// Who reads each value. Made anew after a change.
+/// Who reads each value, kept true while a pass changes the graph through replace() and appends nodes: what a change
+/// costs goes by how many read the value, not by the size of the graph. Good until the graph is sorted; a pass that
+/// writes to Node::inputs by itself tells read_instead().
 class Uses {
  public:
   struct Use {
-    Node* node;  // null: a graph output or update
-    int operand;
+    Node* node;   // null: a graph output or update
+    int operand;  // of a graph output: its number; of an update: ~ its number
   };
-  explicit Uses(const Graph& graph);
+  explicit Uses(Graph& graph);
+  /// In the order of the nodes when the uses were taken; later ones behind. It may change with replace().
   const std::vector<Use>& of(Value v) const;
   /// The one node that reads v, or null when there are more, none, or it leaves the graph.
   Node* only_reader(Value v) const;
+  /// Every use of `from` (by nodes, outputs and updates) becomes a use of `to`, but for uses by `except`.
+  void replace(Value from, Value to, const Node* except = nullptr);
+  /// This operand of this node becomes `to`.
+  void read_instead(Node* node, int operand, Value to);
 
  private:
-  std::map<std::pair<const Node*, int>, std::vector<Use>> uses_;
+  void follow();  // notes the nodes that have been appended since
+  Graph& graph_;
+  size_t seen_ = 0;  // nodes
+  std::unordered_map<Value, std::vector<Use>, ValueHash> uses_;
 };
 
 /// One line a node: "%12 conv1/relu  float32[32, 222, 222, 32] = unary[relu](%11)".

@@ -39,6 +39,9 @@ class Operator {
   /// Gradient for each operand (null Value: none), given that of each output (null Value: zero). The default refuses.
   virtual std::vector<Value> backward(Builder& b, const Node& node, std::span<const Value> dys) const;
   virtual MemoryFacts memory() const { return {}; }
+  /// The graphs that it runs: what makes it control flow (ops/flow.h). Such an operator has no kernel; whoever lowers
+  /// it lowers its bodies, and the backend's executor runs them.
+  virtual std::vector<const Graph*> bodies() const { return {}; }
   /// Multiply-adds counted twice. The default is one operation for each element of output 0.
   virtual double flops(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
 

@@ -17,7 +17,8 @@ struct ActivationImpl final : LayerImpl {
   ActivationFunction f;
   explicit ActivationImpl(ActivationFunction function = linear) : f(function) {}
   void options(Describer& d) override { d.required("activation", f); }
-  Value call(CallContext& c, std::span<const Value> x) override { return activate(c.builder(), f, as_float(c, x[0])); }
+  bool keeps_mask() const override { return true; }
+  Values call(CallContext& c, std::span<const Value> x) override { return activate(c.builder(), f, as_float(c, x[0])); }
 };
 
 struct ReLUImpl final : LayerImpl {  // max_value above, x between, negative_slope * (x - threshold) below the threshold
@@ -28,7 +29,8 @@ struct ReLUImpl final : LayerImpl {  // max_value above, x between, negative_slo
     d.option("negative_slope", o.negative_slope, at_least(0));
     d.option("threshold", o.threshold, at_least(0));
   }
-  Value call(CallContext& c, std::span<const Value> x) override {
+  bool keeps_mask() const override { return true; }
+  Values call(CallContext& c, std::span<const Value> x) override {
     using ops::Function;
     Builder& b = c.builder();
     const Value in = as_float(c, x[0]);
@@ -47,7 +49,7 @@ struct SoftmaxImpl final : LayerImpl {
   int axis;
   explicit SoftmaxImpl(int a = -1) : axis(a) {}
   void options(Describer& d) override { d.option("axis", axis); }
-  Value call(CallContext& c, std::span<const Value> x) override {
+  Values call(CallContext& c, std::span<const Value> x) override {
     Builder& b = c.builder();
     const Value in = as_float(c, x[0]);
     const int rank = in.shape().rank(), a = canonical_axis(*this, axis, rank);

@@ -90,11 +90,16 @@ struct MultiHeadAttentionImpl final : LayerImpl {
     return ops::transpose(b, ops::reshape(b, y, {batch, length, heads, dim}), {0, 2, 1, 3});
   }
 
-  Value call(CallContext& c, std::span<const Value> x) override {
+  Values call(CallContext& c, std::span<const Value> x) override {
     Builder& b = c.builder();
     std::vector<TensorType> types;
     for (Value v : x) types.push_back(v.type());
     check(types);
+    for (Value v : x)
+      if (c.mask_of(v))
+        throw Error(Code::kUnsupported,
+                    format("MultiHeadAttention \"{}\" is called on a masked sequence, which is not here yet", name))
+            .hint("leave out mask_zero or Masking before it");
     const bool causal = c.options().use_causal_mask;  // of the layer, or of this call
     const bool drops = c.training() && o.dropout > 0;
     const double scale = 1 / std::sqrt(double(key_dim));

@@ -43,7 +43,7 @@ struct Conv2DImpl final : LayerImpl {
     kernel = add_weight("kernel", {size.height, size.width, channels / o.groups, filters}, o.kernel_initializer);
     if (o.use_bias) bias = add_weight("bias", {filters}, o.bias_initializer);
   }
-  Value call(CallContext& c, std::span<const Value> x) override {
+  Values call(CallContext& c, std::span<const Value> x) override {
     Builder& b = c.builder();
     expect_rank(*this, x[0].type(), 3, "images [height, width, channels]");
     const int64_t channels = kernel->variable.type().shape[2] * o.groups;

@@ -24,13 +24,14 @@ struct DenseImpl final : LayerImpl {
     d.none({"kernel_regularizer", "bias_regularizer", "kernel_constraint", "bias_constraint", "quantization_config"});
   }
 
+  bool keeps_mask() const override { return true; }
   void build(std::span<const TensorType> x) override {
     if (x[0].shape.rank() < 2)
       throw Error(Code::kShape, format("Dense \"{}\": a sample needs at least one dimension", name));
     kernel = add_weight("kernel", {x[0].shape.back(), units}, o.kernel_initializer);
     if (o.use_bias) bias = add_weight("bias", {units}, o.bias_initializer);
   }
-  Value call(CallContext& c, std::span<const Value> x) override {
+  Values call(CallContext& c, std::span<const Value> x) override {
     Builder& b = c.builder();
     const Shape& shape = x[0].shape();
     const int64_t in = kernel->variable.type().shape[0];

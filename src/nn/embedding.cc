@@ -1,6 +1,7 @@
 #include "millpond/layers/embedding.h"
 
 #include "nn/classes.h"
+#include "ops/binary.h"
 #include "ops/cast.h"
 #include "ops/gather.h"
 
@@ -19,17 +20,19 @@ struct EmbeddingImpl final : LayerImpl {
     d.required("output_dim", width, at_least(1));
     d.option("embeddings_initializer", o.embeddings_initializer);
     d.none({"embeddings_regularizer", "activity_regularizer", "embeddings_constraint"});
-    d.fixed("mask_zero", "false");
+    d.option("mask_zero", o.mask_zero);
     d.none({"quantization_config"});
   }
   void build(std::span<const TensorType>) override {
     table = add_weight("embeddings", {count, width}, o.embeddings_initializer);
   }
-  Value call(CallContext& c, std::span<const Value> x) override {
+  Values call(CallContext& c, std::span<const Value> x) override {
     c.limit(x[0], count, name);
     const Value index = x[0].dtype() == DType::kInt64 ? x[0] : ops::cast(c.builder(), x[0], DType::kInt32);
     // the rows are cast, not the table
-    return as_float(c, ops::gather(c.builder(), c.stored(table), index));
+    const Value y = as_float(c, ops::gather(c.builder(), c.stored(table), index));
+    if (o.mask_zero) c.set_mask(y, ops::greater(c.builder(), index, c.builder().scalar(index.dtype(), 0)));
+    return y;
   }
 };
 

@@ -58,6 +58,30 @@ void fill(float* to, int64_t n, F&& value) {
   for (std::thread& h : helpers) h.join();
 }
 
+// Normal numbers made orthogonal by Gram and Schmidt, twice, since once leaves what rounding has left. As Keras: all
+// dimensions but the last are rows.
+void fill_orthogonal(float* to, int64_t rows, int64_t cols, double gain, uint64_t key) {
+  const int64_t count = std::min(rows, cols), length = std::max(rows, cols);
+  std::vector<double> v(size_t(count * length));
+  for (size_t i = 0; i < v.size(); ++i) v[i] = double(normal(key, i));
+  for (int64_t i = 0; i < count; ++i) {
+    double* const x = v.data() + i * length;
+    for (int round = 0; round < 2; ++round)
+      for (int64_t j = 0; j < i; ++j) {
+        const double* const y = v.data() + j * length;
+        double dot = 0;
+        for (int64_t k = 0; k < length; ++k) dot += x[k] * y[k];
+        for (int64_t k = 0; k < length; ++k) x[k] -= dot * y[k];
+      }
+    double square = 0;
+    for (int64_t k = 0; k < length; ++k) square += x[k] * x[k];
+    for (int64_t k = 0; k < length; ++k) x[k] /= std::sqrt(square);
+  }
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < cols; ++c)
+      to[r * cols + c] = float(gain * (rows <= cols ? v[size_t(r * length + c)] : v[size_t(c * length + r)]));
+}
+
 }  // namespace
 
 void initialize(Tensor weight, const Initializer& init, uint64_t seed) {
@@ -98,6 +122,8 @@ void initialize(Tensor weight, const Initializer& init, uint64_t seed) {
       return fill(to, n, [&](int64_t i) { return float(a + b * normal(key, uint64_t(i))); });
     case Kind::kTruncatedNormal:
       return fill(to, n, [&](int64_t i) { return float(a + b * truncated_normal(key, uint64_t(i))); });
+    case Kind::kOrthogonal:
+      return fill_orthogonal(to, n / weight.shape().back(), weight.shape().back(), a, key);
     case Kind::kVarianceScaling:
       break;
   }

@@ -67,6 +67,13 @@ const std::vector<InitializerClass>& all_initializers() {
                          {"uniform", Kind::kUniform}});
          d.none({"input_axes", "output_axes"});
        }},
+      {"Orthogonal",
+       {"orthogonal"},
+       made_initializer<Orthogonal>,
+       [](Describer& d, Initializer& i) {
+         seed_option(d, i);
+         d.option("gain", i.a);
+       }},
       {"GlorotUniform", {"glorot_uniform"}, made_initializer<GlorotUniform>, seeded},
       {"GlorotNormal", {"glorot_normal"}, made_initializer<GlorotNormal>, seeded},
       {"HeUniform", {"he_uniform"}, made_initializer<HeUniform>, seeded},
@@ -111,6 +118,8 @@ const InitializerClass& class_of(const Initializer& init) {
       return *class_named("RandomNormal");
     case Kind::kTruncatedNormal:
       return *class_named("TruncatedNormal");
+    case Kind::kOrthogonal:
+      return *class_named("Orthogonal");
     case Kind::kVarianceScaling:
       break;
   }

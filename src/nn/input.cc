@@ -28,7 +28,7 @@ SymbolicTensor tensor_of(const std::shared_ptr<LayerImpl>& input) {
   const auto& of = static_cast<const InputImpl&>(*input);
   auto node = std::make_shared<CallNode>();
   node->layer = input;
-  node->type = {of.sample.dtype, of.sample.shape.with_front(1)};
+  node->types = {{of.sample.dtype, of.sample.shape.with_front(1)}};
   return SymbolicTensor(std::move(node), 0);
 }
 

@@ -75,6 +75,17 @@ void CallContext::assign(const Weight& w, Value value) {
   assignments_.push_back({w, value});
 }
 
+Value CallContext::mask_of(Value v) const {
+  const auto found = masks_.find(v);
+  return found == masks_.end() ? Value{} : found->second;
+}
+void CallContext::set_mask(Value v, Value mask) {
+  if (mask)
+    masks_[v] = mask;
+  else
+    masks_.erase(v);
+}
+
 Value CallContext::counter() {
   if (!counter_value_) {
     const TensorType type{DType::kInt32, {}};
@@ -144,18 +155,24 @@ void materialize(std::span<const Weight> weights) {
   }
   runtime::place(variables, "weights");
   for (const Weight& w : fresh)
-    w->variable.overwrite(
-        [&](Tensor& values) { initialize(w->matrix ? values.reshaped(*w->matrix) : values, w->initializer, w->seed); });
+    w->variable.overwrite([&](Tensor& values) {
+      initialize(w->matrix ? values.reshaped(*w->matrix) : values, w->initializer, w->seed);
+      if (w->then) w->then(values);
+    });
 }
 
 Value as_float(CallContext& c, Value x) { return ops::cast(c.builder(), x, c.compute()); }
 
-Value call_in_policy(LayerImpl& layer, CallContext& c, std::vector<Value> inputs) {
+Values call_in_policy(LayerImpl& layer, CallContext& c, std::vector<Value> inputs) {
   const bool inner = dynamic_cast<const Network*>(&layer);  // its layers have policies of their own
   const CallContext::Computing in(c, layer.policy.compute);
   if (!inner)
     for (Value& v : inputs)
-      if (is_floating(v.dtype())) v = ops::cast(c.builder(), v, c.compute());
+      if (is_floating(v.dtype()) && v.dtype() != c.compute()) {
+        const Value mask = c.mask_of(v);
+        v = ops::cast(c.builder(), v, c.compute());
+        if (mask) c.set_mask(v, mask);
+      }
   return layer.call(c, inputs);
 }
 

@@ -7,13 +7,14 @@
 //     explicit ScaleImpl(Initializer i) : init(i) {}
 //     void options(Describer& d) override { d.option("gain_initializer", init); }
 //     void build(std::span<const TensorType> x) override { gain = add_weight("gain", {x[0].shape.back()}, init); }
-//     Value call(CallContext& c, std::span<const Value> x) override { return ops::multiply(c.builder(), x[0], c.read(gain)); }
+//     Values call(CallContext& c, std::span<const Value> x) override { return ops::multiply(c.builder(), x[0], c.read(gain)); }
 //   };
 //   void declare_scale(LayerClasses& all) { all.add<ScaleImpl>("Scale"); }
 //   Scale::Scale(Initializer gain, std::string name) : Layer(make_layer<ScaleImpl>("Scale", std::move(name), std::move(gain))) {}
 //
 // Types and values carry the batch in front.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -34,6 +35,13 @@ using graph::Builder;
 using graph::TensorType;
 using graph::Value;
 
+/// What a call of a layer gives: one value, or several.
+struct Values : std::vector<Value> {
+  Values(Value one) : std::vector<Value>{one} {}
+  Values(std::initializer_list<Value> many) : std::vector<Value>(many) {}
+  Values(std::vector<Value> many) : std::vector<Value>(std::move(many)) {}
+};
+
 /// A weight: its place in memory once a model needs it, and how it is filled then.
 struct WeightState {
   std::string name;   // "kernel"
@@ -43,6 +51,7 @@ struct WeightState {
   uint64_t seed = 0;  // drawn when the weight was made, so that the order of making, not of use, decides
   runtime::Variable variable;
   std::optional<Shape> matrix = {};  // [inputs, outputs] as an initializer counts them, where the shape does not tell
+  std::function<void(Tensor&)> then = {};  // what is done to the values behind the initializer
 
   /// "query/kernel"
   std::string path() const { return group.empty() ? name : group + "/" + name; }
@@ -81,6 +90,10 @@ class CallContext {
   void assign(const Weight& w, Value value);
   /// int32 scalar, different in every step: the source of a layer's randomness.
   Value counter();
+  /// Which steps of a sequence count: bool [batch, steps]; null where all do. Layers that work step by step, element by
+  /// element, hand it on (LayerImpl::keeps_mask); others look at it and decide what their results have.
+  Value mask_of(Value v) const;
+  void set_mask(Value v, Value mask);
   /// Values of `index`, if they are a model's input, must lie in [0, count): checked when a batch is staged.
   void limit(Value index, int64_t count, const std::string& layer);
 
@@ -107,6 +120,7 @@ class CallContext {
   runtime::Variable* counter_;  // of the model; null while only shapes are wanted
   Value counter_value_;
   std::unordered_map<const WeightState*, Value> values_;
+  std::unordered_map<Value, Value, graph::ValueHash> masks_;
   std::vector<Limit> limits_;
   std::vector<Assignment> assignments_;
 };
@@ -122,16 +136,20 @@ struct LayerImpl : Described {
   /// What all layers have, then this layer's own.
   void describe(Describer& d) override;
   virtual void options(Describer&) {}
+  /// Of several tensors of a call, those behind the first are this argument of Keras's, as a list; empty: they are not.
+  virtual std::string_view rest_argument() const { return {}; }
   /// What the layer's own options add to those of every call.
   virtual void adjust(CallOptions&) const {}
   /// Several tensors are arguments of their own in Keras, not one list.
   virtual bool takes_arguments() const { return false; }
   /// Dense "head"
-  std::string who() const;
+  virtual std::string who() const;
 
+  /// What it gives counts where what it is called on does: the mask of the first operand that has one is handed on.
+  virtual bool keeps_mask() const { return false; }
   /// Makes the weights; called once, before the first call.
   virtual void build(std::span<const TensorType>) {}
-  virtual Value call(CallContext& c, std::span<const Value> inputs) = 0;
+  virtual Values call(CallContext& c, std::span<const Value> inputs) = 0;
   /// Layers inside this one that are layers of their own (a model used as a layer).
   virtual std::vector<std::shared_ptr<LayerImpl>> children() const { return {}; }
   /// Attribute and name of layers that Keras keeps inside this one and that have no weights: a weight file has a group
@@ -175,8 +193,9 @@ void materialize(std::span<const Weight> weights);
 
 /// In the type that the layer computes in.
 Value as_float(CallContext& c, Value x);
-/// The layer's call on inputs of its own type: floating ones are cast first, as Keras's autocast does.
-Value call_in_policy(LayerImpl& layer, CallContext& c, std::vector<Value> inputs);
+/// The layer's call on inputs of its own type: floating ones are cast first, as Keras's autocast does, and
+/// keep their masks.
+Values call_in_policy(LayerImpl& layer, CallContext& c, std::vector<Value> inputs);
 /// Throws Error(kShape) unless x has `rank` dimensions beside the batch.
 void expect_rank(const LayerImpl& layer, const TensorType& x, int rank, const char* wanted);
 /// Refuses a tensor of more elements than any machine could hold, before somebody multiplies its dimensions.

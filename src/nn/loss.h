@@ -43,8 +43,9 @@ struct LossClass {
 /// All there are. A new loss is a struct in the public header, and its Impl and a row of this list in losses.cc.
 const std::vector<LossClass>& loss_classes();
 
-/// Mean over everything: Keras's sum_over_batch_size.
-Value mean_loss(Builder& b, const LossImpl& loss, Value y, Value prediction);
+/// Mean over everything: Keras's sum_over_batch_size. With a mask (bool, of the shape of the losses) over what
+/// counts.
+Value mean_loss(Builder& b, const LossImpl& loss, Value y, Value prediction, Value mask = {});
 
 /// Keras's squeeze_or_expand_to_same_rank: a last dimension of 1 comes or goes where the ranks differ by one.
 void match_ranks(Builder& b, Value& y, Value& prediction);

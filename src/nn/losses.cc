@@ -76,9 +76,18 @@ void match_ranks(Builder& b, Value& y, Value& p) {
   match(p, y);
 }
 
-Value mean_loss(Builder& b, const LossImpl& loss, Value y, Value prediction) {
+Value mean_loss(Builder& b, const LossImpl& loss, Value y, Value prediction, Value mask) {
   const Value v = loss.values(b, y, prediction);
-  return v.shape().rank() == 0 ? v : ops::mean(b, v);
+  if (!mask) return v.shape().rank() == 0 ? v : ops::mean(b, v);
+  // Keras's apply_mask: what counts weighs so much more that the weights sum up to the number of them.
+  constexpr double kEpsilon = 1e-7;
+  Value weight = ops::cast(b, mask, v.dtype());
+  const Value valid = ops::add(b, ops::sum(b, weight), kEpsilon);
+  weight = ops::multiply(b, weight, ops::divide(b, b.scalar(v.dtype(), double(weight.shape().size())), valid));
+  if (weight.shape() != v.shape())
+    throw Error(Code::kShape,
+                format("{}: losses are {}, but the mask of the output is {}", loss.type, v.shape(), mask.shape()));
+  return ops::mean(b, ops::multiply(b, v, weight));
 }
 
 namespace {

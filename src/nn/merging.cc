@@ -17,7 +17,8 @@ void expect_several(const LayerImpl& layer, std::span<const Value> x) {
 }
 
 struct AddImpl final : LayerImpl {
-  Value call(CallContext& c, std::span<const Value> x) override {
+  bool keeps_mask() const override { return true; }
+  Values call(CallContext& c, std::span<const Value> x) override {
     expect_several(*this, x);
     Value sum = as_float(c, x[0]);
     for (const Value& next : x.subspan(1)) {
@@ -41,7 +42,7 @@ struct ConcatenateImpl final : LayerImpl {
   int axis;
   explicit ConcatenateImpl(int a = -1) : axis(a) {}
   void options(Describer& d) override { d.option("axis", axis); }
-  Value call(CallContext& c, std::span<const Value> x) override {
+  Values call(CallContext& c, std::span<const Value> x) override {
     expect_several(*this, x);
     const int a = canonical_axis(*this, axis, x[0].shape().rank());
     if (a == 0) throw Error(Code::kUsage, format("Concatenate \"{}\": axis 0 is the batch", name));

@@ -30,7 +30,7 @@ std::shared_ptr<CallNode> make_call(const std::shared_ptr<LayerImpl>& layer, std
   std::vector<TensorType> types;
   for (const SymbolicTensor& t : inputs) {
     if (!t) throw Error(Code::kUsage, format("{} \"{}\" is called on an empty tensor", layer->type, layer->name));
-    types.push_back(t.node()->type);
+    types.push_back(type_of(t));
   }
   if (types.empty()) throw Error(Code::kUsage, format("{} \"{}\" is called on nothing", layer->type, layer->name));
   ensure_built(*layer, types);
@@ -41,8 +41,8 @@ std::shared_ptr<CallNode> make_call(const std::shared_ptr<LayerImpl>& layer, std
   for (size_t i = 0; i < types.size(); ++i) xs.push_back(b.input("x" + std::to_string(i), types[i]));
   const Builder::Scope scope(b, layer->name, graph::Phase::kForward);
   auto node = std::make_shared<CallNode>();
-  node->type = call_in_policy(*layer, context, xs).type();
-  expect_countable(*layer, node->type.shape, "a result");
+  for (Value v : call_in_policy(*layer, context, xs)) node->types.push_back(v.type());
+  for (const TensorType& t : node->types) expect_countable(*layer, t.shape, "a result");
   node->layer = layer;
   node->inputs = std::move(inputs);
   layer->adjust(options);
@@ -52,13 +52,29 @@ std::shared_ptr<CallNode> make_call(const std::shared_ptr<LayerImpl>& layer, std
 }
 
 SymbolicTensor call(const std::shared_ptr<LayerImpl>& layer, std::vector<SymbolicTensor> inputs, CallOptions options) {
-  return SymbolicTensor(make_call(layer, std::move(inputs), options), 0);
+  auto node = make_call(layer, std::move(inputs), options);
+  if (node->types.size() != 1)
+    throw Error(Code::kUsage, format("{} gives {} tensors, where one is wanted", layer->who(), node->types.size()))
+        .hint("call it with call_all, which returns all of them");
+  return SymbolicTensor(std::move(node), 0);
 }
 
+const TensorType& type_of(const SymbolicTensor& t) { return t.node()->types[size_t(t.output())]; }
+
 TensorType Network::input_type(size_t i, int64_t batch) const {
-  const TensorType& one = inputs[i].node()->type;
+  const TensorType& one = type_of(inputs[i]);
   return {one.dtype, one.shape.with(0, batch)};
 }
+
+namespace {
+// "Dense "a", Scale "a"": which two layers share a name.
+std::string two_of(const std::vector<std::shared_ptr<LayerImpl>>& layers, const std::string& name) {
+  std::string all;
+  for (const auto& l : layers)
+    if (l->name == name) all += (all.empty() ? "" : " and ") + l->who();
+  return all;
+}
+}  // namespace
 
 // Keras's map_graph: layers by their distance from the outputs, the farthest first; among equals in the order in which
 // a depth-first walk from the outputs meets them.
@@ -128,49 +144,73 @@ void Network::connect() {
   std::set<std::string_view> names;
   for (const auto& l : layers)
     if (!names.insert(l->name).second)
-      throw Error(Code::kUsage, format("two layers of the model \"{}\" have the name \"{}\"", name, l->name))
+      throw Error(Code::kUsage, format("two layers of the model \"{}\" have the name \"{}\": {}", name, l->name,
+                                       two_of(layers, l->name)))
           .hint("give one of them another name");
 }
 
+namespace {
+// A layer that was called symbolically has said what it gives; for any batch that must be the same.
+void check_results(const CallNode& n, std::span<const Value> made) {
+  for (size_t i = 0; i < std::max(made.size(), n.types.size()); ++i) {
+    if (made.size() == n.types.size() && made[i].dtype() == n.types[i].dtype &&
+        made[i].shape().rank() == n.types[i].shape.rank() &&
+        (made[i].shape().rank() == 0 || made[i].shape().without(0) == n.types[i].shape.without(0)))
+      continue;
+    if (made.size() != n.types.size())
+      throw Error(Code::kShape, format("{} gives {} tensors now, but {} when it was called", n.layer->who(),
+                                       made.size(), n.types.size()));
+    throw Error(Code::kShape, format("{} gives {} now, but {} for a batch of one when it was called", n.layer->who(),
+                                     to_string(made[i].type()), to_string(n.types[i])))
+        .hint("what a sample gives may not depend on the batch");
+  }
+}
+}  // namespace
+
 std::vector<Value> Network::trace(CallContext& c, std::span<const Value> xs) const {
   MP_ASSERT(xs.size() == inputs.size());
-  std::unordered_map<const CallNode*, Value> values;
-  for (size_t i = 0; i < inputs.size(); ++i) values[inputs[i].node().get()] = xs[i];
+  std::unordered_map<const CallNode*, std::vector<Value>> values;
+  const auto value_of = [&](const SymbolicTensor& t) { return values.at(t.node().get())[size_t(t.output())]; };
+  for (size_t i = 0; i < inputs.size(); ++i) values[inputs[i].node().get()] = {xs[i]};
   const std::string outer = c.builder().layer();
   for (const auto& n : calls) {
     if (n->inputs.empty()) continue;
     std::vector<Value> arguments;
-    for (const SymbolicTensor& t : n->inputs) arguments.push_back(values.at(t.node().get()));
+    for (const SymbolicTensor& t : n->inputs) arguments.push_back(value_of(t));
     const bool nested = dynamic_cast<const Network*>(n->layer.get()) != nullptr;
     const Builder::Scope scope(c.builder(), nested ? outer : n->layer->name, c.builder().phase());
     const CallOptions before = c.call_;
     c.call_.use_causal_mask = n->options.use_causal_mask;
     if (n->options.training) c.call_.training = n->options.training;
     const bool was_training = c.training_;
-    values[n.get()] = call_in_policy(*n->layer, c, std::move(arguments));
+    const std::vector<Value>& made = values[n.get()] = call_in_policy(*n->layer, c, arguments);
+    check_results(*n, made);
+    if (n->layer->keeps_mask())
+      for (const Value x : arguments)
+        if (const Value mask = c.mask_of(x)) {
+          for (const Value v : made)
+            if (v != x && !c.mask_of(v)) c.set_mask(v, mask);
+          break;
+        }
     c.call_ = before;
     c.training_ = was_training;
   }
   std::vector<Value> results;
-  for (const SymbolicTensor& t : outputs) results.push_back(values.at(t.node().get()));
+  for (const SymbolicTensor& t : outputs) results.push_back(value_of(t));
   return results;
 }
 
-Value Network::call(CallContext& c, std::span<const Value> xs) {
-  if (outputs.size() != 1)
-    throw Error(Code::kUnsupported,
-                format("the model \"{}\" has {} outputs; only one with a single output can be used as a layer", name,
-                       outputs.size()));
+Values Network::call(CallContext& c, std::span<const Value> xs) {
   if (xs.size() != inputs.size())
     throw Error(Code::kUsage,
                 format("the model \"{}\" has {} inputs, but is called on {}", name, inputs.size(), xs.size()));
   for (size_t i = 0; i < xs.size(); ++i) {
-    const Shape &want = inputs[i].node()->type.shape, &got = xs[i].shape();
+    const Shape &want = type_of(inputs[i]).shape, &got = xs[i].shape();
     if (got.slice(1, got.rank()) != want.slice(1, want.rank()))
       throw Error(Code::kShape, format("the model \"{}\" wants samples of {}, but is called on {}", name,
                                        want.slice(1, want.rank()), got.slice(1, got.rank())));
   }
-  return trace(c, xs)[0];
+  return trace(c, xs);
 }
 
 std::shared_ptr<Network> make_network(std::vector<SymbolicTensor> inputs, std::vector<SymbolicTensor> outputs,
@@ -247,11 +287,12 @@ void set_weights(std::span<const Weight> weights, const std::vector<Tensor>& val
 
 Shape SymbolicTensor::shape() const {
   if (!node_) throw Error(Code::kUsage, "an empty tensor has no shape");
-  return node_->type.shape.slice(1, node_->type.shape.rank());
+  const Shape& s = nn::type_of(*this).shape;
+  return s.slice(1, s.rank());
 }
 DType SymbolicTensor::dtype() const {
   if (!node_) throw Error(Code::kUsage, "an empty tensor has no dtype");
-  return node_->type.dtype;
+  return nn::type_of(*this).dtype;
 }
 
 SymbolicTensor Layer::operator()(const SymbolicTensor& x, CallOptions options) const {
@@ -259,6 +300,12 @@ SymbolicTensor Layer::operator()(const SymbolicTensor& x, CallOptions options) c
 }
 SymbolicTensor Layer::operator()(const std::vector<SymbolicTensor>& xs, CallOptions options) const {
   return nn::call(impl_, xs, options);
+}
+std::vector<SymbolicTensor> Layer::call_all(const std::vector<SymbolicTensor>& xs, CallOptions options) const {
+  const std::shared_ptr<const nn::CallNode> node = nn::make_call(impl_, xs, options);
+  std::vector<SymbolicTensor> all;
+  for (size_t i = 0; i < node->types.size(); ++i) all.emplace_back(node, int(i));
+  return all;
 }
 
 }  // namespace millpond

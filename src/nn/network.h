@@ -13,8 +13,8 @@ struct CallNode {
   std::shared_ptr<LayerImpl> layer;
   std::vector<SymbolicTensor> inputs;
   CallOptions options;
-  TensorType type;  // of the result, for a batch of one
-  int number = 0;   // among the calls of its layer, as they were made
+  std::vector<TensorType> types;  // of the results, for a batch of one
+  int number = 0;                 // among the calls of its layer, as they were made
   std::vector<std::pair<std::string, bool>> noted =
       {};  // what a model of Keras adds to the call without effect: only written again
   ~CallNode();
@@ -23,15 +23,18 @@ struct CallNode {
 /// Calls the layer symbolically: builds it, infers the result's type.
 std::shared_ptr<CallNode> make_call(const std::shared_ptr<LayerImpl>& layer, std::vector<SymbolicTensor> inputs,
                                     CallOptions options = {});
+/// The only result; throws Error(kUsage) where there are several.
 SymbolicTensor call(const std::shared_ptr<LayerImpl>& layer, std::vector<SymbolicTensor> inputs,
                     CallOptions options = {});
+/// Type of a symbolic tensor for a batch of one.
+const TensorType& type_of(const SymbolicTensor& t);
 
 struct InputImpl final : LayerImpl {
   TensorType sample;
   explicit InputImpl(TensorType t = {}) : sample(std::move(t)) {}
   void describe(Describer& d) override;
   void settle() override;
-  Value call(CallContext&, std::span<const Value> x) override { return x[0]; }
+  Values call(CallContext&, std::span<const Value> x) override { return x[0]; }
 };
 /// The tensor that an input gives.
 SymbolicTensor tensor_of(const std::shared_ptr<LayerImpl>& input);
@@ -48,7 +51,7 @@ struct Network final : LayerImpl {
   void connect();
   /// Outputs for these inputs.
   std::vector<Value> trace(CallContext& c, std::span<const Value> xs) const;
-  Value call(CallContext& c, std::span<const Value> xs) override;
+  Values call(CallContext& c, std::span<const Value> xs) override;
   std::vector<std::shared_ptr<LayerImpl>> children() const override { return layers; }
   /// Type of input or output i for one batch.
   TensorType input_type(size_t i, int64_t batch) const;

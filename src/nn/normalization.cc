@@ -68,7 +68,11 @@ struct BatchNormalizationImpl final : LayerImpl {
     moving_mean = add_weight("moving_mean", channels, o.moving_mean_initializer, false);
     moving_variance = add_weight("moving_variance", channels, o.moving_variance_initializer, false);
   }
-  Value call(CallContext& c, std::span<const Value> x) override {
+  Values call(CallContext& c, std::span<const Value> x) override {
+    if (c.mask_of(x[0]) && c.training())
+      throw Error(Code::kUnsupported,
+                  format("BatchNormalization \"{}\" is called on a masked sequence, which is not here yet", name))
+          .hint("leave out mask_zero or Masking before it, or use LayerNormalization");
     Builder& b = c.builder();
     const int rank = x[0].shape().rank();
     const auto order = order_with_last(rank, {canonical_axis(*this, o.axis, rank)});
@@ -134,7 +138,8 @@ struct LayerNormalizationImpl final : LayerImpl {
     if (o.scale) gamma = add_weight("gamma", Shape(dims), o.gamma_initializer);
     if (o.center) beta = add_weight("beta", Shape(dims), o.beta_initializer);
   }
-  Value call(CallContext& c, std::span<const Value> x) override {
+  bool keeps_mask() const override { return true; }
+  Values call(CallContext& c, std::span<const Value> x) override {
     Builder& b = c.builder();
     const CallContext::Computing computing(c, wide(policy.compute));
     Value in = as_float(c, x[0]);

@@ -41,7 +41,7 @@ struct Pooling2DImpl final : LayerImpl {
     d.fixed("data_format", "\"channels_last\"");
   }
 
-  Value call(CallContext& c, std::span<const Value> x) override {
+  Values call(CallContext& c, std::span<const Value> x) override {
     expect_rank(*this, x[0].type(), 3, "images [height, width, channels]");
     const ops::Window w = window_for(*this, x[0].shape(), size, o.strides.value_or(size), 1, o.padding);
     return max ? ops::max_pool2d(c.builder(), x[0], w) : ops::average_pool2d(c.builder(), as_float(c, x[0]), w);
@@ -55,7 +55,7 @@ struct GlobalAveragePooling2DImpl final : LayerImpl {
     d.fixed("data_format", "\"channels_last\"");
     d.option("keepdims", keepdims);
   }
-  Value call(CallContext& c, std::span<const Value> x) override {
+  Values call(CallContext& c, std::span<const Value> x) override {
     expect_rank(*this, x[0].type(), 3, "images [height, width, channels]");
     return ops::mean(c.builder(), as_float(c, x[0]), {1, 2}, keepdims);
   }

@@ -83,18 +83,18 @@ std::shared_ptr<Network> sequential_of(const Json& config, const Json& model, in
   return net;
 }
 
-// Where a tensor of the model comes from: call `node` of a layer.
+// Where a tensor of the model comes from: result `output` of call `node` of a layer.
 struct Reference {
   std::string layer;
   int64_t node = 0;
+  int output = 0;
 };
 Reference reference_of(const Json& j) {
   if (!j.is_array() || j.size() < 3 || !j[0].is_string() || !j[1].is_number_integer() || !j[2].is_number_integer())
     malformed(format("{} does not name a tensor", brief(j)));
-  if (j[2].get<double>() != 0) throw Error(Code::kUnsupported, format("{}: a second result of a layer", brief(j)));
-  const double node = j[1].get<double>();
-  if (node < 0 || node > 1e6) malformed(format("{} does not name a tensor", brief(j)));
-  return {j[0].get<std::string>(), j[1].get<int64_t>()};
+  const double node = j[1].get<double>(), output = j[2].get<double>();
+  if (node < 0 || node > 1e6 || output < 0 || output > 1e6) malformed(format("{} does not name a tensor", brief(j)));
+  return {j[0].get<std::string>(), j[1].get<int64_t>(), int(output)};
 }
 
 struct PlannedCall {
@@ -125,6 +125,9 @@ bool says_nothing(const Json& j) {
   return j.is_null() || (j.is_array() && std::ranges::all_of(j, [](const Json& e) { return e.is_null(); }));
 }
 
+// Arguments of calls that hold tensors.
+constexpr std::string_view kTensors[] = {"query", "inputs", "sequences", "value", "key", "initial_state"};
+
 PlannedCall planned_call(const Json& node, const std::string& who) {
   PlannedCall p;
   const Json& args = member(node, "args", format("a call of {}", who));
@@ -135,11 +138,11 @@ PlannedCall planned_call(const Json& node, const std::string& who) {
         throw Error(Code::kUnsupported, format("{} is called with {}", who, brief(a)));
   const Json* kwargs = find(node, "kwargs");
   if (kwargs && kwargs->is_object())
-    for (const char* key : {"query", "inputs", "value", "key"})
-      if (const Json* v = find(*kwargs, key)) tensors_in(*v, p.inputs);
+    for (const std::string_view key : kTensors)
+      if (const Json* v = find(*kwargs, key.data())) tensors_in(*v, p.inputs);
   if (kwargs && kwargs->is_object())
     for (const auto& [key, value] : kwargs->items()) {
-      if (key == "query" || key == "inputs" || key == "value" || key == "key" || says_nothing(value)) continue;
+      if (std::ranges::find(kTensors, std::string_view(key)) != std::end(kTensors) || says_nothing(value)) continue;
       // A model of Keras puts its own mode in the place of `training`.
       if ((key == "training" && value.is_boolean()) ||
           ((key == "use_causal_mask" || key == "return_attention_scores") && value == false))
@@ -195,6 +198,12 @@ std::shared_ptr<Network> functional_of(const Json& config, int depth) {
       malformed(format("there is no call {} of a layer \"{}\"", r.node, r.layer));
     return it->second.calls[size_t(r.node)];
   };
+  const auto result = [&](const Reference& r) {
+    const SymbolicTensor& first = at(r).result;
+    if (size_t(r.output) >= first.node()->types.size())
+      malformed(format("the layer \"{}\" has no result {}", r.layer, r.output));
+    return SymbolicTensor(first.node(), r.output);
+  };
   // Calls whose operands are known are made; others wait on a stack for them.
   const auto make = [&](const Reference& wanted) {
     std::vector<Reference> stack{wanted};
@@ -216,7 +225,7 @@ std::shared_ptr<Network> functional_of(const Json& config, int depth) {
       p.open = true;
       if (!ready) continue;
       std::vector<SymbolicTensor> xs;
-      for (const Reference& in : p.inputs) xs.push_back(at(in).result);
+      for (const Reference& in : p.inputs) xs.push_back(result(in));
       auto node = make_call(layers.find(r.layer)->second.layer, std::move(xs), p.options);
       node->number = int(r.node);  // calls are made as they are needed, but keep the numbers that the model gives them
       node->noted = std::move(p.noted);
@@ -224,7 +233,7 @@ std::shared_ptr<Network> functional_of(const Json& config, int depth) {
       p.open = false;
       stack.pop_back();
     }
-    return at(wanted).result;
+    return result(wanted);
   };
   std::vector<SymbolicTensor> inputs, outputs;
   bool inputs_are_list = false, outputs_are_list = false;

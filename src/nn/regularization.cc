@@ -18,8 +18,9 @@ struct DropoutImpl final : LayerImpl {
     d.option("seed", seed);
     d.none({"noise_shape"});
   }
+  bool keeps_mask() const override { return true; }
   void settle() override { salt = seed ? *seed : draw_seed(); }
-  Value call(CallContext& c, std::span<const Value> x) override {
+  Values call(CallContext& c, std::span<const Value> x) override {
     if (!c.training() || rate == 0) return x[0];
     return ops::dropout(c.builder(), as_float(c, x[0]), c.counter(), rate, salt);
   }

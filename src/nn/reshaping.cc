@@ -13,7 +13,7 @@ namespace {
 
 struct FlattenImpl final : LayerImpl {
   void options(Describer& d) override { d.fixed("data_format", "\"channels_last\""); }
-  Value call(CallContext& c, std::span<const Value> x) override {
+  Values call(CallContext& c, std::span<const Value> x) override {
     const Shape& s = x[0].shape();
     return ops::reshape(c.builder(), x[0], {s[0], s.slice(1, s.rank()).size()});
   }
@@ -28,7 +28,7 @@ struct ReshapeImpl final : LayerImpl {
       throw Error(Code::kUsage,
                   format("{}: target_shape is [{}], but only one dimension may be -1", who(), fmt::join(target, ", ")));
   }
-  Value call(CallContext& c, std::span<const Value> x) override {
+  Values call(CallContext& c, std::span<const Value> x) override {
     const Shape& s = x[0].shape();
     const int64_t size = s.slice(1, s.rank()).size();
     std::vector<int64_t> dims{s[0]};
@@ -50,7 +50,7 @@ struct ZeroPadding2DImpl final : LayerImpl {
     d.option("padding", sides, at_least(0));
     d.fixed("data_format", "\"channels_last\"");
   }
-  Value call(CallContext& c, std::span<const Value> x) override {
+  Values call(CallContext& c, std::span<const Value> x) override {
     expect_rank(*this, x[0].type(), 3, "images [height, width, channels]");
     return ops::pad(c.builder(), x[0], {0, sides[0], sides[2], 0}, {0, sides[1], sides[3], 0});
   }

@@ -27,7 +27,7 @@ Written sequential_config(const Network& net) {
   Written list = Written::array();
   for (const auto& layer : net.layers) list.push_back(layer_entry(*layer));
   config["layers"] = std::move(list);
-  config["build_input_shape"] = shape_of(net.inputs[0].node()->type);
+  config["build_input_shape"] = shape_of(type_of(net.inputs[0]));
   return config;
 }
 
@@ -47,7 +47,7 @@ class Calls {
         {t.node()->layer->name, std::ranges::find(calls, t.node().get()) - calls.begin(), t.output()});
   }
   Written tensor(const SymbolicTensor& t) const {
-    const TensorType& type = t.node()->type;
+    const TensorType& type = type_of(t);
     return {{"class_name", "__keras_tensor__"},
             {"config", {{"shape", shape_of(type)}, {"dtype", to_string(type.dtype)}, {"keras_history", history(t)}}}};
   }
@@ -64,7 +64,9 @@ class Calls {
                          node.layer->who()))
           .hint("leave .training out of the call's options");
     Written tensors = Written::array(), kwargs = Written::object();
-    for (const SymbolicTensor& t : node.inputs) tensors.push_back(tensor(t));
+    const std::string rest(node.layer->rest_argument());
+    for (const SymbolicTensor& t : node.inputs)
+      (rest.empty() || tensors.empty() ? tensors : kwargs[rest]).push_back(tensor(t));
     if (node.options.use_causal_mask) kwargs["use_causal_mask"] = true;
     for (const auto& [name, value] : node.noted) kwargs[name] = value;
     const bool list = tensors.size() > 1 && !node.layer->takes_arguments();
@@ -112,7 +114,7 @@ Written network_to_json(const Network& net) {
     return json;
   }
   Written json = as_object("keras", "Sequential", config_of(net));
-  json["build_config"] = {{"input_shape", shape_of(net.inputs[0].node()->type)}};
+  json["build_config"] = {{"input_shape", shape_of(type_of(net.inputs[0]))}};
   return json;
 }
 

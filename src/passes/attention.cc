@@ -89,6 +89,7 @@ std::optional<Scores> match_scores(Value s) {
 
 void attention(graph::Graph& graph) {
   graph::Builder b(graph);
+  graph::Uses uses(graph);
   const size_t count = graph.nodes().size();
   for (size_t i = 0; i < count; ++i) {
     Node& n = *graph.nodes()[i];
@@ -98,7 +99,7 @@ void attention(graph::Graph& graph) {
     const std::optional<Scores> s = match_scores(n.inputs[0].node->inputs[0]);
     if (!s || v.shape().rank() != 4 || s->q.type() != v.type() || s->k.type() != v.type()) continue;
     const graph::Builder::Scope scope(b, n);
-    graph.replace(n.output(), ops::attention(b, s->q, s->k, v, s->causal, s->scale)[0]);
+    uses.replace(n.output(), ops::attention(b, s->q, s->k, v, s->causal, s->scale)[0]);
   }
 }
 

@@ -74,6 +74,7 @@ bool match_backward(const graph::Uses& uses, Value r, Node* pool, Backward& foun
 
 void conv_pool(graph::Graph& graph) {
   graph::Builder b(graph);
+  graph::Uses uses(graph);
   const size_t count = graph.nodes().size();
   for (size_t i = 0; i < count; ++i) {
     Node* pool = graph.nodes()[i].get();
@@ -81,7 +82,6 @@ void conv_pool(graph::Graph& graph) {
     if (!pooling || !tiles(pooling->window)) continue;
     const Value r = pool->inputs[0];
     if (!is(r, Function::k_relu)) continue;
-    const graph::Uses uses(graph);
     Node* reader = r.node;
     Value c = r.node->inputs[0], bias;
     if (is(c, Function::k_add)) {
@@ -112,21 +112,21 @@ void conv_pool(graph::Graph& graph) {
     }
     if (back.input) {
       const graph::Builder::Scope scope(b, *back.input);
-      graph.replace(back.input->output(),
-                    b.add(std::make_shared<ops::ConvPoolBackwardInput>(conv->window, pooling->window, x.shape()),
-                          {dp, filter, forward[1]}));
+      uses.replace(back.input->output(),
+                   b.add(std::make_shared<ops::ConvPoolBackwardInput>(conv->window, pooling->window, x.shape()),
+                         {dp, filter, forward[1]}));
     }
     if (back.filter) {
       const graph::Builder::Scope scope(b, *back.filter);
       const std::vector<Value> grads = b.add_all(
           std::make_shared<ops::ConvPoolBackward>(conv->window, pooling->window, filter.shape()), {x, forward[1], dp});
-      graph.replace(back.filter->output(), grads[0]);
-      if (back.bias) graph.replace(back.bias->output(), grads[1]);
+      uses.replace(back.filter->output(), grads[0]);
+      if (back.bias) uses.replace(back.bias->output(), grads[1]);
     } else if (back.bias) {  // the filter is frozen
       const graph::Builder::Scope scope(b, *back.bias);
-      graph.replace(back.bias->output(), b.add(back.bias->op, {dp}));
+      uses.replace(back.bias->output(), b.add(back.bias->op, {dp}));
     }
-    graph.replace(pool->output(), forward[0]);
+    uses.replace(pool->output(), forward[0]);
   }
 }
 

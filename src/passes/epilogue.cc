@@ -1,6 +1,8 @@
 // Element-wise work on a product, a convolution or the gradient of a dense layer's input, done on each tile before it
 // is stored. Only what is ready before the product may be read, and only what others read is stored.
 #include <algorithm>
+#include <queue>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -40,17 +42,18 @@ std::shared_ptr<const graph::Operator> with_epilogue(const Node& n, ops::Express
 
 void epilogue(graph::Graph& graph) {
   graph::Builder b(graph);
+  graph::Uses uses(graph);
   const size_t count = graph.nodes().size();
   std::unordered_map<const Node*, size_t> position;
   for (size_t i = 0; i < count; ++i) position[graph.nodes()[i].get()] = i;
   std::unordered_set<const Node*> taken;
+  const auto by_position = [&](const Node* p, const Node* q) { return position[p] < position[q]; };
 
   for (size_t i = 0; i < count; ++i) {
     Node& n = *graph.nodes()[i];
     const int at = product_of(n);
     if (at < 0 || n.types[at].dtype != DType::kFloat32) continue;
     const Value z = n.output(at);
-    const graph::Uses uses(graph);
     const auto joins = [&](Node* r) {
       if (!r || !position.count(r) || taken.count(r) || r->phase != n.phase || !fits_chain(*r, z.shape())) return false;
       return r->types[0].dtype == DType::kFloat32 || r->types[0].dtype == DType::kBool;
@@ -67,26 +70,34 @@ void epilogue(graph::Graph& graph) {
       std::vector<Node*> readers;
       for (const graph::Uses::Use& u : uses.of(todo[k]))
         if (joins(u.node) && !group.count(u.node)) readers.push_back(u.node);
-      std::ranges::sort(readers, [&](Node* p, Node* q) { return position[p] < position[q]; });
+      std::ranges::sort(readers, by_position);
       for (Node* r : readers)
         if (!group.count(r) && std::ranges::all_of(r->inputs, ready)) group.insert(r), todo.push_back(r->output());
     }
     if (group.empty()) continue;
     // What backward makes anew for them alone is made on the tile too: latest first, so that readers are known before.
-    for (size_t k = i; n.phase == graph::Phase::kBackward && k-- > 0;) {
-      Node* m = graph.nodes()[k].get();
-      if (!joins(m) || group.count(m)) continue;
-      const auto& readers = uses.of(m->output());
-      if (!readers.empty() &&
-          std::ranges::all_of(readers, [&](const graph::Uses::Use& u) { return u.node && group.count(u.node); }))
-        group.insert(m);
+    if (n.phase == graph::Phase::kBackward) {
+      std::priority_queue<Node*, std::vector<Node*>, decltype(by_position)> makers(by_position);
+      const auto look_at_makers = [&](const Node* reader) {
+        for (Value v : reader->inputs)
+          if (joins(v.node) && position[v.node] < i && !group.count(v.node)) makers.push(v.node);
+      };
+      for (const Value v : std::span(todo).subspan(1)) look_at_makers(v.node);
+      while (!makers.empty()) {
+        Node* m = makers.top();
+        makers.pop();
+        if (!group.count(m) && std::ranges::all_of(uses.of(m->output()), [&](const graph::Uses::Use& u) {
+              return u.node && group.count(u.node);
+            }))
+          group.insert(m), look_at_makers(m);
+      }
     }
+    std::vector<const Node*> members(group.begin(), group.end());
+    std::ranges::sort(members, by_position);
     Chain chain(z.shape());
     chain.first(z);
     std::vector<Value> held{z};  // values in registers, in order
-    for (size_t k = 0; k < count; ++k) {
-      Node* m = graph.nodes()[k].get();
-      if (!group.count(m)) continue;
+    for (const Node* m : members) {
       Chain longer = chain;
       longer.absorb(*m);
       if (longer.size() > kMostCode || longer.operands().size() > kMostInputs) break;
@@ -113,8 +124,8 @@ void epilogue(graph::Graph& graph) {
     const graph::Builder::Scope scope(b, n);
     const std::vector<Value> outs = b.add_all(with_epilogue(n, chain.finish(results)), inputs);
     position[outs[0].node] = i;
-    for (int o = 0; o < at; ++o) graph.replace(n.output(o), outs[o]);
-    for (size_t k = 0; k < stored.size(); ++k) graph.replace(stored[k], outs[at + int(k)], outs[0].node);
+    for (int o = 0; o < at; ++o) uses.replace(n.output(o), outs[o]);
+    for (size_t k = 0; k < stored.size(); ++k) uses.replace(stored[k], outs[at + int(k)], outs[0].node);
   }
 }
 

@@ -2,7 +2,9 @@
 // fused node: one pass over memory instead of one for each. Two groups join when one reads the other or both read the
 // same tensor, and no path leaves the one and comes back into the other.
 #include <algorithm>
+#include <limits>
 #include <set>
+#include <span>
 #include <unordered_map>
 
 #include "ops/fused.h"
@@ -43,27 +45,65 @@ std::optional<Sum> as_sum(const Node& n) {
   return {};
 }
 
+// Of the readers of one tensor, this many on either side of a node are looked at for company. A weight or a mask that
+// every step of a long recurrent graph reads would otherwise be looked at by all pairs of steps.
+constexpr size_t kMostReaders = 16;
+
+// Nodes that one search for a path may look at. Groups that lie farther apart than that gain nothing from one pass over
+// memory.
+constexpr size_t kMostVisited = 1024;
+
 struct Group {
   Shape space;
   std::vector<Node*> nodes;  // in topological order
   Phase phase = Phase::kForward;
+  int first() const { return nodes.front()->place; }
+  int last() const { return nodes.back()->place; }
+};
+
+// The earliest place that a group with nodes at or behind a place reaches back to. A tree of least values over ranges
+// of places, each half as many as the next: log n for a question and for a change.
+class Earliest {
+ public:
+  explicit Earliest(size_t places) : least_(places + 1, std::numeric_limits<int>::max()) {}
+  void note(int first, int last) {
+    for (size_t i = least_.size() - 1 - size_t(last); i < least_.size(); i += i & -i)
+      least_[i] = std::min(least_[i], first);
+  }
+  int from(int place) const {
+    int least = std::numeric_limits<int>::max();
+    for (size_t i = least_.size() - 1 - size_t(place); i > 0; i -= i & -i) least = std::min(least, least_[i]);
+    return least;
+  }
+
+ private:
+  std::vector<int> least_;  // counted from the last place
 };
 
 class Fusion {
  public:
-  explicit Fusion(graph::Graph& g) : graph_(g), uses_(g) {
-    for (size_t i = 0; i < g.nodes().size(); ++i) position_[g.nodes()[i].get()] = int(i);
+  explicit Fusion(graph::Graph& g)
+      : graph_(g),
+        uses_(g),
+        group_(g.nodes().size(), -1),
+        readers_(g.nodes().size()),
+        earliest_(g.nodes().size()),
+        seen_(g.nodes().size(), 0) {
+    for (const auto& n : g.nodes())
+      for (Value v : n->inputs)
+        if (auto& list = readers_[size_t(v.node->place)]; list.empty() || list.back() != n->place)
+          list.push_back(n->place);
   }
 
   void run() {
     for (const auto& n : graph_.nodes()) seed(*n);
     for (const auto& n : graph_.nodes()) {
-      if (!group_.count(n.get())) continue;
+      if (group_of(n.get()) < 0) continue;
       for (Value v : n->inputs) {  // with whom it reads
-        if (group_.count(v.node)) join(v.node, n.get());
+        if (group_of(v.node) >= 0) join(v.node, n.get());
         if (v.shape().size() > 1)  // with who reads the same tensor
-          for (const graph::Uses::Use& u : uses_.of(v))
-            if (u.node && u.node != n.get() && group_.count(u.node)) join(u.node, n.get());
+          for (const graph::Uses::Use& u : near_readers(v, *n))
+            if (u.node && u.node != n.get() && group_of(u.node) >= 0) join(u.node, n.get());
       }
     }
     for (auto& g : groups_)
@@ -80,9 +120,10 @@ class Fusion {
     } else {
       return;
     }
-    group_[&n] = int(groups_.size());
+    group_of(&n) = int(groups_.size());
     groups_.push_back({space, {&n}, n.phase});
   }
+  int& group_of(const Node* n) { return group_[size_t(n->place)]; }
 
   // Loss and its gradient may share a pass; forward and backward lie far apart in time, and joining them would keep
   // alive what backward could make when it is needed.
@@ -91,42 +132,64 @@ class Fusion {
     return side(a) == side(b);
   }
 
+  // The readers of v around n, in the order of the graph.
+  std::span<const graph::Uses::Use> near_readers(Value v, const Node& n) const {
+    const std::vector<graph::Uses::Use>& all = uses_.of(v);
+    if (all.size() <= 2 * kMostReaders) return all;
+    auto behind = all.end();  // outputs and updates stand last
+    while (behind != all.begin() && !std::prev(behind)->node) --behind;
+    const auto here = std::partition_point(all.begin(), behind, [&](const auto& u) { return u.node->place < n.place; });
+    const auto from = here - std::min<std::ptrdiff_t>(here - all.begin(), kMostReaders);
+    const auto to = here + std::min<std::ptrdiff_t>(behind - here, kMostReaders + 1);
+    return {from, to};
+  }
+
   bool reaches(const Group& from, int to) {
-    // Is there a path from `from` to group `to` through somebody else?
-    int last = 0;
-    for (Node* n : groups_[to].nodes) last = std::max(last, position_[n]);
-    std::vector<const Node*> todo;
-    std::set<const Node*> seen;
-    const int self = group_[from.nodes[0]];
-    const auto visit = [&](const Node* n, bool first) {
-      for (size_t o = 0; o < n->types.size(); ++o)
-        for (const graph::Uses::Use& u : uses_.of(n->output(int(o)))) {
-          if (!u.node) continue;
-          const auto g = group_.find(u.node);
-          const int id = g == group_.end() ? -1 : g->second;
-          if (id == self || (first && id == to)) continue;
-          if (id < 0) {
-            if (position_[u.node] <= last && seen.insert(u.node).second) todo.push_back(u.node);
-          } else {
-            for (const Node* m : groups_[id].nodes)
-              if (seen.insert(m).second) todo.push_back(m);
-          }
-        }
+    // Is there a path from `from` to group `to` through somebody else? What lies behind all of `to` leads there only
+    // through a group that reaches back.
+    const int last = groups_[to].last();
+    const auto too_late = [&](int place) { return place > last && earliest_.from(place) > last; };
+    todo_.clear();
+    ++search_;
+    size_t visited = 0;
+    const auto enter = [&](int place) {
+      if (seen_[size_t(place)] == search_) return;
+      seen_[size_t(place)] = search_;
+      ++visited;
+      todo_.push_back(place);
     };
-    for (const Node* n : from.nodes) visit(n, true);
-    while (!todo.empty()) {
-      const Node* n = todo.back();
-      todo.pop_back();
-      if (const auto g = group_.find(n); g != group_.end() && g->second == to) return true;
-      visit(n, false);
+    const int self = group_of(from.nodes[0]);
+    const auto visit = [&](int place, bool first) {
+      for (const int reader : readers_[size_t(place)]) {
+        const int id = group_[size_t(reader)];
+        if (id == self || (first && id == to)) continue;
+        if (id < 0) {
+          if (!too_late(reader)) enter(reader);
+        } else if (!too_late(groups_[size_t(id)].first())) {
+          for (const Node* m : groups_[size_t(id)].nodes) enter(m->place);
+        }
+      }
+    };
+    for (const Node* n : from.nodes) visit(n->place, true);
+    while (!todo_.empty()) {
+      if (visited > kMostVisited) return true;  // not known; as if there were one
+      const int place = todo_.back();
+      todo_.pop_back();
+      if (group_[size_t(place)] == to) return true;
+      visit(place, false);
     }
     return false;
   }
 
   void join(Node* a, Node* b) {
-    const int ga = group_[a], gb = group_[b];
+    const int ga = group_of(a), gb = group_of(b);
     if (ga == gb) return;
     Group &p = groups_[ga], &q = groups_[gb];
+    // The same two, as large as they were when they were refused, are not looked at again.
+    uint64_t& refused = refused_[uint64_t(std::min(ga, gb)) << 32 | uint64_t(std::max(ga, gb))];
+    const uint64_t sizes = p.nodes.size() << 32 | q.nodes.size();
+    if (refused == sizes) return;
+    refused = sizes;
     if (!near(p.phase, q.phase) || p.space.size() != q.space.size() ||
         extent_in(p.space, q.space) != ops::Extent::kFull)
       return;
@@ -135,21 +198,21 @@ class Fusion {
     for (Node* n : p.nodes)
       if (as_sum(*n))
         for (const graph::Uses::Use& u : uses_.of(n->output()))
-          if (u.node && group_.count(u.node) && group_[u.node] == gb) return;
+          if (u.node && group_of(u.node) == gb) return;
     for (Node* n : q.nodes)
       if (as_sum(*n))
         for (const graph::Uses::Use& u : uses_.of(n->output()))
-          if (u.node && group_.count(u.node) && group_[u.node] == ga) return;
+          if (u.node && group_of(u.node) == ga) return;
     std::set<std::pair<const Node*, int>> outside;
     for (const Group* g : {&p, &q})
       for (Node* n : g->nodes)
         for (Value v : n->inputs)
-          if (!group_.count(v.node) || (group_[v.node] != ga && group_[v.node] != gb))
-            outside.insert({v.node, v.output});
+          if (group_of(v.node) != ga && group_of(v.node) != gb) outside.insert({v.node, v.output});
     if (outside.size() > kMostGroupInputs || reaches(p, gb) || reaches(q, ga)) return;
-    for (Node* n : q.nodes) group_[n] = ga;
+    for (Node* n : q.nodes) group_of(n) = ga;
     p.nodes.insert(p.nodes.end(), q.nodes.begin(), q.nodes.end());
-    std::ranges::sort(p.nodes, [&](Node* x, Node* y) { return position_[x] < position_[y]; });
+    std::ranges::sort(p.nodes, {}, &Node::place);
+    earliest_.note(p.first(), p.last());
     q.nodes.clear();
   }
 
@@ -189,14 +252,19 @@ class Fusion {
     const graph::Builder::Scope scope(b, *g.nodes.back());
     const std::vector<Value> outs =
         b.add_all(std::make_shared<ops::Fused>(std::move(e), rows, cols, types), chain.operands());
-    for (size_t i = 0; i < outs.size(); ++i) graph_.replace(replaced[i], outs[i], outs[0].node);
+    for (size_t i = 0; i < outs.size(); ++i) uses_.replace(replaced[i], outs[i], outs[0].node);
   }
 
   graph::Graph& graph_;
-  const graph::Uses uses_;
-  std::unordered_map<const Node*, int> position_;
-  std::unordered_map<const Node*, int> group_;
+  graph::Uses uses_;
+  std::vector<int> group_;                          // by place; -1: none
+  std::vector<std::vector<int>> readers_;           // places, by place
+  std::unordered_map<uint64_t, uint64_t> refused_;  // two groups, and how large they were
+  std::vector<int> todo_;                           // of a search
   std::vector<Group> groups_;
+  Earliest earliest_;
+  std::vector<int> seen_;  // by place: the last search that came by
+  int search_ = 0;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "ops/binary.h"
 #include "ops/broadcast_to.h"
+#include "passes/flow_gradients.h"
 #include "passes/passes.h"
 
 namespace millpond::passes {
@@ -89,7 +90,14 @@ std::vector<Value> gradients(graph::Builder& b, std::span<const Seeded> values, 
       if (const auto found = of.find({n, int(i)}); found != of.end()) dys[i] = found->second, any = true;
     if (!any) continue;
     const graph::Builder::Scope scope(b, n->layer, graph::Phase::kBackward);
-    const std::vector<Value> dxs = n->op->backward(b, *n, dys);
+    std::vector<Value> dxs;
+    if (n->op->bodies().empty()) {
+      dxs = n->op->backward(b, *n, dys);
+    } else {
+      std::vector<bool> wanted;
+      for (Value v : n->inputs) wanted.push_back(depends.count(v.node) > 0);
+      dxs = flow_backward(b, *n, dys, wanted);
+    }
     for (size_t i = 0; i < dxs.size() && i < n->inputs.size(); ++i) {
       const Value x = n->inputs[i];
       if (!dxs[i] || !depends.count(x.node)) continue;

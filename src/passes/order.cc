@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 #include <queue>
-#include <unordered_map>
 
 #include "base/assert.h"
 #include "passes/passes.h"
@@ -25,14 +24,15 @@ struct Problem {
   std::vector<int> waits;               // how many must come earlier
   std::vector<std::vector<int>> reads;  // buffers read, each once
   std::vector<std::vector<int>> makes;
-  std::vector<int64_t> size;  // of buffers
-  std::vector<int> readers;   // of buffers; one more for what leaves the graph
+  std::vector<int64_t> size;              // of buffers
+  std::vector<int> readers;               // of buffers; one more for what leaves the graph
+  std::vector<std::vector<int>> read_by;  // nodes, of buffers
 };
 
 Problem describe(const graph::Graph& graph) {
   Problem p;
-  std::unordered_map<const Node*, int> number;
-  for (const auto& n : graph.nodes()) number[n.get()] = int(p.nodes.size()), p.nodes.push_back(n.get());
+  for (const auto& n : graph.nodes()) p.nodes.push_back(n.get());
+  const auto number = [](const Node* n) { return size_t(n->place); };  // the graph has just been sorted
   const size_t count = p.nodes.size();
   p.after.resize(count), p.waits.resize(count), p.reads.resize(count), p.makes.resize(count);
   std::vector<std::vector<int>> buffers(count);  // of each output; -1: no memory of its own in the arena
@@ -44,27 +44,29 @@ Problem describe(const graph::Graph& graph) {
       int buffer = -1;
       const auto in_place = std::ranges::find(facts.in_place, int(o), &graph::Overlap::output);
       if (facts.view)
-        buffer = buffers[number[n.inputs[0].node]][n.inputs[0].output];
+        buffer = buffers[number(n.inputs[0].node)][n.inputs[0].output];
       else if (in_place != facts.in_place.end())
-        buffer = buffers[number[n.inputs[in_place->input].node]][n.inputs[in_place->input].output];
+        buffer = buffers[number(n.inputs[in_place->input].node)][n.inputs[in_place->input].output];
       else if (n.role == Role::kOperator || n.role == Role::kInput) {
         buffer = int(p.size.size());
         p.size.push_back(n.types[o].bytes().value);
         p.readers.push_back(0);
+        p.read_by.emplace_back();
         p.makes[i].push_back(buffer);
       }
       buffers[i].push_back(buffer);
     }
     for (Value v : n.inputs) {
-      const int buffer = buffers[number[v.node]][v.output];
-      if (buffer >= 0 && !std::ranges::count(p.reads[i], buffer)) p.reads[i].push_back(buffer), ++p.readers[buffer];
-      p.after[number[v.node]].push_back(int(i)), ++p.waits[i];
+      const int buffer = buffers[number(v.node)][v.output];
+      if (buffer >= 0 && (p.read_by[buffer].empty() || p.read_by[buffer].back() != int(i)))
+        p.reads[i].push_back(buffer), p.read_by[buffer].push_back(int(i)), ++p.readers[buffer];
+      p.after[number(v.node)].push_back(int(i)), ++p.waits[i];
     }
   }
   for (const auto& [reader, overwriter] : graph::overwrite_edges(graph.nodes()))
-    p.after[number[reader]].push_back(number[overwriter]), ++p.waits[number[overwriter]];
+    p.after[number(reader)].push_back(overwriter->place), ++p.waits[number(overwriter)];
   const auto keep = [&](Value v) {
-    if (const int buffer = buffers[number[v.node]][v.output]; buffer >= 0) ++p.readers[buffer];
+    if (const int buffer = buffers[number(v.node)][v.output]; buffer >= 0) ++p.readers[buffer];
   };
   for (const graph::Output& o : graph.outputs) keep(o.value);
   return p;
@@ -97,68 +99,97 @@ Cost cost(const Problem& p, const std::vector<int>& order) {
   return c;
 }
 
+// How many readers of each buffer are still to come, and by how much a node would let the bytes alive grow if it came
+// next. That changes in one way only: a buffer comes to have a single reader left, which then frees it.
+class Left {
+ public:
+  explicit Left(const Problem& p) : p_(p), left_(p.readers), done_(p.nodes.size()) {}
+
+  int64_t growth(int i) const {
+    int64_t grows = 0;
+    for (int b : p_.makes[i]) grows += left_[b] ? p_.size[b] : 0;
+    for (int b : p_.reads[i]) grows -= left_[b] == 1 ? p_.size[b] : 0;
+    return grows;
+  }
+  bool done(int i) const { return done_[i]; }
+  /// The node has run; `changed(j)` for every node whose growth is less now.
+  template <class F>
+  void run(int i, F changed) {
+    done_[i] = true;
+    for (int b : p_.reads[i])
+      if (--left_[b] == 1)
+        for (int j : p_.read_by[b])
+          if (!done_[j]) changed(j);
+  }
+
+ private:
+  const Problem& p_;
+  std::vector<int> left_;
+  std::vector<bool> done_;
+};
+
 // Always the node that, among the ready ones, leaves the fewest bytes alive; by rank between equals.
 std::vector<int> greedy(const Problem& p) {
-  std::vector<int> waits = p.waits, left = p.readers, ready, order;
+  struct Ready {
+    int64_t grows;
+    int rank, turn, node;  // turn: of becoming ready
+    auto operator<=>(const Ready&) const = default;
+  };
+  std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;  // with entries that are out of date
+  std::vector<int> waits = p.waits, turn(p.nodes.size(), -1), order;
+  Left left(p);
+  int turns = 0;
+  const auto enter = [&](int i) {
+    if (turn[i] < 0) turn[i] = turns++;
+    const bool leaf = p.nodes[i]->role != Role::kOperator;
+    ready.push({leaf ? std::numeric_limits<int64_t>::min() : left.growth(i), p.nodes[i]->rank, turn[i], i});
+  };
   for (size_t i = 0; i < p.nodes.size(); ++i)
-    if (!waits[i]) ready.push_back(int(i));
+    if (!waits[i]) enter(int(i));
   while (!ready.empty()) {
-    int64_t best = std::numeric_limits<int64_t>::max();
-    size_t pick = 0;
-    for (size_t k = 0; k < ready.size(); ++k) {
-      const int i = ready[k];
-      int64_t grows = 0;
-      if (p.nodes[i]->role == Role::kOperator) {
-        for (int b : p.makes[i]) grows += left[b] ? p.size[b] : 0;
-        for (int b : p.reads[i]) grows -= left[b] == 1 ? p.size[b] : 0;
-      } else {
-        grows = std::numeric_limits<int64_t>::min();
-      }
-      if (grows < best || (grows == best && p.nodes[i]->rank < p.nodes[ready[pick]]->rank)) best = grows, pick = k;
-    }
-    const int i = ready[pick];
-    ready.erase(ready.begin() + int64_t(pick));
+    const int i = ready.top().node;
+    ready.pop();
+    if (left.done(i)) continue;
     order.push_back(i);
-    for (int b : p.reads[i]) --left[b];
+    left.run(i, [&](int j) {
+      if (!waits[j]) enter(j);
+    });
     for (int j : p.after[i])
-      if (--waits[j] == 0) ready.push_back(j);
+      if (--waits[j] == 0) enter(j);
   }
   return order;
 }
 
 // As by rank, but a node that frees at least what it takes runs as soon as it can: updates right after their gradients.
 std::vector<int> eager(const Problem& p) {
-  std::vector<int> waits = p.waits, left = p.readers, order;
+  std::vector<int> waits = p.waits, order;
+  Left left(p);
   const auto later = [&](int i, int j) {
     return std::pair(p.nodes[i]->rank, p.nodes[i]->id) > std::pair(p.nodes[j]->rank, p.nodes[j]->id);
   };
   std::priority_queue<int, std::vector<int>, decltype(later)> ready(later);
-  std::vector<int> parked;  // ready; looked at for freeing
+  using Turn = std::pair<int, int>;  // of becoming ready, and the node
+  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> freeing;
+  std::vector<int> turn(p.nodes.size(), -1);  // of those that are looked at for freeing
+  int turns = 0;
   for (size_t i = 0; i < p.nodes.size(); ++i)
     if (!waits[i]) ready.push(int(i));
-  std::vector<bool> done(p.nodes.size());
-  const auto frees = [&](int i) {
-    int64_t grows = 0;
-    for (int b : p.makes[i]) grows += left[b] ? p.size[b] : 0;
-    for (int b : p.reads[i]) grows -= left[b] == 1 ? p.size[b] : 0;
-    return grows <= 0;
+  const auto look_at = [&](int i) {
+    if (turn[i] >= 0 && left.growth(i) <= 0) freeing.push({turn[i], i});
   };
   while (order.size() < p.nodes.size()) {
     int i = -1;
-    for (size_t k = 0; k < parked.size() && i < 0; ++k)
-      if (!done[parked[k]] && frees(parked[k])) i = parked[k];
-    while (i < 0) {
-      if (!done[ready.top()]) i = ready.top();
-      ready.pop();
-    }
-    done[i] = true;
-    std::erase(parked, i);
+    for (; i < 0 && !freeing.empty(); freeing.pop())
+      if (!left.done(freeing.top().second)) i = freeing.top().second;
+    for (; i < 0; ready.pop())
+      if (!left.done(ready.top())) i = ready.top();
     order.push_back(i);
-    for (int b : p.reads[i]) --left[b];
+    left.run(i, look_at);
     for (int j : p.after[i])
       if (--waits[j] == 0) {
         ready.push(j);
-        if (p.nodes[j]->role == Role::kOperator && p.nodes[j]->phase != graph::Phase::kForward) parked.push_back(j);
+        if (p.nodes[j]->role == Role::kOperator && p.nodes[j]->phase != graph::Phase::kForward)
+          turn[j] = turns++, look_at(j);
       }
   }
   return order;
@@ -168,10 +199,22 @@ std::vector<int> eager(const Problem& p) {
 // costs: its operands may have to live longer.
 std::vector<int> late(const Problem& p, const std::vector<int>& order) {
   std::vector<double> place(order.size());  // between the whole numbers: before the node that has the next one
-  std::vector<std::vector<int>> readers(p.size.size());
+  // The last two readers of each buffer. Places only rise, so two are enough to know the last one beside any node.
+  struct Last {
+    int node = -1, before = -1;
+  };
+  std::vector<Last> last(p.size.size());
+  const auto note = [&](int b, int i) {
+    Last& l = last[b];
+    if (l.node == i) return;
+    if (l.node < 0 || place[i] > place[l.node])
+      l.before = l.node, l.node = i;
+    else if (l.before < 0 || place[i] > place[l.before])
+      l.before = i;
+  };
   for (size_t k = 0; k < order.size(); ++k) {
     place[order[k]] = double(k);
-    for (int b : p.reads[order[k]]) readers[b].push_back(order[k]);
+    for (int b : p.reads[order[k]]) note(b, order[k]);
   }
   for (size_t k = order.size(); k-- > 0;) {
     const int i = order[k];
@@ -181,12 +224,13 @@ std::vector<int> late(const Problem& p, const std::vector<int>& order) {
     double saved = 0;
     for (int b : p.makes[i]) saved += double(p.size[b]) * (wanted - place[i]);
     for (int b : p.reads[i]) {
-      double end = place[i];
-      for (int j : readers[b])
-        if (j != i) end = std::max(end, place[j]);
+      const int other = last[b].node == i ? last[b].before : last[b].node;
+      const double end = other < 0 ? place[i] : std::max(place[i], place[other]);
       saved -= double(p.size[b]) * std::max(0.0, wanted - end);
     }
-    if (saved > 0) place[i] = std::nextafter(wanted, 0.0);
+    if (saved <= 0) continue;
+    place[i] = std::nextafter(wanted, 0.0);
+    for (int b : p.reads[i]) note(b, i);
   }
   std::vector<int> result = order;
   std::ranges::stable_sort(result, {}, [&](int i) { return place[i]; });

@@ -48,6 +48,7 @@ struct Options {
 struct Record {
   std::string pass;
   int nodes_before = 0, nodes_after = 0;
+  double seconds = 0;
   std::string before, after;  // only with Options::record
 };
 

@@ -52,12 +52,12 @@ bool read_later(const graph::Uses& uses, Value v) { return std::ranges::any_of(u
 
 void turn_back(graph::Graph& graph) {
   graph::Builder b(graph);
+  graph::Uses uses(graph);
   const size_t count = graph.nodes().size();
   for (size_t i = 0; i < count; ++i) {
     Node* n = graph.nodes()[i].get();
     const auto* turn = as<ops::Transpose>(n);
     if (!turn || !forward(*n) || !forward(*n->inputs[0].node) || n->inputs[0].node->op->memory().view) continue;
-    const graph::Uses uses(graph);
     const Value v = n->inputs[0];
     if (!read_later(uses, v) || !kept(uses, n->output())) continue;
     const bool by_others = std::ranges::any_of(uses.of(v), [&](const graph::Uses::Use& u) {
@@ -73,8 +73,9 @@ void turn_back(graph::Graph& graph) {
       if (later(u)) like.rank = like.rank ? std::min(like.rank, u.node->rank) : u.node->rank;
     const graph::Builder::Scope scope(b, like);
     const Value again = ops::transpose(b, n->output(), back);
-    for (const graph::Uses::Use& u : uses.of(v))
-      if (later(u)) u.node->inputs[u.operand] = again;
+    const std::vector<graph::Uses::Use> readers = uses.of(v);
+    for (const graph::Uses::Use& u : readers)
+      if (later(u)) uses.read_instead(u.node, u.operand, again);
   }
 }
 
@@ -102,9 +103,12 @@ class Recompute {
   }
 
  private:
+  // Not by recursion: the element-wise nodes of a long recurrent graph hang together in one chain.
   Node* find(const Node* n) {
-    Node* r = cluster_.at(n);
-    return r == n ? r : cluster_[n] = find(r);
+    Node* root = cluster_.at(n);
+    while (cluster_.at(root) != root) root = cluster_.at(root);
+    for (Node* next; (next = cluster_.at(n)) != root; n = next) cluster_[n] = root;
+    return root;
   }
 
   void consider(const std::vector<Node*>& members) {
@@ -137,30 +141,40 @@ class Recompute {
     }
     if (root >= keep) return;
 
+    // What is made again has the place of its own first reader: a cluster may reach over many steps of a recurrence.
+    std::map<Key, int> rank;
+    const auto read_at = [&](Key k, int reader) {
+      int& r = rank[k];
+      r = r ? std::min(r, reader) : reader;
+    };
+    for (Value v : wanted)
+      for (const graph::Uses::Use& u : uses_.of(v))
+        if (later(u)) read_at(key(v), u.node->rank);
+    for (auto n = members.rbegin(); n != members.rend(); ++n)
+      if (again.count({*n, 0}))
+        for (Value x : (*n)->inputs)
+          if (again.count(key(x))) read_at(key(x), rank[{*n, 0}]);
     graph::Builder b(graph_);
     std::map<Key, Value> made;
     for (Node* n : members) {
       if (!again.count({n, 0})) continue;
       std::vector<Value> inputs;
       for (Value x : n->inputs) inputs.push_back(made.count(key(x)) ? made[key(x)] : x);
-      // its place is that of the first reader in backward
-      int rank = 0;
-      for (Value v : wanted)
-        for (const graph::Uses::Use& u : uses_.of(v))
-          if (u.node && u.node->phase != Phase::kForward) rank = rank ? std::min(rank, u.node->rank) : u.node->rank;
       Node like = *n;
       like.phase = Phase::kBackward;
-      like.rank = rank;
+      like.rank = rank[{n, 0}];
       const graph::Builder::Scope scope(b, like);
       made[{n, 0}] = b.add(n->op, inputs);
     }
-    for (Value v : wanted)
-      for (const graph::Uses::Use& u : uses_.of(v))
-        if (u.node && u.node->phase != Phase::kForward) u.node->inputs[u.operand] = made[key(v)];
+    for (Value v : wanted) {
+      const std::vector<graph::Uses::Use> readers = uses_.of(v);
+      for (const graph::Uses::Use& u : readers)
+        if (later(u)) uses_.read_instead(u.node, u.operand, made[key(v)]);
+    }
   }
 
   graph::Graph& graph_;
-  const graph::Uses uses_;
+  graph::Uses uses_;
   std::unordered_map<const Node*, Node*> cluster_;
 };
 

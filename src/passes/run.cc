@@ -1,5 +1,6 @@
 // Runs the passes in their order, keeping a record of each and checking the graph between them.
 #include <algorithm>
+#include <chrono>
 
 #include "base/assert.h"
 #include "base/format.h"
@@ -20,10 +21,13 @@ class Runner {
   template <class Apply>
   void pass(bool wanted, const char* name, std::initializer_list<std::string_view> makes, Apply apply) {
     if (!wanted || (options_.offers && !std::ranges::all_of(makes, options_.offers))) return;
-    Record r{name, int(graph_.nodes().size()), 0, {}, {}};
+    using Clock = std::chrono::steady_clock;
+    Record r{name, int(graph_.nodes().size()), 0, 0, {}, {}};
     if (options_.record) r.before = to_string(graph_);
+    const auto start = Clock::now();
     apply();
     sort();
+    r.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     r.nodes_after = int(graph_.nodes().size());
     if (options_.record) r.after = to_string(graph_);
     records.push_back(std::move(r));

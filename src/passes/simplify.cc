@@ -95,13 +95,13 @@ void simplify(graph::Graph& graph) {
   graph::Builder b(graph);
   for (bool changed = true; changed;) {
     changed = false;
-    const graph::Uses uses(graph);
+    graph::Uses uses(graph);
     const size_t count = graph.nodes().size();
     for (size_t i = 0; i < count; ++i) {
       Node& n = *graph.nodes()[i];
       if (n.role != graph::Role::kOperator) continue;
       const graph::Builder::Scope scope(b, n);
-      if (const Value v = simpler(b, n, uses); v && v != n.output()) graph.replace(n.output(), v), changed = true;
+      if (const Value v = simpler(b, n, uses); v && v != n.output()) uses.replace(n.output(), v), changed = true;
     }
     graph.sort();
   }

@@ -2,6 +2,7 @@
 // gradient array disappears. With the gradient of the layer's input beside it, both become one sweep over the kernel.
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ops/dense_backward.h"
 #include "ops/dense_update.h"
@@ -59,10 +60,13 @@ Node* input_gradient(const graph::Uses& uses, Value dz, Value kernel) {
 
 void update(graph::Graph& graph) {
   graph::Builder b(graph);
-  const graph::Uses uses(graph);
+  graph::Uses uses(graph);
   const size_t count = graph.nodes().size();
-  std::unordered_map<const Node*, size_t> position;
-  for (size_t i = 0; i < count; ++i) position[graph.nodes()[i].get()] = i;
+  std::unordered_set<const Node*> updated;  // steps of biases that have gone into a kernel's
+  std::unordered_map<Value, std::vector<const Node*>, graph::ValueHash> readers;  // of variables, through views too
+  for (const auto& n : graph.nodes())
+    for (Value v : n->inputs)
+      if (const Value s = graph::storage(v); s.node->role == graph::Role::kVariable) readers[s].push_back(n.get());
   for (size_t i = 0; i < count; ++i) {
     Node* n = graph.nodes()[i].get();
     const auto* op = as<ops::OptimizerStep>(n);
@@ -75,15 +79,14 @@ void update(graph::Graph& graph) {
       continue;
     const Value x = g.node->inputs[0], dz = g.node->inputs[1], kernel = n->inputs[0];
     if (x.shape().rank() != 2 || dz.shape().rank() != 2 || kernel.dtype() != DType::kFloat32) continue;
-    const std::optional<Step> bias = bias_step(uses, dz, step);
+    std::optional<Step> bias = bias_step(uses, dz, step);
+    if (bias && !updated.insert(bias->node).second) bias.reset();  // two products whose sum has one bias
     Node* dx = input_gradient(uses, dz, kernel);
     // whoever else reads the kernel must be able to do so before dx exists
     if (dx)
-      for (const auto& reader : graph.nodes())
-        for (Value v : reader->inputs)
-          if (graph::storage(v) == kernel && reader.get() != n && reader.get() != dx &&
-              position[reader.get()] > position[dx])
-            dx = nullptr;
+      if (std::ranges::any_of(readers[kernel],
+                              [&](const Node* r) { return r != n && r != dx && r->place > dx->place; }))
+        dx = nullptr;
 
     const graph::Builder::Scope scope(b, *g.node);
     std::vector<Value> inputs{x, dz, step.scalars()};
@@ -95,10 +98,10 @@ void update(graph::Graph& graph) {
         dx ? b.add_all(std::make_shared<ops::DenseBackward>(op->rule, bias.has_value()), inputs)
            : b.add_all(std::make_shared<ops::DenseUpdate>(op->rule, bias.has_value()), inputs);
     for (int k = 0; k < state; ++k) {
-      graph.replace(n->output(k), ops::reshape(b, outs[k], kernel.shape()));
-      if (bias) graph.replace(bias->node->output(k), ops::reshape(b, outs[state + k], bias->node->inputs[0].shape()));
+      uses.replace(n->output(k), ops::reshape(b, outs[k], kernel.shape()));
+      if (bias) uses.replace(bias->node->output(k), ops::reshape(b, outs[state + k], bias->node->inputs[0].shape()));
     }
-    if (dx) graph.replace(dx->output(), outs.back());
+    if (dx) uses.replace(dx->output(), outs.back());
   }
 }
 

@@ -22,6 +22,7 @@ bool climb(const Items& items, std::vector<int> order, Fit fit, int64_t bound, B
   const int64_t n = int64_t(order.size()), pass = n * n / 16 + 20 * n;  // most passes end early, at the ceiling
   const int64_t given = arena_size(items, offsets);
   int64_t best = given;
+  if (pass > budget.left()) return false;
   std::vector<int64_t> here = place(items, order, fit);
   int64_t top = arena_size(items, here);
   Dice dice;

@@ -105,7 +105,7 @@ ExactResult improve_exactly(const Items& items, int64_t bound, Budget& budget, s
   const int64_t before = arena_size(items, offsets);
   int64_t proven = bound;
   for (const std::vector<int>& members : parts_in_time(items)) {
-    if (top_of(items, members, offsets) <= proven || members.size() > kMostItems) continue;
+    if (top_of(items, members, offsets) <= proven || members.size() > kMostItems || budget.exhausted()) continue;
     proven = std::max(proven, improve_part(items, members, proven, budget, offsets));
   }
   const int64_t after = arena_size(items, offsets);

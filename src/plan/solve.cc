@@ -5,6 +5,7 @@
 #include "plan/climb.h"
 #include "plan/exact.h"
 #include "plan/greedy.h"
+#include "plan/sweep.h"
 
 namespace millpond::plan {
 namespace {
@@ -17,12 +18,27 @@ struct Best {
   Fit fit = Fit::kBest;
 };
 
+// Pairs that all greedy passes of one portfolio may look at together, about a second's worth: 14 passes over 11,000
+// items. Beyond, sweeps come first and what is left of the passes after them.
+constexpr int64_t kMostPairs = 1'000'000'000;
+
 Best portfolio(const Items& items, int64_t bound, bool all) {
   Best best;
+  const int64_t n = int64_t(items.list.size()), pass = n * n / 2;
+  int64_t passes = kMostPairs / std::max<int64_t>(1, pass);
+  if (all && passes < 2 * kOrders)
+    for (const bool backwards : {false, true}) {
+      std::vector<int64_t> offsets = sweep(items, backwards);
+      if (offsets.empty()) continue;
+      const int64_t size = arena_size(items, offsets);
+      if (size < best.size) best = {std::move(offsets), size, backwards ? "backward sweep" : "sweep", {}, Fit::kBest};
+      if (size <= bound) return best;
+    }
   for (int which = 0; which < (all ? kOrders : 1); ++which) {
     const Order order = order_by(items, which);
     for (Fit fit : {Fit::kBest, Fit::kLowest}) {
       if (!all && fit != Fit::kBest) continue;
+      if (passes-- <= 0 && best.size != kNoCeiling) return best;
       const int64_t ceiling = best.size == kNoCeiling ? kNoCeiling : best.size - items.unit;
       std::vector<int64_t> offsets = place(items, order.items, fit, ceiling);
       if (offsets.empty() && !items.list.empty()) continue;

@@ -15,10 +15,6 @@ using graph::Value;
 
 namespace {
 
-struct ByValue {
-  size_t operator()(Value v) const { return std::hash<const void*>()(v.node) * 31 + size_t(v.output); }
-};
-
 std::string account(const Node& n) {
   const std::string layer = n.layer.empty() ? "step" : n.layer;
   switch (n.phase) {
@@ -42,20 +38,25 @@ void assign_buffers(Lowered& a, const BufferOptions& options) {
   std::unordered_map<const Node*, int> call_of;
   for (size_t i = 0; i < calls.size(); ++i) call_of[calls[i].node] = int(i);
 
-  std::unordered_map<Value, int, ByValue> last_read;  // call that reads the value, or a view of it, last
+  std::unordered_map<Value, int, graph::ValueHash> last_read;  // call that reads the value, or a view of it, last
   const int forever = std::max(0, int(calls.size()) - 1);
   for (const Call& c : calls)
     for (Value v : c.node->inputs) last_read[storage(v)] = call_of[c.node];
 
-  std::unordered_map<Value, bool, ByValue> escapes;
+  std::unordered_map<Value, bool, graph::ValueHash> escapes;
   for (const graph::Output& o : graph.outputs) escapes[storage(o.value)] = true;
 
-  std::unordered_map<Value, Place, ByValue> place;
+  std::unordered_map<Value, Place, graph::ValueHash> place;
   std::unordered_map<const void*, int> variable_index;
   const auto new_buffer = [&](std::string name, Bytes size, int first, int last) {
     a.problem.buffers.push_back({.name = std::move(name), .size = size, .first = first, .last = std::max(first, last)});
     return Place{.index = int(a.problem.buffers.size()) - 1};
   };
+  if (options.caller_operands)
+    for (const Node* n : graph.inputs()) {  // in the order of making
+      place[n->output()] = {.kind = Place::Kind::kCaller, .index = int(a.callers.size())};
+      a.callers.push_back(n->name);
+    }
   for (const auto& n : graph.nodes()) {
     const Value v = n->output();
     if (n->role == Role::kVariable) {
@@ -66,10 +67,7 @@ void assign_buffers(Lowered& a, const BufferOptions& options) {
     } else if (n->role == Role::kConstant) {
       place[v] = {.kind = Place::Kind::kConstant, .index = int(a.constants.size())};
       a.constants.push_back(n->constant);
-    } else if (n->role == Role::kInput && options.caller_operands) {
-      place[v] = {.kind = Place::Kind::kCaller, .index = int(a.callers.size())};
-      a.callers.push_back(n->name);
-    } else if (n->role == Role::kInput) {
+    } else if (n->role == Role::kInput && !options.caller_operands) {
       place[v] = new_buffer("staging/" + n->name, n->types[0].bytes(), 0,
                             escapes.count(v)     ? forever
                             : last_read.count(v) ? last_read[v]
@@ -79,10 +77,10 @@ void assign_buffers(Lowered& a, const BufferOptions& options) {
     }
   }
 
-  std::unordered_map<Value, Value, ByValue> made_in;  // value -> variable whose bytes it is made in
+  std::unordered_map<Value, Value, graph::ValueHash> made_in;  // value -> variable whose bytes it is made in
   for (const graph::Update& u : graph.updates)
     if (!graph::made_in_place(u.value, u.variable)) made_in[u.value] = u.variable;
-  std::unordered_map<Value, Place, ByValue> handed;  // value -> the caller's operand that it is made in
+  std::unordered_map<Value, Place, graph::ValueHash> handed;  // value -> the caller's operand that it is made in
   if (options.caller_operands)
     for (const graph::Output& o : graph.outputs) {
       handed[o.value] = {.kind = Place::Kind::kCaller, .index = int(a.callers.size())};
@@ -93,7 +91,7 @@ void assign_buffers(Lowered& a, const BufferOptions& options) {
     Call& call = calls[i];
     const Node& n = *call.node;
     for (Value v : n.inputs) call.in.push_back(place.at(storage(v)));
-    const graph::MemoryFacts facts = n.op->memory();
+    const graph::MemoryFacts facts = call.memory();
     for (size_t o = 0; o < n.types.size(); ++o) {
       const Value v = n.output(int(o));
       const int last = escapes.count(v) ? forever : last_read.count(v) ? last_read[v] : int(i);
@@ -129,7 +127,7 @@ void assign_buffers(Lowered& a, const BufferOptions& options) {
       call.out.push_back(*at);
       place[v] = *at;
     }
-    if (const Bytes scratch = call.kernel->workspace(); scratch.value > 0)
+    if (const Bytes scratch = call.workspace(); scratch.value > 0)
       call.scratch = new_buffer("workspace/" + (n.layer.empty() ? "step" : n.layer), scratch, int(i), int(i)).index;
   }
   if (!options.caller_operands)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/format.h"
 
 namespace millpond::runtime {
 
@@ -19,6 +20,9 @@ Eager::Entry& Eager::find(const std::shared_ptr<const graph::Operator>& op, std:
 
 Eager::Entry& Eager::make(const graph::Key& key, const std::shared_ptr<const graph::Operator>& op,
                           std::span<const graph::TensorType> inputs) {
+  if (!op->bodies().empty())
+    throw Error(Code::kUnsupported, format("{} runs graphs and has no kernel of its own", op->name()))
+        .hint("run it in a program (runtime/program.h)");
   Entry e;
   e.op = op;
   backend::Request request;

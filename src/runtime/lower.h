@@ -13,6 +13,7 @@
 #include "graph/graph.h"
 #include "passes/passes.h"
 #include "plan/plan.h"
+#include "runtime/flow.h"
 #include "runtime/variable.h"
 
 namespace millpond::runtime {
@@ -40,9 +41,14 @@ struct Place {
 
 struct Call {
   const graph::Node* node = nullptr;
-  std::unique_ptr<backend::Kernel> kernel;
+  std::unique_ptr<backend::Kernel> kernel;  // null: control flow
+  std::unique_ptr<LoweredFlow> flow;
   std::vector<Place> in, out;
   int scratch = -1;  // buffer of the plan, or -1
+
+  Bytes workspace() const { return flow ? flow->scratch : kernel->workspace(); }
+  /// The operator's facts, and those that only show when its bodies have been lowered.
+  graph::MemoryFacts memory() const;
 };
 
 struct Lowered {

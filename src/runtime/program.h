@@ -53,14 +53,16 @@ class Program {
 
  private:
   void place_constants();
-  std::byte* address(const Place& p) const;
-  std::vector<backend::Script::Dead> dead() const;
+  std::byte* address(const Lowered& l, const Place& p, std::byte* arena) const;
+  backend::Script script_of(const Lowered& l, std::byte* arena) const;
+  backend::Flow flow_of(const LoweredFlow& l, std::byte* scratch) const;
+  std::vector<backend::Script::Dead> dead(const Lowered& l, std::byte* arena) const;
 
   std::string name_;
   Lowered lowered_;
   std::vector<std::pair<std::string, double>> sums_;
   std::byte* arena_ = nullptr;
-  std::vector<backend::Memory> constant_memory_;  // where the backend does not see the host's memory
+  std::map<const Tensor*, backend::Memory> constant_memory_;  // where the backend does not see the host's memory
   std::unique_ptr<backend::Executor> executor_;
 };
 

@@ -93,15 +93,26 @@ void add_variables(MemoryPlan& plan, const nn::Network& net, OptimizerImpl* opti
   if (counter) add(*counter, plan.slots);
 }
 
+// The program, and every body of control flow in it.
+template <class F>
+void each_graph(const runtime::Lowered& l, F&& f) {
+  f(l);
+  for (const runtime::Call& c : l.calls)
+    if (c.flow)
+      for (const auto& body : c.flow->bodies) each_graph(*body, f);
+}
+
 void add_program(MemoryPlan& plan, const runtime::Lowered& program, Kind kind, int64_t batch) {
   int slow = 0;
-  for (const runtime::Call& c : program.calls) slow += c.kernel->slow();
+  each_graph(program, [&](const runtime::Lowered& l) {
+    for (const runtime::Call& c : l.calls) slow += c.kernel && c.kernel->slow();
+    for (const auto& n : l.graph.nodes())
+      if (n->role == graph::Role::kConstant) plan.constants += n->types[0].bytes();
+  });
   const plan::Plan& p = program.plan;
   plan.programs.push_back(
       {std::string(to_string(kind)), batch, p.size, p.lower_bound, int(program.calls.size()), slow, p.seconds});
   plan.seconds += p.seconds;
-  for (const auto& n : program.graph.nodes())
-    if (n->role == graph::Role::kConstant) plan.constants += n->types[0].bytes();
   if (plan.programs.size() > 1 && p.size <= plan.arena) return;
 
   for (auto it = plan.accounts.begin(); it != plan.accounts.end();) {  // what a smaller program had charged

@@ -33,7 +33,7 @@ std::string Model::summary_text(const PlanOptions& options) const {
   for (const auto& c : net.calls) call_of.emplace(c->layer.get(), c.get());
   for (const auto& l : net.layers) {
     if (net.sequential && l->type == "InputLayer") continue;
-    Row r{format("{} ({})", l->name, l->type), keras_shape(call_of[l.get()]->type.shape),
+    Row r{format("{} ({})", l->name, l->type), keras_shape(call_of[l.get()]->types[0].shape),
           grouped(Layer(l).count_params()), ""};
     if (!net.sequential)
       for (const SymbolicTensor& in : call_of[l.get()]->inputs)

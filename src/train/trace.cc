@@ -34,7 +34,7 @@ std::string_view to_string(Kind kind) {
 std::vector<Shape> expected_labels(const nn::Network& net, const Compiled& compiled) {
   std::vector<Shape> shapes;
   for (size_t i = 0; i < net.outputs.size(); ++i) {
-    const Shape one = net.outputs[i].node()->type.shape;
+    const Shape one = nn::type_of(net.outputs[i]).shape;
     Shape s = compiled.losses[i] ? compiled.losses[i].impl()->label_shape(one) : one;
     shapes.push_back(s.slice(1, s.rank()));
   }
@@ -129,7 +129,7 @@ Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_
       t.feeds.push_back(std::move(feed));
       if (l.loss) {
         try {
-          const Value one = nn::mean_loss(b, *l.loss, l.value, seen[i]);
+          const Value one = nn::mean_loss(b, *l.loss, l.value, seen[i], context.mask_of(outputs[i]));
           parts.emplace_back(layer + "_loss", one);
           const Value share = weighted(b, one, compiled->loss_weights[i]);
           total = total ? ops::add(b, total, share) : share;

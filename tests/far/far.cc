@@ -20,21 +20,36 @@ Pages& pages() {
   return *all;
 }
 
-// The script as the kernels may follow it.
+std::byte* reach(std::byte* p) { return p ? pages().reach(p) : nullptr; }
+
+std::vector<Script::Operand> within_reach(const std::vector<Script::Operand>& far) {
+  std::vector<Script::Operand> near;
+  for (const Script::Operand& o : far) near.push_back({pages().reach(o.at), o.size});
+  return near;
+}
+
+// The script as the kernels may follow it; its bodies too.
 Script within_reach(const Script& far) {
   Script near;
   near.threads = far.threads;
   near.operands.reserve(far.operands.size());
-  for (void* p : far.operands)
-    near.operands.push_back(p ? pages().reach(static_cast<std::byte*>(p)) : nullptr);  // null: handed over later
+  for (void* p : far.operands) near.operands.push_back(reach(static_cast<std::byte*>(p)));  // null: handed over later
   const auto moved = [&](void* const* at) { return near.operands.data() + (at - far.operands.data()); };
-  for (const Script::Call& c : far.calls) {
-    std::byte* const scratch = c.arguments.scratch;
+  for (const Script::Call& c : far.calls)
     near.calls.push_back(
-        {c.kernel, {moved(c.arguments.in), moved(c.arguments.out), scratch ? pages().reach(scratch) : nullptr}});
+        {c.kernel, {moved(c.arguments.in), moved(c.arguments.out), reach(c.arguments.scratch)}, c.flow});
+  for (const backend::Flow& f : far.flows) {
+    backend::Flow& n = near.flows.emplace_back(f);
+    for (backend::Flow::Carry& c : n.carries)
+      for (std::byte*& place : c.places) place = reach(place);
+    for (auto* elements : {&n.sequences, &n.stacks})
+      for (backend::Flow::Elements& e : *elements) e.bounce = reach(e.bounce);
+    n.answer = reach(f.answer);
+    n.bodies.clear();
+    for (const Script& body : f.bodies) n.bodies.push_back(within_reach(body));
   }
-  for (const Script::Operand& o : far.inputs) near.inputs.push_back({pages().reach(o.at), o.size});
-  for (const Script::Operand& o : far.outputs) near.outputs.push_back({pages().reach(o.at), o.size});
+  near.inputs = within_reach(far.inputs);
+  near.outputs = within_reach(far.outputs);
   for (const Script::Dead& d : far.dead) near.dead.push_back({d.call, {pages().reach(d.bytes.at), d.bytes.size}});
   near.sums = far.sums;
   near.handed = far.handed;
@@ -78,8 +93,9 @@ class FarExecutor final : public backend::Executor {
   explicit FarExecutor(const Script& script)
       : inputs_(host_sides(script.inputs)),
         outputs_(host_sides(script.outputs)),
-        near_(within_reach(script)),
-        executor_(Script(near_)),
+        near_inputs_(within_reach(script.inputs)),
+        near_outputs_(within_reach(script.outputs)),
+        executor_(within_reach(script)),
         alone_(script.threads, Team::WithoutHelpers{}) {
     takes_inputs_late_ = true;
   }
@@ -92,8 +108,9 @@ class FarExecutor final : public backend::Executor {
 
   void hand_over(std::span<std::byte* const> addresses) override {
     queue().finish();  // runs that were begun before have the operands of before
-    for (const Script::Handed& h : near_.handed)
-      near_.operands[size_t(h.operand)] = pages().reach(addresses[size_t(h.caller)]);
+    handed_.clear();
+    for (std::byte* p : addresses) handed_.push_back(pages().reach(p));
+    executor_.hand_over(handed_);
   }
 
   void run(Team&, double* sums) override {
@@ -117,16 +134,17 @@ class FarExecutor final : public backend::Executor {
 
   void now(const Waiting& w) {
     for (size_t i = 0; i < inputs_.size(); ++i)
-      std::memcpy(near_.inputs[i].at, w.inputs[i].data(), size_t(near_.inputs[i].size.value));
+      std::memcpy(near_inputs_[i].at, w.inputs[i].data(), size_t(near_inputs_[i].size.value));
     executor_.run(alone_, w.sums);
     for (size_t i = 0; i < outputs_.size(); ++i)
-      std::memcpy(outputs_[i].data(), near_.outputs[i].at, size_t(near_.outputs[i].size.value));
+      std::memcpy(outputs_[i].data(), near_outputs_[i].at, size_t(near_outputs_[i].size.value));
     --waiting_;
   }
 
  private:
   std::vector<Tensor> inputs_, outputs_;  // the host's side
-  Script near_;
+  std::vector<Script::Operand> near_inputs_, near_outputs_;
+  std::vector<std::byte*> handed_;
   backend::host::Executor executor_;
   Team alone_;
   bool untaken_ = false;

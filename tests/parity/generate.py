@@ -290,6 +290,48 @@ def attention_key(d):
     source = d.n(2, 6)
     return regression(d, lambda q, v, k: L.MultiHeadAttention(d.n(1, 3), d.n(2, 5))(q, v, k), (d.n(2, 6), d.n(1, 8)), (source, d.n(1, 8)), (source, d.n(1, 8)), floor=1.0)
 
+# Keras's own CPU path; the fused one of TensorFlow is for GPUs.
+@case("lstm", *range(8))
+def lstm(d, _):
+    o = dict(units=d.n(1, 20), activation=d.pick("tanh", "tanh", "relu"), recurrent_activation=d.pick("sigmoid", "hard_sigmoid"), use_bias=d.pick(True, True, False),
+             return_sequences=d.pick(True, False), go_backwards=d.pick(True, False, False))
+    return regression(d, lambda x: L.LSTM(**o)(mixed(d, x)), (d.n(1, 12), d.n(1, 9)))
+
+@case("lstm_long")
+def lstm_long(d):
+    return regression(d, lambda x: L.LSTM(16)(x), (200, 8), batch=4)
+
+@case("lstm_stacked", *range(2))
+def lstm_stacked(d, _):
+    return regression(d, lambda x: L.Dense(d.n(1, 4))(L.LSTM(d.n(2, 9))(L.LSTM(d.n(2, 9), return_sequences=True)(x))), (d.n(2, 9), d.n(1, 6)))
+
+@case("lstm_states", *range(3))
+def lstm_states(d, _):
+    """An encoder whose states a decoder begins with."""
+    units = d.n(1, 9)
+    def build(a, b):
+        _, h, c = L.LSTM(units, return_state=True)(a)
+        return L.Dense(d.n(1, 4))(L.LSTM(units, return_sequences=True)(b, initial_state=[h, c]))
+    return regression(d, build, (d.n(1, 7), d.n(1, 5)), (d.n(1, 7), d.n(1, 5)))
+
+# As chains: a functional model of Keras writes its masks into the JSON as operations of their own, which are not here yet.
+def masked(d, layers, shape, data):
+    model = K.Sequential([K.Input(shape, dtype=data.dtype.name), *layers])
+    return model, [data], [d.normal((len(data), *model.output_shape[1:]))], {"losses": [MSE], "optimizer": sgd(0.01), "floor": 0.0}
+
+@case("lstm_masked", *range(4))
+def lstm_masked(d, _):
+    count, length = d.n(3, 6), d.n(2, 9)
+    layers = [L.Embedding(count, d.n(1, 6), mask_zero=True), L.LSTM(d.n(1, 9), return_sequences=d.pick(True, False)), L.Dense(d.n(1, 4))]
+    return masked(d, layers, (length,), d.r.integers(0, count, (d.n(1, 7), length)).astype("int32"))
+
+@case("lstm_masking", *range(2))
+def lstm_masking(d, _):
+    length, width = d.n(3, 9), d.n(1, 4)
+    x = d.normal((4, length, width))
+    x[d.r.random(x.shape[:2]) < 0.3] = 0
+    return masked(d, [L.Masking(), L.LSTM(d.n(1, 9), return_sequences=d.pick(True, False))], (length, width), x)
+
 @case("add", *range(2))
 def add(d, _):
     rows, width = d.n(1, 6), d.n(1, 9)

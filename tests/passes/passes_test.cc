@@ -101,7 +101,7 @@ TEST_CASE("the graph keeps its invariants through all passes") {
 }
 
 TEST_CASE("no gradient of a dense kernel is left, and bias, relu and gate ride on the products") {
-  const graph::Graph g = after_passes(mlp_step({.widths = {4, 8, 8, 1}}));
+  graph::Graph g = after_passes(mlp_step({.widths = {4, 8, 8, 1}}));
   INFO(to_string(g));
   CHECK(count(g, "dense_update") == 1);  // the first layer: nobody wants the gradient of the data
   CHECK(count(g, "dense_backward") == 2);
@@ -112,7 +112,7 @@ TEST_CASE("no gradient of a dense kernel is left, and bias, relu and gate ride o
 }
 
 TEST_CASE("with dropout behind relu only the dropped-out activation is kept") {
-  const graph::Graph g = after_passes(mlp_step({.widths = {4, 8, 1}, .dropout = true}));
+  graph::Graph g = after_passes(mlp_step({.widths = {4, 8, 1}, .dropout = true}));
   INFO(to_string(g));
   for (const auto& n : g.nodes())
     if (n->role == graph::Role::kOperator && n->op->name() == "matmul") CHECK(n->types.size() == 1);
@@ -121,10 +121,10 @@ TEST_CASE("with dropout behind relu only the dropped-out activation is kept") {
 
 TEST_CASE("a gelu keeps its operand and its result, and backward makes the rest anew") {
   const Step step = mlp_step({.rows = 16, .widths = {4, 32, 1}, .gelu = true});
-  const graph::Graph g = after_passes(step);
+  graph::Graph g = after_passes(step);
   INFO(to_string(g));
   int kept = 0;  // tensors of the hidden layer that cross from forward to backward
-  const graph::Uses uses(g);
+  graph::Uses uses(g);
   for (const auto& n : g.nodes())
     for (size_t o = 0; o < n->types.size(); ++o)
       if (n->role == graph::Role::kOperator && n->phase == graph::Phase::kForward && n->types[o].shape == Shape{16, 32})
@@ -143,9 +143,9 @@ TEST_CASE("a gelu keeps its operand and its result, and backward makes the rest 
 
 TEST_CASE("what backward reads in two orders is kept in one") {
   const Step step = attention_step();
-  const graph::Graph g = after_passes(step);
+  graph::Graph g = after_passes(step);
   INFO(to_string(g));
-  const graph::Uses uses(g);
+  graph::Uses uses(g);
   for (const auto& n : g.nodes())
     if (n->role == graph::Role::kOperator && n->op->name() == "attention")
       for (const graph::Uses::Use& u : uses.of(n->output())) CHECK((u.node && u.node->phase == graph::Phase::kForward));
@@ -188,7 +188,7 @@ TEST_CASE("scores, causal mask and softmax between two products become attention
 
 TEST_CASE("a convolution with relu and max-pool never stores its output") {
   for (const bool deep : {false, true}) {
-    const graph::Graph g = after_passes(conv_step(deep));
+    graph::Graph g = after_passes(conv_step(deep));
     INFO(to_string(g));
     CHECK(count(g, "conv_pool") == 1 + deep);
     CHECK(count(g, "conv_pool_backward") == 1 + deep);
@@ -233,7 +233,7 @@ TEST_CASE(
     for (const int k : v.wrt) wrt.push_back(in[size_t(k)]);
     for (const graph::Value g : passes::gradients(b, loss, wrt))
       step.graph.outputs.push_back({"d" + std::to_string(step.graph.outputs.size()), g});
-    const graph::Graph g = after_passes(step);
+    graph::Graph g = after_passes(step);
     INFO(to_string(g));
     CHECK(count(g, "conv_pool") == int(!v.read));
     CHECK(count(g, "conv2d") == int(v.read));

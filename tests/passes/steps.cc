@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <tuple>
 
 #include "base/random.h"
 #include "ops/all.h"
@@ -181,6 +182,83 @@ Step attention_step() {
     loss = ops::mean(b, ops::softmax_cross_entropy(b, h, y));
   }
   m.train(loss, "adam");
+  return step;
+}
+
+namespace {
+
+struct LstmWeights {
+  Value kernel, recurrent, bias;
+};
+
+// Keras's gates: input, forget, cell, output. Returns {h, c}.
+std::pair<Value, Value> lstm_cell(Builder& b, Value x, Value h, Value c, const LstmWeights& w) {
+  const int64_t rows = h.shape()[0], units = h.shape()[1];
+  const Value z = ops::add(b, ops::add(b, ops::matmul(b, x, w.kernel), ops::matmul(b, h, w.recurrent)), w.bias);
+  const auto part = [&](int64_t k) { return ops::slice(b, z, {0, k * units}, {rows, units}); };
+  const Value next = ops::add(b, ops::multiply(b, ops::sigmoid(b, part(1)), c),
+                              ops::multiply(b, ops::sigmoid(b, part(0)), ops::tanh(b, part(2))));
+  return {ops::multiply(b, ops::sigmoid(b, part(3)), ops::tanh(b, next)), next};
+}
+
+LstmWeights lstm_weights(Maker& m, const RecurrentOptions& o) {
+  return {m.weight("lstm/kernel", {o.inputs, 4 * o.units}, 1 / std::sqrt(double(o.inputs))),
+          m.weight("lstm/recurrent_kernel", {o.units, 4 * o.units}, 1 / std::sqrt(double(o.units))),
+          m.weight("lstm/bias", {4 * o.units}, 0.1)};
+}
+
+// Of the mean over all steps, and of the last one.
+Value recurrent_loss(Builder& b, Value mean, Value last, Value y) {
+  const Builder::Scope scope(b, "loss", Phase::kLoss);
+  return ops::mean(b, ops::square(b, ops::subtract(b, ops::add(b, mean, last), y)));
+}
+
+}  // namespace
+
+Step unrolled_step(const RecurrentOptions& o) {
+  Step step;
+  Maker m(step);
+  Builder& b = m.b;
+  const Value xs = m.input("x0", DType::kFloat32, {o.length, o.rows, o.inputs});
+  const Value y = m.input("y0", DType::kFloat32, {o.rows, o.units});
+  const LstmWeights w = lstm_weights(m, o);
+  Value mean, h;
+  {
+    const Builder::Scope scope(b, "lstm", Phase::kForward);
+    h = ops::broadcast_to(b, b.scalar(DType::kFloat32, 0), {o.rows, o.units});
+    Value c = h;
+    for (int64_t t = 0; t < o.length; ++t) {
+      const Value x = ops::reshape(b, ops::slice(b, xs, {t, 0, 0}, {1, o.rows, o.inputs}), {o.rows, o.inputs});
+      std::tie(h, c) = lstm_cell(b, x, h, c, w);
+      const Value share = ops::multiply(b, h, 1 / double(o.length));
+      mean = mean ? ops::add(b, mean, share) : share;
+    }
+  }
+  m.train(recurrent_loss(b, mean, h, y), o.optimizer);
+  return step;
+}
+
+Step scan_step(const RecurrentOptions& o) {
+  Step step;
+  Maker m(step);
+  Builder& b = m.b;
+  const Value xs = m.input("x0", DType::kFloat32, {o.length, o.rows, o.inputs});
+  const Value y = m.input("y0", DType::kFloat32, {o.rows, o.units});
+  const LstmWeights w = lstm_weights(m, o);
+  Value mean, h;
+  {
+    const Builder::Scope scope(b, "lstm", Phase::kForward);
+    const Value zero = ops::broadcast_to(b, b.scalar(DType::kFloat32, 0), {o.rows, o.units});
+    const std::vector<Value> out =
+        ops::scan(b, std::vector{zero, zero}, std::vector{xs}, std::vector{w.kernel, w.recurrent, w.bias},
+                  [](Builder& body, std::span<const Value> in) -> std::vector<Value> {
+                    const auto [next, c] = lstm_cell(body, in[2], in[0], in[1], {in[3], in[4], in[5]});
+                    return {next, c, next};
+                  });
+    h = out[0];
+    mean = ops::mean(b, out[2], {0});
+  }
+  m.train(recurrent_loss(b, mean, h, y), o.optimizer);
   return step;
 }
 

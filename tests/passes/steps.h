@@ -34,6 +34,16 @@ Step conv_step(bool deep, int64_t scale = 1, const std::string& optimizer = "ada
 /// Causal attention of two heads between projections, softmax cross-entropy.
 Step attention_step();
 
+struct RecurrentOptions {
+  int64_t length = 5, rows = 3, inputs = 4, units = 6;
+  std::string optimizer = "sgd";
+};
+/// An LSTM over a sequence, every step of it written out; the loss looks at the mean of all outputs and at the last
+/// one.
+Step unrolled_step(const RecurrentOptions& options);
+/// The same as a scan.
+Step scan_step(const RecurrentOptions& options);
+
 /// What is left after `steps` steps: all outputs, then all variables.
 std::vector<Tensor> run_steps(const Step& step, const runtime::Options& options, int steps);
 

@@ -6,6 +6,8 @@
 #include "base/format.h"
 #include "millpond/error.h"
 #include "plan/graphs.h"
+#include "plan/items.h"
+#include "plan/sweep.h"
 
 using namespace millpond;
 using namespace millpond::plan;
@@ -133,6 +135,38 @@ TEST_CASE("solve: the steps of MLP, ResNet, GPT and U-Net get the lower bound") 
     MESSAGE(name << ", " << problem.buffers.size() << " buffers: " << to_string(plan) << ", " << plan.seconds * 1e3
                  << " ms");
   }
+}
+
+TEST_CASE("sweep: every placement holds, and reservations are left to the greedy passes") {
+  std::mt19937 random(11);
+  for (int round = 0; round < 300; ++round) {
+    const Problem problem = random_problem(1 + round % 60, 1 + round % 23, {.fixed = round % 3 == 0}, random);
+    const Items items = normalise(problem);
+    for (const bool backwards : {false, true}) {
+      const std::vector<int64_t> offsets = sweep(items, backwards);
+      if (std::ranges::any_of(items.list, [](const Item& i) { return i.fixed >= 0; })) {
+        CHECK(offsets.empty());
+        continue;
+      }
+      REQUIRE(offsets.size() == items.list.size());
+      Plan plan;
+      for (size_t i = 0; i < problem.buffers.size(); ++i)
+        plan.offsets.push_back(Bytes{offsets[size_t(items.of[i])] + items.shift[i]});
+      plan.size = Bytes{arena_size(items, offsets)};
+      plan.lower_bound = lower_bound(problem);
+      plan.optimal = plan.size == plan.lower_bound;
+      check_plan(problem, plan);
+    }
+  }
+}
+
+TEST_CASE("solve: a graph of 30,000 buffers, too many for all pairs, comes within 10 % of the bound") {
+  const Problem problem = gpt(1000, 64, 2, 32, 1, 500);
+  REQUIRE(problem.buffers.size() > 25000);
+  const Plan plan = solve(problem);
+  CHECK(plan.size >= plan.lower_bound);
+  CHECK(plan.gap() < 0.1);
+  MESSAGE(problem.buffers.size() << " buffers: " << to_string(plan) << ", " << plan.seconds << " s");
 }
 
 TEST_CASE(

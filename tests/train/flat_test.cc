@@ -109,6 +109,33 @@ TEST_CASE("flat: steps that count metrics, clip and run a rule as an expression 
   CHECK(now.other <= pages.other);
 }
 
+TEST_CASE("flat: an LSTM over a thousand steps trains in the memory of its plan, without a byte or a page more") {
+  set_random_seed(1);
+  Sequential model{Input({1000, 8}), LSTM(16), Dense(1)};
+  model.compile("adam", "mse");
+  const Tensor x = uniform({16, 1000, 8}, 1), y = uniform({16, 1}, 2);
+  const MemoryPlan plan = model.plan({.batch = 8, .threads = 1, .evaluate = false});
+  const auto train = [&](int epochs) {
+    model.fit(x, y, {.batch_size = 8, .epochs = epochs, .verbose = 0, .threads = 1});
+  };
+  train(3);
+  train(10);
+  written();
+  const Bytes before = held();
+  const Written pages = written();
+  train(10);
+  const Bytes after = held();
+  const Written now = written();
+  CHECK(after == before);
+  Bytes arena;
+  each_holding([&](const std::string& account, Bytes b) { arena += account == "arena" ? b : Bytes{}; });
+  CHECK(arena >= plan.arena);
+  CHECK(arena.value <= plan.arena.value + 4096);  // whole pages
+  if (!kExact) return;
+  CHECK(now.heap <= pages.heap);
+  CHECK(now.other <= pages.other);
+}
+
 TEST_CASE("flat: two hundred different models end where the third one ended") {
   const auto one = [](int i) {
     const int64_t width = 10 + i % 37, filters = 3 + i % 11;

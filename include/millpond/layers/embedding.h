@@ -8,6 +8,7 @@ namespace millpond {
 
 struct EmbeddingOptions {
   Initializer embeddings_initializer = "uniform";
+  bool mask_zero = false;  // 0 stands for no word: layers behind that look at masks leave it out
   std::string name = "";
 };
 

@@ -55,6 +55,9 @@ class Layer {
 
   SymbolicTensor operator()(const SymbolicTensor& x, CallOptions options = {}) const;
   SymbolicTensor operator()(const std::vector<SymbolicTensor>& xs, CallOptions options = {}) const;
+  /// Of a layer that gives several tensors, and of a model with several outputs: all of them.
+  [[nodiscard]] std::vector<SymbolicTensor> call_all(const std::vector<SymbolicTensor>& xs,
+                                                     CallOptions options = {}) const;
 
   const std::string& name() const;
   /// Keras's class name: "Dense".

@@ -28,6 +28,8 @@ class Kernel : public backend::Kernel {
   /// Makes the machine code that run() calls, where it is made at run time. Before the first run; twice is once. A
   /// kernel that only describes itself, in a plan, never needs it.
   virtual void generate() {}
+  /// Debug builds: throws Error when a run has found that what a user wrote does what it may not. After a run.
+  virtual void throw_if_failed() const {}
 };
 
 /// A kernel that a host backend has made, as what it is.
