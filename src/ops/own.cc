@@ -81,6 +81,16 @@ std::vector<Value> Own::backward(Builder& b, const Node& node, std::span<const V
 
 namespace extend {
 
+namespace {
+graph::Value inside_of(const Value& v) {
+  if (!v) throw Error(Code::kUsage, "extend: an empty Value has neither shape nor dtype");
+  return {v.node(), v.output()};
+}
+}  // namespace
+
+const Shape& Value::shape() const { return inside_of(*this).shape(); }
+DType Value::dtype() const { return inside_of(*this).dtype(); }
+
 std::vector<Value> OwnOperator::gradient(std::span<const Value>, std::span<const Value>, std::span<const Value>) const {
   throw Error(Code::kUnsupported,
               format("operator \"{}\" (class {}) has no gradient", name(), ops::class_name(typeid(*this))))
