@@ -59,7 +59,8 @@ tsan: setup ## tests under the thread sanitizer
 fuzz: setup ## all fuzzers under the address sanitizer: MINUTES=60 of processor time together
 	@JOBS=$(JOBS) scripts/fuzz.sh $(MINUTES) $(FUZZERS)
 
-install: all ## into PREFIX (/usr/local)
+install: setup ## the command, headers, libmillpond.so, find_package(millpond) and pkg-config millpond, into PREFIX (/usr/local)
+	@$(call compile,release,build,--target installed)
 	@cmake --install build --prefix "$(PREFIX)" | grep -v '^-- Up-to-date' || true
 
 wheel: setup ## dist/millpond-*.whl, which runs where nothing is installed; scripts/wheel.sh --try tries it

@@ -1,10 +1,10 @@
 // A well-formed run file whose cells come from the input: wrong types, nothing, numbers at every edge, texts that are
 // no text, ids that lead nowhere. A report in every form, or an Error; and in seconds, whatever the numbers say.
 //
-//   input  = flags, row...                    flags & 1: without types and constraints; flags & 2: a whole ordinary run
-//   comes first; flags & 4: a copy to share is made of it row    = table + 23 * repeats, cell...    every repeat reads
-//   cells of its own cell   = a byte that says what: below; from 128 on what an ordinary run has there, moved by the
-//   rest of the byte
+//   input  = flags, row...                  flags & 1: without types and constraints; flags & 2: a whole ordinary run comes
+//                                           first; flags & 4: a copy to share is made of it
+//   row    = table + 23 * repeats, cell...  every repeat reads cells of its own
+//   cell   = a byte that says what: below; from 128 on what an ordinary run has there, moved by the rest of the byte
 #include <bit>
 #include <cmath>
 #include <cstdint>

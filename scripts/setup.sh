@@ -130,7 +130,7 @@ install_node() {
   chmod +x .deps/bin/npm
 }
 
-if [ "${1:-}" = tests ] && [ "$way" = system ]; then tools+=(clang++:clang gdb:gdb) libraries+=("${allocators[@]}") optional+=("${allocators[@]}"); fi
+if [ "${1:-}" = tests ] && [ "$way" = system ]; then tools+=(clang++:clang gdb:gdb pkg-config:pkgconf) libraries+=("${allocators[@]}") optional+=("${allocators[@]}"); fi
 find_missing
 if [ "$way" = system ]; then
   [ ${#missing[@]} = 0 ] && [ ${#needs_root[@]} = 0 ] || install_system

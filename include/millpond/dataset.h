@@ -3,21 +3,18 @@
 //   auto train = Dataset::from_npy({"x.npy", "y.npy"}).shuffle().batch(32).prefetch(AUTOTUNE);
 //   model.fit(train, {.epochs = 10});
 //   for (const Element& e : train.take(1)) std::puts(to_string(e[0].shape()).c_str());     // a look at the first batch
-//   std::puts(train.explain().c_str());                                                    // what each stage did and
-//   holds
+//   std::puts(train.explain().c_str());                                                    // what each stage did and holds
 //
-// A dataset is a value: a chain of stages, each made from the one before, none of which has begun. An iterator runs the
-// chain.
+// A dataset is a value: a chain of stages, each made from the one before, none of which has begun. An iterator runs the chain.
 //
-// Memory. One byte budget holds for everything that a running chain has: with_options({.budget = 64_MiB}); without it a
-// tenth of the memory that is free when it begins. It is divided when the chain begins, before anything is read: what
-// each stage needs at least (one element), what it was told to use at most (its own bytes are a ceiling inside the
-// budget), the rest among queues and buffers. A chain that cannot run in its budget is refused with the table of what
-// it needs. Values lie in buffers that are used again: in the steady state a batch allocates nothing. Every stage has
-// an account, pipeline/<stage>.
+// Memory. One byte budget holds for everything that a running chain has: with_options({.budget = 64_MiB}); without it a tenth of the
+// memory that is free when it begins. It is divided when the chain begins, before anything is read: what each stage needs at least (one
+// element), what it was told to use at most (its own bytes are a ceiling inside the budget), the rest among queues and buffers. A chain
+// that cannot run in its budget is refused with the table of what it needs. Values lie in buffers that are used again: in the steady state
+// a batch allocates nothing. Every stage has an account, pipeline/<stage>.
 //
-// What a stage gives never depends on threads, timing or tuning: the same seeds give the same elements in the same
-// order (but for map and interleave with ordered = false).
+// What a stage gives never depends on threads, timing or tuning: the same seeds give the same elements in the same order (but for
+// map and interleave with ordered = false).
 #pragma once
 #include <concepts>
 #include <cstdint>

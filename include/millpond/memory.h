@@ -1,8 +1,7 @@
 // What this process holds, asked at any moment: Millpond's accounts, and what the operating system says.
 //
 //   const MemoryReport now = memory();
-//   std::printf("%s of weights, %s resident\n", to_string(now.account("weights")).c_str(),
-//   to_string(now.resident).c_str());
+//   std::printf("%s of weights, %s resident\n", to_string(now.account("weights")).c_str(), to_string(now.resident).c_str());
 //
 // Any thread may ask. Costs some microseconds and the report itself.
 #pragma once

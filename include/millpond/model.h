@@ -1,22 +1,21 @@
 // Model: layers that train together. Keras's words: compile, fit, evaluate, predict.
 //
-//   Sequential model{Input({224, 224, 3}), Conv2D(32, {3, 3}, relu), MaxPooling2D({2, 2}), Flatten(), Dense(10,
-//   softmax)}; model.compile({.optimizer = Adam(1e-3), .loss = SparseCategoricalCrossentropy(), .metrics =
-//   {Accuracy()}}); model.summary();                                   // layers, parameters, and the memory plan
+//   Sequential model{Input({224, 224, 3}), Conv2D(32, {3, 3}, relu), MaxPooling2D({2, 2}), Flatten(), Dense(10, softmax)};
+//   model.compile({.optimizer = Adam(1e-3), .loss = SparseCategoricalCrossentropy(), .metrics = {Accuracy()}});
+//   model.summary();                                   // layers, parameters, and the memory plan
 //   History h = model.fit(x, y, {.batch_size = 32, .epochs = 10, .validation_split = 0.1});
 //
 // Memory: weights and slots, made when they are first needed; and one arena that all of the model's programs (train,
-// evaluate, predict, each with its batch size) share. A step allocates nothing. Everything goes back to the operating
-// system with the last copy of the model (a copy is a handle to the same model).
+// evaluate, predict, each with its batch size) share. A step allocates nothing. Everything goes back to the operating system
+// with the last copy of the model (a copy is a handle to the same model).
 //
-// Threads: different models may be built, trained and dropped by different threads at once, with the same results as
-// one after the other. They divide the processors among them: a step for which no processor is left runs in its own
-// thread alone, and fit says so in History::notes. One model may be used by several threads for predict, evaluate,
-// get_weights and save_weights at once; each has a workspace (an arena) of its own, of which there are at most as many
-// as processors, and who finds none waits. What changes a model (fit, train_on_batch, set_weights, load_weights,
-// compile, add) has it for itself: while another thread uses it, either of the two calls throws Error(kUsage).
-// Callbacks of fit may use the model, but not compile it. Models that share layers or an optimizer count as one model
-// here, and nobody checks them.
+// Threads: different models may be built, trained and dropped by different threads at once, with the same results as one
+// after the other. They divide the processors among them: a step for which no processor is left runs in its own thread
+// alone, and fit says so in History::notes. One model may be used by several threads for predict, evaluate, get_weights and
+// save_weights at once; each has a workspace (an arena) of its own, of which there are at most as many as processors, and who
+// finds none waits. What changes a model (fit, train_on_batch, set_weights, load_weights, compile, add) has it for itself:
+// while another thread uses it, either of the two calls throws Error(kUsage). Callbacks of fit may use the model, but not
+// compile it. Models that share layers or an optimizer count as one model here, and nobody checks them.
 #pragma once
 #include <concepts>
 #include <functional>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/self.h"
 #include "train/places.h"
 
 namespace millpond::cli {
@@ -14,6 +15,7 @@ constexpr Bytes kAlignment{64};  // of variables in their segment
 
 ledger::Snapshot charged(const Model& model, const ModelData& data) {
   ledger::Ledger ledger;
+  ledger.charge("process/start", heap_at_start());
   for (const Place& p : train::places_of(*model.impl())) train::charge(ledger, p);
   for (const Arrays* arrays : {&data.x, &data.y})
     for (const Tensor& t : *arrays) train::charge(ledger, {data.account, t.data(), t.bytes()});

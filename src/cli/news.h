@@ -1,8 +1,8 @@
 // News of a run for the person who waits, shown only where it cannot touch what the program itself writes or asks:
 //
-//   a line that is written over   on standard error, where that is a terminal which is none of the standard streams of
-//   the program and its children otherwise the window's title  through the controlling terminal, where there is one
-//   that has titles; the title of before comes back otherwise nowhere
+//   a line that is written over   on standard error, where that is a terminal which is none of the standard streams of the program and its children
+//   otherwise the window's title  through the controlling terminal, where there is one that has titles; the title of before comes back
+//   otherwise nowhere
 //
 // No terminal is put between the program and the user's: nothing of the program's passes through us.
 #pragma once

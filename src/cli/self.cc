@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/format.h"
+#include "base/process.h"
 #include "base/team.h"
 #include "millpond/error.h"
 #include "probe/count.h"
@@ -42,6 +43,7 @@ int64_t kib_after(const char* text, const char* key) {
 }
 
 double start = 0;
+Bytes in_use;
 
 double now(clockid_t clock) {
   timespec t{};
@@ -52,6 +54,7 @@ double now(clockid_t clock) {
 }  // namespace
 
 void note_start() {
+  in_use = heap_state().in_use;
   char text[1024];
   const double here = now(CLOCK_BOOTTIME), used = now(CLOCK_PROCESS_CPUTIME_ID);
   start = here - used;
@@ -62,6 +65,8 @@ void note_start() {
   const double tick = 1.0 / double(sysconf(_SC_CLK_TCK)), began = double(std::strtoull(at, nullptr, 10)) * tick;
   start = std::clamp(start, began, began + tick);
 }
+
+Bytes heap_at_start() { return in_use; }
 
 double seconds_since_start() { return now(CLOCK_BOOTTIME) - start; }
 

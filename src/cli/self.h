@@ -9,9 +9,11 @@
 
 namespace millpond::cli {
 
-/// To be called first in main: finds out when the process began. The kernel tells that in hundredths of a second; the
-/// processor time used until now narrows it.
+/// To be called first in main: finds out when the process began, and what malloc had given out by then. The kernel
+/// tells the time in hundredths of a second; the processor time used until now narrows it.
 void note_start();
+/// What malloc had given out before main: by the loader, the C++ library's reserve for exceptions, static objects.
+Bytes heap_at_start();
 /// Since the process began.
 double seconds_since_start();
 

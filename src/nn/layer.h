@@ -7,12 +7,10 @@
 //     explicit ScaleImpl(Initializer i) : init(i) {}
 //     void options(Describer& d) override { d.option("gain_initializer", init); }
 //     void build(std::span<const TensorType> x) override { gain = add_weight("gain", {x[0].shape.back()}, init); }
-//     Value call(CallContext& c, std::span<const Value> x) override { return ops::multiply(c.builder(), x[0],
-//     c.read(gain)); }
+//     Value call(CallContext& c, std::span<const Value> x) override { return ops::multiply(c.builder(), x[0], c.read(gain)); }
 //   };
 //   void declare_scale(LayerClasses& all) { all.add<ScaleImpl>("Scale"); }
-//   Scale::Scale(Initializer gain, std::string name) : Layer(make_layer<ScaleImpl>("Scale", std::move(name),
-//   std::move(gain))) {}
+//   Scale::Scale(Initializer gain, std::string name) : Layer(make_layer<ScaleImpl>("Scale", std::move(name), std::move(gain))) {}
 //
 // Types and values carry the batch in front.
 #pragma once

@@ -1,10 +1,8 @@
 // MetricImpl: a metric as a composition of operators, computed inside the step. There are two kinds:
-//   MeanMetric      the mean of one value for each sample (and position): a step gives their sum, sums are added up on
-//   the host, in double CountingMetric  a function of what was counted over the epoch: counts are variables that a step
-//   updates; the function is computed
+//   MeanMetric      the mean of one value for each sample (and position): a step gives their sum, sums are added up on the host, in double
+//   CountingMetric  a function of what was counted over the epoch: counts are variables that a step updates; the function is computed
 //                   on the host when somebody reads it, once an epoch as a rule
-// Memory: nothing for a mean; for a counting metric its counts, accounts metrics/<name>/<count>, once for each
-// workspace of a model.
+// Memory: nothing for a mean; for a counting metric its counts, accounts metrics/<name>/<count>, once for each workspace of a model.
 #pragma once
 #include <span>
 #include <string>

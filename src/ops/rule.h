@@ -1,10 +1,8 @@
-// Rule: how an optimiser turns a gradient into a change of a weight. Two formulas, both Expressions, so that every
-// kernel that updates weights (optimizer_step, dense_update, dense_backward) takes any rule:
-//   update   for each element: registers are the gradient, the weight, its slots, then the step's scalars; results are
-//   the weight and
+// Rule: how an optimiser turns a gradient into a change of a weight. Two formulas, both Expressions, so that every kernel that
+// updates weights (optimizer_step, dense_update, dense_backward) takes any rule:
+//   update   for each element: registers are the gradient, the weight, its slots, then the step's scalars; results are the weight and
 //            the slots after the step.
-//   scalars  once a step, in double: registers are the learning rate, the number of the step (1, 2, ...), the
-//   optimiser's own numbers;
+//   scalars  once a step, in double: registers are the learning rate, the number of the step (1, 2, ...), the optimiser's own numbers;
 //            results are the scalars that `update` reads, then the own numbers after the step.
 // ops/formula.h writes both from one formula.
 #pragma once

@@ -1,8 +1,6 @@
-// Convolution, bias, relu and max-pool become one node that never stores the convolution's output. Forward keeps the
-// pooled value and who won; backward goes from the pooled gradient straight into the gradients of filter, bias and
-// input, because
-//   gate(max_pool2d_backward(winners, dp), r) = max_pool2d_backward(winners, gate(dp, p)):  the winner's value is the
-//   pooled value.
+// Convolution, bias, relu and max-pool become one node that never stores the convolution's output. Forward keeps the pooled
+// value and who won; backward goes from the pooled gradient straight into the gradients of filter, bias and input, because
+//   gate(max_pool2d_backward(winners, dp), r) = max_pool2d_backward(winners, gate(dp, p)):  the winner's value is the pooled value.
 #include <algorithm>
 
 #include "ops/conv2d.h"

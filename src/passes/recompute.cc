@@ -1,16 +1,13 @@
-// Cheap things are made twice rather than kept: where backward reads element-wise results of forward, it makes them
-// anew from what is kept in any case (or from fewer bytes than they take). A gelu keeps one tensor instead of six.
+// Cheap things are made twice rather than kept: where backward reads element-wise results of forward, it makes them anew from what is
+// kept in any case (or from fewer bytes than they take). A gelu keeps one tensor instead of six.
 //
 //    forward   z ── add b ── square ── … ── y        cluster: element-wise nodes that hang together
 //              │       ╲       ╲                      read by backward: several of them
-//              kept     ╲ (kept) ╲ (kept)             roots: what the cluster reads from outside (z; b is a variable
-//              and costs nothing)
-//    backward  z ── add b ── square ── … ── dz        now: only roots are kept, the chain runs again inside backward's
-//    fused pass
+//              kept     ╲ (kept) ╲ (kept)             roots: what the cluster reads from outside (z; b is a variable and costs nothing)
+//    backward  z ── add b ── square ── … ── dz        now: only roots are kept, the chain runs again inside backward's fused pass
 //
-// And nothing is kept in two orders: where backward reads both a value and its transpose, only the transpose is kept
-// and turned back. (Attention's result is wanted by heads for its own gradient, and by tokens for that of the
-// projection behind it.)
+// And nothing is kept in two orders: where backward reads both a value and its transpose, only the transpose is kept and turned back.
+// (Attention's result is wanted by heads for its own gradient, and by tokens for that of the projection behind it.)
 #include <algorithm>
 #include <map>
 #include <set>

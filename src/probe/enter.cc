@@ -20,10 +20,14 @@
 #include "probe/use.h"
 #include "probe/walk.h"
 
-#define MP_FUNCTIONS(X)                                                                                              \
-  X(malloc)                                                                                                          \
-  X(calloc) X(realloc) X(free) X(posix_memalign) X(aligned_alloc) X(memalign) X(valloc) X(pvalloc) X(mmap) X(mmap64) \
-      X(munmap) X(mremap) X(free_sized) X(free_aligned_sized)
+#define MP_FUNCTIONS(X) \
+  X(malloc)             \
+  X(calloc)             \
+  X(realloc)            \
+  X(free)               \
+  X(posix_memalign)     \
+  X(aligned_alloc)      \
+  X(memalign) X(valloc) X(pvalloc) X(mmap) X(mmap64) X(munmap) X(mremap) X(free_sized) X(free_aligned_sized)
 #define MP_HIDDEN(name) extern "C" __attribute__((visibility("hidden"))) char millpond_hook_##name;
 MP_FUNCTIONS(MP_HIDDEN)
 #undef MP_HIDDEN

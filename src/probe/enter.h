@@ -1,14 +1,12 @@
 // The other way in: the library is loaded into a program that runs (dlopen), and enters it.
 //
-//   preloaded     the loader binds malloc and the others to our hooks; sampled small objects of Python lie in cells;
-//   for good at run time   the tables of every module are changed so that they lead to the same hooks (relocations.h),
-//   Python's allocators are exchanged, and sampled
+//   preloaded     the loader binds malloc and the others to our hooks; sampled small objects of Python lie in cells; for good
+//   at run time   the tables of every module are changed so that they lead to the same hooks (relocations.h), Python's allocators are exchanged, and sampled
 //                 objects stay where the interpreter puts them: after leaving, whoever frees them knows nothing of us
 //
-// Leaving puts every word of every table and every allocator back, and takes all memory, files and descriptors of ours
-// away; what stays is the library itself, because a thread may be in the middle of a hook, or have kept its address. A
-// hook that is called after that passes the call on. millpond_probe_enter and millpond_probe_leave are declared in
-// shared.h.
+// Leaving puts every word of every table and every allocator back, and takes all memory, files and descriptors of ours away; what stays is the library itself,
+// because a thread may be in the middle of a hook, or have kept its address. A hook that is called after that passes the call on.
+// millpond_probe_enter and millpond_probe_leave are declared in shared.h.
 #pragma once
 #include <stdint.h>
 

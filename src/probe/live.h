@@ -1,7 +1,6 @@
 // The sampled blocks that are alive: the table of shared.h, without locks, and what a free needs to pass by it.
 //
-//   free(p) -> filter: two small counters by the hash of p, one of 8,192, one of 65,536. Almost always the first is
-//   zero:
+//   free(p) -> filter: two small counters by the hash of p, one of 8,192, one of 65,536. Almost always the first is zero:
 //              not a sampled block. It is small because it stays in the nearest cache then; the second makes it sharp.
 //           -> index: from the home of p, no further than an entry of that home was ever put; it names the entry
 //

@@ -12,16 +12,24 @@
 
 // Arguments are passed in registers, so one type serves all of a family: size, or block; then alignment, size or
 // std::nothrow, whichever there are.
-#define MP_NEW(X)                                                                            \
-  X(0, _Znwm)                                                                                \
-  X(1, _Znam) X(2, _ZnwmRKSt9nothrow_t) X(3, _ZnamRKSt9nothrow_t) X(4, _ZnwmSt11align_val_t) \
-      X(5, _ZnamSt11align_val_t) X(6, _ZnwmSt11align_val_tRKSt9nothrow_t) X(7, _ZnamSt11align_val_tRKSt9nothrow_t)
-#define MP_DELETE(X)                                                                                 \
-  X(8, _ZdlPv)                                                                                       \
-  X(9, _ZdaPv) X(10, _ZdlPvm) X(11, _ZdaPvm) X(12, _ZdlPvRKSt9nothrow_t) X(13, _ZdaPvRKSt9nothrow_t) \
-      X(14, _ZdlPvSt11align_val_t) X(15, _ZdaPvSt11align_val_t) X(16, _ZdlPvmSt11align_val_t)        \
-          X(17, _ZdaPvmSt11align_val_t) X(18, _ZdlPvSt11align_val_tRKSt9nothrow_t)                   \
-              X(19, _ZdaPvSt11align_val_tRKSt9nothrow_t)
+#define MP_NEW(X)            \
+  X(0, _Znwm)                \
+  X(1, _Znam)                \
+  X(2, _ZnwmRKSt9nothrow_t)  \
+  X(3, _ZnamRKSt9nothrow_t)  \
+  X(4, _ZnwmSt11align_val_t) \
+  X(5, _ZnamSt11align_val_t) X(6, _ZnwmSt11align_val_tRKSt9nothrow_t) X(7, _ZnamSt11align_val_tRKSt9nothrow_t)
+#define MP_DELETE(X)            \
+  X(8, _ZdlPv)                  \
+  X(9, _ZdaPv)                  \
+  X(10, _ZdlPvm)                \
+  X(11, _ZdaPvm)                \
+  X(12, _ZdlPvRKSt9nothrow_t)   \
+  X(13, _ZdaPvRKSt9nothrow_t)   \
+  X(14, _ZdlPvSt11align_val_t)  \
+  X(15, _ZdaPvSt11align_val_t)  \
+  X(16, _ZdlPvmSt11align_val_t) \
+  X(17, _ZdaPvmSt11align_val_t) X(18, _ZdlPvSt11align_val_tRKSt9nothrow_t) X(19, _ZdaPvSt11align_val_tRKSt9nothrow_t)
 
 namespace millpond::probe::new_delete {
 namespace {

@@ -5,6 +5,7 @@
 
 #include <initializer_list>
 
+#include "probe/python_frames.h"
 #include "probe/python_layout.h"
 #include "probe/python_types.h"
 #include "probe/shared.h"
@@ -30,7 +31,8 @@ bool look_up(Api& a) {
                    find(a.new_integer, "PyLong_FromLong") && find(a.forget_error, "PyErr_Clear") &&
                    find(a.add_pending, "Py_AddPendingCall") && find(a.take_gil, "PyGILState_Ensure") &&
                    find(a.give_gil, "PyGILState_Release") && find(a.new_function, "PyCFunction_NewEx") &&
-                   find(a.new_method, "PyInstanceMethod_New") && find(a.none, "_Py_NoneStruct");
+                   find(a.new_method, "PyInstanceMethod_New") && find(a.recursion_limit, "Py_GetRecursionLimit") &&
+                   find(a.none, "_Py_NoneStruct");
   if (find(a.enter_tracing, "PyThreadState_EnterTracing")) find(a.leave_tracing, "PyThreadState_LeaveTracing");
   return all;
 }
@@ -45,7 +47,7 @@ void* call_untraced(void* callable, void* arguments, void* keywords) {
 void* call_and_after(void* both, void* arguments, void* keywords) {
   const Api& a = *api();
   void* result = a.call(a.item(both, 0), arguments, keywords);
-  if (!result) return nullptr;
+  if (!result || is_deep()) return result;
   Aside aside;
   void* answer = a.call(a.item(both, 1), arguments, keywords);
   if (!answer) {
@@ -68,6 +70,20 @@ const Api* api() {
     looked = true;
   }
   return all ? &found : nullptr;
+}
+
+bool is_deep() {
+  // Until 3.11 calls through functions written in C count too: as many again for each frame, and some for our own.
+  constexpr int kForAFrame = 3, kForUs = 64;
+  const Api* a = api();
+  if (!a || !frames_known()) return false;
+  const int most = (a->recursion_limit() - kForUs) / kForAFrame;
+  const void* frame = innermost_frame(layout, layout.this_thread());
+  for (int i = 0; i < most; ++i) {
+    if (!plausible(frame)) return false;
+    frame = at<const void*>(frame, layout.frame_previous);
+  }
+  return true;
 }
 
 Aside::Aside() : thread_(layout.this_thread ? layout.this_thread() : nullptr) {

@@ -22,10 +22,15 @@ struct Api {
   void* (*new_method)(void* callable);
   void (*enter_tracing)(void*);  // since 3.11
   void (*leave_tracing)(void*);
+  int (*recursion_limit)();
   void* none;
 };
 // Null where one is missing.
 const Api* api();
+
+// This thread is so deep in calls that the agent's own could meet the recursion limit: it is not asked then. The error
+// would be the program's, and Python 3.9 that has told it once lets the program run on until the stack is full.
+bool is_deep();
 
 // While one is there, what this thread runs is the agent's and not the program's: trace and profile functions do not
 // see it, and signals wait, so that no handler of the program runs, and raises, in the middle of it.

@@ -108,7 +108,7 @@ bool count_line(void* const* values, ptrdiff_t count, void* names) {
   if (number < 0) return true;
   PrintSite& site = sites[number];
   ++site.hits;
-  if (site.skip && (--site.skip, now_ns() < site.due_ns)) return true;
+  if ((site.skip && (--site.skip, now_ns() < site.due_ns)) || is_deep()) return true;
   return ask_agent(number, values, count, names);
 }
 

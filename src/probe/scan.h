@@ -1,16 +1,12 @@
-// Who points to native blocks: whether they are lost, or kept and by what. One look at the writable memory of the
-// process, in a child made for it, for words that lie in a sampled block (anywhere in it: a pointer may lead to the
-// middle).
+// Who points to native blocks: whether they are lost, or kept and by what. One look at the writable memory of the process, in a child made for it, for words that lie in
+// a sampled block (anywhere in it: a pointer may lead to the middle).
 //
-//   1. from what is always there: variables of static storage, then the stacks from their pointers on; what they point
-//   to is looked into, and so on. A block that
-//      was sampled is known with its size; of another one the C library's own word in front of it tells the size (with
-//      other allocators such blocks are not followed)
+//   1. from what is always there: variables of static storage, then the stacks from their pointers on; what they point to is looked into, and so on. A block that
+//      was sampled is known with its size; of another one the C library's own word in front of it tells the size (with other allocators such blocks are not followed)
 //   2. all other memory, for blocks that were not reached so
 //
-// What nothing points to is lost: no free can ever come. Registers of other threads are not seen; old words in dead
-// parts of memory may make single blocks look kept, so what is said is said of the bytes of a birth, not of a block.
-// Costs about 1 ns for a byte, of a processor that has nothing else to do.
+// What nothing points to is lost: no free can ever come. Registers of other threads are not seen; old words in dead parts of memory may make single blocks look kept,
+// so what is said is said of the bytes of a birth, not of a block. Costs about 1 ns for a byte, of a processor that has nothing else to do.
 #pragma once
 #include "probe/shared.h"
 

@@ -1,11 +1,8 @@
-// Starts the collector of a process that watches itself, as nobody's child: it must not come out of the program's own
-// wait(), nor raise its SIGCHLD.
+// Starts the collector of a process that watches itself, as nobody's child: it must not come out of the program's own wait(), nor raise its SIGCHLD.
 //
-//   program --clone without a signal, waits here--> middle, which shares our memory --posix_spawn--> collector, then
-//   ends
+//   program --clone without a signal, waits here--> middle, which shares our memory --posix_spawn--> collector, then ends
 //
-// The middle process is seen by no plain wait() (it has no exit signal), and we take it away at once; the collector's
-// parent is whoever adopts orphans.
+// The middle process is seen by no plain wait() (it has no exit signal), and we take it away at once; the collector's parent is whoever adopts orphans.
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>

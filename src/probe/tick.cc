@@ -22,7 +22,7 @@ constexpr uint64_t kPatience = 1'000'000'000;
 // program raised.
 int call(void* const agent) {
   const python::Api* a = python::api();
-  if (!agent || !a) return 0;
+  if (!agent || !a || python::is_deep()) return 0;
   python::Aside aside;
   void* none = a->new_tuple(0);
   void* answer = none ? a->call(agent, none, nullptr) : nullptr;

@@ -1,8 +1,7 @@
 // accounts: memory over time by account, the same for both kinds of run. Pure.
 //
 //   engine   its own accounts, exact: weights/dense/kernel, activations/conv1, process/code, ...
-//   watched  what the allocators of the program said at its marks: in use, large blocks, Python's objects, free; the
-//   rest of resident memory is
+//   watched  what the allocators of the program said at its marks: in use, large blocks, Python's objects, free; the rest of resident memory is
 //            code, libraries and stacks. What is mapped and not touched is not resident and is told apart.
 #pragma once
 #include <cstdint>

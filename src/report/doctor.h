@@ -37,7 +37,7 @@ struct Explained {
   double with_line_error = 0;  // 95 %: it is sampled
   Bytes named() const {
     return in_use + free + files;
-  }                      // may be more than is resident: mapped and not touched, given back, or counted twice
+  }  // may be more than is resident: mapped and not touched, given back, or counted twice
   double share() const;  // of what is resident; above 1 where more has a name
 };
 std::optional<Explained> explained(const verdict::Evidence& evidence, const runfile::Meta& meta);

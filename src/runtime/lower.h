@@ -2,8 +2,7 @@
 // machine code is generated and no memory of a tensor is taken, so that a search for what fits into a budget can try
 // many options. Kernels only describe themselves here; Program (runtime/program.h) gives the result memory and runs it.
 //
-//   graph ─▶ passes, each recorded ─▶ graph ─▶ calls in its order ─▶ buffers with sizes and lifetimes ─▶ plan: offsets
-//   in one arena
+//   graph ─▶ passes, each recorded ─▶ graph ─▶ calls in its order ─▶ buffers with sizes and lifetimes ─▶ plan: offsets in one arena
 #pragma once
 #include <map>
 #include <memory>

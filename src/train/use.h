@@ -1,20 +1,17 @@
-// Use: one call on a model (fit, predict, compile, ...) from its beginning to its end, and the rule who owns what
-// meanwhile.
+// Use: one call on a model (fit, predict, compile, ...) from its beginning to its end, and the rule who owns what meanwhile.
 //
 //   weights, slots,    belong to the model. Any number of uses may read them at once; a use that changes them (fit,
 //   counters           set_weights) has them for itself, and whoever comes meanwhile from another thread is refused.
-//   a workspace        (arena and bound programs) belongs to one use at a time. predict and evaluate take one that is
-//   free;
+//   a workspace        (arena and bound programs) belongs to one use at a time. predict and evaluate take one that is free;
 //                      there are at most as many as the process has processors (at least two), and then a use waits.
 //                      fit takes the first and drops the others, so that training takes what its plan says.
-//   making programs,   (tracing, planning, the first placing of weights, the building of a model by its first data) is
-//   done
+//   making programs,   (tracing, planning, the first placing of weights, the building of a model by its first data) is done
 //                      by one thread at a time, under ModelImpl::making.
 //   threads of a step  belong to the run that leased them: base/team.h.
 //
-// Uses of one thread nest: a callback of fit may predict, evaluate, set weights and fit again, in the workspace of the
-// outer use. What would pull the ground from under a run (compile, add) is refused even there. Two models that share
-// layers are one model for these rules, but nobody checks that.
+// Uses of one thread nest: a callback of fit may predict, evaluate, set weights and fit again, in the workspace of the outer
+// use. What would pull the ground from under a run (compile, add) is refused even there.
+// Two models that share layers are one model for these rules, but nobody checks that.
 #pragma once
 #include <condition_variable>
 #include <cstdint>

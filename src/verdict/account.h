@@ -1,15 +1,11 @@
-// Where growth went: parts that add up to what was measured, for each process, each memory space, and the tree of
-// processes.
+// Where growth went: parts that add up to what was measured, for each process, each memory space, and the tree of processes.
 //
-//   growth between like rounds = referenced by objects of Python (by holder) + held by native code (by birth line) +
-//   garbage until gc runs
-//                              + in use, holder not known + free in the allocator (given back by trim, or pinned) +
-//                              stacks + files + shared mappings
+//   growth between like rounds = referenced by objects of Python (by holder) + held by native code (by birth line) + garbage until gc runs
+//                              + in use, holder not known + free in the allocator (given back by trim, or pinned) + stacks + files + shared mappings
 //                              + pages of a parent that were written to + memory of a GPU + not seen from inside
 //                              - asked for and never written + not explained
 //
-// Every part but the last two has a number of its own: the system's, an allocator's or that of sampled blocks.
-// Intervals are of resampling (resample.h).
+// Every part but the last two has a number of its own: the system's, an allocator's or that of sampled blocks. Intervals are of resampling (resample.h).
 #pragma once
 #include <optional>
 #include <span>
@@ -82,10 +78,10 @@ std::optional<Account> account(const Case& c);
 std::vector<Account> accounts(const Evidence& main, std::span<const Evidence> children);
 
 /// What of a verdict the account of the judged process speaks against, as sentences; empty: nothing.
-///   leak       nothing that stays was seen to grow, or not half of what is told; pages of a parent are said to be
-///   copied, and none were flat       what is in use grew by more than what is called small retention  resident memory
-///   grew, and what is in use grew by more than what is free in the allocator unsure     memory is said to have risen,
-///   and it did not
+///   leak       nothing that stays was seen to grow, or not half of what is told; pages of a parent are said to be copied, and none were
+///   flat       what is in use grew by more than what is called small
+///   retention  resident memory grew, and what is in use grew by more than what is free in the allocator
+///   unsure     memory is said to have risen, and it did not
 std::vector<std::string> contradictions(const Verdict& verdict);
 
 }  // namespace millpond::verdict

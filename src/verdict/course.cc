@@ -255,7 +255,7 @@ Course course_until_end(std::span<const double> seen_x, std::span<const double> 
   least = std::max(least, kTable.worth * c.total);
   const auto last_below = [&](double bound) {
     return size_t(std::ranges::upper_bound(stays, bound) - stays.begin());
-  };                                                      // stays does not fall
+  };  // stays does not fall
   const size_t risen = last_below(stays.back() - least);  // the first of the last level
   const size_t onset = std::min(hinge(stays), risen - 1);
   size_t pause = 0, since = 0;  // from the first rise on: what lies before it is no pause, and one step has none

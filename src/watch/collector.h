@@ -1,13 +1,12 @@
-// watch: runs a program under watch and records what it sees in a run file. The collector is a process of its own, so
-// it outlives the program whatever kills it, and the report is whole up to the last moment.
+// watch: runs a program under watch and records what it sees in a run file. The collector is a process of its own, so it outlives the program
+// whatever kills it, and the report is whole up to the last moment.
 //
 //   every 50 ms   resident memory of the program (statm); records out of its ring
-//   every second  (of the first ten four times) the tree of its processes, and what each of them holds; at marks with
-//   children also Private_Dirty and PSS; totals of GPUs where there are any a timer mark  four times a second while the
-//   program itself marks nothing: what is alive, read from the probe's table
+//   every second  (of the first ten four times) the tree of its processes, and what each of them holds; at marks with children also Private_Dirty and PSS; totals of GPUs where there are any
+//   a timer mark  four times a second while the program itself marks nothing: what is alive, read from the probe's table
 //
-// Bounds of the file (design): at most 512 marks of a kind (then every second one goes), 300 sites a mark and 200,000
-// in all, 4,000 points of resident memory, and of GPUs. Memory: some MiB, whatever the length of the run.
+// Bounds of the file (design): at most 512 marks of a kind (then every second one goes), 300 sites a mark and 200,000 in all, 4,000 points of resident memory, and of GPUs.
+// Memory: some MiB, whatever the length of the run.
 #pragma once
 #include <functional>
 #include <optional>

@@ -371,8 +371,10 @@ std::optional<std::string> WayIn::run_script(const char* what, const std::string
       "with open({0}) as file:\n    text = file.read()\nexec(compile(text, {0}, 'exec'), {{'__name__': "
       "'millpond_visit'}})\n",
       python_text(script));
+  bool by_request = false;
   if (facts_.version >= 0x030e) {
     why = by_remote_exec(visit);
+    by_request = !why;
     // It may be switched off (PYTHON_DISABLE_REMOTE_DEBUG, -X disable_remote_debug, a build without it), or no such
     // Python is here: gdb needs none of it.
     if (why && on_path("gdb")) {
@@ -384,9 +386,16 @@ std::optional<std::string> WayIn::run_script(const char* what, const std::string
   } else {
     why = by_gdb(visit);
   }
-  if (!why) why = answer(what);
+  if (!why && (why = answer(what)) && by_request) take_back_request();
   fs::remove(script, ignored);  // a program that comes back to Python later finds nothing to run
   return why;
+}
+
+void WayIn::take_back_request() {
+  // The interpreter runs the script that was named last, and our folder goes: an empty one takes its place.
+  run({facts_.interpreter, "-I", "-S", "-c", "import sys; sys.remote_exec(int(sys.argv[1]), '/dev/null')",
+       std::to_string(pid_.value)},
+      kGdbWithin);
 }
 
 std::optional<std::string> WayIn::answer(const char* what) {
@@ -501,26 +510,26 @@ std::optional<std::string> WayIn::call_natively(const char* function, bool load)
   const uint32_t flags = (visit_.native ? kEnterNative : 0) | (visit_.follow ? kEnterFollow : 0);
   std::string output;
   // Not in the middle of the loader, which asks malloc too: what it is about is half done then.
-  const std::optional<std::string> why = gdb(
-      format("set unwindonsignal on\n"
-             "tbreak *{0} if *(unsigned long*)$rsp < {1} || *(unsigned long*)$rsp >= {2}\n"
-             "continue\n"
-             "set $page = ((void*(*)(void*,unsigned long,int,int,int,long)){3})((void*){4},{5},3,0x100022,-1,0)\n"
-             "if (unsigned long)$page == {4}\n"
-             "restore {6} binary {4}\n"
-             "set $library = ((void*(*)(const char*,int)){7})((const char*){8},{9})\n"
-             "if $library\n"
-             "set $function = ((void*(*)(void*,const char*)){10})($library,(const char*){11})\n"
-             "set $result = ((int(*)(const char*,unsigned))$function)((const char*){12},{13})\n"
-             "printf \"millpond: result %d\\n\", $result\n"
-             "end\n"
-             "set $gone = ((int(*)(void*,unsigned long)){14})((void*){4},{5})\n"  // nobody keeps these texts: the
-                                                                                  // loader and the probe have copies
-             "end\n"
-             "detach\n",
-             f.malloc, f.loader_begin, f.loader_end, f.mmap, f.free_page, size, file, f.dlopen, at[0],
-             load ? 0x2 : 0x6 /* RTLD_NOW, RTLD_NOLOAD */, f.dlsym, at[1], at[2], flags, f.munmap),
-      output);
+  const std::optional<std::string> why =
+      gdb(format("set unwindonsignal on\n"
+                 "tbreak *{0} if *(unsigned long*)$rsp < {1} || *(unsigned long*)$rsp >= {2}\n"
+                 "continue\n"
+                 "set $page = ((void*(*)(void*,unsigned long,int,int,int,long)){3})((void*){4},{5},3,0x100022,-1,0)\n"
+                 "if (unsigned long)$page == {4}\n"
+                 "restore {6} binary {4}\n"
+                 "set $library = ((void*(*)(const char*,int)){7})((const char*){8},{9})\n"
+                 "if $library\n"
+                 "set $function = ((void*(*)(void*,const char*)){10})($library,(const char*){11})\n"
+                 "set $result = ((int(*)(const char*,unsigned))$function)((const char*){12},{13})\n"
+                 "printf \"millpond: result %d\\n\", $result\n"
+                 "end\n"
+                 "set $gone = ((int(*)(void*,unsigned long)){14})((void*){4},{5})\n"  // nobody keeps these texts: the
+                 // loader and the probe have copies
+                 "end\n"
+                 "detach\n",
+                 f.malloc, f.loader_begin, f.loader_end, f.mmap, f.free_page, size, file, f.dlopen, at[0],
+                 load ? 0x2 : 0x6 /* RTLD_NOW, RTLD_NOLOAD */, f.dlsym, at[1], at[2], flags, f.munmap),
+          output);
   unlink(file.c_str());
   if (why) return why;
   if (output.find("millpond: result 0") != output.npos) return {};

@@ -1,14 +1,11 @@
 // WayIn: how the probe gets into a process that runs already, and out again.
 //
-//   Python 3.14 and newer   sys.remote_exec, called by an interpreter of the same version: the process runs a script at
-//   its next safe point; where that is refused, as before it Python before that      gdb stops it for a moment, writes
-//   the script into a page of its own and queues it (Py_AddPendingCall, which neither allocates nor waits
+//   Python 3.14 and newer   sys.remote_exec, called by an interpreter of the same version: the process runs a script at its next safe point; where that is refused, as before it
+//   Python before that      gdb stops it for a moment, writes the script into a page of its own and queues it (Py_AddPendingCall, which neither allocates nor waits
 //                           for the GIL); the process runs it when its main thread is next between two bytecodes
-//   any other program       gdb waits until it calls malloc, outside of the loader, and has it load and enter the probe
-//   there
+//   any other program       gdb waits until it calls malloc, outside of the loader, and has it load and enter the probe there
 //
-// Each of them needs leave to trace the process (ptrace). No symbols are read: addresses come from the files' own
-// tables. Costs the process some tenths of a second each time.
+// Each of them needs leave to trace the process (ptrace). No symbols are read: addresses come from the files' own tables. Costs the process some tenths of a second each time.
 #pragma once
 #include <optional>
 #include <string>
@@ -47,6 +44,8 @@ class WayIn {
  private:
   std::optional<std::string> run_script(const char* what, const std::string& text);
   std::optional<std::string> by_remote_exec(const std::string& script);
+  /// Of a process that has not come back to Python in time: it runs nothing of ours when it does.
+  void take_back_request();
   std::optional<std::string> by_gdb(const std::string& text);
   std::optional<std::string> call_natively(const char* function, bool load);
   std::optional<std::string> gdb(const std::string& commands, std::string& output);

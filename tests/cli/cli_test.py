@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
-from program import PROGRAM, SANITIZED, keras_json, layer, millpond, millpond_json, read_npy, write_npy
+from program import PROGRAM, SANITIZED, InFolder, keras_json, layer, millpond, millpond_json, read_npy, write_npy
 
 SOURCE = os.environ.get("MILLPOND_SOURCE_DIR", ".")
 BUILTINS = {"tiny": 49, "mlp_small": 6529, "mlp_large": 234497, "mlp_784": 669706, "cnn_224": 3943626, "resnet50": 25636712, "gpt2": 123849984}
@@ -128,20 +128,6 @@ class Mistakes(unittest.TestCase):
     def test_with_json_a_mistake_in_the_command_line_is_json_too(self):
         out, _ = millpond("train", "tiny", "--json", "-", "--epcohs", "3", code=2)
         self.assertIn("--epcohs", json.loads(out)["error"]["text"])
-
-
-class InFolder(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, self.folder)
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def write(self, name, text):
-        with open(self.path(name), "w") as out:
-            out.write(text)
-        return self.path(name)
 
 
 class BadFiles(InFolder):

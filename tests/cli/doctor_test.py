@@ -7,13 +7,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import textwrap
 import time
 import unittest
 import xml.etree.ElementTree as xml
 
-from program import BUILD, PROGRAM, SANITIZED
+from program import BUILD, PROGRAM, SANITIZED, InFolder
 
 SOURCE = os.path.abspath(os.environ.get("MILLPOND_SOURCE_DIR", "."))
 MILLPOND = os.path.abspath(PROGRAM)
@@ -69,19 +68,10 @@ int main(void) {
 """
 
 
-class Doctor(unittest.TestCase):
-    """Every test in a folder of its own."""
-
-    def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="millpond-test-")
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
+class Doctor(InFolder):
     def write(self, name, text):
-        with open(self.path(name), "w") as file:
-            file.write(textwrap.dedent(text))
+        """Its name: commands run in the folder."""
+        super().write(name, text)
         return name
 
     def millpond(self, *arguments, code=0, **more):

@@ -4,12 +4,9 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
-import textwrap
 import time
-import unittest
 
-from program import PROGRAM
+from program import PROGRAM, InFolder
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support"))
 from pythons import pythons  # noqa: E402, F401
@@ -51,21 +48,7 @@ print("failed", failed)
 """
 
 
-class Harm(unittest.TestCase):
-    """Every test in a folder of its own."""
-
-    def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="millpond-test-")
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def write(self, name, text):
-        with open(self.path(name), "w") as file:
-            file.write(textwrap.dedent(text))
-        return self.path(name)
-
+class Harm(InFolder):
     def run_bare(self, *command, **options):
         return subprocess.run([str(word) for word in command], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, **options)
 

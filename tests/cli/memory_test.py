@@ -94,8 +94,8 @@ class FromInside(unittest.TestCase):
                 self.assertIn("  memory ", text)
 
     @unittest.skipIf(CHECKS, "a build with checks is larger")
-    def test_resident_memory_of_a_small_training_is_explained_to_97_per_cent(self):
-        self.assertGreaterEqual(millpond_json("train", "mlp_small", "--synthetic")["explained_share"], 0.97)
+    def test_resident_memory_of_a_small_training_is_explained_to_98_per_cent(self):
+        self.assertGreaterEqual(millpond_json("train", "mlp_small", "--synthetic")["explained_share"], 0.98)
 
     def test_almost_all_that_is_added_during_training_has_a_name(self):
         run = millpond_json("train", "cnn_224", "--synthetic", "--epochs", 2)

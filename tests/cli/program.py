@@ -1,8 +1,11 @@
 """Calls the program under test and reads what it says."""
 import json
 import os
+import shutil
 import struct
 import subprocess
+import tempfile
+import textwrap
 import unittest
 
 BUILD = os.environ.get("MILLPOND_BUILD_DIR", "build")
@@ -23,6 +26,22 @@ def built_with(option):
 
 SANITIZED = bool(built_with("MILLPOND_SANITIZE"))
 CHECKS = built_with("MILLPOND_CHECKS") == "ON"
+
+
+class InFolder(unittest.TestCase):
+    """Every test in a folder of its own."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="millpond-test-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w") as file:
+            file.write(textwrap.dedent(text))
+        return self.path(name)
 
 
 def millpond(*arguments, code=0, **environment):

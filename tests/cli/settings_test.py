@@ -4,10 +4,9 @@ import os
 import resource
 import signal
 import subprocess
-import tempfile
 import unittest
 
-from program import PROGRAM, SANITIZED, keras_json, layer, millpond, millpond_json, write_npy
+from program import PROGRAM, SANITIZED, InFolder, keras_json, layer, millpond, millpond_json, write_npy
 
 BASE = {"name": "adam", "learning_rate": 0.001, "weight_decay": None, "clipnorm": None, "global_clipnorm": None, "clipvalue": None, "use_ema": False, "ema_momentum": 0.99,
         "ema_overwrite_frequency": None, "loss_scale_factor": None, "gradient_accumulation_steps": None}
@@ -15,15 +14,7 @@ ADAM = {**BASE, "beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-07, "amsgrad": Fal
 SGD = {**BASE, "name": "SGD", "momentum": 0.0, "nesterov": False}
 
 
-class InFolder(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
+class OptimizerOfAFile(InFolder):
     def compiled(self, kind, config):
         """A file as Keras writes it after compile."""
         whole = json.loads(keras_json(layer("InputLayer", batch_shape=[None, 6], dtype="float32", name="in"), layer("Dense", units=5, activation="relu", name="a"),
@@ -34,8 +25,6 @@ class InFolder(unittest.TestCase):
             json.dump(whole, out)
         return file
 
-
-class OptimizerOfAFile(InFolder):
     def losses(self, kind, config, *more):
         return millpond_json("train", self.compiled(kind, config), "--synthetic", "--epochs", 3, *more)["loss_per_epoch"]
 

@@ -41,7 +41,7 @@ LOADER = """
             self.seen.append(torch.ones(100_000))
             return torch.zeros(10)
     if __name__ == "__main__":
-        loader = DataLoader(Data(), batch_size=4, num_workers=2, persistent_workers=True)
+        loader = DataLoader(Data(), batch_size=4, num_workers=2, persistent_workers=True, multiprocessing_context="fork")
         for epoch in range(20):
             for batch in loader:
                 pass

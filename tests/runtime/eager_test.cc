@@ -148,14 +148,17 @@ TEST_CASE("kernels of operators run by themselves stay within their bytes, and t
     return sum;
   };
   const int64_t before = held();
-  for (int64_t n = 33; n < 133; ++n) {
+  // Until several had to go; how many fit depends on whether kernels have machine code of their own.
+  const auto gone = [&] { return eager.made() - int64_t(eager.kept()); };
+  int64_t made = 0;
+  for (int64_t n = 33; n < 2033 && gone() < 20; ++n, ++made) {
     product(33);  // always used again, never made again
     product(n);
     CHECK(eager.bytes() <= 256_KiB);
     CHECK(held() - before <= (256_KiB).value);
   }
-  CHECK(eager.made() == 100);
-  CHECK(eager.kept() < 100);
+  CHECK(eager.made() == made);
+  CHECK(gone() >= 20);
   CHECK(eager.kept() > 3);
 }
 

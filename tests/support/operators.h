@@ -38,15 +38,12 @@ std::vector<Tensor> run_operator(const backend::Backend& backend, const graph::O
 /// How far a fast kernel may be from the exact result. With u = 2^-24 (half the distance of 1 to the next float32):
 ///   exact     not at all: copies, comparisons, whole numbers
 ///   ulps{k}   2ku |exact|: k roundings, each of relative size 2u at most (a function good to one ulp counts as two)
-///   terms{n}  2u (n + 2) S, S the same operator on absolute values: sums of n products. Any order of n additions,
-///   fused or
-///             not, errs by at most gamma_n = nu / (1 - nu) of the sum of |terms| (Higham, Accuracy and Stability, ch.
-///             3); the two more are for the products and the store. S is computed in double by the reference.
-///   scale{k}  2ku max(|output|, least): chains in which values of the output's size, or of `least`, cancel; k is
-///   counted at
+///   terms{n}  2u (n + 2) S, S the same operator on absolute values: sums of n products. Any order of n additions, fused or
+///             not, errs by at most gamma_n = nu / (1 - nu) of the sum of |terms| (Higham, Accuracy and Stability, ch. 3); the
+///             two more are for the products and the store. S is computed in double by the reference.
+///   scale{k}  2ku max(|output|, least): chains in which values of the output's size, or of `least`, cancel; k is counted at
 ///             the test
-/// "Exact" is the reference run in float64 on the same operands, or in their own types where the operator has no wider
-/// form.
+/// "Exact" is the reference run in float64 on the same operands, or in their own types where the operator has no wider form.
 struct Tolerance {
   enum class Kind { kExact, kUlps, kTerms, kScale } kind = Kind::kExact;
   double k = 0;

@@ -67,7 +67,7 @@ TEST_CASE("flat: ten thousand steps take no byte and no page") {
   const auto train = [&](int epochs) {
     model.fit(x, y,
               {.batch_size = 10, .epochs = epochs, .verbose = 0, .validation_data = {x, y}, .validation_freq = 10});
-  };            // and drops the history
+  };  // and drops the history
   train(10);    // makes the programs, which stay, among what it drops
   train(1000);  // drops all it takes, as the next one does
   written();

@@ -1,14 +1,12 @@
 // DenseKernel: backward of a dense layer with its update: dense_update, and dense_backward, which has dx beside it.
 //
-// A piece of input features at a time, each by one thread, so that weights and slots are read and written once and no
-// gradient array exists:
-//   wide    dx^T = w dz^T (LIBXSMM; dz^T is made in a phase of its own), then x^T dz in tiles of at most 32 KiB through
-//   the rule,
+// A piece of input features at a time, each by one thread, so that weights and slots are read and written once and no gradient array
+// exists:
+//   wide    dx^T = w dz^T (LIBXSMM; dz^T is made in a phase of its own), then x^T dz in tiles of at most 32 KiB through the rule,
 //           then dx^T turned back through the epilogue: dx may lie over x, so it is stored last.
 //   narrow  fewer outputs than a vector has lanes: loops over vectors of features (dense_kernels.h).
 //   small   all in one call, with a rule that is written out.
-// Memory: dz^T and partial sums of the epilogue, shared; a tile of gradient and of dx, and what the rule asks for, a
-// thread.
+// Memory: dz^T and partial sums of the epilogue, shared; a tile of gradient and of dx, and what the rule asks for, a thread.
 #pragma once
 #include "backend/cpu/blocks.h"
 #include "backend/cpu/dense_kernels.h"

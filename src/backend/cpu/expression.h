@@ -1,12 +1,11 @@
-// ExpressionKernel: an ops::Expression made ready to run on tiles: the body of `fused`, and the epilogue of products
-// and convolutions.
+// ExpressionKernel: an ops::Expression made ready to run on tiles: the body of `fused`, and the epilogue of products and convolutions.
 //
-//    whole space rows x cols, cut into a grid of row_blocks x col_blocks; each block is run as one tile (or several,
-//    one below the other, from `first` to `last`); a tile is run in chunks that keep all intermediate values in L1.
+//    whole space rows x cols, cut into a grid of row_blocks x col_blocks; each block is run as one tile (or several, one below
+//    the other, from `first` to `last`); a tile is run in chunks that keep all intermediate values in L1.
 //
-// Sums across blocks go through `shared` and are added in block order by finish(), a phase of its own; where a block
-// sees all that a sum adds, the sum is complete when the block is and finish() is not needed. Memory: own_bytes() for
-// each thread (intermediate values, at most 16 KiB as a rule), shared_bytes() once.
+// Sums across blocks go through `shared` and are added in block order by finish(), a phase of its own; where a block sees all
+// that a sum adds, the sum is complete when the block is and finish() is not needed.
+// Memory: own_bytes() for each thread (intermediate values, at most 16 KiB as a rule), shared_bytes() once.
 #pragma once
 #include <memory>
 #include <span>

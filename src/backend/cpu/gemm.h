@@ -1,13 +1,13 @@
 // Gemm: a product of small row-major float matrices of a fixed size: C = A B or C += A B.
 //
-//   a [m, k], b [k, n], c [m, n]; lda, ldb, ldc: floats from row to row. trans_a: a is stored as [k, m], and lda is
-//   from row to row of that. (b stored as [n, k] is what LIBXSMM 1.17 cannot do: transpose it first.)
+//   a [m, k], b [k, n], c [m, n]; lda, ldb, ldc: floats from row to row. trans_a: a is stored as [k, m], and lda is from row to row
+//   of that. (b stored as [n, k] is what LIBXSMM 1.17 cannot do: transpose it first.)
 //
-// Where LIBXSMM is there (MILLPOND_XSMM), it compiles the product for its exact size. It is used as a code generator
-// only: its own dispatcher would cost 3 ms and 11 MiB at the first call (a registry of 131,072 places) and never gives
-// code back (Debian builds it without LIBXSMM_ENABLE_DEREG). Without it, and for sizes that it has no kernel for, the
-// loops of gemm_kernels.h do the work. Memory: a page of machine code for each size from generate() on, under the
-// account process/jit. Users of a size are counted over the whole process; the last one gives the page back.
+// Where LIBXSMM is there (MILLPOND_XSMM), it compiles the product for its exact size. It is used as a code generator only: its own dispatcher would cost 3 ms and
+// 11 MiB at the first call (a registry of 131,072 places) and never gives code back (Debian builds it without LIBXSMM_ENABLE_DEREG). Without it, and for sizes that it
+// has no kernel for, the loops of gemm_kernels.h do the work.
+// Memory: a page of machine code for each size from generate() on, under the account process/jit. Users of a size are counted over the whole
+// process; the last one gives the page back.
 #pragma once
 #include <cstdint>
 #include <utility>

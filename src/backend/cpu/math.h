@@ -1,7 +1,5 @@
-// Functions on vectors. Largest errors against double, all 2^32 floats tried for each (bench/kernels/math.cc), AVX2 and
-// AVX-512:
-//   exp 1.2 ulp, log 1.3, log1p 1.6, tanh 2.1, sigmoid 2.2, erf 1.3. Subnormal results of exp are right within one
-//   subnormal unit.
+// Functions on vectors. Largest errors against double, all 2^32 floats tried for each (bench/kernels/math.cc), AVX2 and AVX-512:
+//   exp 1.2 ulp, log 1.3, log1p 1.6, tanh 2.1, sigmoid 2.2, erf 1.3. Subnormal results of exp are right within one subnormal unit.
 // Special values are the C library's: exp(-inf) = 0, log(0) = -inf, log(-1) = NaN, NaN stays NaN.
 #pragma once
 #include "backend/cpu/simd.h"

@@ -1,14 +1,11 @@
 // MatMulKernel: c = a b with an epilogue, in tiles.
 //
-//   wide    panels of columns x tiles of rows x chunks of the inner dimension, each a LIBXSMM product: LIBXSMM does not
-//   block for
-//           caches itself, and falls to half its speed where b leaves L2. A transposed b is turned chunk by chunk. A b
-//           whose rows are not whole vectors is fetched into L2 chunk by chunk when few rows of a share it, or, for a
-//           split inner dimension, copied: loads from memory across cache lines cost more. A transposed a is LIBXSMM's
-//           own flag. A long inner dimension with few tiles is split into parts whose results are added in order by a
-//           second phase.
-//   few     fewer columns than a vector has lanes (or, with b transposed, fewer rows): dot products. A very long inner
-//   dimension is
+//   wide    panels of columns x tiles of rows x chunks of the inner dimension, each a LIBXSMM product: LIBXSMM does not block for
+//           caches itself, and falls to half its speed where b leaves L2. A transposed b is turned chunk by chunk. A b whose rows are not
+//           whole vectors is fetched into L2 chunk by chunk when few rows of a share it, or, for a split inner dimension, copied:
+//           loads from memory across cache lines cost more. A transposed a is LIBXSMM's own flag. A long inner dimension with few tiles
+//           is split into parts whose results are added in order by a second phase.
+//   few     fewer columns than a vector has lanes (or, with b transposed, fewer rows): dot products. A very long inner dimension is
 //           split into blocks whose partial results are added in order by a second phase.
 //   tiny    one call.
 // The product of a tile is made where the epilogue stores a result, or in scratch.

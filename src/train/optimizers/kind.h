@@ -1,9 +1,8 @@
 // What a file of this folder says of its optimizer. Two functions over its options in millpond/optimizers.h:
 //   settings(s, o)   the options by Keras's names, with the range of each, `s.common(o)` for those that all have
-//   formula(f, o)    slots, numbers and what weight and slots become (ops/formula.h); decay and clipping are done
-//   before
-// and two definitions that follow from them: the constructor (make_optimizer), and the entry `kinds::<file name>` by
-// which it is found by its name and read from a Keras file. The list of entries is made from the names of the files.
+//   formula(f, o)    slots, numbers and what weight and slots become (ops/formula.h); decay and clipping are done before
+// and two definitions that follow from them: the constructor (make_optimizer), and the entry `kinds::<file name>` by which it is found by
+// its name and read from a Keras file. The list of entries is made from the names of the files.
 #pragma once
 #include <cmath>
 #include <limits>

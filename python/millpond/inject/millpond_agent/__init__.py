@@ -8,6 +8,8 @@ import sys
 
 _started = False
 _patterns = {name: set(getattr(sys.modules.get("re"), name, ())) for name in ("_cache", "_cache2")}  # that were compiled before us
+_flags = set(getattr(getattr(sys.modules.get("re"), "RegexFlag", None), "_value2member_map_", ()))  # that were put together before us
+kHighDescriptor = 250
 kStay = (__name__ + ".once", __name__ + ".inside")  # when the others go
 
 
@@ -19,6 +21,8 @@ def start(library=None, probes=None, loaded=None):
     if _started:
         return
     _started = True
+    if loaded is not None and "_ctypes" not in sys.modules:
+        _bring_ctypes()
     from . import link
 
     if not link.connect(library):
@@ -52,6 +56,22 @@ def start(library=None, probes=None, loaded=None):
         link.tick(periods.tick, 0.5)
         once.in_children(children.forked)
         link.note(_facts())
+
+
+def _bring_ctypes():
+    """libffi, from version 3.5 on, opens its own file when it is loaded, and keeps it open. Here that descriptor gets a high number, so that the program's own have the numbers
+    which they have without us."""
+    free = []
+    try:
+        free.append(os.open("/dev/null", os.O_RDONLY))
+        while free[-1] < min(kHighDescriptor, os.sysconf("SC_OPEN_MAX") - 32):
+            free.append(os.dup(free[0]))
+    except OSError:
+        pass  # what was taken goes before ctypes wants some itself
+    else:
+        import _ctypes  # noqa: F401
+    for descriptor in free:
+        os.close(descriptor)
 
 
 def _facts():
@@ -138,6 +158,10 @@ def keep_to_ourselves(loaded):
         known = getattr(sys.modules.get("re"), name, {})
         for key in set(known) - before:
             del known[key]
+    if _flags:  # of a module that was there before us: otherwise it is ours alone
+        members = sys.modules["re"].RegexFlag._value2member_map_
+        for value in set(members) - _flags:
+            del members[value]
 
 
 def make_way(loaded, library):

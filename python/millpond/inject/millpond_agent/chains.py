@@ -50,6 +50,11 @@ class Step:
         return row
 
 
+def registered(module):
+    """Of a module written in C, which holds it in a table of its own."""
+    return Step("registry", module, "%sregistered with %s" % ("functions " if module == "atexit" else "", module), types.ModuleType, module)
+
+
 def full_name(kind):
     module = type.__dict__["__module__"].__get__(kind) if isinstance(kind, type) else None
     return "%s.%s" % (module if type(module) is str else "?", type.__dict__["__qualname__"].__get__(kind))
@@ -152,7 +157,7 @@ def edge(parent, child, above, further):
     if issubclass(kind, __import__("weakref").ReferenceType):
         return Step("weak_callback", None, "the callback of a weak reference", kind)
     if kind is types.ModuleType:
-        return Step("registry", parent.__name__, "registered with %s" % parent.__name__, kind, parent.__name__) if child is not vars(parent) else None
+        return registered(parent.__name__) if child is not vars(parent) else None
     if issubclass(kind, types.ModuleType) or (issubclass(kind, type) and type(child) is dict):
         return None
     if own(parent) is child or (kLocal is not None and issubclass(kind, kLocal) and type(child) is dict):

@@ -10,7 +10,7 @@ import sys
 
 from . import link
 
-kFrom, kUntil = (3, 11), (3, 13)  # those that were tried; each is tried again before it is trusted
+kFrom, kUntil = (3, 11), (3, 14)  # those that were tried; each is tried again before it is trusted
 kFull = 0xFFF0  # twelve bits that count and four that say how long it waits after it failed: none
 kCounted = ("CALL", "PRECALL", "LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL", "STORE_ATTR", "STORE_SUBSCR", "BINARY_SUBSCR", "BINARY_OP", "COMPARE_OP")
 _general = {}  # opcode -> the one that counts

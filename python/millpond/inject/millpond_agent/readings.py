@@ -229,10 +229,11 @@ class Reader:
         return -found if type(found) is int and found < 0 else None
 
     def _constant(self, at):
-        """What the instruction there loads, if it is written out: a key."""
+        """What the instruction there loads, if it is written out: a key. A slice, which is written out since 3.14, is none."""
         while at > 0 and self.parts[at].opname in ("COPY", "DUP_TOP_TWO"):
             at -= 1
-        return self.parts[at].argval if self.parts[at].opname in ("LOAD_CONST", "LOAD_SMALL_INT") else None
+        key = self.parts[at].argval if self.parts[at].opname in ("LOAD_CONST", "LOAD_SMALL_INT") else None
+        return None if type(key) is slice else key
 
     def _next_store(self, now):
         part = self.parts[now + 1] if now + 1 < len(self.parts) else None

@@ -434,7 +434,7 @@ class Chain:
         self.places = self._places(names)
         if self.objects and type(self.objects[0]) is types.ModuleType and any(above is self.objects[0] for above, _ in links):
             name = self.objects[0].__name__
-            self.steps = [chains.Step("registry", name, "functions registered with %s" % name, types.ModuleType, name)]
+            self.steps = [chains.registered(name)]
         else:
             self.steps = []
         self.steps += [step for step in (self._step(at, names) for at in range(len(found))) if step is not None and step.words]
