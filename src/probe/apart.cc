@@ -34,7 +34,11 @@ void leave_the_program() {
   syscall(SYS_prlimit64, 0, RLIMIT_CORE, &none, nullptr);
   syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   syscall(SYS_prctl, PR_SET_NAME, kWalkProcess, 0, 0, 0);
-  syscall(SYS_setpriority, PRIO_PROCESS, 0, 19);  // what the program leaves of the processors
+  // Behind the program, and not behind everything: with the lowest priority a walk of 0.08 s took 12 s on a machine
+  // with five busy programs for each processor, and was told when the short program had ended. The kernel gives 20 -
+  // nice.
+  const long nice = 20 - syscall(SYS_getpriority, PRIO_PROCESS, 0);
+  syscall(SYS_setpriority, PRIO_PROCESS, 0, nice + 5 < 19 ? nice + 5 : 19);
   constexpr long kCloseRange = 436;
   syscall(kCloseRange, 0, ~0u, 0);
 }

@@ -411,10 +411,24 @@ class Collector {
           if (loose_files_.size() < kMostLoose) loose_files_[file.link] = file.held;
         }
       had_shared_files_ = had_shared_files_ || files.resident.value > 0;
-      if (had_shared_files_) write(files, {});
+      if (had_shared_files_) {
+        files.t = t;
+        write_held_back_files();
+        held_back_ = files;
+      }
     }
     if (mapping_points_ > kMostMappings) mapping_points_ = writer_->thin_mapping_series(), mapping_every_ *= 2;
     mapped_.next = elapsed() + (t < 10 ? mapping_every_ / 2 : mapping_every_);
+  }
+
+  /// What lies in shared memory is written one look later: a program that is about to end gives it back, and that is its
+  /// end and not its course.
+  void write_held_back_files() {
+    if (!held_back_) return;
+    files_told_ = held_back_->pss;
+    writer_->add(*held_back_);
+    ++mapping_points_;
+    held_back_.reset();
   }
 
   /// True once: when they can be asked.
@@ -887,6 +901,7 @@ class Collector {
     if (processes_seen_->left_out()) put("processes.left_out", processes_seen_->left_out());
     if (sources_->left_out()) put("sources.left_out", sources_->left_out());
     if (own_limit_) put("limit.own.name", own_limit_->name), put("limit.own.bytes", own_limit_->resident.value);
+    if (held_back_ && held_back_->pss >= files_told_) write_held_back_files();
     // Each is as large as it was last seen: of those that were removed too.
     if (const auto largest = std::max_element(loose_files_.begin(), loose_files_.end(),
                                               [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -978,6 +993,8 @@ class Collector {
   bool had_shared_files_ = false;
   std::map<std::string, Bytes> loose_files_;  // in shared memory, that the program has open and nobody has mapped
   static constexpr size_t kMostLoose = 4096;
+  std::optional<runfile::MappingRow> held_back_;  // the last look at files in shared memory
+  Bytes files_told_;                              // what the look before it found
   std::set<std::string> opened_;
   double mapping_every_ = kMappingsEvery;
   int64_t mapping_points_ = 0, points_ = 0, tree_points_ = 0, gpu_points_ = 0, pool_points_ = 0;
