@@ -53,9 +53,6 @@ std::string last_part(const std::string& class_name) {
 
 }  // namespace
 
-const Shape& Value::shape() const { return inside(*this).shape(); }
-DType Value::dtype() const { return inside(*this).dtype(); }
-
 #define MP_TWO(sign, name)                                                                                \
   Value operator sign(Value x, Value y) { return like(x, ops::name(x.builder(), inside(x), inside(y))); } \
   Value operator sign(Value x, double y) {                                                                \

@@ -81,6 +81,15 @@ std::vector<Value> Own::backward(Builder& b, const Node& node, std::span<const V
 
 namespace extend {
 
+const Shape& Value::shape() const {
+  if (!node_) throw Error(Code::kUsage, "extend: an empty Value has no shape");
+  return node_->types[size_t(output_)].shape;
+}
+DType Value::dtype() const {
+  if (!node_) throw Error(Code::kUsage, "extend: an empty Value has no dtype");
+  return node_->types[size_t(output_)].dtype;
+}
+
 std::vector<Value> OwnOperator::gradient(std::span<const Value>, std::span<const Value>, std::span<const Value>) const {
   throw Error(Code::kUnsupported,
               format("operator \"{}\" (class {}) has no gradient", name(), ops::class_name(typeid(*this))))
