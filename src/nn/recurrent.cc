@@ -54,10 +54,10 @@ struct LSTMImpl final : LayerImpl {
 
   void build(std::span<const TensorType> x) override {
     expect_rank(*this, x[0], 2, "sequences [length, width]");
-    kernel = add_weight("kernel", {x[0].shape.back(), 4 * units}, o.kernel_initializer, true, "cell");
-    recurrent = add_weight("recurrent_kernel", {units, 4 * units}, o.recurrent_initializer, true, "cell");
+    kernel = add_weight("kernel", {x[0].shape.back(), 4 * units}, o.kernel_initializer, true, "lstm_cell");
+    recurrent = add_weight("recurrent_kernel", {units, 4 * units}, o.recurrent_initializer, true, "lstm_cell");
     if (!o.use_bias) return;
-    bias = add_weight("bias", {4 * units}, o.bias_initializer, true, "cell");
+    bias = add_weight("bias", {4 * units}, o.bias_initializer, true, "lstm_cell");
     if (o.unit_forget_bias)
       bias->then = [n = units](Tensor& values) {
         for (int64_t i = n; i < 2 * n; ++i) values.values<float>()[size_t(i)] = 1;

@@ -15,7 +15,7 @@ struct Entry {
 
 // The attribute in which Keras's layer keeps the layer inside it.
 std::string attribute(const std::string& group) {
-  if (group == "cell") return group;  // of a recurrent layer
+  if (group == "lstm_cell") return "cell";  // of a recurrent layer
   return group == "attention_output" ? "output_dense" : group + "_dense";
 }
 

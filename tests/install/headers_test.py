@@ -51,7 +51,7 @@ class Headers(unittest.TestCase):
                     self.assertEqual(compiled(compiler, line), "")
 
     def test_what_would_do_nothing_or_fail_later_does_not_compile(self):
-        for line, word in (("Dataset::range(3).batch(32);", "nodiscard"), ("Tensor().astype(DType::kFloat64);", "nodiscard"), ("dtype_of<int16_t>();", "deleted"),
+        for line, word in (("Dataset::range(3).batch(32);", "nodiscard"), ("Tensor().astype(DType::kFloat64);", "nodiscard"), ("dtype_of<char16_t>();", "deleted"),
                            ("CallbackRef none(nullptr);", "deleted")):
             for compiler in self.compilers():
                 with self.subTest(line, compiler=compiler):

@@ -173,7 +173,7 @@ std::string difference(const Tensor& got, const Tensor& want, double near, doubl
     if (std::memcmp(got.data() + i * n, want.data() + i * n, size_t(n)) == 0) continue;
     const double g = got.at(i), w = want.at(i);
     if (std::isnan(g) && std::isnan(w)) continue;
-    if (near > 0 && g == w) continue;
+    if (g == w) continue;  // zeros of either sign
     const double least = got.dtype() == DType::kFloat16   ? 0x1p-24
                          : got.dtype() == DType::kFloat64 ? 0x1p-1060
                                                           : 0x1p-130;
