@@ -226,8 +226,9 @@ StepFunction step_on(int kind, bool va, bool vb, bool vc) {
       MP_ONE(negate)
       MP_ONE(square)
       MP_ONE(abs)
-      MP_ONE(sign) MP_ONE(relu) MP_TWO(add) MP_TWO(subtract) MP_TWO(multiply) MP_TWO(maximum) MP_TWO(minimum)
-          MP_TWO(gate) MP_TWO(floor_divide) MP_TWO(remainder)
+      MP_ONE(sign)
+      MP_ONE(relu) MP_TWO(add) MP_TWO(subtract) MP_TWO(multiply) MP_TWO(maximum) MP_TWO(minimum) MP_TWO(gate)
+          MP_TWO(floor_divide) MP_TWO(remainder)
 #define MP_COMPARE(name, formula) \
   case kStep_##name:              \
     return pick2<T, float, T_##name>(va, vb);
@@ -242,7 +243,8 @@ StepFunction step_on(int kind, bool va, bool vb, bool vc) {
         MP_ONE(exp)
         MP_ONE(log)
         MP_ONE(log1p)
-        MP_ONE(sqrt) MP_ONE(rsqrt) MP_ONE(tanh) MP_ONE(sigmoid) MP_ONE(erf) MP_TWO(divide) MP_TWO(power)
+        MP_ONE(sqrt)
+        MP_ONE(rsqrt) MP_ONE(tanh) MP_ONE(sigmoid) MP_ONE(erf) MP_TWO(divide) MP_TWO(power)
             MP_TWO(sigmoid_cross_entropy)
     }
   }
