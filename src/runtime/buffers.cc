@@ -108,6 +108,8 @@ void assign_buffers(Lowered& a, const BufferOptions& options) {
           if (q.kind != Place::Kind::kBuffer) continue;
           const plan::Buffer& held = a.problem.buffers[q.index];
           if (held.size != size || held.last != int(i) || held.escapes) continue;
+          // As many bytes are not as many elements: a repeated operand of a wider type is read again later.
+          if (size_of(n.inputs[size_t(p.input)].dtype()) != size_of(n.types[o].dtype)) continue;
           // the same bytes read as another operand, or already given to another output: not ours to overwrite
           bool free = true;
           for (size_t k = 0; k < call.in.size(); ++k)

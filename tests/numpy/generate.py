@@ -173,7 +173,9 @@ def binary():
                 add(name, [x, y], [wide_halves(f, x, y)], turned=x.ndim == 2)
             if t in FLOATS and name in JAX2:
                 for x, y in pairs(t, special=False):
-                    add(name, [x, y], [wide_halves(f, x, y)], gradient=JAX2[name])
+                    # the gradient of equal operands goes to x here and in TensorFlow, to both in JAX
+                    tie = name in ("maximum", "minimum") and bool((x == y).any())
+                    add(name, [x, y], [wide_halves(f, x, y)], gradient=None if tie else JAX2[name])
     for t in ALL:
         for name, f in COMPARE.items():
             for x, y in pairs(t):
@@ -195,6 +197,8 @@ def binary():
     for t in FLOATS:
         for special in (True, False):
             for x, y in pairs(t, special=special):
+                if not special:  # what float16 divides by less than that, squared, is beyond it
+                    y = np.where(np.abs(y.astype("f4")) < 0.25, np.array(0.5, t), y).astype(t)
                 add("divide", [x, y], [wide_halves(np.divide, x, y)], gradient=None if special else JAX2["divide"], near=1)
             for x, y in pairs(t, 0.1, 3, special):
                 add("power", [x, y], [np.power(wide(x), wide(y)).astype(t)], near=4, gradient=JAX2["power"])

@@ -260,7 +260,7 @@ void compare(const Case& c) {
   const Arrays predicted = model.predict(x, {.batch_size = 1000});
   const auto out = c.load("out", outputs);
   for (int i = 0; i < outputs; ++i)
-    CHECK_MESSAGE(difference(predicted[size_t(i)], out[size_t(i)]) < kOnce, "output ", i);
+    CHECK_MESSAGE(difference(predicted[size_t(i)], out[size_t(i)]) < c.json.value("near_outputs", kOnce), "output ", i);
 
   // Weight files, both ways: from Keras's own come the same weights and outputs, and what we write Keras reads
   // (read_weights.py).
