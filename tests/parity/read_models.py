@@ -12,13 +12,13 @@ OURS_ALONE = ('"gelu_tanh"', '"Crossentropy"')
 
 
 def plain(j, inside=""):
-    """As both would write it: without what Keras notes of its building and compiling, and arguments that are null."""
+    """As both would write it: without what Keras notes of its building and compiling, arguments that are null, and masks that it hands on by itself."""
     if isinstance(j, list):
         return [plain(e) for e in j]
     if not isinstance(j, dict):
         return j
     empty = lambda v: v is None or isinstance(v, list) and not any(v)
-    return {k: plain(v, k) for k, v in j.items() if k not in ("build_config", "compile_config") and not (inside == "kwargs" and empty(v))}
+    return {k: plain(v, k) for k, v in j.items() if k not in ("build_config", "compile_config") and not (inside == "kwargs" and (k == "mask" or empty(v)))}
 
 
 def difference(a, b, at="model"):

@@ -38,6 +38,8 @@ for case in sorted(p for p in folder.iterdir() if (p / "ours.weights.h5").exists
     out = model(xs[0] if len(xs) == 1 else xs, training=False)
     for i, o in enumerate(out if isinstance(out, list) else [out]):
         want = np.load(case / f"out{i}.npy")
+        if want.dtype.kind == "V":  # bfloat16, which .npy does not know; parity_test has compared it
+            continue
         if not np.abs(o.numpy() - want).max() <= ROUNDING * max(1e-3, np.abs(want).max()):
             sys.exit(f"{case.name}: output {i} is not what it was before")
     count += 1
