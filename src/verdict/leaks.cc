@@ -315,7 +315,14 @@ void add_mapped(const MappedLevel& level, const Notes& notes, const Periods& per
   for (const Container& k : notes.containers)
     if (holds_mappings(k, periods, leak.rate) && (!keeper || k.bytes_per_period < keeper->bytes_per_period))
       keeper = &k;
-  const auto same = std::ranges::find_if(leaks, [&](const Leak& other) { return keeper && is_of(*keeper, other); });
+  // Another with this rate is the same memory, sampled as blocks, where resident memory gained no more than one of them.
+  const Series rss = periods.rss.since(c.onset);
+  const double gained = rss.empty() ? 0 : rss.y.back() - rss.y.front();
+  const auto same = std::ranges::find_if(leaks, [&](const Leak& other) {
+    if (keeper && is_of(*keeper, other)) return true;
+    const double both = leak.bytes + other.rate * (periods.x.back() - c.onset);
+    return std::abs(other.rate - leak.rate) < kTable.weighed * leak.rate && gained < kTable.both_resident * both;
+  });
   if (same != leaks.end()) return;
   // Where there are many of them they are counted seldom: without something that goes on to fill the last count must
   // not be old.

@@ -57,6 +57,8 @@ struct Table {
                                          // sampled and counted bytes may lie apart besides chance
   double add_up =
       1.5;  // deviations: what allocators count beyond the samples by more than chance is something else, and nobody's
+  double both_resident =
+      0.75;  // of what two leaks gained together: resident memory that gained less has one of them only
   double mapped_pages =
       0.1;             // of the bytes of one thing: how far they may lie from whole pages where each is a mapping
   double several = 3;  // blocks: one that grows itself is not added to by the block
