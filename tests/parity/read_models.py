@@ -12,13 +12,13 @@ OURS_ALONE = ('"gelu_tanh"', '"Crossentropy"')
 
 
 def plain(j, inside=""):
-    """As both would write it: without what Keras notes of its building and compiling, arguments that are null, and masks that it hands on by itself."""
+    """As both would write it: without what Keras notes of its building and compiling, and arguments that are null."""
     if isinstance(j, list):
         return [plain(e) for e in j]
     if not isinstance(j, dict):
         return j
     empty = lambda v: v is None or isinstance(v, list) and not any(v)
-    return {k: plain(v, k) for k, v in j.items() if k not in ("build_config", "compile_config") and not (inside == "kwargs" and (k == "mask" or empty(v)))}
+    return {k: plain(v, k) for k, v in j.items() if k not in ("build_config", "compile_config") and not (inside == "kwargs" and empty(v))}
 
 
 def difference(a, b, at="model"):
@@ -49,7 +49,7 @@ def models(folder):
         ours, theirs = (case / "ours.json").read_text(), (case / "model.json").read_text()
         if wrong := difference(plain(json.loads(ours)), plain(json.loads(theirs))):
             sys.exit(f"{case.name}: {wrong}")
-        if wrong := difference(open_model(ours), open_model(theirs)):
+        if wrong := difference(plain(open_model(ours)), plain(open_model(theirs))):
             sys.exit(f"{case.name}, opened by Keras: {wrong}")
     return len(cases)
 
