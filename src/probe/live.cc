@@ -8,15 +8,10 @@
 
 namespace millpond::probe::live {
 
-alignas(sys::kPageSize) uint8_t near[kNear];
-alignas(sys::kPageSize) uint8_t far[kFar];
-
 namespace {
 
 constexpr uint64_t kTaken = 1;
 constexpr size_t kReachLimit = 254;
-constexpr uint8_t kFull = 255;  // a counter that came here stays: it no longer knows how many it stands for
-
 constexpr uint32_t kPlaces = 1 << 16;
 constexpr size_t kWords = kLiveSlots / 64;
 
@@ -39,21 +34,6 @@ void count_freed(const Live& entry, bool moved) {
   if (moved || file::since_start_ms(sys::now_ns()) - entry.born_ms > kSoonMs) return;
   file::add(totals.soon_bytes, entry.bytes);
   __atomic_fetch_add(&stack.soon_kib, uint32_t((entry.bytes + 512) >> 10), __ATOMIC_RELAXED);
-}
-
-size_t home_of(const void* p) { return hash(p) >> 48; }
-
-void count_up(uint8_t& counter) {
-  uint8_t old = __atomic_load_n(&counter, __ATOMIC_RELAXED);
-  while (old != kFull &&
-         !__atomic_compare_exchange_n(&counter, &old, uint8_t(old + 1), true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-  }
-}
-void count_down(uint8_t& counter) {
-  uint8_t old = __atomic_load_n(&counter, __ATOMIC_RELAXED);
-  while (old != kFull && old != 0 &&
-         !__atomic_compare_exchange_n(&counter, &old, uint8_t(old - 1), true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-  }
 }
 
 void reach_at_least(size_t home, size_t places) {
@@ -124,20 +104,6 @@ bool place(const Live& entry) {
 }
 
 }  // namespace
-
-void mark(const void* p) {
-  __atomic_store_n(&near_of(hash(p)), kFull, __ATOMIC_RELAXED);
-  __atomic_store_n(&far_of(hash(p)), kFull, __ATOMIC_RELAXED);
-}
-
-void enter(const void* p) {
-  count_up(near_of(hash(p)));
-  count_up(far_of(hash(p)));
-}
-void leave(const void* p) {
-  count_down(near_of(hash(p)));
-  count_down(far_of(hash(p)));
-}
 
 bool add(const void* p, uint64_t size, Weight weight, uint32_t stack, uint32_t born_ms, LiveKind kind) {
   if (may_hold(p)) remove(p);
@@ -221,8 +187,7 @@ uint32_t next(uint32_t from) {
 uint64_t count() { return __atomic_load_n(&alive, __ATOMIC_RELAXED); }
 
 void forget() {
-  sys::wipe(near, sizeof near);
-  sys::wipe(far, sizeof far);
+  forget_filter();
   sys::wipe(reach, sizeof reach);
   sys::wipe(index, sizeof index);
   memset(used, 0, sizeof used);

@@ -1,12 +1,12 @@
 // The sampled blocks that are alive: the table of shared.h, without locks, and what a free needs to pass by it.
 //
-//   free(p) -> filter: two small counters by the hash of p, one of 8,192, one of 65,536. Almost always the first is zero:
-//              not a sampled block. It is small because it stays in the nearest cache then; the second makes it sharp.
+//   free(p) -> filter (filter.h): almost always it says that p is no sampled block
 //           -> index: from the home of p, no further than an entry of that home was ever put; it names the entry
 //
 // An entry's place is claimed with address 1, filled, and published with its address; it is taken back the same way.
-// Memory: 72 KiB for the filter, 128 KiB for the index and 64 KiB for how far to look, besides the table.
+// Memory: 128 KiB for the index and 64 KiB for how far to look, besides the table.
 #pragma once
+#include "probe/filter.h"
 #include "probe/shared.h"
 
 namespace millpond::probe {
@@ -17,23 +17,6 @@ struct Weight {
 };
 
 namespace live {
-
-inline constexpr size_t kNear = 1 << 13, kFar = 1 << 16;
-extern uint8_t near[kNear], far[kFar];
-
-inline uint64_t hash(const void* p) { return (uint64_t(p) >> 4) * 0x9e3779b97f4a7c15u; }
-inline uint8_t& near_of(uint64_t hash) { return near[hash >> 51]; }
-inline uint8_t& far_of(uint64_t hash) { return far[(hash >> 32) & 0xffff]; }
-
-// Whether p can be in the table, or is a block of early start-up; never false for those.
-inline bool may_hold(const void* p) {
-  const uint64_t h = hash(p);
-  return __builtin_expect(__atomic_load_n(&near_of(h), __ATOMIC_RELAXED) != 0, 0) &&
-         __atomic_load_n(&far_of(h), __ATOMIC_RELAXED) != 0;
-}
-void mark(const void* p);   // may_hold(p) is true from now on, for good
-void enter(const void* p);  // until as many have left
-void leave(const void* p);
 
 // False: the table is full around its place, and the block is not recorded. An entry that is there already (its free
 // was not seen) is replaced.

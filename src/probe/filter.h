@@ -1,0 +1,38 @@
+// Which addresses can be those of sampled blocks that are alive: asked at every free of the program, so nearly always
+// answered by one look into 16 KiB that stay in the nearest cache.
+//
+//   near: a bit of 65,536, by the hash of the address. With some thousand blocks alive it is set for one address in ten.
+//         That matters more than the look: a filter that is half full is guessed wrongly by the processor every other
+//         time.
+//   far:  a counter by another part of the hash, where the bit is set.
+//
+// The words of `near` have bits of the filter in their lower half; the upper half counts how often one of them was set.
+// Memory: 16 KiB for the bits, 64 KiB for what each stands for, 64 KiB for the counters.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+namespace millpond::probe::live {
+
+inline constexpr size_t kNear = 1 << 11, kFar = 1 << 16;
+extern uint64_t near[kNear];
+extern uint8_t far[kFar];
+
+inline uint64_t hash(const void* p) { return (uint64_t(p) >> 4) * 0x9e3779b97f4a7c15u; }
+inline size_t home_of(const void* p) { return hash(p) >> 48; }  // of 65,536
+inline uint64_t& near_of(uint64_t hash) { return near[hash >> 53]; }
+inline uint64_t near_bit(uint64_t hash) { return uint64_t{1} << (hash >> 48 & 31); }
+inline uint8_t& far_of(uint64_t hash) { return far[(hash >> 32) & 0xffff]; }
+
+// Whether p can be in the table, or is a block of early start-up; never false for those.
+inline bool may_hold(const void* p) {
+  const uint64_t h = hash(p);
+  return __builtin_expect((__atomic_load_n(&near_of(h), __ATOMIC_RELAXED) & near_bit(h)) != 0, 0) &&
+         __atomic_load_n(&far_of(h), __ATOMIC_RELAXED) != 0;
+}
+void mark(const void* p);   // may_hold(p) is true from now on, for good
+void enter(const void* p);  // until as many have left
+void leave(const void* p);
+void forget_filter();  // in a child
+
+}  // namespace millpond::probe::live
