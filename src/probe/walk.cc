@@ -153,9 +153,14 @@ class Walker {
   }
 
   void own_tensors() {
-    for (size_t i = 0; i < request_.owned_count; ++i)
-      own(reinterpret_cast<const void*>(request_.owned[i].data),
-          seen_.find(reinterpret_cast<const void*>(request_.owned[i].object)), true);
+    for (size_t i = 0; i < request_.owned_count; ++i) {
+      const bool by_graph = request_.owned[i].object & 1;
+      const auto data = reinterpret_cast<const void*>(request_.owned[i].data);
+      const uint32_t number = seen_.find(reinterpret_cast<const void*>(request_.owned[i].object & ~uint64_t{1}));
+      own(data, number, true);
+      if (is_given_ && !by_graph && number < native_from_)
+        if (const uint32_t found = by_address_.find(data); found != kNone) survivors_[found].stack &= ~1u;
+    }
   }
   // Roots come in ranks, with None between them: what a rank reaches is told by it, however short a way a later one has
   // to it.

@@ -17,7 +17,8 @@
 
 namespace millpond::probe::walk {
 
-// What a survivor's owner is known by, when its data does not lie where the object points to: tensors.
+// What a survivor's owner is known by, when its data does not lie where the object points to: tensors. An odd address of
+// an object, one more than its own: it holds the data only by a graph of gradients.
 struct Owned {
   uint64_t object, data;
 };
@@ -28,7 +29,7 @@ struct Link {
 };
 
 // A block that is alive in a memory whose allocator is not ours to hook: that of a GPU. `label` stands in the place of
-// a stack.
+// a stack; its lowest bit says that a graph of gradients leads to the block, and stays where nothing else does.
 struct Given {
   uint64_t address, bytes, age_ms, label;
 };

@@ -37,13 +37,13 @@ def run(python, text, folder, code=0, arguments=(), timeout=120, **more):
     return done.stdout.decode().splitlines()
 
 
-def watched(python, folder, text, *arguments):
+def watched(python, folder, text, *arguments, interval=8192):
     """Runs the program under `millpond watch`, sampled finely: what the agent said, and what the program printed."""
     path = os.path.join(folder, "train.py")
     with open(path, "w") as file:
         file.write(text)
     log = os.path.join(folder, "log")
-    done = subprocess.run([MILLPOND, "watch", "-o", "run.pond", "--", python, path, *arguments], cwd=folder, env=environment(MILLPOND_AGENT_LOG=log, MILLPOND_INTERVAL="8192"),
+    done = subprocess.run([MILLPOND, "watch", "-o", "run.pond", "--", python, path, *arguments], cwd=folder, env=environment(MILLPOND_AGENT_LOG=log, MILLPOND_INTERVAL=str(interval)),
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
     with open(log) as file:
         said = [json.loads(line) for line in file]

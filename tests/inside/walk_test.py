@@ -137,7 +137,7 @@ def fit(epochs, callbacks=None):
 import trainer_library
 
 def payload():
-    return bytearray(150_000)
+    return bytearray(300_000)
 
 class Keep:
     def __init__(self):
@@ -170,8 +170,8 @@ trainer_library.fit(26, callbacks=[Keep()])
 """
 
 
-def walks_of(python, folder, ballast=0, program=PROGRAM):
-    said, out = watched(python, folder, program, str(ballast))
+def walks_of(python, folder, ballast=0, program=PROGRAM, **how):
+    said, out = watched(python, folder, program, str(ballast), **how)
     return [row for row in said if row.get("note") == "walk"], out
 
 
@@ -228,7 +228,8 @@ class Walks(unittest.TestCase):
             if version.endswith("t"):
                 continue  # no walk is made
             with self.subTest(version), Folder() as folder:
-                walks, _ = walks_of(python, folder, program=HANDED)
+                # What is kept is always recorded, and hardly anything else: a second block of the module's would be a holder's too.
+                walks, _ = walks_of(python, folder, program=HANDED, interval=1 << 18)
                 self.assertTrue(walks, "no walk was made")
                 kept = [row for row in walks[-1]["holders"] if row["chain"][:1] == ["attribute kept of Keep"]]
                 self.assertTrue(kept, walks[-1]["holders"])

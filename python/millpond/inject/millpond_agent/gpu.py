@@ -175,7 +175,7 @@ class Blocks:
         self.space = space(self.device) if young else None
         self.entries = {key: entry for key, entry in pool.ledger.known.items() if entry[1] == self.device and entry[2] is not None}
         self.now = now
-        self.graph = set()  # keys that only a graph of gradients leads to
+        self.graph = set()  # keys that a graph of gradients leads to
         self.owned = []
 
     def bytes(self):
@@ -183,6 +183,11 @@ class Blocks:
 
     def own(self, thing, key):
         self.owned += (id(thing), key)
+
+    def own_by_graph(self, thing, key):
+        """An odd address tells the walk that it is not the tensor itself."""
+        self.owned += (id(thing) | 1, key)
+        self.graph.add(key)
 
     def owners(self, tensors):
         """Flat pairs of an object and the key of a block that it owns. tensors: those of torch."""
@@ -193,7 +198,8 @@ class Blocks:
         return self.owned
 
     def given(self):
-        """Flat: key, bytes, age in milliseconds, label. A label is twice the number of a stack, and one more where it is held by a graph of gradients."""
+        """Flat: key, bytes, age in milliseconds, label. A label is twice the number of a stack, and one more where a graph of gradients leads to it; the walk takes the one off again
+        where it reaches a tensor whose data it is."""
         flat = []
         for key, (size, _, born, number, _, _) in self.entries.items():
             flat += (key, size, int(1000 * (self.now - born)), (kUnknown if number is None else 2 * number) + (key in self.graph))

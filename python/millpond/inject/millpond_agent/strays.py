@@ -38,8 +38,8 @@ def growing_types(objects, counts, rounds_since, look, most):
             if len(_counts) < 8000:
                 _counts[name] = Track(look, count)
             continue
-        added = count - track.first_size
         track.sees(look, count)
+        added = count - track.first_size
         rounds = rounds_since(track.first_look)
         if track.rose_at == look and not track.falls and rounds > 0 and added >= max(4, rounds // 2):
             rows.append((added, kind, name, count, rounds, track))

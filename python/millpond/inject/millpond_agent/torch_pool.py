@@ -6,7 +6,7 @@ import threading
 import time
 import types
 
-from . import gpu, link, sizes
+from . import gpu, link
 from .wrapping import around, put
 
 kGraph = 0.03  # seconds for following graphs of gradients at a walk
@@ -160,43 +160,49 @@ class TorchPool:
             self._owners(blocks, tensors)
 
     def _owners(self, blocks, tensors):
-        with_graph = []
-        left = set(blocks.entries)
+        with_graph = {}  # the node that made a tensor -> the tensors that it made
         for thing in tensors:
             try:
                 if thing.device.type != "cpu":
                     key = _address(thing)
                     if key in blocks.entries:
                         blocks.own(thing, key)
-                        left.discard(key)
                 if thing.grad_fn is not None:
-                    with_graph.append(thing)
+                    with_graph.setdefault(thing.grad_fn, []).append(thing)
             except Exception:  # a tensor without storage
                 pass
         from . import torch_hooks
 
-        if left and with_graph and not torch_hooks.saved_hooks_used:
-            self._follow_graphs(blocks, with_graph, left)
+        if with_graph and not torch_hooks.saved_hooks_used:
+            _follow_graphs(blocks, with_graph)
 
-    @staticmethod
-    def _follow_graphs(blocks, tensors, left):
-        end = time.thread_time() + kGraph
-        tensors.sort(key=lambda thing: thing.nelement())  # losses before what they were made of, which they keep too
-        seen = set()
-        for thing in tensors:
-            for node in sizes.graph_of(thing):
-                if not left or time.thread_time() > end:
-                    return
-                if node in seen:
-                    continue
-                seen.add(node)
-                for saved in _saved(node):
-                    key = _address(saved)
-                    if key in blocks.entries:
-                        blocks.own(thing, key)
-                        if key in left:
-                            left.discard(key)
-                            blocks.graph.add(key)
+
+def _follow_graphs(blocks, with_graph):
+    """Gives what graphs have saved to the tensors that these lie behind. Graphs share nodes, and each node is asked once: what was found behind a tensor from which a later one was made belongs to
+    the later one too, because its graph leads there. Tensors that were saved are objects of Python's as soon as anybody has asked for them, so many of these have a graph and nothing of the
+    program's leads to them: which of its owners a block is told with is the walk's decision."""
+    end = time.thread_time() + kGraph
+    keys = {}  # node that made a tensor -> keys of what lies behind it
+    seen = set()
+    # Losses come before what they were made of.
+    for root in sorted(with_graph, key=lambda node: min(thing.nelement() for thing in with_graph[node])):
+        if root in seen:
+            continue
+        seen.add(root)
+        behind, queue = keys.setdefault(root, set()), [root]
+        while queue and time.thread_time() <= end:
+            node = queue.pop()
+            behind.update(key for key in map(_address, _saved(node)) if key in blocks.entries)
+            for below, _ in node.next_functions:
+                if below in keys and below is not root:
+                    behind |= keys[below]
+                if below is not None and below not in seen:
+                    seen.add(below)
+                    queue.append(below)
+    for root, behind in keys.items():
+        for thing in with_graph[root]:
+            for key in behind:
+                blocks.own_by_graph(thing, key)
 
 
 def _parameters(function):

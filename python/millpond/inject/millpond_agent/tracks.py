@@ -2,14 +2,19 @@
 import math
 
 
-class Track:
-    """First and last size, how often it rose and fell, and by multiples of what (`step`)."""
+kAligned = 3  # rises: from then on the second look is the first
 
-    __slots__ = ("first_look", "first_size", "last_look", "size", "rises", "falls", "rose_at", "step")
+
+class Track:
+    """First and last size, how often it rose and fell, and by multiples of what (`step`). The first look is made wherever in a round the program is, all others where one ends: what came
+    between the first two is no round's, and is left out as soon as there are others."""
+
+    __slots__ = ("first_look", "first_size", "second", "last_look", "size", "rises", "falls", "rose_at", "step")
 
     def __init__(self, look, size):
         self.first_look = self.last_look = look
         self.first_size = self.size = size
+        self.second = None
         self.rises = self.falls = self.step = 0
         self.rose_at = -2
 
@@ -22,4 +27,7 @@ class Track:
         elif size < self.size:
             self.falls += 1
         self.last_look, self.size = look, size
+        self.second = self.second or (look, size)
+        if self.rises == kAligned:
+            self.first_look, self.first_size = self.second
         return not self.falls and self.rose_at >= look - 1
