@@ -273,7 +273,7 @@ bool add_inside(const Case& c, const Rounds& rounds, const ProcessLevels* proces
   const SampledNoise noise = noise_of(c, lines);
   division.set_noise(noise);
   Shares shares = shares_of_sampled(c, lines, by_samples);
-  const double chance = 1.96 * std::sqrt(noise.unit * (noise.born + noise.gone));
+  const double chance = k95 * std::sqrt(noise.unit * (noise.born + noise.gone));
   // Shared mappings and files are sampled as blocks, as large as their addresses; run files of before have none of
   // them.
   const double told = used.empty() ? by_system : by_allocator, mapped = process ? gain(process->mapped_at(rounds)) : 0;

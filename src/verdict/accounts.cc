@@ -61,32 +61,27 @@ Account named(Account a, const Member& m, std::string space) {
   return a;
 }
 
-/// Of a device: what the framework's pool has handed out and what it keeps free, where it told; the rest is the
+/// Of a device: what the frameworks' pools have handed out and what they keep free, where they told; the rest is the
 /// context's and other libraries'.
-Account of_device(const Member& m, const Rounds& rounds, const std::vector<SeenProcess::Point>& points, bool only) {
-  TimeSeries all, in_use;
-  for (const SeenProcess::Point& p : points) {
+Account of_device(const Member& m, const Rounds& rounds, const std::string& space,
+                  const std::vector<SeenProcess::Point>& points) {
+  TimeSeries all;
+  for (const SeenProcess::Point& p : points)
     if (p.resident) all.emplace_back(p.t, double(p.resident->value));
-    if (p.in_use) in_use.emplace_back(p.t, double(p.in_use->value));
-  }
-  TimeSeries reserved;
-  if (m.evidence && only) {  // the counters are of all devices together
-    const auto counter = [&](const char* name) {
-      const auto found = m.evidence->counters.find(name);
-      return found == m.evidence->counters.end() ? TimeSeries() : found->second;
-    };
-    if (in_use.empty()) in_use = counter("torch.cuda_allocated");
-    reserved = counter("torch.cuda_reserved");
-  }
   Division division(rounds, levels_at(rounds, all));
-  if (in_use.empty()) {
-    division.add(levels_at(rounds, all), AccountPart{Part::kGpu, "on the device, as the driver tells"});
-  } else {
+  bool told = false;
+  for (const Pool& pool : m.evidence ? m.evidence->pools : std::vector<Pool>{}) {
+    if (pool.space != space || pool.points.empty()) continue;
+    TimeSeries in_use, kept;
+    for (const Pool::Point& p : pool.points) {
+      in_use.emplace_back(p.t, double(p.in_use.value));
+      if (p.reserved) kept.emplace_back(p.t, double((*p.reserved - p.in_use).value));
+    }
     division.add(levels_at(rounds, in_use), AccountPart{Part::kGpu, "in use in the framework's pool"});
-    if (!reserved.empty())
-      division.add(less(levels_at(rounds, reserved), levels_at(rounds, in_use)),
-                   AccountPart{Part::kFree, "kept free by the framework's pool"});
+    division.add(levels_at(rounds, kept), AccountPart{Part::kFree, "kept free by the framework's pool"});
+    told = true;
   }
+  if (!told) division.add(levels_at(rounds, all), AccountPart{Part::kGpu, "on the device, as the driver tells"});
   return division.take();
 }
 
@@ -104,11 +99,9 @@ void add_spaces(const Member& m, const Rounds& main, std::vector<Account>& list)
     m.levels->add_shared(rounds, division);
     list.push_back(named(division.take(), m, "shared"));
   }
-  const auto is_device = [](const auto& s) { return s.first.starts_with("gpu:"); };
-  const auto& spaces = m.levels->process().spaces;
-  for (const auto& [space, points] : spaces)
+  for (const auto& [space, points] : m.levels->process().spaces)
     if (space.starts_with("gpu:") && !points.empty())
-      list.push_back(named(of_device(m, rounds, points, std::ranges::count_if(spaces, is_device) == 1), m, space));
+      list.push_back(named(of_device(m, rounds, space, points), m, space));
 }
 
 /// The private pages of each process and each shared page once. Processes that began or ended meanwhile are a part

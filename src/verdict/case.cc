@@ -32,8 +32,7 @@ size_t part_of(const Case& c, const Mark& mark) {
 bool early(const Case& c, const SiteGroup& s) {
   double sum = 0, later = 0;
   for (Bytes b : s.age) sum += double(b.value);
-  if (sum <= 0 || double((s.age[0] + s.age[1]).value) > kTable.bulk * sum || cohorts(s.age) == Cohorts::kOld)
-    return true;
+  if (sum <= 0 || double((s.age[0] + s.age[1]).value) > kTable.bulk * sum || is_old(s.age)) return true;
   const size_t first = part_of(c, *c.periods.marks.front());
   for (size_t i = first + 1; i < kAgeParts; ++i) later += double(s.age[i].value);
   return first + 2 < kAgeParts && later < kTable.rest * sum;  // of the last part or two nothing could be told
@@ -164,8 +163,7 @@ std::optional<Place> Case::growing_place() const {
   // What every cohort leaves behind counts before what merely rose.
   for (const bool proven : {true, false})
     for (const SiteGroup& s : sites.groups)
-      if (s.user && s.grown > kTable.rest * growth.total && s.grown > kTable.pieces &&
-          (!proven || cohorts(s.age) == Cohorts::kEvery))
+      if (s.user && s.grown > kTable.rest * growth.total && s.grown > kTable.pieces && (!proven || of_every_age(s.age)))
         return with_text(s.place);
   return {};
 }

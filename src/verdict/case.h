@@ -29,6 +29,9 @@ struct Case {
 
   /// Parts of the account; none without one.
   const std::vector<AccountPart>& parts() const;
+  /// Who counts what is in use, in words: "allocators have"; of a device "the pool has".
+  const char* counted() const { return evidence.space == "host" ? "allocators have" : "the pool has"; }
+
   /// At least so many bytes, and this share of resident memory.
   double least(double bytes, double share) const { return std::max(bytes, share * growth.level); }
 

@@ -105,8 +105,6 @@ void add_children(const Evidence& main, std::span<const Evidence> children, Verd
   }
   std::erase_if(v.findings,
                 [&](const Finding& f) { return f.cause == "C24" || (!f.sets_verdict && groups.contains(key_of(f))); });
-  const bool leaks =
-      std::ranges::any_of(v.findings, [](const Finding& f) { return f.kind == Kind::kLeak && f.sets_verdict; });
   std::vector<Finding> told;
   for (auto& [key, g] : groups) {
     Finding f = std::move(g.finding);
@@ -118,22 +116,14 @@ void add_children(const Evidence& main, std::span<const Evidence> children, Verd
     told.push_back(std::move(f));
   }
   std::ranges::stable_sort(told, std::ranges::greater{}, [](const Finding& f) { return f.total; });
-  for (Finding& f : v.findings)
-    if (f.kind != Kind::kLeak) f.sets_verdict = false;
-  if (!leaks) {
-    const Finding& worst = told.front();
-    v.kind = Kind::kLeak;
-    v.would_settle.clear();
-    const std::string where = worst.blame ? format("at `{}`, ", at(*worst.blame)) : "";
-    v.sentence =
-        format("Memory{} grows in {}, by {} {}{}: {}{}.", worst.space == "host" ? "" : " of " + worst.space,
-               worst.processes > 1 ? format("{} processes", worst.processes) : "a process that the program started",
-               amount(worst.bytes_per_unit), each(worst), worst.processes > 1 ? " each" : "", where,
-               worst.holder.empty() ? "what holds it was not found" : worst.holder);
-  }
-  const auto place =
-      std::ranges::find_if(v.findings, [](const Finding& f) { return f.kind != Kind::kLeak || !f.sets_verdict; });
-  v.findings.insert(place, std::make_move_iterator(told.begin()), std::make_move_iterator(told.end()));
+  const Finding& worst = told.front();
+  const std::string where = worst.blame ? format("at `{}`, ", at(*worst.blame)) : "";
+  const std::string sentence =
+      format("Memory{} grows in {}, by {} {}{}: {}{}.", worst.space == "host" ? "" : " of " + worst.space,
+             worst.processes > 1 ? format("{} processes", worst.processes) : "a process that the program started",
+             amount(worst.bytes_per_unit), each(worst), worst.processes > 1 ? " each" : "", where,
+             worst.holder.empty() ? "what holds it was not found" : worst.holder);
+  add_leaks(std::move(told), sentence, v);
 }
 
 }  // namespace millpond::verdict

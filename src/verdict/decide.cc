@@ -209,7 +209,6 @@ Outcome beyond_use(const Case& c, const Growth& g) {
   const double rose = g.rss.total;
   const AccountPart free = c.account ? c.account->of({Part::kFree, Part::kPinned}) : AccountPart{};
   if (free.grows() && free.bytes > kTable.most * c.account->growth) return Outcome::kFreed;
-  if (g.free.rises() && g.free.total > kTable.most * rose) return Outcome::kFreed;
   // More was asked for when the rise began than the process had in memory: it can only be written to.
   const auto at = [&](const Series& s) {
     const auto found = std::ranges::lower_bound(s.x, g.rss.onset);
@@ -288,28 +287,11 @@ Outcome outcome_of(const Case& c, const Answers& a, Growth& g) {
 
 // ---- in words ----
 
-// What only a program that keeps something counts up. Each at least three times after warm-up.
-const char* const kKeepers[][2] = {{"tf.gradient_registry", "entries of TensorFlow's gradient registry"},
-                                   {"tf.funcgraphs", "traced graphs"},
-                                   {"keras.models", "living models"},
-                                   {"jax.compiles", "JAX compilations"},
-                                   {"tf.traces", "tf.function traces"},
-                                   {"pyplot.figures", "open figures"},
-                                   {"torch.with_grad_fn", "tensors with a graph behind them"},
-                                   {"torch.tensors", "living tensors"},
-                                   {"jax.live_arrays", "living arrays"}};
-
 /// Sentences with numbers for what was decided.
 void tell_proofs(const Case& c, Growth& g) {
   const Periods& periods = c.periods;
   if (g.has_live && g.held.rises())
-    g.proofs.push_back(format("allocators have {} more in use {}", amount(g.held.slope.value), each(periods.unit)));
-  double every = 0;
-  for (const SiteGroup& s : c.sites.groups)
-    if (s.grown > 0 && s.slope.range.low > 0 && cohorts(s.age) == Cohorts::kEvery) every += s.grown;
-  if (every >= kTable.estimated * g.total)
-    g.proofs.push_back(format(
-        "{} of live bytes come from places that leave about the same behind in every part of the run", amount(every)));
+    g.proofs.push_back(format("{} {} more in use {}", c.counted(), amount(g.held.slope.value), each(periods.unit)));
   const Series left = floors(c.evidence, periods);
   if (left.size() > 1 &&
       left.y.back() - left.y.front() > kTable.estimated * g.slope.value * (left.x.back() - left.x.front()))
@@ -319,15 +301,7 @@ void tell_proofs(const Case& c, Growth& g) {
       held != c.leaks.end())
     g.proofs.push_back(format("what is reached through {} was allocated at all times since round {:.0f}: about {} {}",
                               held->holder->name(), held->since, amount(held->rate), each(periods.unit)));
-  for (const auto& [name, words] : kKeepers) {
-    const Series s = counter(c.evidence, periods, name).since(periods.warm);
-    if (s.size() < 4) continue;
-    if (s.y.back() - s.y.front() >= 3 && std::ranges::is_sorted(s.y)) {
-      g.proofs.push_back(format("the number of {} rose from {:.0f} to {:.0f}", words, s.y.front(), s.y.back()));
-      break;
-    }
-  }
-  if (g.rss.move == Move::kGrows && g.rss.slope.value > 1.3 * g.slope.value)
+  if (g.rss.move == Move::kGrows && g.rss.slope.range.low > g.slope.range.high)
     g.proofs.push_back(format("resident memory rises by {} {}: what is freed among the kept blocks is not used again",
                               amount(g.rss.slope.value), each(periods.unit)));
 }

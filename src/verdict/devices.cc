@@ -25,36 +25,6 @@ double outside(const Evidence& e, const Pool& pool) {
   return std::max(0.0, double((gpu->points.back().used - *reserved).value));
 }
 
-std::string name_of(const Evidence& e, const std::string& space) {
-  const auto gpu = std::ranges::find_if(e.gpus, [&](const Gpu& g) { return format("gpu:{}", g.device) == space; });
-  return gpu == e.gpus.end() ? space : format("{} ({})", space, gpu->name);
-}
-
-std::string replaced(std::string text, std::string_view from, std::string_view to) {
-  for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-  return text;
-}
-
-/// What is said of the host's allocators is said of the pool.
-std::string of_pool(const std::string& text) {
-  return replaced(replaced(replaced(text, "resident memory", "memory in use"), "allocators have", "the pool has"),
-                  "what allocators have in use", "what the pool has in use");
-}
-
-std::string sentence_of(const Evidence& e, const Verdict& device, const std::string& space) {
-  const std::string_view text = device.sentence;
-  if (text.starts_with("Memory ")) return format("Memory of {} {}", name_of(e, space), text.substr(7));
-  if (text.starts_with("Not a leak: ")) return format("Not a leak: on {} {}", name_of(e, space), text.substr(12));
-  return format("{}: {}", name_of(e, space), text);
-}
-
-int rank(Kind kind) {
-  constexpr Kind kWorstFirst[] = {Kind::kLeak,  Kind::kUnsure,  Kind::kFragmentation, Kind::kRetention,
-                                  Kind::kCache, Kind::kReserve, Kind::kFlat};
-  return int(std::ranges::find(kWorstFirst, kind) - kWorstFirst);
-}
-
 }  // namespace
 
 Evidence of_device(const Evidence& host, const Pool& pool) {
@@ -112,17 +82,13 @@ void add_devices(const Evidence& host, Verdict& v) {
   for (const Pool& pool : host.pools) {
     if (pool.points.empty()) continue;
     Verdict device = judge(of_device(host, pool));
-    for (Finding& f : device.findings) {
-      f.space = pool.space, f.account = pool.name, f.process = host.process;
-      for (std::string& text : f.evidence) text = of_pool(text);
-    }
+    for (Finding& f : device.findings) f.space = pool.space, f.account = pool.name, f.process = host.process;
     const bool host_leaks = v.kind == Kind::kLeak, device_leaks = device.kind == Kind::kLeak;
     const auto size = [](const Verdict& of) { return of.findings.empty() ? Bytes{} : of.findings.front().total; };
-    const bool first =
-        device_leaks && host_leaks ? size(v) < size(device) : rank(device.kind) < rank(v.kind) && !device.too_short;
+    const bool first = device_leaks && host_leaks ? size(v) < size(device)
+                                                  : severity(device.kind) > severity(v.kind) && !device.too_short;
     if (first) {
-      v.kind = device.kind, v.would_settle = device.would_settle, v.too_short = false;
-      v.sentence = sentence_of(host, device, pool.space);
+      v.kind = device.kind, v.would_settle = device.would_settle, v.sentence = device.sentence, v.too_short = false;
     }
     // What sets the verdict is first, and only that of its kind does.
     for (Finding& f : first ? v.findings : device.findings)

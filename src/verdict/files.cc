@@ -41,19 +41,8 @@ void add_files(const Evidence& e, Verdict& v) {
       format("files in /dev/shm that were made during the run, and that the program had open and not mapped, rose by "
              "{} in {:.0f} s",
              amount(c.total), c.last - c.onset));
-  const bool leaks = std::ranges::any_of(
-      v.findings, [](const Finding& other) { return other.kind == Kind::kLeak && other.sets_verdict; });
-  if (!leaks) {
-    for (Finding& other : v.findings) other.sets_verdict = false;
-    v.kind = Kind::kLeak;
-    v.would_settle.clear();
-    v.sentence = format("Memory grows by {} {}: {}.", amount(f.bytes_per_unit), each(f), f.title);
-    v.findings.insert(v.findings.begin(), std::move(f));
-  } else {
-    const auto place = std::ranges::find_if(
-        v.findings, [](const Finding& other) { return other.kind != Kind::kLeak || !other.sets_verdict; });
-    v.findings.insert(place, std::move(f));
-  }
+  const std::string sentence = format("Memory grows by {} {}: {}.", amount(f.bytes_per_unit), each(f), f.title);
+  add_leaks({std::move(f)}, sentence, v);
 }
 
 }  // namespace millpond::verdict

@@ -159,7 +159,6 @@ Growth measure_growth(const Evidence& evidence, const Periods& periods, const Se
   g.has_sampled = sampled.size() >= size_t(kTable.fewest);
   if (g.has_sampled) g.sampled = course_of(sampled);
   g.held = g.has_live ? course_of(periods.live) : g.sampled;
-  g.free = course_of(periods.heap_free);
   g.tree = course_of(periods.tree);
   if (g.has_live || g.has_sampled) g.measure = g.has_live ? "memory in use" : "sampled memory in use";
   g.garbage = falls_at_probes(evidence, periods);

@@ -37,7 +37,7 @@ struct Growth {
 
   Course held;  // what is in use, by the best that was measured: allocators' own count, otherwise sampled blocks
   Course rss;   // dips that a probe made are filled up to the level before it
-  Course sampled, free, tree;
+  Course sampled, tree;
   bool has_live = false, has_sampled = false;
   bool by_tree = false;  // the growth is in the children
 

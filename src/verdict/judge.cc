@@ -77,37 +77,25 @@ Rhythm own_rhythm(const Case& c) {
   return rhythm(t, rss);
 }
 
-/// When what a leak keeps was allocated, in seconds of the run: from the oldest part of the time of which something
-/// stays to the youngest. Walks tell sixteenths of the time since the rounds began, sampled lines eighths.
-template <class Parts>
-std::optional<Interval> born_in(const Parts& parts, double begin, double end) {
-  std::optional<Interval> born;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (!(parts[i] > typename Parts::value_type{})) continue;
-    const double part = (end - begin) / double(parts.size());
-    if (!born) born = Interval{begin + double(i) * part, end};
-    born->high = begin + double(i + 1) * part;
-  }
-  return born;
-}
-
-std::optional<Interval> born_in(const Case& c, const Leak& leak) {
+/// When what a leak keeps was allocated, in seconds of the run: by the births of a walk, which tells sixteenths of the
+/// time since the rounds began; otherwise since it began.
+Interval born_in(const Case& c, const Leak& leak) {
   const std::vector<const Mark*>& marks = c.periods.marks;
   const double begin = marks.front()->t;
-  double end = begin;
   if (leak.holder) {
     // A walk counts rounds as the marks do, or seconds.
-    if (c.periods.unit == Unit::kSecond) end = leak.holder->period;
+    double end = c.periods.unit == Unit::kSecond ? leak.holder->period : begin;
     for (const Mark* m : marks)
       if (c.periods.unit != Unit::kSecond && double(m->index) <= leak.holder->period) end = m->t;
-    if (const auto born = end > begin ? born_in(leak.holder->births, begin, end) : std::nullopt) return born;
+    const auto& births = leak.holder->births;
+    const auto last = std::ranges::find_if(births.rbegin(), births.rend(), [](double b) { return b > 0; });
+    const double part = (end - begin) / double(kBirths);
+    if (part > 0 && last != births.rend())
+      return {begin + double(leak.holder->first()) * part, begin + double(births.rend() - last) * part};
   }
-  for (const Mark* m : marks)
-    if (!m->sites.empty()) end = m->t;
-  if (const auto born = leak.line && end > begin ? born_in(leak.line->age, begin, end) : std::nullopt) return born;
   const auto since = std::ranges::lower_bound(c.periods.x, leak.since);
   const size_t at = std::min(size_t(since - c.periods.x.begin()), marks.size() - 1);
-  return Interval{marks[at]->t, marks.back()->t};
+  return {marks[at]->t, marks.back()->t};
 }
 
 std::optional<Place> birth_line(const Leak& leak) {
@@ -190,9 +178,6 @@ void tell_growth(const Case& c, Finding& f) {
   f.forecast = forecast(c, f.unit);
 }
 
-/// As kinds are ordered, and unsure just above flat.
-int severity(Kind kind) { return kind == Kind::kUnsure ? 1 : kind == Kind::kFlat ? 0 : 6 - int(kind); }
-
 /// The leak that a match is about: one of its lines, or what holds it.
 const Leak* leak_of(const Case& c, const Match& m) {
   const auto at = [](const std::optional<Place>& a, const std::optional<Place>& b) {
@@ -222,11 +207,6 @@ Named name_of(const Case& c, const Leak& leak) {
   if (leak.holder) return {unknown, holder_match(*c.notes.walk, *leak.holder)};
   Match m;
   m.blame = leak.blame;
-  // A walk may have found who holds what the line allocates, though not since when.
-  for (const AccountPart& p : c.parts())
-    if (p.kind == AccountPart::Kind::kHeld && p.grows() && !p.ends && leak.line && m.holder.empty() && p.born &&
-        same_line(*p.born, leak.line->place))
-      m.holder = p.name, m.chain = p.chain;
   if (leak.mapped)
     m.title = "Shared mappings or mapped files are made and not closed; what holds them was not found",
     m.evidence.push_back(mapped);
@@ -258,11 +238,17 @@ std::vector<Finding> leaks(const Case& c, std::vector<Named> found) {
   std::ranges::stable_sort(found, std::ranges::greater{}, [](const Named& n) { return n.match.score(); });
   std::vector<Finding> findings;
   std::vector<const Leak*> told, others;
-  for (const Leak& leak : c.leaks) others.push_back(&leak);
+  // Where circles pile up, what nobody holds is them, whichever of their objects a line allocates.
+  const auto is_circle = [&](const Leak& leak) {
+    return c.leaking() && c.growth.garbage && !leak.holder && !leak.container && !leak.mapped;
+  };
+  for (const Leak& leak : c.leaks)
+    if (!is_circle(leak)) others.push_back(&leak);
   double explained = 0;
   for (const Named& n : found) {
     const bool main = findings.empty(), is_nameless = n.cause->id == "P1" || n.cause->id == "N1";
     const Leak* own = leak_of(c, n.match);
+    if (own && is_circle(*own)) own = nullptr;
     // What is left for a further cause; the nameless ones only speak when nothing else does.
     if (!main && (is_nameless || !n.match.blame || explained > kTable.explained || n.match.share < kTable.name ||
                   (own && std::ranges::find(told, own) != told.end())))
@@ -271,8 +257,7 @@ std::vector<Finding> leaks(const Case& c, std::vector<Named> found) {
     if (main && !own && !others.empty() && others.front()->rate > kTable.others * c.growth.slope.value)
       own = others.front();
     std::erase(others, own);
-    const bool kept = n.cause->id == "P1" && own && own->container;
-    Finding f = describe(c, kept ? name_of(c, *own) : n);
+    Finding f = describe(c, n.cause->id == "P1" && own ? name_of(c, *own) : n);
     Leak share = rest_of(c, main ? others : std::vector<const Leak*>{});
     const double part = main ? 1 : std::min(n.match.share, 1 - explained);
     share.rate *= part, share.off *= part, share.bytes *= part;
@@ -287,16 +272,6 @@ std::vector<Finding> leaks(const Case& c, std::vector<Named> found) {
     measure_leak(c, n.match, its_own ? *own : share, f);
     explained += n.match.share;
     told.push_back(own);
-    findings.push_back(std::move(f));
-  }
-  if (findings.empty() && c.growing() && others.empty()) {
-    Finding f;
-    f.kind = Kind::kLeak;
-    f.title = "Memory that is in use grows steadily; what holds it was not seen";
-    f.fix =
-        "Run it again under the agent (without python -I, -S or -E), so that the lines and what holds them can be "
-        "named.";
-    measure_leak(c, {}, rest_of(c, {}), f);
     findings.push_back(std::move(f));
   }
   for (const Leak* leak : others) {
@@ -370,6 +345,17 @@ std::string_view to_string(Kind kind) {
   return kNames.at(size_t(kind));
 }
 
+int severity(Kind kind) { return kind == Kind::kLeak ? 7 : kind == Kind::kUnsure ? 6 : int(Kind::kFlat) - int(kind); }
+
+void add_leaks(std::vector<Finding> leaks, const std::string& sentence, Verdict& v) {
+  for (Finding& f : v.findings)
+    if (f.kind != Kind::kLeak) f.sets_verdict = false;
+  const auto place =
+      std::ranges::find_if(v.findings, [](const Finding& f) { return f.kind != Kind::kLeak || !f.sets_verdict; });
+  if (place == v.findings.begin()) v.kind = Kind::kLeak, v.would_settle.clear(), v.sentence = sentence;
+  v.findings.insert(place, std::make_move_iterator(leaks.begin()), std::make_move_iterator(leaks.end()));
+}
+
 Verdict judge(const Evidence& evidence) {
   const Case c(evidence);
   Verdict v;
@@ -410,7 +396,10 @@ Verdict judge(const Evidence& evidence) {
   v.sentence = sentence(c, v);
   answer_from_outside(evidence, v);
   if (!c.growth.by_tree) hold_to_account(v);  // what is told of the tree is held against the tree's account (accounts)
-  if (evidence.space == "host") add_devices(evidence, v);
+  if (evidence.space == "host")
+    add_devices(evidence, v);
+  else if (v.kind != Kind::kLeak)  // whose sentence says so itself
+    v.sentence = format("{}: {}", device_name(evidence), v.sentence);
   return v;
 }
 

@@ -127,7 +127,6 @@ Container container_of(const json& j) {
 }
 
 void read_holders(const json& note, Notes& notes, Known& known) {
-  ++notes.looks;
   for (Container& c : notes.containers) c.still = false;
   for (const json& j : list_of(note, "containers")) {
     if (!j.is_object()) continue;
@@ -144,8 +143,7 @@ void read_holders(const json& note, Notes& notes, Known& known) {
   notes.types.clear();
   for (const json& j : list_of(note, "types"))
     if (j.is_object() && notes.types.size() < kMostKept)
-      notes.types.push_back(
-          {text_of(j, "type"), number_of(j, "count"), number_of(j, "per_period"), number_of(j, "bytes")});
+      notes.types.push_back({text_of(j, "type"), number_of(j, "count"), number_of(j, "per_period")});
 }
 
 /// What a walk and the rounds after it knew of a container: it has reached its end, or is one of the items of something
@@ -169,8 +167,8 @@ void read_lines(const json& note, Notes& notes, Known& known) {
     CountedLine line{text_of(j, "what"), place_of(j), number_of(j, "count")};
     if (const auto loop = j.find("loop"); loop != j.end() && loop->is_object()) line.loop = place_of(*loop);
     if (const auto why = j.find("why"); why != j.end() && why->is_object())
-      line.why = {number_of(*why, "new"),   number_of(*why, "object"), number_of(*why, "literal"),
-                  number_of(*why, "shape"), number_of(*why, "jit"),    text_of(*why, "argument")};
+      line.why = {number_of(*why, "new"), number_of(*why, "object"), number_of(*why, "literal"),
+                  number_of(*why, "shape"), number_of(*why, "jit")};
     line.statement = statement_of(j);
     const size_t at = in_note.at(line.what, "", line.place, fresh.size());
     if (at < fresh.size())
@@ -191,12 +189,9 @@ void read_data(const json& note, Notes& notes) {
   if (text_of(note, "what") != "fit" || notes.data.size() >= kMostKept) return;  // others copy no more than a batch
   FitData data;
   data.place = place_of(note);
-  for (const json& j : list_of(note, "arrays")) {
-    if (!j.is_object()) continue;
-    const auto shape = j.find("shape");
-    data.arrays.push_back(
-        {text_of(j, "dtype"), text_of(j, "type"), shape == j.end() ? "" : shape->dump(), number_of(j, "bytes")});
-  }
+  for (const json& j : list_of(note, "arrays"))
+    if (j.is_object()) data.arrays.push_back({text_of(j, "dtype"), text_of(j, "type"), number_of(j, "bytes")});
+
   notes.data.push_back(std::move(data));
 }
 

@@ -84,7 +84,7 @@ bool is_same(const Container& container, const Holder& holder);
 
 struct GrowingType {
   std::string type;
-  double count = 0, per_period = 0, bytes = 0;
+  double count = 0, per_period = 0;
 };
 
 /// Why tf.functions were traced under a line, how often each.
@@ -94,7 +94,6 @@ struct TraceReasons {
   double literal = 0;  // another Python value
   double shape = 0;    // tensors of another shape or type
   double jit = 0;      // of all: XLA compiles it
-  std::string argument{};
   double all() const { return fresh + object + literal + shape; }
 };
 
@@ -108,7 +107,7 @@ struct CountedLine {
 };
 
 struct FitArray {
-  std::string dtype, type, shape;
+  std::string dtype, type;
   double bytes = 0;
 };
 
@@ -148,7 +147,6 @@ struct Notes {
   std::optional<NativeScan> scan;          // the last one
   std::string no_scan;                     // why none was made
   bool agent = false;                      // it ran
-  int looks = 0;                           // how often containers were looked at
 
   const std::vector<Holder>& holders() const;  // of that walk; none without one
   bool has(std::string_view framework) const { return frameworks.contains(std::string(framework)); }

@@ -20,7 +20,7 @@ constexpr double kLeastLeft = 0.2;  // of the variance of neighbours' means: bel
 
 /// Student's t that holds 95 % against the normal distribution's: few residuals say little of their spread.
 double student(double freedom) {
-  constexpr double z = 1.96;
+  constexpr double z = k95;
   const double z3 = z * z * z, z5 = z3 * z * z;
   return 1 + ((z3 + z) / (4 * freedom) + (5 * z5 + 16 * z3 + 3 * z) / (96 * freedom * freedom)) / z;
 }

@@ -23,8 +23,9 @@ std::string lower_first(std::string text) {
   return text;
 }
 
-std::string leak(const Finding& f) {
-  std::string text = format("Memory grows by {} {}: ", amount(f.bytes_per_unit), each(f));
+std::string leak(const Finding& f, const std::string& device) {
+  std::string text =
+      format("Memory{} grows by {} {}: ", device.empty() ? "" : " of " + device, amount(f.bytes_per_unit), each(f));
   const bool nameless = f.cause == "P1" || f.cause == "N1" || f.holder.empty();
   // Without debug information a function is all that can be named.
   if (f.blame)
@@ -162,6 +163,12 @@ std::string forecast_words(const Finding& finding) {
   return format("At this rate {} is reached{} in about {}{}.", limit_words(f), when, likely, range);
 }
 
+std::string device_name(const Evidence& e) {
+  if (e.space == "host") return "";
+  const auto gpu = std::ranges::find_if(e.gpus, [&](const Gpu& g) { return format("gpu:{}", g.device) == e.space; });
+  return gpu == e.gpus.end() ? e.space : format("{} ({})", e.space, gpu->name);
+}
+
 std::string sentence(const Case& c, const Verdict& v) {
   const Finding* f = v.findings.empty() ? nullptr : &v.findings.front();
   if (v.too_short)
@@ -179,7 +186,7 @@ std::string sentence(const Case& c, const Verdict& v) {
                                                 : format("only {} rounds were", c.periods.size()),
                         v.would_settle);
   if (v.kind == Kind::kFlat || !f) return f && f->kind == Kind::kLeak ? small(*f) : flat(c);
-  if (v.kind == Kind::kLeak) return leak(*f);
+  if (v.kind == Kind::kLeak) return leak(*f, device_name(c.evidence));
   const std::string where = f->blame ? format(" ({})", at(*f->blame)) : "";
   switch (v.kind) {
     case Kind::kRetention:

@@ -10,6 +10,9 @@ namespace millpond::verdict {
 
 std::string sentence(const Case& c, const Verdict& verdict);
 
+/// What evidence is of: "gpu:0 (NVIDIA H200)" of a device, nothing of the host.
+std::string device_name(const Evidence& evidence);
+
 std::string each(const Finding& finding);       // "every epoch", "each time line 5 runs"
 std::string seen_over(const Finding& finding);  // "8 epochs", "90 times"
 

@@ -48,15 +48,6 @@ Grouping group(const Evidence& evidence) {
   return g;
 }
 
-std::vector<SiteShare> shares(std::vector<SiteShare> all) {
-  double sum = 0;
-  for (const SiteShare& s : all) sum += double(s.bytes.value);
-  for (SiteShare& s : all) s.share = sum > 0 ? double(s.bytes.value) / sum : 0;
-  std::erase_if(all, [](const SiteShare& s) { return s.bytes.value <= 0; });
-  std::ranges::stable_sort(all, std::ranges::greater{}, &SiteShare::bytes);
-  return all;
-}
-
 /// The first snapshot before the first period, of steps (training has begun then) or of anything else (it has not).
 const Mark* earliest(const Evidence& evidence, const Periods& periods, bool steps) {
   for (const Mark& m : evidence.marks) {
@@ -85,24 +76,37 @@ const Frame* user_frame(const Site& site) {
 
 Place place_of(const Frame& frame) { return {frame.file, frame.function, "", frame.line}; }
 
-Cohorts cohorts(const Ages& age) {
-  double sum = 0, old = double(age[0].value), fresh = double(age[kAgeParts - 1].value), middle = 0;
-  for (Bytes b : age) sum += double(b.value);
-  if (sum <= 0) return Cohorts::kUnknown;
-  for (int i = 1; i < kAgeParts - 1; ++i) middle += double(age[size_t(i)].value);
-  const double usual = middle / (kAgeParts - 2);
-  int filled = 0, late = 0;
-  for (int i = 1; i < kAgeParts - 1; ++i) {
-    const bool has = double(age[size_t(i)].value) >= kTable.thin * usual && usual > 0;
-    filled += has;
-    late += has && i >= kAgeParts / 2;
+namespace {
+
+/// Of the parts between the oldest and the newest: how many are filled, and how many of the later half.
+struct Filled {
+  double sum = 0, middle = 0;
+  int all = 0, late = 0;
+};
+Filled filled(const Ages& age) {
+  Filled f;
+  for (size_t i = 0; i < kAgeParts; ++i) f.sum += double(age[i].value);
+  f.middle = f.sum - double((age.front() + age.back()).value);
+  for (size_t i = 1; i + 1 < kAgeParts; ++i) {
+    const bool has = f.middle > 0 && double(age[i].value) >= kTable.thin * f.middle / (kAgeParts - 2);
+    f.all += has, f.late += has && i >= kAgeParts / 2;
   }
-  if (middle + fresh < kTable.rest * sum) return Cohorts::kOld;
+  return f;
+}
+
+}  // namespace
+
+bool is_old(const Ages& age) {
+  const Filled f = filled(age);
+  const double fresh = double(age.back().value);
+  return f.sum > 0 &&
+         (f.middle + fresh < kTable.rest * f.sum || (f.late == 0 && fresh <= kTable.fresh * (f.middle + fresh)));
+}
+
+bool of_every_age(const Ages& age) {
+  const Filled f = filled(age);
   // Sampling leaves holes, and periods do not fall evenly into the parts: one may be missing.
-  if (filled >= kAgeParts - 3 && late >= 2) return Cohorts::kEvery;
-  if (fresh > kTable.fresh * (sum - old)) return Cohorts::kNew;
-  if (late == 0) return Cohorts::kOld;
-  return Cohorts::kUnknown;
+  return f.all >= kAgeParts - 3 && f.late >= 2 && !is_old(age);
 }
 
 LiveSites live_sites(const Evidence& evidence, const Periods& periods) {
@@ -179,9 +183,10 @@ std::vector<SiteShare> temporaries(const Evidence& evidence) {
       total += evidence.sites[size_t(i)].total;
       kept += evidence.sites[size_t(i)].total - evidence.sites[size_t(i)].freed;
     }
-    if (double(kept.value) < kTable.rest * double(total.value)) all.push_back({own.place, own.user, total, 0});
+    if (double(kept.value) < kTable.rest * double(total.value)) all.push_back({own.place, own.user, total});
   }
-  return shares(std::move(all));
+  std::ranges::stable_sort(all, std::ranges::greater{}, &SiteShare::bytes);
+  return all;
 }
 
 }  // namespace millpond::verdict

@@ -11,9 +11,10 @@
 
 namespace millpond::verdict {
 
-enum class Cohorts { kUnknown, kEvery, kOld, kNew };
-/// What the ages of live bytes say. The oldest part holds everything from before the first period and is not asked for.
-Cohorts cohorts(const Ages& age);
+/// What the ages of live bytes say: that nearly all of them are old, or that some of every part of the time are left. The
+/// oldest part holds everything from before the first period and is not asked for.
+bool is_old(const Ages& age);
+bool of_every_age(const Ages& age);
 
 /// Sites with the same place of the user's code, or without any the same native function.
 struct SiteGroup {
@@ -63,7 +64,6 @@ struct SiteShare {
   Place place;
   bool user = false;
   Bytes bytes;
-  double share = 0;  // of all that was sampled
 };
 /// Places that allocate much and keep little, by bytes ever allocated.
 std::vector<SiteShare> temporaries(const Evidence& evidence);

@@ -16,6 +16,8 @@ namespace millpond::verdict {
 
 enum class Kind { kLeak, kFragmentation, kRetention, kCache, kReserve, kFlat, kUnsure };
 std::string_view to_string(Kind kind);  // "leak", ...
+/// Worst first: a leak, what may be one, and then as the enumerators stand.
+int severity(Kind kind);
 
 struct Place {
   std::string file, function, snippet;
@@ -98,6 +100,10 @@ struct Verdict {
 };
 
 Verdict judge(const Evidence& evidence);
+
+/// Leaks that were found beside it (in other processes, in files): unless it tells of one already, the verdict is theirs
+/// with this sentence; otherwise they come after its own.
+void add_leaks(std::vector<Finding> leaks, const std::string& sentence, Verdict& verdict);
 
 /// The fields of `watch --json` that a verdict fills: verdict, findings, advice.
 nlohmann::json to_json(const Verdict& verdict);

@@ -27,8 +27,7 @@ std::vector<Put> puts_of(const json& j) {
   std::vector<Put> puts;
   for (const json& p : list_of(j, "puts"))
     if (p.is_object() && puts.size() < kMostWords)
-      puts.push_back({place_of(p), text_of(p, "how"), text_of(p, "by"), number_of(p, "gained"), number_of(p, "seen"),
-                      flag_of(p, "hook")});
+      puts.push_back({place_of(p), text_of(p, "by"), number_of(p, "gained"), number_of(p, "seen"), flag_of(p, "hook")});
   return puts;
 }
 
@@ -52,7 +51,7 @@ std::vector<Looked> looks_of(const json& j) {
   const std::vector<std::pair<double, double>> lengths = points_of(j, "lengths"), inner = points_of(j, "inner");
   std::vector<Looked> looks;
   for (size_t i = 0; i < lengths.size(); ++i)
-    looks.push_back({lengths[i].first, 0, lengths[i].second,
+    looks.push_back({lengths[i].first, lengths[i].second,
                      inner.size() == lengths.size() ? std::optional(inner[i].second) : std::nullopt});
   return looks;
 }
@@ -64,8 +63,8 @@ Holder holder_of(const json& j) {
   h.type = text_of(j, "type");
   h.chain = chain_of(j);
   h.puts = puts_of(j);
-  h.bytes = number_of(j, "bytes"), h.samples = number_of(j, "samples"), h.items = number_of(j, "items"),
-  h.repeats = number_of(j, "repeats"), h.graph = number_of(j, "graph");
+  h.bytes = number_of(j, "bytes"), h.samples = number_of(j, "samples"), h.repeats = number_of(j, "repeats"),
+  h.graph = number_of(j, "graph");
   h.length = maybe_number(j, "length"), h.bounded = maybe_number(j, "bounded");
   if (!h.bounded) h.bounded = maybe_number(j, "bound");
   size_t part = 0;
@@ -95,7 +94,7 @@ std::vector<Holder> rows_of(const json& note, const char* name, double period, c
       if (h.looks.empty() && old->looks.size() < kMostLengths)
         h.looks = old->looks;  // otherwise its own lengths say more
     }
-    if (h.looks.empty() || h.looks.back().period < period) h.looks.push_back({period, h.bytes, h.length, {}});
+    if (h.looks.empty() || h.looks.back().period < period) h.looks.push_back({period, h.length, {}});
     rows.push_back(std::move(h));
   }
   return rows;

@@ -20,7 +20,6 @@ struct Born {
 /// A line that puts things into a holder, and was seen to while it gained.
 struct Put {
   Place place;
-  std::string how;    // "append", "item", "set", ...
   std::string by;     // "counted", "births"; "only": no other line could
   double gained = 0;  // its share of what the holder gained
   double seen = 0;    // times it ran meanwhile
@@ -29,7 +28,7 @@ struct Put {
 
 /// What an earlier walk found of a holder.
 struct Looked {
-  double period = 0, bytes = 0;
+  double period = 0;
   std::optional<double> length, inner;  // items; what lies in these
 };
 
@@ -39,7 +38,7 @@ struct Holder {
   How how = How::kReached;
   std::string type;
   std::vector<std::string> chain;  // from it to a root, in words
-  double bytes = 0, samples = 0, items = 0;
+  double bytes = 0, samples = 0;
   double graph = 0;    // of the bytes: what only a graph of gradients keeps
   double repeats = 0;  // it begins a chain of so many objects of its type; 0: none
   std::optional<double> length, bounded;

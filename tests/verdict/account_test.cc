@@ -243,11 +243,17 @@ TEST_CASE("account: memory of a device is divided by what the framework's pool t
   run.grow(500, 0, 40).live_from(300, 0);
   run.evidence.process = 1;
   run.evidence.processes.push_back(seen(1, run, [](double) { return Seen{500, 400, 0}; }));
+  run.evidence.pools = {{.space = "gpu:0", .name = "torch", .points = {}}};
   for (size_t i = 0; i < run.evidence.marks.size(); ++i) {
     const double t = run.evidence.marks[i].t, n = double(i);
     run.evidence.processes[0].spaces["gpu:0"].push_back({t, mb(1000 + 10 * n), {}, {}});
-    run.evidence.counters["torch.cuda_allocated"].emplace_back(t, 300e6 + 7e6 * n);
-    run.evidence.counters["torch.cuda_reserved"].emplace_back(t, 400e6 + 9e6 * n);
+    run.evidence.pools[0].points.push_back({.t = t,
+                                            .in_use = mb(300 + 7 * n),
+                                            .reserved = mb(400 + 9 * n),
+                                            .peak = {},
+                                            .inactive_split = {},
+                                            .largest_free = {},
+                                            .limit = {}});
   }
   const std::vector<Account> all = accounts(run.evidence, {});
   const Account* device = space(all, 1, "gpu:0");

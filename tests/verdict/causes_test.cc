@@ -52,7 +52,7 @@ TEST_CASE("the list of causes has every number of the catalogue that can be told
     CHECK_FALSE(cause->title.empty());
     CHECK_FALSE(cause->fix.empty());
     // Those that are recognised alike have one detector, which says which of them it is.
-    const std::set<std::string> by_another = {"C20", "C21", "C22", "C26", "C38"};
+    const std::set<std::string> by_another = {"C20", "C21", "C22", "C26", "C36", "C38"};
     CHECK((cause->detect != nullptr) != by_another.contains(cause->id));
   }
   // What a device's workspaces, pinned memory, contexts and graphs take is not told apart by its counters, and two
@@ -211,6 +211,13 @@ TEST_CASE("C10: a sawtooth that gc cuts is not a leak") {
                                  .garbage_bytes = Bytes{250'000'000}});
   check(off, "C10", 26);
   CHECK(off.judged().findings.front().bytes_per_unit == doctest::Approx(12e6).epsilon(0.02));
+  // What its objects hold is allocated at other lines, and is the same circle.
+  Run circle = leaking(12).counter("gc.enabled", 0, 0);
+  circle.site({user("g.py", 26, "search")}, 8, Life::kLeak).site({user("g.py", 31, "Node.__init__")}, 4, Life::kLeak);
+  circle.evidence.probes = off.evidence.probes;
+  const Verdict one = circle.judged();
+  CHECK(std::ranges::count_if(one.findings, [](const Finding& f) { return f.kind == Kind::kLeak; }) == 1);
+  CHECK(first_cause(one) == "C10");
 }
 
 TEST_CASE("C11: large blocks made while tracing; the array of from_tensor_slices") {

@@ -65,7 +65,7 @@ std::optional<Match> filled_once(const Case& c) {
   const SiteGroup* best = nullptr;
   double most = c.least(kTable.named, kTable.named_share);
   for (const SiteGroup& s : c.sites.groups) {
-    if (!s.user || trains(c, s.place) || s.live.size() < 4 || cohorts(s.age) != Cohorts::kOld) continue;
+    if (!s.user || trains(c, s.place) || s.live.size() < 4 || !is_old(s.age)) continue;
     if (s.blocks < kTable.several || few_blocks(c, s) || c.imports(s)) continue;  // made once: a reserve
     // It filled while the program ran: over the periods, or between the first step and the first of them. What was
     // there before is data.
@@ -88,9 +88,7 @@ std::optional<Match> renewed(const Case& c) {
   const bool by_clock = c.periods.unit == Unit::kSecond;
   for (const SiteGroup& s : c.sites.groups) {
     const std::vector<double>& y = s.live.y;
-    if (!s.user || y.size() < kTable.looks_at_use || s.blocks < double(kTable.looks_at_use) ||
-        cohorts(s.age) == Cohorts::kOld)
-      continue;
+    if (!s.user || y.size() < kTable.looks_at_use || s.blocks < double(kTable.looks_at_use) || is_old(s.age)) continue;
     const auto [least, most] = std::ranges::minmax(std::span(y).subspan(y.size() / 2));
     const double filled = least - (by_clock ? y.front() : s.before);
     if (filled < c.least(kTable.named, kTable.level_share) || least < kTable.steady * most) continue;
@@ -108,21 +106,14 @@ std::optional<Match> renewed(const Case& c) {
 std::optional<Match> filled_slowly(const Case& c) {
   if (!c.leaking())
     if (const std::optional<Match> found = renewed(c)) return found;
-  // By what allocators have in use, not by resident memory: that also settles slowly when nothing fills.
-  const Series& live = c.periods.live;
-  if (c.leaking() || live.size() < kTable.looks_at_use) return {};
-  const auto part = [&](size_t from, size_t to) {
-    return median({live.y.begin() + long(from), live.y.begin() + long(to)});
-  };
-  const size_t n = live.size();
-  const double end = part(n - n / 3, n), filled = end - live.y.front();
-  if (filled < c.least(kTable.level, kTable.step_share)) return {};
-  const bool stopped = end - part(n / 2, n - n / 3) < kTable.rest * filled;
-  const bool slowly = biggest_step(live.y) < kTable.bulk * filled;  // one step is a reserve
-  if (!stopped || !slowly) return {};
+  // By what is in use, not by resident memory: that also settles slowly when nothing fills. One step is a reserve.
+  const std::vector<double>& in_use = c.periods.live.y;
+  if (c.leaking() || !c.growth.has_live || c.growth.held.move != Move::kStopped) return {};
+  const double filled = in_use.back() - in_use.front();
+  if (filled < c.least(kTable.level, kTable.step_share) || biggest_step(in_use) >= kTable.bulk * filled) return {};
   Match m{.kind = Kind::kCache, .share = 1, .weight = kTable.by_shape, .bytes = filled};
   m.evidence.push_back(
-      format("what allocators have in use rose by {} over several rounds and then stopped", amount(filled)));
+      format("what {} in use rose by {} over several rounds and then stopped", c.counted(), amount(filled)));
   return m;
 }
 

@@ -78,21 +78,6 @@ Match kept_match(const Case& c, const Container& k) {
   return m;
 }
 
-/// Of what a device has in use most is reached only through the graph behind the holder's tensors.
-std::optional<Match> kept_on_device(const Case& c) {
-  const Holder* h = c.notes.walk && c.evidence.space != "host" ? c.notes.walk->accumulating() : nullptr;
-  if (!c.leaking() || !h || h->graph < kTable.most * h->bytes) return {};
-  Match m = holder_match(*c.notes.walk, *h);
-  m.title.clear(), m.fix.clear(), m.cause.clear();
-  m.share = 1, m.weight = kTable.own_words;
-  m.evidence.push_back(
-      format("{} of it are reached only through the graph of gradients behind what is kept", amount(h->graph)));
-  const auto k =
-      std::ranges::find_if(c.notes.containers, [&](const Container& known) { return step_of(known, *h) > 0; });
-  if (k != c.notes.containers.end() && k->statement) take(m, keep_less(c, *k));
-  return m;
-}
-
 /// What frames that were kept explain, as far as containers do not.
 double kept_frames(const Case& c) { return kTable.data * (1 - kTable.most * c.data_share()); }
 
@@ -216,7 +201,7 @@ const std::vector<Cause> kKept = {
      .fix = "Keep a number (`.item()`, of a tensor with one element), or keep the tensor without its graph "
             "(`.detach()`); evaluate under `with torch.no_grad():`.",
      .threads = {"pytorch#1840", "pytorch#64586", "pytorch#6017"},
-     .detect = kept_on_device,
+     .detect = nullptr,
      .in = Cause::In::kBoth},
     {.id = "C37",
      .title = "backward keeps its graph (create_graph or retain_graph), and parameters and gradients hold one another",

@@ -158,7 +158,7 @@ std::optional<Match> taken_once(const Case& c) {
   // Sampled blocks may have been asked for and never written to: no more than the process has in memory was taken.
   double bytes = std::max(c.jump(), std::min(c.kept_by_user(), resident_of_its_own(c)));
   // The account says what came after warm-up; it has stopped, and is there.
-  const AccountPart later = c.account && g.outcome == Outcome::kStopped ? c.account->staying() : AccountPart{};
+  const AccountPart later = g.outcome == Outcome::kStopped ? c.account->staying() : AccountPart{};
   const bool is_later = bytes < c.least(kTable.nameless, kTable.nameless_share);
   if (is_later && (later.range.low < g.small || c.account->range.low < g.small)) return {};
   if (is_later) bytes = later.bytes;
