@@ -330,7 +330,8 @@ int run_bisect(const BisectArguments& a, const std::vector<std::string>& command
       run_once(a, place, command, folder, "base", {{"MILLPOND_VARIANT", "look"}}, a.seconds > 0 ? a.seconds : kLongest);
   note_result(base, b.base);
   bool stopped = interrupted(base);
-  if (!b.base.growth.enough && !base.cut && base.ending.exit_code != 0 && !stopped)
+  // Where the disk is full the program fails by that too, and its run file has the better reason.
+  if (!b.base.growth.enough && base.incomplete.empty() && !base.cut && base.ending.exit_code != 0 && !stopped)
     throw Error(Code::kUnsupported, format("bisect: {}", b.base.no_answer))
         .hint("run it alone first")
         .with("its last words", last_lines(folder.path + "/base.log"));
