@@ -6,6 +6,7 @@ complete -c millpond -n '__fish_seen_subcommand_from train' -l data
 complete -c millpond -n '__fish_seen_subcommand_from train' -l data-budget
 complete -c millpond -n '__fish_seen_subcommand_from train' -l explain-data
 complete -c millpond -n '__fish_seen_subcommand_from train' -l synthetic
+complete -c millpond -n '__fish_seen_subcommand_from train' -l shape
 complete -c millpond -n '__fish_seen_subcommand_from train' -l epochs
 complete -c millpond -n '__fish_seen_subcommand_from train' -l steps-per-epoch
 complete -c millpond -n '__fish_seen_subcommand_from train' -l batch
@@ -24,6 +25,7 @@ complete -c millpond -n '__fish_seen_subcommand_from train' -l json
 complete -c millpond -n '__fish_seen_subcommand_from plan' -a 'tiny mlp_small mlp_large mlp_784 cnn_224 resnet50 gpt2 '
 complete -c millpond -n '__fish_seen_subcommand_from plan' -l help
 complete -c millpond -n '__fish_seen_subcommand_from plan' -l batch
+complete -c millpond -n '__fish_seen_subcommand_from plan' -l shape
 complete -c millpond -n '__fish_seen_subcommand_from plan' -l optimizer
 complete -c millpond -n '__fish_seen_subcommand_from plan' -l loss
 complete -c millpond -n '__fish_seen_subcommand_from plan' -l threads

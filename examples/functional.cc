@@ -16,8 +16,9 @@ int main() {
   const SymbolicTensor trunk = Dense(32, relu)(Concatenate()({a, b}));
   Model model({a, b}, {Dense(1, sigmoid, {.name = "a_inside"})(trunk), Dense(1, sigmoid, {.name = "b_inside"})(trunk)});
   model.compile({.optimizer = Adam(1e-2),
-                 .loss = {"binary_crossentropy", "binary_crossentropy"},
-                 .metrics = MetricList::each_output({{"accuracy"}, {"accuracy"}})});
+                 .loss = {{"a_inside", "binary_crossentropy"}, {"b_inside", "binary_crossentropy"}},
+                 .metrics = {{"a_inside", "accuracy"}, {"b_inside", "accuracy"}},
+                 .loss_weights = {{"a_inside", 1}, {"b_inside", 0.5}}});
   model.fit({p.x, q.x}, {p.y, q.y}, {.epochs = 15, .verbose = 2});
 
   const std::string file = (std::filesystem::temp_directory_path() / "functional.weights.h5").string();

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace millpond {
@@ -73,7 +74,9 @@ struct SparseCategoricalCrossentropy : Loss {
 using losses::BinaryCrossentropy, losses::CategoricalCrossentropy, losses::CrossentropyOptions,
     losses::MeanAbsoluteError, losses::MeanSquaredError, losses::SparseCategoricalCrossentropy;
 
-/// One loss for each output of a model: "mse", MeanSquaredError(), {"mse", "binary_crossentropy"}.
+/// One loss for each output of a model, in the order of the outputs or by their names: "mse", MeanSquaredError(),
+/// {"mse", "binary_crossentropy"}, {{"size", "mse"}, {"kind", "binary_crossentropy"}}. An output without a loss has
+/// Loss().
 struct LossList : std::vector<Loss> {
   LossList() = default;
   LossList(Loss loss) : std::vector<Loss>{std::move(loss)} {}
@@ -81,6 +84,22 @@ struct LossList : std::vector<Loss> {
   LossList(const std::string& name) : LossList(Loss(name)) {}
   LossList(std::initializer_list<Loss> losses) : std::vector<Loss>(losses) {}
   LossList(std::vector<Loss> losses) : std::vector<Loss>(std::move(losses)) {}
+  LossList(std::initializer_list<std::pair<std::string, Loss>> by_name) {
+    for (const auto& [output, loss] : by_name) push_back(loss), names.push_back(output);
+  }
+  std::vector<std::string> names;  // of the outputs that the losses are for; none: by position
+};
+
+/// One number for each output of a model, by which its loss counts in the sum: {1, 0.5}, or by the outputs' names:
+/// {{"size", 1}, {"kind", 0.5}}. None: all 1.
+struct LossWeights : std::vector<double> {
+  LossWeights() = default;
+  LossWeights(std::initializer_list<double> weights) : std::vector<double>(weights) {}
+  LossWeights(std::vector<double> weights) : std::vector<double>(std::move(weights)) {}
+  LossWeights(std::initializer_list<std::pair<std::string, double>> by_name) {
+    for (const auto& [output, weight] : by_name) push_back(weight), names.push_back(output);
+  }
+  std::vector<std::string> names;
 };
 
 }  // namespace millpond

@@ -37,6 +37,7 @@ struct MemoryPlan {
   struct Program {
     std::string name;  // "train", "evaluate", "predict"
     int64_t batch = 0;
+    std::string samples;  // of a model that leaves dimensions to its data: the shapes of one sample, "[100] [20, 3]"
     Bytes arena, lower_bound;
     int calls = 0;
     int slow_kernels = 0;  // calls that run a plain loop

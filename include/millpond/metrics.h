@@ -80,10 +80,22 @@ struct Recall : Metric {
 using metrics::Accuracy, metrics::BinaryAccuracy, metrics::CategoricalAccuracy, metrics::SparseCategoricalAccuracy;
 using metrics::AUC, metrics::Precision, metrics::Recall;
 
-/// Metrics of a model with one output, "accuracy" or {"accuracy", "mse"}; of several outputs,
-/// MetricList::each_output({{"accuracy"}, {"mse"}}).
+/// Metrics of a model with one output, "accuracy" or {"accuracy", "mse"}; of several outputs by their names, in which
+/// outputs may be left out, {{"kind", {"accuracy", "auc"}}, {"size", "mae"}}, or in their order,
+/// MetricList::each_output({{"accuracy", "auc"}, {"mae"}}).
 struct MetricList {
+  /// The metrics of one output.
+  struct Named {
+    std::string output;
+    std::vector<Metric> metrics;
+    Named(std::string o, std::vector<Metric> many) : output(std::move(o)), metrics(std::move(many)) {}
+    Named(std::string o, Metric one) : output(std::move(o)), metrics{std::move(one)} {}
+    Named(std::string o, const char* one) : Named(std::move(o), Metric(one)) {}
+  };
   MetricList() = default;
+  MetricList(std::initializer_list<Named> by_name) {
+    for (const Named& n : by_name) by_output.push_back(n.metrics), names.push_back(n.output);
+  }
   MetricList(std::initializer_list<Metric> metrics) : by_output{std::vector<Metric>(metrics)} {}
   MetricList(Metric metric) : by_output{{std::move(metric)}} {}
   MetricList(const char* name) : MetricList(Metric(name)) {}
@@ -94,6 +106,7 @@ struct MetricList {
     return all;
   }
   std::vector<std::vector<Metric>> by_output;
+  std::vector<std::string> names;  // of the outputs of by_output; none: by position
 };
 
 }  // namespace millpond

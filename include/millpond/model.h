@@ -56,7 +56,7 @@ struct CompileOptions {
   Optimizer optimizer = "adam";  // Keras's own default, rmsprop, is not here yet
   LossList loss = {};
   MetricList metrics = {};
-  std::vector<double> loss_weights = {};  // one for each output; none: all 1
+  LossWeights loss_weights = {};
 };
 
 struct ValidationData {
@@ -107,6 +107,9 @@ struct PredictOptions {
 
 struct PlanOptions {
   int64_t batch = 32;
+  /// Shapes of one sample of each input, for a model that leaves dimensions to its data (Input({None})): {{100}} plans
+  /// for sequences of 100.
+  std::vector<Shape> inputs = {};
   std::string optimizer = "";  // instead of the compiled one; "none": plan predicting only
   std::string loss = "";       // instead of the compiled one
   int threads = 0;
@@ -135,6 +138,9 @@ class Model {
   Layer get_layer(int index) const;
   std::vector<SymbolicTensor> inputs() const;
   std::vector<SymbolicTensor> outputs() const;
+  /// The layers that give the outputs: what compile() calls them, and what History's keys begin with where there are
+  /// several.
+  std::vector<std::string> output_names() const;
   int64_t count_params() const;
 
   void compile(CompileOptions options);
@@ -179,14 +185,16 @@ class Model {
   /// json: letters a level, or all on one line. Throws Error(kUsage) before the model is built.
   std::string to_json(int indent = -1) const;
 
-  /// What the model holds now, by account: "weights/dense/kernel", "slots/adam.m/dense/kernel", "constants", "arena".
-  /// Not while another thread trains it.
+  /// What the model holds now, by account: "weights/dense/kernel", "slots/adam.m/dense/kernel", "constants", "arena",
+  /// and "programs", about what the programs take beside these (calls and plans; an estimate, and not in `taken`). Not
+  /// while another thread trains it.
   MemoryReport memory() const;
-  /// The memory that training will take; touches none.
+  /// The memory that training will take; touches none. Throws Error(kUsage) where it depends on a dimension that is None
+  /// and options.inputs does not say.
   [[nodiscard]] MemoryPlan plan(const PlanOptions& options = {}) const;
   /// The operators of the training step (or of predict, when not compiled) after each pass, as text.
   std::string print_passes(const PlanOptions& options = {}) const;
-  /// Layers, shapes, parameters and the memory plan, to stdout.
+  /// Layers, shapes, parameters and the memory plan (as far as the options say for which data), to stdout.
   void summary(const PlanOptions& options = {}) const;
   std::string summary_text(const PlanOptions& options = {}) const;
 

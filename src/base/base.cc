@@ -65,7 +65,7 @@ Shape::Shape(std::span<const int64_t> dims) {
     throw Error(Code::kShape, format("a shape of {} dimensions, but at most {} are supported", dims.size(), kMaxRank));
   rank_ = int(dims.size());
   for (int i = 0; i < rank_; ++i) {
-    if (dims[i] < 0) throw Error(Code::kShape, format("dimension {} of a shape is {}", i, dims[i]));
+    if (dims[i] < 0 && dims[i] != None) throw Error(Code::kShape, format("dimension {} of a shape is {}", i, dims[i]));
     dims_[i] = dims[i];
   }
 }
@@ -73,9 +73,13 @@ void Shape::no_dimension(int i) const {
   throw Error(Code::kShape, format("the shape {} has no dimension {}", to_string(*this), i))
       .hint(format("it has {}", rank_));
 }
+bool Shape::known() const { return std::ranges::find(dims(), None) == dims().end(); }
 int64_t Shape::size() const {
   int64_t n = 1;
   for (int64_t d : dims()) {
+    if (d == None)
+      throw Error(Code::kShape,
+                  format("the shape {} has no number of elements: not all of it is known", to_string(*this)));
     if (__builtin_mul_overflow(n, d, &n))
       throw Error(Code::kShape, format("the shape {} has more than 2^63 elements", to_string(*this)));
   }
@@ -113,7 +117,8 @@ bool Shape::operator==(const Shape& o) const { return std::ranges::equal(dims(),
 
 std::string to_string(const Shape& shape) {
   std::string s = "[";
-  for (int i = 0; i < shape.rank(); ++i) s += format("{}{}", i ? ", " : "", shape[i]);
+  for (int i = 0; i < shape.rank(); ++i)
+    s += (i ? ", " : "") + (shape[i] == None ? std::string("None") : std::to_string(shape[i]));
   return s + "]";
 }
 

@@ -90,6 +90,38 @@ Optimizer optimizer_from(const json& entry) {
       .hint("--optimizer chooses another: " + known);
 }
 
+Loss loss_from(const json& entry) {
+  if (entry.is_null()) return {};
+  if (entry.is_string()) return Loss(entry.get<std::string>());
+  if (!entry.is_object() || !entry.contains("class_name") || !entry["class_name"].is_string())
+    throw Error(Code::kFormat, format("the file's loss {} has no class_name", entry.dump()));
+  return Loss::from_config(entry["class_name"].get<std::string>(), entry.value("config", json::object()).dump());
+}
+
+// One, a list in the order of the outputs, or an object by their names.
+LossList losses_from(const json& entry) {
+  if (entry.is_string() || (entry.is_object() && entry.contains("class_name"))) return loss_from(entry);
+  LossList all;
+  if (entry.is_array() || entry.is_object())
+    for (const auto& [key, value] : entry.items()) {
+      all.push_back(loss_from(value));
+      if (entry.is_object()) all.names.push_back(key);
+    }
+  return all;
+}
+
+LossWeights weights_from(const json& entry) {
+  LossWeights all;
+  if (entry.is_number()) all.push_back(entry.get<double>());
+  if (entry.is_array() || entry.is_object())
+    for (const auto& [key, value] : entry.items()) {
+      if (!value.is_number()) throw Error(Code::kFormat, format("the file's loss_weights are {}", entry.dump()));
+      all.push_back(value.get<double>());
+      if (entry.is_object()) all.names.push_back(key);
+    }
+  return all;
+}
+
 }  // namespace
 
 CompileConfig compile_config(const std::string& text, bool with_optimizer) {
@@ -98,7 +130,8 @@ CompileConfig compile_config(const std::string& text, bool with_optimizer) {
   const auto at = whole.find("compile_config");
   if (at == whole.end() || !at->is_object()) return {};
   CompileConfig c;
-  if (const auto loss = at->find("loss"); loss != at->end() && loss->is_string()) c.loss = *loss;
+  if (const auto loss = at->find("loss"); loss != at->end()) c.losses = losses_from(*loss);
+  if (const auto weights = at->find("loss_weights"); weights != at->end()) c.loss_weights = weights_from(*weights);
   if (const auto optimizer = at->find("optimizer"); with_optimizer && optimizer != at->end() && !optimizer->is_null())
     c.optimizer = optimizer_from(*optimizer);
   return c;

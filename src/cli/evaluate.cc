@@ -59,7 +59,7 @@ void add_evaluate(CLI::App& app, Invocation& chosen) {
          "Read rows of the .npy files when they are wanted, with at most so much memory for it, for example 64MiB")
       ->option_text("BYTES");
   sub->add_option("--batch", a->batch, "Samples in a step")->check(at_least(1));
-  sub->add_option("--loss", a->choice.loss, "Loss by Keras's name (default: the built-in's or the file's)");
+  sub->add_option("--loss", a->choice.loss, kLossHelp);
   sub->add_option("--threads", a->threads, "Threads of a step (default: all this process may use)")->check(at_least(0));
   sub->add_option("--json", a->json.where, "Write a JSON object to a file, or with - to standard output")
       ->option_text("FILE|-");

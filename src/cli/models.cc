@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 
 #include "base/format.h"
@@ -13,6 +14,7 @@
 #include "io/npy.h"
 #include "millpond/millpond.h"
 #include "nn/layer.h"
+#include "train/model.h"
 
 namespace millpond::cli {
 namespace {
@@ -46,7 +48,27 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
-bool classes(const std::string& loss) { return loss == "sparse_categorical_crossentropy"; }
+// "mse", or by the outputs' names "size=mse,kind=mae".
+LossList losses_named(const std::string& text) {
+  if (text.find('=') == std::string::npos) return Loss(text);
+  LossList all;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size()), sign = text.find('=', at);
+    if (sign >= end)
+      throw Error(Code::kUsage, format("--loss: \"{}\" says of no output what its loss is", text.substr(at, end - at)))
+          .hint("write OUTPUT=LOSS,OUTPUT=LOSS");
+    all.names.push_back(text.substr(at, sign - at));
+    all.emplace_back(text.substr(sign + 1, end - sign - 1));
+    at = end + 1;
+  }
+  return all;
+}
+std::string names_of(const LossList& losses) {
+  std::string text;
+  for (size_t i = 0; i < losses.size(); ++i)
+    text += (i ? "," : "") + (losses.names.empty() ? "" : losses.names[i] + "=") + losses[i].name();
+  return text;
+}
 
 // Integers stay below the rows of the table they are looked up in; without one they are 0 or 1. Asks for no weight's
 // values: that would take memory for all of them.
@@ -93,47 +115,90 @@ OpenedModel open_model(const ModelChoice& choice, bool plan_only) {
   const std::string text = read_text(choice.model);
   OpenedModel opened{model_from_json(text), nullptr, choice.loss, ""};
   const CompileConfig c = compile_config(text, choice.trains && choice.optimizer.empty());
-  if (opened.loss.empty()) opened.loss = c.loss;
-  if (opened.loss.empty()) {
+  LossList losses = choice.loss.empty() ? c.losses : losses_named(choice.loss);
+  if (losses.empty()) {
     if (!plan_only)
       throw Error(Code::kUsage, format("{} says nothing about a loss", choice.model))
           .hint("give one, for example --loss sparse_categorical_crossentropy");
-    opened.loss = "mse";
+    losses = "mse";
     opened.note = "the file names no loss; planned with mse (--loss gives another)";
   }
   Optimizer optimizer =
       !choice.optimizer.empty() ? Optimizer(choice.optimizer) : c.optimizer.value_or(Optimizer("adam"));
   if (choice.learning_rate) optimizer.set_learning_rate(*choice.learning_rate);
-  const size_t outputs = opened.model.outputs().size();
-  if (outputs == 1)
-    opened.model.compile(optimizer, Loss(opened.loss), {"accuracy"});
-  else
-    opened.model.compile(optimizer, LossList(std::vector<Loss>(outputs, Loss(opened.loss))));
+  opened.loss = names_of(losses);
+  const MetricList metrics = opened.model.outputs().size() == 1 ? MetricList("accuracy") : MetricList();
+  opened.model.compile({.optimizer = optimizer,
+                        .loss = std::move(losses),
+                        .metrics = metrics,
+                        .loss_weights = choice.loss.empty() ? c.loss_weights : LossWeights()});
   return opened;
 }
 
-ModelData synthetic(const OpenedModel& opened, int64_t samples, uint64_t seed) {
+Shape parse_shape(const std::string& text) {
+  std::vector<int64_t> dims;
+  for (const char *at = text.data(), *const end = at + text.size(); at < end;) {
+    const auto [stop, bad] = std::from_chars(at, end, dims.emplace_back());
+    if (bad != std::errc() || dims.back() < 1 || (stop < end && (*stop != ',' || stop + 1 == end)))
+      throw Error(Code::kUsage, format("\"{}\" is not the shape of a sample", text))
+          .hint("write numbers, such as 224,224,3");
+    at = stop == end ? end : stop + 1;
+  }
+  return Shape(dims);
+}
+std::vector<Shape> parse_shapes(const std::vector<std::string>& texts) {
+  std::vector<Shape> shapes;
+  for (const std::string& text : texts) shapes.push_back(parse_shape(text));
+  return shapes;
+}
+
+std::vector<Shape> open_shapes(const OpenedModel& opened, const ModelData& data) {
+  std::vector<Shape> shapes;
+  if (!opened.model.impl()->built().open()) return shapes;
+  const ElementSpec spec = data.dataset ? data.dataset->element_spec() : ElementSpec();
+  for (size_t i = 0; i < opened.model.inputs().size(); ++i)
+    if (data.dataset)
+      shapes.emplace_back(std::span(spec[i].shape).subspan(1));
+    else
+      shapes.push_back(data.x[i].shape().without(0));
+  return shapes;
+}
+
+std::vector<Shape> predicted_shapes(const OpenedModel& opened, const ModelData& data) {
+  const nn::Network& net = opened.model.impl()->built();
+  std::vector<Shape> shapes;
+  for (const graph::TensorType& output :
+       nn::output_types(net, train::samples_to_plan(net, nullptr, open_shapes(opened, data)).x))
+    shapes.push_back(output.shape.with(0, data.samples()));
+  return shapes;
+}
+
+ModelData synthetic(const OpenedModel& opened, int64_t samples, uint64_t seed, const std::vector<Shape>& shapes) {
   Random random(seed);
   ModelData data{.x = {}, .y = {}, .account = "data/synthetic"};
-  for (const SymbolicTensor& input : opened.model.inputs()) {
-    const bool floating = is_floating(input.dtype());
-    Tensor& t = data.x.emplace_back(floating ? DType::kFloat32 : DType::kInt32, input.shape().with_front(samples),
-                                    data.account);
+  const nn::Network& net = opened.model.impl()->built();
+  const std::vector<Shape> inputs = train::samples_to_plan(net, nullptr, shapes).x;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool floating = is_floating(net.inputs[i].dtype());
+    Tensor& t =
+        data.x.emplace_back(floating ? DType::kFloat32 : DType::kInt32, inputs[i].with_front(samples), data.account);
     if (floating)
       fill_uniform(t, random);
     else
       fill_below(t, random, index_limit(opened.model));
   }
-  for (const SymbolicTensor& output : opened.model.outputs()) {
-    const Shape shape = output.shape();
-    if (classes(opened.loss)) {
+  const std::vector<graph::TensorType> outputs = nn::output_types(net, inputs);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Shape shape = outputs[i].shape.without(0);
+    const std::string_view loss = opened.model.impl()->compiled->losses[i].type();
+    if (loss == "SparseCategoricalCrossentropy") {
       Tensor& t = data.y.emplace_back(DType::kInt32, shape.without(-1).with_front(samples), data.account);
       fill_below(t, random, shape.back());
     } else {
       Tensor& t = data.y.emplace_back(DType::kFloat32, shape.with_front(samples), data.account);
-      if (opened.loss == "binary_crossentropy") {
+      if (loss == "BinaryCrossentropy") {
         fill_below(t, random, 2);
-      } else if (opened.loss == "categorical_crossentropy") {
+      } else if (loss == "CategoricalCrossentropy") {
         const int64_t width = shape.back();
         for (int64_t row = 0; row < t.size() / width; ++row)
           t.values<float>()[size_t(row * width + int64_t(random.below(uint64_t(width))))] = 1;

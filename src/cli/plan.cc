@@ -18,6 +18,7 @@ struct PlanArguments {
   int64_t batch = 0;
   int threads = 0;
   bool by_layer = false, print_passes = false, no_passes = false;
+  std::vector<std::string> shapes;
   JsonTarget json;
 };
 
@@ -27,6 +28,7 @@ Json to_json(const MemoryPlan& p) {
   for (const MemoryPlan::Program& q : p.programs)
     programs.push_back({{"name", q.name},
                         {"batch", q.batch},
+                        {"samples", q.samples.empty() ? Json(nullptr) : Json(q.samples)},
                         {"arena_bytes", q.arena.value},
                         {"lower_bound_bytes", q.lower_bound.value},
                         {"calls", q.calls},
@@ -64,7 +66,11 @@ Json to_json(const MemoryPlan& p) {
 
 int run_plan(const PlanArguments& a) {
   const OpenedModel opened = open_model(a.choice, true);
-  PlanOptions options{.batch = a.batch ? a.batch : opened.builtin ? opened.builtin->batch : 32, .threads = a.threads};
+  const PlanOptions options{.batch = a.batch          ? a.batch
+                                     : opened.builtin ? opened.builtin->batch
+                                                      : 32,
+                            .inputs = parse_shapes(a.shapes),
+                            .threads = a.threads};
   const MemoryPlan plan = opened.model.plan(options);
   std::optional<MemoryPlan> without;
   if (a.no_passes) {
@@ -99,8 +105,9 @@ void add_plan(CLI::App& app, Invocation& chosen) {
       ->required();
   sub->add_option("--batch", a->batch, "Samples in a step (default: the built-in's own, otherwise 32)")
       ->check(at_least(1));
+  sub->add_option("--shape", a->shapes, kShapeHelp)->option_text("N,N,...");
   sub->add_option("--optimizer", a->choice.optimizer, optimizer_help());
-  sub->add_option("--loss", a->choice.loss, "Loss by Keras's name (default: the built-in's or the file's)");
+  sub->add_option("--loss", a->choice.loss, kLossHelp);
   sub->add_option("--threads", a->threads, "Threads of a step (default: all this process may use)")->check(at_least(0));
   sub->add_flag("--by-layer", a->by_layer, "A line for each layer");
   sub->add_flag("--print-passes", a->print_passes, "The operators of the step after each pass");
@@ -111,7 +118,8 @@ void add_plan(CLI::App& app, Invocation& chosen) {
 Examples:
   millpond plan cnn_224 --batch 32
   millpond plan resnet50 --batch 8 --by-layer --no-passes
-  millpond plan model.json --batch 64 --optimizer adam --json plan.json)");
+  millpond plan model.json --batch 64 --optimizer adam --json plan.json
+  millpond plan words.json --batch 64 --shape 100)");
   sub->callback([&chosen, a] { chosen.run = [a] { return run_plan(*a); }; });
 }
 

@@ -46,8 +46,9 @@ int run_predict(const PredictArguments& a) {
   const PredictOptions options{.batch_size = batch, .threads = a.threads, .output_files = a.out};
   const Arrays p = data.dataset ? opened.model.predict(*data.dataset, options) : opened.model.predict(data.x, options);
   Json shapes = Json::array();
-  for (size_t i = 0; i < opened.model.outputs().size(); ++i) {
-    const Shape shape = opened.model.outputs()[i].shape().with_front(data.samples());
+  const std::vector<Shape> predicted = predicted_shapes(opened, data);
+  for (size_t i = 0; i < predicted.size(); ++i) {
+    const Shape& shape = predicted[i];
     shapes.push_back(std::vector<int64_t>(shape.begin(), shape.end()));
     if (a.json.on_stdout()) continue;
     std::printf("%s %s%s\n", opened.model.name().c_str(), to_string(shape).c_str(),

@@ -32,7 +32,7 @@ constexpr int64_t kStepsOfSynthetic = 16;  // in an epoch of a model that is not
 
 struct TrainArguments {
   ModelChoice choice;
-  std::vector<std::string> data, validation;
+  std::vector<std::string> data, validation, shapes;
   bool synthetic = false, count = false, live = false;
   int epochs = 0;
   int64_t steps_per_epoch = 0, batch = 0;
@@ -165,10 +165,10 @@ int run_train(const TrainArguments& a, char** argv) {
   const Builtin* b = opened.builtin;
   const int64_t batch = a.batch ? a.batch : b ? b->batch : 32;
   const int epochs = a.epochs ? a.epochs : b && a.synthetic ? b->epochs : 1;
-  const ModelData data = a.synthetic ? synthetic(opened, b ? b->samples : kStepsOfSynthetic * batch, a.seed)
-                         : !a.data_budget.empty()
-                             ? stream_data(opened, a.data, {.budget = a.data_budget, .batch = batch, .shuffle = true})
-                             : read_data(opened, a.data);
+  const ModelData data =
+      a.synthetic ? synthetic(opened, b ? b->samples : kStepsOfSynthetic * batch, a.seed, parse_shapes(a.shapes))
+      : !a.data_budget.empty() ? stream_data(opened, a.data, {.budget = a.data_budget, .batch = batch, .shuffle = true})
+                               : read_data(opened, a.data);
 
   if (!a.weights.empty()) opened.model.load_weights(a.weights);
   ValidationData validation;
@@ -178,8 +178,11 @@ int run_train(const TrainArguments& a, char** argv) {
   }
 
   const bool quiet = a.json.on_stdout();
-  const MemoryPlan plan = opened.model.plan(
-      {.batch = std::min(batch, data.samples()), .threads = a.threads, .evaluate = false, .largest_batch = !quiet});
+  const MemoryPlan plan = opened.model.plan({.batch = std::min(batch, data.samples()),
+                                             .inputs = open_shapes(opened, data),
+                                             .threads = a.threads,
+                                             .evaluate = false,
+                                             .largest_batch = !quiet});
   if (!quiet) {
     std::printf("%s\n", plan.table().c_str());
   }
@@ -258,7 +261,9 @@ void add_train(CLI::App& app, Invocation& chosen) {
           ->option_text("BYTES");
   sub->add_flag("--explain-data", a->explain_data, "Tell what each stage of the data pipeline did and held")
       ->needs(budget);
-  sub->add_flag("--synthetic", a->synthetic, "Made-up data: uniform values and labels, from --seed")->excludes(data);
+  auto* made_up = sub->add_flag("--synthetic", a->synthetic, "Made-up data: uniform values and labels, from --seed")
+                      ->excludes(data);
+  sub->add_option("--shape", a->shapes, kShapeHelp)->needs(made_up)->option_text("N,N,...");
   sub->add_option("--epochs", a->epochs,
                   "How often to go over the data (default 1; with --synthetic the built-in's own)")
       ->check(at_least(1));
@@ -275,7 +280,7 @@ void add_train(CLI::App& app, Invocation& chosen) {
   sub->add_option("--learning-rate", a->choice.learning_rate,
                   "Of the optimizer (default: the built-in's or the file's, otherwise Keras's)");
   sub->add_option("--optimizer", a->choice.optimizer, optimizer_help());
-  sub->add_option("--loss", a->choice.loss, "Loss by Keras's name (default: the built-in's or the file's)");
+  sub->add_option("--loss", a->choice.loss, kLossHelp);
   sub->add_option("--threads", a->threads, "Threads of a step (default: all this process may use)")->check(at_least(0));
   sub->add_option("--seed", a->seed, "Of first weights, dropout, shuffling and synthetic data")->capture_default_str();
   sub->add_option("--save", a->save, "Write the weights afterwards, as Keras's .weights.h5")

@@ -51,6 +51,10 @@ std::vector<Value> Builder::add_all(std::shared_ptr<const Operator> op, std::vec
   }
   try {
     n.types = op->infer(types);
+    for (const TensorType& t : n.types)  // a graph is of tensors, and None is a word of models that are being built
+      if (!t.shape.known())
+        throw Error(Code::kShape,
+                    format("{}: the result has the shape {}, in which a dimension is below zero", op->name(), t.shape));
   } catch (Error& e) {
     if (!layer_.empty()) e.add("layer", layer_);
     throw;

@@ -8,6 +8,7 @@
 #include "ops/dropout.h"
 #include "ops/matmul.h"
 #include "ops/reshape.h"
+#include "ops/select.h"
 #include "ops/softmax.h"
 #include "ops/transpose.h"
 
@@ -55,9 +56,10 @@ struct MultiHeadAttentionImpl final : LayerImpl {
       throw Error(Code::kUsage, format("MultiHeadAttention \"{}\" is called on {} tensors", name, x.size()))
           .hint("call it on query and value, or on query, value and key");
     for (const TensorType& t : x) expect_rank(*this, t, 2, "sequences [length, width]");
-    if (x[1].shape[1] != key_of(x).shape[1])
-      throw Error(Code::kShape, format("MultiHeadAttention \"{}\": values have length {}, but keys {}", name,
-                                       x[1].shape[1], key_of(x).shape[1]));
+    const int64_t values = x[1].shape[1], keys = key_of(x).shape[1];
+    if (values != keys && values != None && keys != None)
+      throw Error(Code::kShape,
+                  format("MultiHeadAttention \"{}\": values have length {}, but keys {}", name, values, keys));
   }
   void build(std::span<const TensorType> x) override {
     check(x);
@@ -68,9 +70,9 @@ struct MultiHeadAttentionImpl final : LayerImpl {
       if (o.use_bias) p.bias = add_weight("bias", bias, o.bias_initializer, true, group);
       return p;
     };
-    query = project("query", {x[0].shape.back(), heads, key_dim}, {heads, key_dim});
-    key = project("key", {key_of(x).shape.back(), heads, key_dim}, {heads, key_dim});
-    value = project("value", {x[1].shape.back(), heads, value_dim}, {heads, value_dim});
+    query = project("query", {known_dimension(*this, x[0], -1), heads, key_dim}, {heads, key_dim});
+    key = project("key", {known_dimension(*this, key_of(x), -1), heads, key_dim}, {heads, key_dim});
+    value = project("value", {known_dimension(*this, x[1], -1), heads, value_dim}, {heads, value_dim});
     without_weights = {{"_softmax", automatic_name("Softmax")}, {"_dropout_layer", automatic_name("Dropout")}};
     const int64_t out = o.output_shape.value_or(x[0].shape.back());
     output = project("attention_output", {heads, value_dim, out}, {out});
@@ -90,16 +92,12 @@ struct MultiHeadAttentionImpl final : LayerImpl {
     return ops::transpose(b, ops::reshape(b, y, {batch, length, heads, dim}), {0, 2, 1, 3});
   }
 
+  bool takes_masks(size_t) const override { return true; }
   Values call(CallContext& c, std::span<const Value> x) override {
     Builder& b = c.builder();
     std::vector<TensorType> types;
     for (Value v : x) types.push_back(v.type());
     check(types);
-    for (Value v : x)
-      if (c.mask_of(v))
-        throw Error(Code::kUnsupported,
-                    format("MultiHeadAttention \"{}\" is called on a masked sequence, which is not here yet", name))
-            .hint("leave out mask_zero or Masking before it");
     const bool causal = c.options().use_causal_mask;  // of the layer, or of this call
     const bool drops = c.training() && o.dropout > 0;
     const double scale = 1 / std::sqrt(double(key_dim));
@@ -107,25 +105,55 @@ struct MultiHeadAttentionImpl final : LayerImpl {
     const Value v = split(c, value, as_float(c, x[1]));
     const Value k = split(c, key, as_float(c, x.size() > 2 ? x[2] : x[1]));
     const int64_t batch = q.shape()[0], length = q.shape()[2], keys = k.shape()[2];
-    // Written out in full; without dropout the attention pass puts one operator in place of the five.
+    // Written out in full; without dropout and masks the attention pass puts one operator in place of the five.
     Value scores = ops::matmul(b, ops::multiply(b, q, scale), k, false, true);
-    if (causal) scores = ops::add(b, scores, causal_mask(c, length, keys));
+    const Value seen = seen_by(c, x, causal);
+    if (seen)
+      scores = ops::select(b, seen, scores, b.scalar(scores.dtype(), hidden(c)));
+    else if (causal)
+      scores = ops::add(b, scores, causal_mask(c, length, keys));
     Value p = ops::softmax(b, scores);
+    // A query that may look at nothing looks at all alike; in Keras's path of layers with dropout at nothing.
+    if (seen && o.dropout > 0) p = ops::select(b, seen, p, b.scalar(p.dtype(), 0));
     if (drops) p = ops::dropout(b, p, c.counter(), o.dropout, salt);
     Value y = ops::matmul(b, p, v);
     y = ops::reshape(b, ops::transpose(b, y, {0, 2, 1, 3}), {batch * length, heads * value_dim});
     const int64_t out = output.kernel->variable.type().shape.back();
     y = ops::matmul(b, y, ops::reshape(b, c.read(output.kernel), {heads * value_dim, out}));
     if (output.bias) y = ops::add(b, y, c.read(output.bias));
-    return ops::reshape(b, y, {batch, length, out});
+    y = ops::reshape(b, y, {batch, length, out});
+    c.set_mask(y, c.mask_of(x[0]));  // there is a result for each query
+    return y;
   }
 
-  // 0 where a query may look, and so far below every score where not that exp gives 0.
+  // So far below every score that exp gives 0; float16 has nothing below.
+  static double hidden(const CallContext& c) { return c.compute() == DType::kFloat16 ? -6e4 : -1e9; }
+
+  // Which keys a query looks at, bool [batch or 1, 1, queries or 1, keys or 1]: both must count, for a key also its
+  // value, and the key may not come later where the call is causal. Null where no operand has a mask.
+  Value seen_by(CallContext& c, std::span<const Value> x, bool causal) const {
+    Builder& b = c.builder();
+    const int64_t batch = x[0].shape()[0], length = x[0].shape()[1], keys = x[1].shape()[1];
+    Value seen;
+    const auto also = [&](Value mask) {
+      seen = seen ? ops::binary(b, ops::Function::k_bitwise_and, seen, mask) : mask;
+    };
+    if (const Value mask = c.mask_of(x[0])) also(ops::reshape(b, mask, {batch, 1, length, 1}));
+    for (const Value v : x.subspan(1))
+      if (const Value mask = c.mask_of(v)) also(ops::reshape(b, mask, {batch, 1, 1, keys}));
+    if (!seen || !causal) return seen;
+    Tensor before(DType::kBool, {length, keys}, "constants");
+    for (int64_t i = 0; i < length; ++i)
+      for (int64_t j = 0; j < keys; ++j) before.values<bool>()[size_t(i * keys + j)] = j <= i;
+    also(b.constant(std::move(before), "causal_mask"));
+    return seen;
+  }
+
+  // 0 where a query may look, hidden() where not.
   static Value causal_mask(CallContext& c, int64_t length, int64_t keys) {
     Tensor m(DType::kFloat32, {length, keys}, "constants");
-    const float hidden = c.compute() == DType::kFloat16 ? -6e4f : -1e9f;  // float16 has nothing below
     for (int64_t i = 0; i < length; ++i)
-      for (int64_t j = i + 1; j < keys; ++j) m.values<float>()[size_t(i * keys + j)] = hidden;
+      for (int64_t j = i + 1; j < keys; ++j) m.values<float>()[size_t(i * keys + j)] = float(hidden(c));
     if (c.compute() != DType::kFloat32) m = m.astype(c.compute(), "constants");
     return c.builder().constant(std::move(m), "causal_mask");
   }

@@ -36,7 +36,7 @@ struct Conv2DImpl final : LayerImpl {
 
   void build(std::span<const TensorType> x) override {
     expect_rank(*this, x[0], 3, "images [height, width, channels]");
-    const int64_t channels = x[0].shape.back();
+    const int64_t channels = known_dimension(*this, x[0], -1);
     if (channels % o.groups || filters % o.groups)
       throw Error(Code::kShape, format("Conv2D \"{}\": {} groups do not divide {} channels and {} filters", name,
                                        o.groups, channels, filters));

@@ -28,7 +28,7 @@ struct DenseImpl final : LayerImpl {
   void build(std::span<const TensorType> x) override {
     if (x[0].shape.rank() < 2)
       throw Error(Code::kShape, format("Dense \"{}\": a sample needs at least one dimension", name));
-    kernel = add_weight("kernel", {x[0].shape.back(), units}, o.kernel_initializer);
+    kernel = add_weight("kernel", {known_dimension(*this, x[0], -1), units}, o.kernel_initializer);
     if (o.use_bias) bias = add_weight("bias", {units}, o.bias_initializer);
   }
   Values call(CallContext& c, std::span<const Value> x) override {

@@ -225,9 +225,9 @@ void Describer::batch_shape(std::string_view name, Shape& sample) {
     std::vector<int64_t> dims;
     for (size_t i = 1; i < j.size(); ++i) {
       if (j[i].is_null())
-        throw Error(Code::kUnsupported, format("{}: dimension {} of a sample is not fixed", who, i))
-            .hint("give Input a shape without None");
-      if (!read_whole(j[i], dims.emplace_back()) || dims.back() < 0) return false;
+        dims.push_back(None);
+      else if (!read_whole(j[i], dims.emplace_back()) || dims.back() < 0)
+        return false;
     }
     if (dims.size() >= size_t(Shape::kMaxRank))
       throw Error(Code::kUnsupported,
@@ -237,7 +237,7 @@ void Describer::batch_shape(std::string_view name, Shape& sample) {
   };
   f.write = [&sample] {
     Written list = Written::array({nullptr});
-    for (const int64_t d : sample) list.push_back(d);
+    for (const int64_t d : sample) list.push_back(d == None ? Written(nullptr) : Written(d));
     return list;
   };
   tell(f);

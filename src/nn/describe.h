@@ -67,7 +67,7 @@ class Describer {
   void axes(std::string_view name, std::vector<int>& value, bool& is_list);
   /// null, or a list of one number.
   void list_of_one(std::string_view name, std::optional<int64_t>& value, Allowed allowed = {});
-  /// The shape of a sample, behind a batch that Keras writes as null.
+  /// The shape of a sample, in which None is null, behind a batch that Keras writes as null.
   void batch_shape(std::string_view name, Shape& sample);
   /// An option that takes the value of another one when it is not given, and is written with that value.
   void option_like(std::string_view name, OptionalSize2D& value, std::string_view other, const Size2D& of_other,

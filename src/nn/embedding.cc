@@ -23,6 +23,7 @@ struct EmbeddingImpl final : LayerImpl {
     d.option("mask_zero", o.mask_zero);
     d.none({"quantization_config"});
   }
+  std::optional<double> masks_value() const override { return o.mask_zero ? std::optional(0.0) : std::nullopt; }
   void build(std::span<const TensorType>) override {
     table = add_weight("embeddings", {count, width}, o.embeddings_initializer);
   }

@@ -13,6 +13,7 @@
 #include "nn/model_json.h"
 #include "nn/network.h"
 #include "ops/cast.h"
+#include "ops/reshape.h"
 
 namespace millpond {
 namespace {
@@ -104,6 +105,9 @@ void CallContext::limit(Value index, int64_t count, const std::string& layer) {
 
 Weight LayerImpl::add_weight(std::string weight, Shape shape, const Initializer& init, bool is_trainable,
                              std::string group) {
+  if (!shape.known())
+    throw Error(Code::kShape, format("{}: its weight \"{}\" would have the shape {}", who(), weight, shape))
+        .hint("a weight's dimensions must be known when the model is built: give Input a shape without None there");
   expect_countable(*this, shape, weight.c_str());
   std::string account = format("weights/{}/{}{}{}", name, group, group.empty() ? "" : "/", weight);
   auto w = std::shared_ptr<WeightState>(new WeightState{
@@ -173,12 +177,29 @@ Values call_in_policy(LayerImpl& layer, CallContext& c, std::vector<Value> input
         v = ops::cast(c.builder(), v, c.compute());
         if (mask) c.set_mask(v, mask);
       }
-  return layer.call(c, inputs);
+  Values made = layer.call(c, inputs);
+  // A mask belongs to a value: a layer that drops masks and has nothing to do gives a value of its own.
+  if (!inner && !layer.keeps_mask())
+    for (Value& v : made)
+      if (std::ranges::find(inputs, v) != inputs.end() && c.mask_of(v))
+        v = c.builder().add(std::make_shared<ops::Reshape>(v.shape()), {v});
+  return made;
 }
 
 namespace {
 Shape sample(const TensorType& t) { return t.shape.slice(1, t.shape.rank()); }
 }  // namespace
+
+int64_t known_dimension(const LayerImpl& layer, const TensorType& x, int axis) {
+  const int a = canonical_axis(layer, axis, x.shape.rank());
+  if (x.shape[a] != None) return x.shape[a];
+  const bool last = a == x.shape.rank() - 1;
+  throw Error(Code::kShape, format("{}: its weights need to know {} of a sample, but that has the shape {}",
+                                   layer.who(), last ? "the last dimension" : format("dimension {}", a - 1), sample(x)))
+      .hint(
+          "give Input a shape without None there, or put a layer in front whose result does not depend on it, "
+          "such as GlobalAveragePooling2D");
+}
 
 void expect_rank(const LayerImpl& layer, const TensorType& x, int rank, const char* wanted) {
   if (x.shape.rank() == rank + 1) return;

@@ -12,7 +12,8 @@
 //   void declare_scale(LayerClasses& all) { all.add<ScaleImpl>("Scale"); }
 //   Scale::Scale(Initializer gain, std::string name) : Layer(make_layer<ScaleImpl>("Scale", std::move(name), std::move(gain))) {}
 //
-// Types and values carry the batch in front.
+// Types and values carry the batch in front. In the types that build() gets, dimensions that the model leaves to its data
+// are None, and a weight cannot have such a one (known_dimension); values always have numbers.
 #pragma once
 #include <functional>
 #include <memory>
@@ -58,6 +59,8 @@ struct WeightState {
 };
 using Weight = std::shared_ptr<WeightState>;
 
+struct LayerImpl;
+
 /// The state of one trace: what a layer may use while it says what it computes.
 class CallContext {
  public:
@@ -94,6 +97,8 @@ class CallContext {
   /// element, hand it on (LayerImpl::keeps_mask); others look at it and decide what their results have.
   Value mask_of(Value v) const;
   void set_mask(Value v, Value mask);
+  /// The layer's results, with the masks that it hands on. A call is traced, and tried, by this alone.
+  std::vector<Value> call(LayerImpl& layer, const std::vector<Value>& arguments, const CallOptions& options);
   /// Values of `index`, if they are a model's input, must lie in [0, count): checked when a batch is staged.
   void limit(Value index, int64_t count, const std::string& layer);
 
@@ -112,7 +117,6 @@ class CallContext {
   Value counter_value() const { return counter_value_; }
 
  private:
-  friend struct Network;
   Builder& builder_;
   bool training_;
   DType compute_ = DType::kFloat32;
@@ -147,6 +151,16 @@ struct LayerImpl : Described {
 
   /// What it gives counts where what it is called on does: the mask of the first operand that has one is handed on.
   virtual bool keeps_mask() const { return false; }
+  /// Its result has a mask of its own: what in its input equals this number does not count.
+  virtual std::optional<double> masks_value() const { return {}; }
+  /// Keras calls it with the masks of its operands, so that the operators that make these belong to its graph of layers.
+  virtual bool takes_masks(size_t /*operands*/) const { return false; }
+  /// How many of Keras's operators lie between the mask of a result and that of operand `i`, and the operand itself; 0:
+  /// it is handed on, or not read.
+  struct MaskOperators {
+    int mask = 0, operand = 0;
+  };
+  virtual MaskOperators mask_operators(size_t /*i*/, size_t /*operands*/, bool /*masked*/) const { return {}; }
   /// Makes the weights; called once, before the first call.
   virtual void build(std::span<const TensorType>) {}
   virtual Values call(CallContext& c, std::span<const Value> inputs) = 0;
@@ -196,6 +210,9 @@ Value as_float(CallContext& c, Value x);
 /// The layer's call on inputs of its own type: floating ones are cast first, as Keras's autocast does, and
 /// keep their masks.
 Values call_in_policy(LayerImpl& layer, CallContext& c, std::vector<Value> inputs);
+/// The dimension of x along `axis`, which counts the batch, for a weight of that size. Throws Error(kShape) where it is
+/// None.
+int64_t known_dimension(const LayerImpl& layer, const TensorType& x, int axis);
 /// Throws Error(kShape) unless x has `rank` dimensions beside the batch.
 void expect_rank(const LayerImpl& layer, const TensorType& x, int rank, const char* wanted);
 /// Refuses a tensor of more elements than any machine could hold, before somebody multiplies its dimensions.

@@ -3,6 +3,7 @@
 #include "base/format.h"
 #include "nn/classes.h"
 #include "ops/binary.h"
+#include "ops/broadcast_to.h"
 #include "ops/concatenate.h"
 #include "ops/reshape.h"
 
@@ -16,8 +17,21 @@ void expect_several(const LayerImpl& layer, std::span<const Value> x) {
                 format("{} \"{}\" needs at least two tensors, but is called on {}", layer.type, layer.name, x.size()));
 }
 
+// Of a sum, as in Keras: what counts in any operand counts. Where one operand has no mask the result has none.
+void mask_sum(CallContext& c, std::span<const Value> x, Value result) {
+  Value any;
+  for (const Value v : x) {
+    const Value mask = c.mask_of(v);
+    if (!mask) return;
+    any = any ? ops::binary(c.builder(), ops::Function::k_bitwise_or, any, mask) : mask;
+  }
+  c.set_mask(result, any);
+}
+
 struct AddImpl final : LayerImpl {
-  bool keeps_mask() const override { return true; }
+  MaskOperators mask_operators(size_t i, size_t operands, bool) const override {  // or(or(mask 0, mask 1), mask 2)
+    return {int(operands - std::max<size_t>(i, 1)), 0};
+  }
   Values call(CallContext& c, std::span<const Value> x) override {
     expect_several(*this, x);
     Value sum = as_float(c, x[0]);
@@ -34,6 +48,7 @@ struct AddImpl final : LayerImpl {
       if (y.shape().rank() < sum.shape().rank()) y = widen(y, sum.shape().rank());
       sum = ops::add(c.builder(), sum, y);
     }
+    mask_sum(c, x, sum);
     return sum;
   }
 };
@@ -54,7 +69,32 @@ struct ConcatenateImpl final : LayerImpl {
                     format("Concatenate \"{}\": samples of {} and {} differ elsewhere than along axis {}", name,
                            x[0].shape().slice(1, x[0].shape().rank()), v.shape().slice(1, v.shape().rank()), a));
     }
-    return ops::concatenate(c.builder(), std::vector<Value>(x.begin(), x.end()), a);
+    const Value all = ops::concatenate(c.builder(), std::vector<Value>(x.begin(), x.end()), a);
+    mask_all(c, x, all, a);
+    return all;
+  }
+
+ private:
+  // any(concatenate(or(expand_dims(mask), zeros_like(operand)), ones_like(operand without a mask)))
+  MaskOperators mask_operators(size_t, size_t, bool masked) const override { return {4, masked ? 4 : 3}; }
+  // As in Keras: where one operand has a mask, all of those that have none counts. Along the last axis what counts in any
+  // operand counts; masks have every other axis too, and follow each other along it as their operands do.
+  static void mask_all(CallContext& c, std::span<const Value> x, Value all, int axis) {
+    Builder& b = c.builder();
+    std::vector<Value> masks;
+    bool any = false;
+    for (const Value v : x) {
+      const Shape steps = v.shape().slice(0, v.shape().rank() - 1);
+      const Value mask = c.mask_of(v);
+      if (mask && mask.shape() != steps) return;
+      any |= bool(mask);
+      masks.push_back(mask ? mask : ops::broadcast_to(b, b.scalar(DType::kBool, 1), steps));
+    }
+    if (!any) return;
+    if (axis < all.shape().rank() - 1) return c.set_mask(all, ops::concatenate(b, masks, axis));
+    Value either = masks[0];
+    for (const Value m : std::span(masks).subspan(1)) either = ops::binary(b, ops::Function::k_bitwise_or, either, m);
+    c.set_mask(all, either);
   }
 };
 

@@ -25,6 +25,151 @@ CallNode::~CallNode() {
   }
 }
 
+namespace {
+
+// What a call takes or gives, tensor by tensor, and the masks of those that have one.
+struct Types {
+  std::vector<TensorType> tensors;
+  std::vector<std::optional<TensorType>> masks;
+  std::vector<std::vector<size_t>> made_from =
+      {};  // of what a call gives: the operands whose masks each mask is made from
+  bool operator==(const Types&) const = default;
+
+  template <class F>
+  void each(F&& f) {
+    for (TensorType& t : tensors) f(t);
+    for (auto& m : masks)
+      if (m) f(*m);
+  }
+};
+
+// Which of these inputs of a graph a value is made from.
+std::vector<size_t> reached(Value v, std::span<const Value> inputs) {
+  std::unordered_set<const graph::Node*> seen{v.node};
+  for (std::vector<const graph::Node*> todo{v.node}; !todo.empty();) {
+    const graph::Node* n = todo.back();
+    todo.pop_back();
+    for (const Value x : n->inputs)
+      if (seen.insert(x.node).second) todo.push_back(x.node);
+  }
+  std::vector<size_t> indices;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i] && seen.contains(inputs[i].node)) indices.push_back(i);
+  return indices;
+}
+
+// What the layer gives for operands of these types, all known: its call is tried in a graph that nobody will run.
+Types tried(LayerImpl& layer, const Types& types, const CallOptions& options) {
+  graph::Graph graph;
+  Builder b(graph);
+  CallContext context(b, false);
+  std::vector<Value> xs, masks;
+  for (size_t i = 0; i < types.tensors.size(); ++i) {
+    xs.push_back(b.input("x" + std::to_string(i), types.tensors[i]));
+    masks.push_back(types.masks[i] ? b.input("mask" + std::to_string(i), *types.masks[i]) : Value());
+    if (masks[i]) context.set_mask(xs[i], masks[i]);
+  }
+  Types results;
+  for (const Value v : context.call(layer, xs, options)) {
+    results.tensors.push_back(v.type());
+    const Value mask = context.mask_of(v);
+    results.masks.push_back(mask ? std::optional(mask.type()) : std::nullopt);
+    results.made_from.push_back(mask ? reached(mask, masks) : std::vector<size_t>());
+  }
+  return results;
+}
+
+// None becomes `size`; where `beside`, what another operand of as many dimensions has there, if that is known and not 1
+// (which broadcasts).
+Types closed(const Types& types, int64_t size, bool beside) {
+  Types all = types;
+  all.each([&](TensorType& t) {
+    for (int axis = 0; axis < t.shape.rank(); ++axis) {
+      if (t.shape[axis] != None) continue;
+      int64_t here = size;
+      for (const TensorType& other : types.tensors)
+        if (beside && other.shape.rank() == t.shape.rank() && other.shape[axis] != None && other.shape[axis] != 1)
+          here = other.shape[axis];
+      t.shape = t.shape.with(axis, here);
+    }
+  });
+  return all;
+}
+
+// Sizes that stand for None while a call is tried. Two of them tell which dimensions of a result depend on it. They are
+// divisible by what nets divide by, larger than windows and strides of several layers together, and not so large that a
+// constant of their square (a causal mask) would be felt.
+constexpr int64_t kOneSize = 480, kOtherSize = 960;
+
+Types inferred(LayerImpl& layer, const Types& types, const CallOptions& options) {
+  if (std::ranges::all_of(types.tensors, [](const TensorType& t) { return t.shape.known(); }))
+    return tried(layer, types, options);
+  const auto try_with = [&](int64_t size, bool beside) {
+    try {
+      return tried(layer, closed(types, size, beside), options);
+    } catch (Error& e) {
+      std::string shapes;
+      for (const TensorType& t : types.tensors)
+        shapes += (shapes.empty() ? "" : " and ") + to_string(t.shape.slice(1, t.shape.rank()));
+      e.add("tried", format("samples of {}, with {} for None", shapes, size));
+      throw;
+    }
+  };
+  bool beside = false;
+  Types one;
+  try {
+    one = try_with(kOneSize, false);
+  } catch (const Error&) {  // None may have to be what another operand has
+    if (closed(types, kOneSize, true) == closed(types, kOneSize, false)) throw;
+    beside = true;
+    one = try_with(kOneSize, true);
+  }
+  Types other = try_with(kOtherSize, beside);
+  std::vector<const TensorType*> others;
+  other.each([&](TensorType& t) { others.push_back(&t); });
+  size_t at = 0;
+  one.each([&](TensorType& t) {
+    const TensorType* o = at < others.size() ? others[at++] : nullptr;
+    if (!o || o->shape.rank() != t.shape.rank() || o->dtype != t.dtype)
+      throw Error(Code::kUnsupported,
+                  format("{} gives other numbers of tensors or of dimensions where None is {} than where it is {}",
+                         layer.who(), kOneSize, kOtherSize));
+    for (int axis = 0; axis < t.shape.rank(); ++axis)
+      if (t.shape[axis] != o->shape[axis]) t.shape = t.shape.with(axis, None);
+  });
+  return one;
+}
+
+// What the mask of a call's result is made from: of those operands' masks, or of its own input.
+std::vector<Mask::Source> mask_sources(const LayerImpl& layer, std::span<const SymbolicTensor> inputs,
+                                       std::span<const size_t> made_from) {
+  if (const std::optional<double> value = layer.masks_value()) return {{inputs[0], *value}};
+  std::vector<Mask::Source> all;
+  for (const size_t i : made_from)
+    for (const Mask::Source& s : mask_of(inputs[i]).from)
+      if (std::ranges::find(all, s) == all.end()) all.push_back(s);
+  if (all.empty()) all.push_back({inputs[0], 0});
+  return all;
+}
+
+// Which calls Keras's operators read to make the mask of a call's result.
+std::vector<std::pair<const CallNode*, int>> behind_mask(const LayerImpl& layer, std::span<const SymbolicTensor> inputs,
+                                                         const TensorType& mask) {
+  if (layer.masks_value())
+    return {{inputs[0].node().get(), type_of(inputs[0]).shape.rank() > mask.shape.rank() ? 2 : 1}};
+  std::map<const CallNode*, int> farthest;
+  const auto read = [&](const CallNode* n, int away) { farthest[n] = std::max(farthest[n], away); };
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Mask& own = mask_of(inputs[i]);
+    const LayerImpl::MaskOperators away = layer.mask_operators(i, inputs.size(), !own.from.empty());
+    for (const auto& [n, before] : own.behind) read(n, before + away.mask);
+    if (away.operand) read(inputs[i].node().get(), away.operand);
+  }
+  return {farthest.begin(), farthest.end()};
+}
+
+}  // namespace
+
 std::shared_ptr<CallNode> make_call(const std::shared_ptr<LayerImpl>& layer, std::vector<SymbolicTensor> inputs,
                                     CallOptions options) {
   std::vector<TensorType> types;
@@ -34,18 +179,22 @@ std::shared_ptr<CallNode> make_call(const std::shared_ptr<LayerImpl>& layer, std
   }
   if (types.empty()) throw Error(Code::kUsage, format("{} \"{}\" is called on nothing", layer->type, layer->name));
   ensure_built(*layer, types);
-  graph::Graph graph;
-  Builder b(graph);
-  CallContext context(b, false);
-  std::vector<Value> xs;
-  for (size_t i = 0; i < types.size(); ++i) xs.push_back(b.input("x" + std::to_string(i), types[i]));
-  const Builder::Scope scope(b, layer->name, graph::Phase::kForward);
   auto node = std::make_shared<CallNode>();
-  for (Value v : call_in_policy(*layer, context, xs)) node->types.push_back(v.type());
+  layer->adjust(options);
+  Types operands{types, {}};
+  for (const SymbolicTensor& t : inputs)
+    operands.masks.push_back(mask_of(t).from.empty() ? std::nullopt : std::optional(mask_of(t).type));
+  const Types results = inferred(*layer, operands, options);
+  node->types = results.tensors;
+  if (std::ranges::any_of(results.masks, [](const auto& m) { return m.has_value(); }))
+    for (size_t i = 0; i < results.masks.size(); ++i)
+      node->masks.push_back(results.masks[i]
+                                ? Mask{*results.masks[i], mask_sources(*layer, inputs, results.made_from[i]),
+                                       behind_mask(*layer, inputs, *results.masks[i])}
+                                : Mask{});
   for (const TensorType& t : node->types) expect_countable(*layer, t.shape, "a result");
   node->layer = layer;
   node->inputs = std::move(inputs);
-  layer->adjust(options);
   node->options = options;
   node->number = layer->calls++;
   return node;
@@ -60,10 +209,47 @@ SymbolicTensor call(const std::shared_ptr<LayerImpl>& layer, std::vector<Symboli
 }
 
 const TensorType& type_of(const SymbolicTensor& t) { return t.node()->types[size_t(t.output())]; }
+const Mask& mask_of(const SymbolicTensor& t) {
+  static const Mask kNone;
+  return t.node()->masks.empty() ? kNone : t.node()->masks[size_t(t.output())];
+}
 
-TensorType Network::input_type(size_t i, int64_t batch) const {
-  const TensorType& one = type_of(inputs[i]);
-  return {one.dtype, one.shape.with(0, batch)};
+bool Network::open() const {
+  return std::ranges::any_of(inputs, [](const SymbolicTensor& t) { return !type_of(t).shape.known(); });
+}
+
+std::optional<Shape> fitted(const Shape& want, const Shape& got) {
+  const auto goes = [](int64_t a, int64_t b) { return a == b || a == None; };
+  const auto begins = [&](int rank) {
+    for (int i = 0; i < rank; ++i)
+      if (!goes(want[i], got[i])) return false;
+    return true;
+  };
+  const auto filled = [&](Shape shape, int rank) {
+    for (int i = 0; i < rank; ++i) shape = shape.with(i, got[i]);
+    return shape;
+  };
+  if (want.rank() == got.rank() && begins(want.rank())) return filled(want, want.rank());
+  if (want.rank() == got.rank() + 1 && goes(want.back(), 1) && begins(got.rank()))
+    return filled(want, got.rank()).with(-1, 1);
+  if (got.rank() == want.rank() + 1 && got.back() == 1 && begins(want.rank())) return filled(want, want.rank());
+  return {};
+}
+
+std::vector<TensorType> output_types(const Network& net, std::span<const Shape> samples) {
+  std::vector<TensorType> types;
+  if (!net.open()) {
+    for (const SymbolicTensor& t : net.outputs) types.push_back(type_of(t));
+    return types;
+  }
+  graph::Graph graph;
+  Builder b(graph);
+  CallContext context(b, false);
+  std::vector<Value> xs;
+  for (size_t i = 0; i < net.inputs.size(); ++i)
+    xs.push_back(b.input("x" + std::to_string(i), {type_of(net.inputs[i]).dtype, samples[i].with_front(1)}));
+  for (const Value v : net.trace(context, xs)) types.push_back(v.type());
+  return types;
 }
 
 namespace {
@@ -77,7 +263,7 @@ std::string two_of(const std::vector<std::shared_ptr<LayerImpl>>& layers, const 
 }  // namespace
 
 // Keras's map_graph: layers by their distance from the outputs, the farthest first; among equals in the order in which
-// a depth-first walk from the outputs meets them.
+// a depth-first walk from the outputs meets them. The operators that make masks are in that graph too.
 void Network::connect() {
   if (inputs.empty() || outputs.empty())
     throw Error(Code::kUsage, format("the model \"{}\" needs at least one input and one output", name));
@@ -119,7 +305,12 @@ void Network::connect() {
     const CallNode* n = *it;
     const int d = std::max(depth[n], layer_depth.contains(n->layer.get()) ? layer_depth[n->layer.get()] : 0);
     depth[n] = layer_depth[n->layer.get()] = d;
-    for (const SymbolicTensor& in : n->inputs) depth[in.node().get()] = std::max(depth[in.node().get()], d + 1);
+    const auto feeds = [&](const CallNode* from, int away) { depth[from] = std::max(depth[from], d + away); };
+    for (const SymbolicTensor& in : n->inputs) {
+      feeds(in.node().get(), 1);
+      if (!n->layer->takes_masks(n->inputs.size())) continue;
+      for (const auto& [from, away] : mask_of(in).behind) feeds(from, 1 + away);
+    }
   }
   calls.clear();
   layers.clear();
@@ -150,12 +341,18 @@ void Network::connect() {
 }
 
 namespace {
+bool same_sample(const Shape& said, const Shape& now) {
+  for (int i = 1; i < said.rank(); ++i)
+    if (said[i] != None && said[i] != now[i]) return false;
+  return true;
+}
+
 // A layer that was called symbolically has said what it gives; for any batch that must be the same.
 void check_results(const CallNode& n, std::span<const Value> made) {
   for (size_t i = 0; i < std::max(made.size(), n.types.size()); ++i) {
     if (made.size() == n.types.size() && made[i].dtype() == n.types[i].dtype &&
         made[i].shape().rank() == n.types[i].shape.rank() &&
-        (made[i].shape().rank() == 0 || made[i].shape().without(0) == n.types[i].shape.without(0)))
+        (made[i].shape().rank() == 0 || same_sample(n.types[i].shape, made[i].shape())))
       continue;
     if (made.size() != n.types.size())
       throw Error(Code::kShape, format("{} gives {} tensors now, but {} when it was called", n.layer->who(),
@@ -167,33 +364,35 @@ void check_results(const CallNode& n, std::span<const Value> made) {
 }
 }  // namespace
 
+std::vector<Value> CallContext::call(LayerImpl& layer, const std::vector<Value>& arguments,
+                                     const CallOptions& options) {
+  const bool nested = dynamic_cast<const Network*>(&layer) != nullptr;
+  const Builder::Scope scope(builder_, nested ? builder_.layer() : layer.name, builder_.phase());
+  const CallOptions before = call_;
+  call_.use_causal_mask = options.use_causal_mask;
+  if (options.training) call_.training = options.training;
+  const std::vector<Value> made = call_in_policy(layer, *this, arguments);
+  call_ = before;
+  if (layer.keeps_mask())
+    for (const Value x : arguments)
+      if (const Value mask = mask_of(x)) {
+        for (const Value v : made)
+          if (v != x && !mask_of(v)) set_mask(v, mask);
+        break;
+      }
+  return made;
+}
+
 std::vector<Value> Network::trace(CallContext& c, std::span<const Value> xs) const {
   MP_ASSERT(xs.size() == inputs.size());
   std::unordered_map<const CallNode*, std::vector<Value>> values;
   const auto value_of = [&](const SymbolicTensor& t) { return values.at(t.node().get())[size_t(t.output())]; };
   for (size_t i = 0; i < inputs.size(); ++i) values[inputs[i].node().get()] = {xs[i]};
-  const std::string outer = c.builder().layer();
   for (const auto& n : calls) {
     if (n->inputs.empty()) continue;
     std::vector<Value> arguments;
     for (const SymbolicTensor& t : n->inputs) arguments.push_back(value_of(t));
-    const bool nested = dynamic_cast<const Network*>(n->layer.get()) != nullptr;
-    const Builder::Scope scope(c.builder(), nested ? outer : n->layer->name, c.builder().phase());
-    const CallOptions before = c.call_;
-    c.call_.use_causal_mask = n->options.use_causal_mask;
-    if (n->options.training) c.call_.training = n->options.training;
-    const bool was_training = c.training_;
-    const std::vector<Value>& made = values[n.get()] = call_in_policy(*n->layer, c, arguments);
-    check_results(*n, made);
-    if (n->layer->keeps_mask())
-      for (const Value x : arguments)
-        if (const Value mask = c.mask_of(x)) {
-          for (const Value v : made)
-            if (v != x && !c.mask_of(v)) c.set_mask(v, mask);
-          break;
-        }
-    c.call_ = before;
-    c.training_ = was_training;
+    check_results(*n, values[n.get()] = c.call(*n->layer, arguments, n->options));
   }
   std::vector<Value> results;
   for (const SymbolicTensor& t : outputs) results.push_back(value_of(t));
@@ -206,7 +405,7 @@ Values Network::call(CallContext& c, std::span<const Value> xs) {
                 format("the model \"{}\" has {} inputs, but is called on {}", name, inputs.size(), xs.size()));
   for (size_t i = 0; i < xs.size(); ++i) {
     const Shape &want = type_of(inputs[i]).shape, &got = xs[i].shape();
-    if (got.slice(1, got.rank()) != want.slice(1, want.rank()))
+    if (got.rank() != want.rank() || !same_sample(want, got))
       throw Error(Code::kShape, format("the model \"{}\" wants samples of {}, but is called on {}", name,
                                        want.slice(1, want.rank()), got.slice(1, got.rank())));
   }

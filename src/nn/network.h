@@ -7,14 +7,32 @@
 
 namespace millpond::nn {
 
+struct Network;
+
+/// The mask of a result: its type, and which tensors it is made from, by comparing each with a number. Without these the
+/// result has none.
+struct Mask {
+  struct Source {
+    SymbolicTensor tensor;
+    double unlike = 0;
+    bool operator==(const Source&) const = default;
+  };
+  TensorType type;
+  std::vector<Source> from;
+  /// In Keras masks are made by operators that stand in the graph of layers: the calls that these read, and how many
+  /// operators away each is.
+  std::vector<std::pair<const CallNode*, int>> behind = {};
+};
+
 /// One call of a layer. Owns the layer and the calls before it; nothing points forward, so a model that goes takes all
 /// along.
 struct CallNode {
   std::shared_ptr<LayerImpl> layer;
   std::vector<SymbolicTensor> inputs;
   CallOptions options;
-  std::vector<TensorType> types;  // of the results, for a batch of one
+  std::vector<TensorType> types;  // of the results, for a batch of one; None where the inputs' None decides
   int number = 0;                 // among the calls of its layer, as they were made
+  std::vector<Mask> masks = {};   // of the results; empty: none has one
   std::vector<std::pair<std::string, bool>> noted =
       {};  // what a model of Keras adds to the call without effect: only written again
   ~CallNode();
@@ -23,11 +41,17 @@ struct CallNode {
 /// Calls the layer symbolically: builds it, infers the result's type.
 std::shared_ptr<CallNode> make_call(const std::shared_ptr<LayerImpl>& layer, std::vector<SymbolicTensor> inputs,
                                     CallOptions options = {});
+/// `want`, with what is None in it taken from `got`; nothing where the two do not go together. As in Keras a last
+/// dimension of 1 may come or go.
+std::optional<Shape> fitted(const Shape& want, const Shape& got);
+/// Types of what the network gives for one sample whose inputs have these shapes (all known).
+std::vector<TensorType> output_types(const Network& net, std::span<const Shape> samples);
 /// The only result; throws Error(kUsage) where there are several.
 SymbolicTensor call(const std::shared_ptr<LayerImpl>& layer, std::vector<SymbolicTensor> inputs,
                     CallOptions options = {});
 /// Type of a symbolic tensor for a batch of one.
 const TensorType& type_of(const SymbolicTensor& t);
+const Mask& mask_of(const SymbolicTensor& t);
 
 struct InputImpl final : LayerImpl {
   TensorType sample;
@@ -53,8 +77,9 @@ struct Network final : LayerImpl {
   std::vector<Value> trace(CallContext& c, std::span<const Value> xs) const;
   Values call(CallContext& c, std::span<const Value> xs) override;
   std::vector<std::shared_ptr<LayerImpl>> children() const override { return layers; }
-  /// Type of input or output i for one batch.
-  TensorType input_type(size_t i, int64_t batch) const;
+  /// Some input has a dimension that data will say.
+  bool open() const;
+  bool takes_masks(size_t) const override { return true; }
 };
 
 std::shared_ptr<Network> make_network(std::vector<SymbolicTensor> inputs, std::vector<SymbolicTensor> outputs,

@@ -10,7 +10,9 @@
 #include "ops/broadcast_to.h"
 #include "ops/cast.h"
 #include "ops/layer_norm.h"
+#include "ops/reduce.h"
 #include "ops/reshape.h"
+#include "ops/select.h"
 #include "ops/transpose.h"
 #include "ops/unary.h"
 
@@ -62,19 +64,18 @@ struct BatchNormalizationImpl final : LayerImpl {
   }
 
   void build(std::span<const TensorType> x) override {
-    const Shape channels{x[0].shape[canonical_axis(*this, o.axis, x[0].shape.rank())]};
+    const Shape channels{known_dimension(*this, x[0], o.axis)};
     if (o.scale) gamma = add_weight("gamma", channels, o.gamma_initializer);
     if (o.center) beta = add_weight("beta", channels, o.beta_initializer);
     moving_mean = add_weight("moving_mean", channels, o.moving_mean_initializer, false);
     moving_variance = add_weight("moving_variance", channels, o.moving_variance_initializer, false);
   }
+  bool keeps_mask() const override { return true; }
+  bool takes_masks(size_t) const override { return true; }
   Values call(CallContext& c, std::span<const Value> x) override {
-    if (c.mask_of(x[0]) && c.training())
-      throw Error(Code::kUnsupported,
-                  format("BatchNormalization \"{}\" is called on a masked sequence, which is not here yet", name))
-          .hint("leave out mask_zero or Masking before it, or use LayerNormalization");
     Builder& b = c.builder();
     const int rank = x[0].shape().rank();
+    const Value mask = c.mask_of(x[0]);
     const auto order = order_with_last(rank, {canonical_axis(*this, o.axis, rank)});
     const Shape& channels = moving_mean->variable.type().shape;
     const CallContext::Computing computing(c, wide(policy.compute));
@@ -84,7 +85,9 @@ struct BatchNormalizationImpl final : LayerImpl {
                                        in.shape()[order.back()], channels[0]));
     if (moves(order)) in = ops::transpose(b, in, order);
     Value y;
-    if (c.training() && trainable) {
+    if (c.training() && trainable && mask) {
+      y = by_what_counts(c, in, mask_over(c, x[0], mask, order));
+    } else if (c.training() && trainable) {
       const Value g = gamma ? c.read(gamma) : filled(c, channels, 1), s = beta ? c.read(beta) : filled(c, channels, 0);
       const auto out = ops::batch_norm(b, in, g, s, o.epsilon);
       y = out[0];
@@ -99,6 +102,37 @@ struct BatchNormalizationImpl final : LayerImpl {
     }
     y = ops::cast(b, y, policy.compute);
     return moves(order) ? ops::transpose(b, y, inverse(order)) : y;
+  }
+  // The mask over all of x, in the order in which the channels are last.
+  Value mask_over(CallContext& c, Value x, Value mask, const std::vector<int>& order) const {
+    Builder& b = c.builder();
+    const Shape& shape = x.shape();
+    if (mask.shape() != shape.slice(0, shape.rank() - 1))
+      throw Error(Code::kShape, format("BatchNormalization \"{}\": its input is {}, but the mask of that is {}", name,
+                                       shape, mask.shape()))
+          .hint("a mask has all dimensions but the last");
+    const Value over = ops::broadcast_to(b, ops::reshape(b, mask, shape.with(-1, 1)), shape);
+    return moves(order) ? ops::transpose(b, over, order) : over;
+  }
+  // The statistics are those of what counts; all is normalized by them, as Keras does it.
+  Value by_what_counts(CallContext& c, Value in, Value counts) const {
+    constexpr double kEpsilon = 1e-7;  // keras.config.epsilon()
+    Builder& b = c.builder();
+    std::vector<int> all(size_t(in.shape().rank() - 1));
+    std::iota(all.begin(), all.end(), 0);
+    const Value zero = b.scalar(in.dtype(), 0);
+    const Value number = ops::add(b, ops::sum(b, ops::cast(b, counts, in.dtype()), all), kEpsilon);
+    const auto mean_of = [&](Value v) {
+      return ops::divide(b, ops::sum(b, ops::select(b, counts, v, zero), all), number);
+    };
+    const Value mean = mean_of(in), apart = ops::subtract(b, in, mean), variance = mean_of(ops::square(b, apart));
+    Value scale = ops::rsqrt(b, ops::add(b, variance, o.epsilon));
+    if (gamma) scale = ops::multiply(b, scale, c.read(gamma));
+    Value y = ops::multiply(b, apart, scale);
+    if (beta) y = ops::add(b, y, c.read(beta));
+    follow(c, moving_mean, mean);
+    follow(c, moving_variance, variance);
+    return y;
   }
   void follow(CallContext& c, const Weight& moving, Value now) const {
     Builder& b = c.builder();
@@ -134,7 +168,7 @@ struct LayerNormalizationImpl final : LayerImpl {
   }
   void build(std::span<const TensorType> x) override {
     std::vector<int64_t> dims;
-    for (const int a : axes(x[0].shape.rank())) dims.push_back(x[0].shape[a]);
+    for (const int a : axes(x[0].shape.rank())) dims.push_back(known_dimension(*this, x[0], a));
     if (o.scale) gamma = add_weight("gamma", Shape(dims), o.gamma_initializer);
     if (o.center) beta = add_weight("beta", Shape(dims), o.beta_initializer);
   }

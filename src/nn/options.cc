@@ -152,7 +152,7 @@ std::string Field::wanted() const {
       text = "a whole number, two, or two pairs" + each;
       break;
     case FieldKind::kShape:
-      text = "a batch and the whole numbers of a sample's shape";
+      text = "a batch and the whole numbers of a sample's shape, or null for one that data will say";
       break;
     case FieldKind::kObject:
       text = format("one of {}", fmt::join(choices, ", "));

@@ -99,6 +99,7 @@ Reference reference_of(const Json& j) {
 
 struct PlannedCall {
   std::vector<Reference> inputs;
+  std::vector<std::pair<std::string, std::vector<Reference>>> masks;  // by argument: where each comes from
   CallOptions options;
   std::vector<std::pair<std::string, bool>> noted;
   SymbolicTensor result;
@@ -107,7 +108,11 @@ struct PlannedCall {
 struct PlannedLayer {
   std::shared_ptr<LayerImpl> layer;
   std::vector<PlannedCall> calls;
+  // An operator of Keras's own that stands among the layers, "operation NotEqual", with its calls as they stand.
+  std::string operation;
+  const Json* nodes = nullptr;
 };
+using PlannedLayers = std::map<std::string, PlannedLayer, std::less<>>;
 
 bool is_tensor(const Json& j) {
   const Json* c = find(j, "class_name");
@@ -124,6 +129,10 @@ void tensors_in(const Json& j, std::vector<Reference>& to) {
 bool says_nothing(const Json& j) {
   return j.is_null() || (j.is_array() && std::ranges::all_of(j, [](const Json& e) { return e.is_null(); }));
 }
+
+// Masks that Keras makes and hands on by itself stand in a model's JSON as operators and arguments. Here every layer
+// does that again, so they are only compared with what comes of it.
+constexpr std::string_view kMasks[] = {"mask", "query_mask", "value_mask", "key_mask"};
 
 // Arguments of calls that hold tensors.
 constexpr std::string_view kTensors[] = {"query", "inputs", "sequences", "value", "key", "initial_state"};
@@ -143,6 +152,10 @@ PlannedCall planned_call(const Json& node, const std::string& who) {
   if (kwargs && kwargs->is_object())
     for (const auto& [key, value] : kwargs->items()) {
       if (std::ranges::find(kTensors, std::string_view(key)) != std::end(kTensors) || says_nothing(value)) continue;
+      if (std::ranges::find(kMasks, std::string_view(key)) != std::end(kMasks)) {
+        tensors_in(value, p.masks.emplace_back(key, std::vector<Reference>{}).second);
+        if (!p.masks.back().second.empty()) continue;
+      }
       // A model of Keras puts its own mode in the place of `training`.
       if ((key == "training" && value.is_boolean()) ||
           ((key == "use_causal_mask" || key == "return_attention_scores") && value == false))
@@ -153,6 +166,58 @@ PlannedCall planned_call(const Json& node, const std::string& who) {
         throw Error(Code::kUnsupported, format("{} is called with {} = {}", who, key, brief(value)));
     }
   return p;
+}
+
+// An operator of Keras's that may stand among the layers.
+bool is_operation(const Json& j) {
+  const Json* module = find(j, "module");
+  return module && module->is_string() && module->get<std::string>().starts_with("keras.src.ops");
+}
+
+// What the mask that a reference names is made from: the tensors that are compared, and the numbers they are compared
+// with. `result` gives the tensor of a layer's call, or none before it has been made.
+template <class Result>
+void mask_sources(const PlannedLayers& layers, const Reference& mask, const Result& result,
+                  std::vector<Mask::Source>& to, int depth = 0) {
+  const auto it = layers.find(mask.layer);
+  if (it == layers.end() || it->second.operation.empty() || depth > 64)
+    throw Error(Code::kUnsupported, format("a mask that the layer \"{}\" gives is not here yet", mask.layer));
+  const PlannedLayer& l = it->second;
+  if (size_t(mask.node) >= l.nodes->size()) malformed(format("there is no call {} of \"{}\"", mask.node, mask.layer));
+  const Json& node = (*l.nodes)[size_t(mask.node)];
+  const Json& args = member(node, "args", format("a call of \"{}\"", mask.layer));
+  std::vector<Reference> inputs;
+  tensors_in(args, inputs);
+  if (l.operation == "operation NotEqual") {
+    if (inputs.size() != 1 || args.size() != 2 || !args[1].is_number())
+      throw Error(Code::kUnsupported, format("the mask \"{}\" compares {}", mask.layer, brief(args)));
+    const Mask::Source source{result(inputs[0]), args[1].get<double>()};
+    if (std::ranges::find(to, source) == to.end()) to.push_back(source);
+  } else if (l.operation == "operation Any" || l.operation == "operation LogicalOr" ||
+             l.operation == "operation Concatenate" || l.operation == "operation ExpandDims") {
+    for (const Reference& in : inputs)
+      if (const auto of = layers.find(in.layer); of == layers.end() || (of->second.operation != "operation ZerosLike" &&
+                                                                        of->second.operation != "operation OnesLike"))
+        mask_sources(layers, in, result, to, depth + 1);
+  } else {
+    throw Error(Code::kUnsupported, format("the {} in the mask of a call is not here yet", l.operation));
+  }
+}
+
+// A mask that a call is given must be the one that its operand has of itself.
+template <class Result>
+void check_masks(const PlannedLayers& layers, const PlannedCall& call, const LayerImpl& layer,
+                 std::span<const SymbolicTensor> xs, const Result& result) {
+  for (const auto& [argument, references] : call.masks) {
+    const size_t operand = argument == "value_mask" ? 1 : argument == "key_mask" ? 2 : 0;
+    std::vector<Mask::Source> from;
+    for (const Reference& r : references) mask_sources(layers, r, result, from);
+    const std::vector<Mask::Source>* own = operand < xs.size() ? &mask_of(xs[operand]).from : nullptr;
+    if (!own || !std::ranges::is_permutation(from, *own))
+      throw Error(Code::kUnsupported,
+                  format("{} is called with a {} that is not the mask of its operand", layer.who(), argument))
+          .hint("leave the argument out: masks of Embedding and Masking are handed on by the layers between");
+  }
 }
 
 std::vector<Reference> ends_of(const Json& config, const char* key, bool& are_list) {
@@ -172,7 +237,7 @@ std::vector<Reference> ends_of(const Json& config, const char* key, bool& are_li
 std::shared_ptr<Network> functional_of(const Json& config, int depth) {
   const Json& list = member(config, "layers", "the model");
   if (!list.is_array() || list.empty()) malformed("its list of layers is empty");
-  std::map<std::string, PlannedLayer, std::less<>> layers;
+  PlannedLayers layers;
   for (const Json& j : list) {
     const std::string type = text_of(member(j, "class_name", "a layer"), "class_name");
     const Json& inner = member(j, "config", type);
@@ -180,26 +245,36 @@ std::shared_ptr<Network> functional_of(const Json& config, int depth) {
     if (!named) malformed(format("a {} has no name", type));
     const std::string name = text_of(*named, "name");
     PlannedLayer& l = layers[name];
-    if (!l.calls.empty() || l.layer) malformed(format("two layers have the name \"{}\"", name));
+    if (!l.calls.empty() || l.layer || l.nodes) malformed(format("two layers have the name \"{}\"", name));
     if (type == "InputLayer") {
       PlannedCall p;
       p.result = input_from(inner);
       l.calls.push_back(std::move(p));
       continue;
     }
-    l.layer = layer_of(j, depth);
     const Json& nodes = member(j, "inbound_nodes", format("{} \"{}\"", type, name));
     if (!nodes.is_array()) malformed(format("inbound_nodes of \"{}\" is {}", name, brief(nodes)));
+    if (is_operation(j)) {
+      l.operation = "operation " + type;
+      l.nodes = &nodes;
+      continue;
+    }
+    l.layer = layer_of(j, depth);
     for (const Json& n : nodes) l.calls.push_back(planned_call(n, format("{} \"{}\"", type, name)));
   }
   const auto at = [&](const Reference& r) -> PlannedCall& {
     const auto it = layers.find(r.layer);
+    if (it != layers.end() && it->second.nodes)
+      throw Error(Code::kUnsupported, format("the model applies the {} (\"{}\") to its tensors, which is not here yet",
+                                             it->second.operation, r.layer))
+          .hint("models of layers alone are read");
     if (it == layers.end() || size_t(r.node) >= it->second.calls.size())
       malformed(format("there is no call {} of a layer \"{}\"", r.node, r.layer));
     return it->second.calls[size_t(r.node)];
   };
   const auto result = [&](const Reference& r) {
     const SymbolicTensor& first = at(r).result;
+    if (!first) return SymbolicTensor();
     if (size_t(r.output) >= first.node()->types.size())
       malformed(format("the layer \"{}\" has no result {}", r.layer, r.output));
     return SymbolicTensor(first.node(), r.output);
@@ -226,7 +301,9 @@ std::shared_ptr<Network> functional_of(const Json& config, int depth) {
       if (!ready) continue;
       std::vector<SymbolicTensor> xs;
       for (const Reference& in : p.inputs) xs.push_back(result(in));
-      auto node = make_call(layers.find(r.layer)->second.layer, std::move(xs), p.options);
+      const std::shared_ptr<LayerImpl>& layer = layers.find(r.layer)->second.layer;
+      check_masks(layers, p, *layer, xs, result);
+      auto node = make_call(layer, std::move(xs), p.options);
       node->number = int(r.node);  // calls are made as they are needed, but keep the numbers that the model gives them
       node->noted = std::move(p.noted);
       p.result = SymbolicTensor(std::move(node), 0);

@@ -52,9 +52,11 @@ struct LSTMImpl final : LayerImpl {
   void settle() override { salt = o.seed ? *o.seed : draw_seed(); }
   std::string_view rest_argument() const override { return "initial_state"; }
 
+  bool takes_masks(size_t operands) const override { return operands == 1; }
   void build(std::span<const TensorType> x) override {
     expect_rank(*this, x[0], 2, "sequences [length, width]");
-    kernel = add_weight("kernel", {x[0].shape.back(), 4 * units}, o.kernel_initializer, true, "lstm_cell");
+    kernel =
+        add_weight("kernel", {known_dimension(*this, x[0], -1), 4 * units}, o.kernel_initializer, true, "lstm_cell");
     recurrent = add_weight("recurrent_kernel", {units, 4 * units}, o.recurrent_initializer, true, "lstm_cell");
     if (!o.use_bias) return;
     bias = add_weight("bias", {4 * units}, o.bias_initializer, true, "lstm_cell");
@@ -124,8 +126,10 @@ struct LSTMImpl final : LayerImpl {
     Plan plan;
     for (size_t i = 1; i < 3; ++i) plan.carries.push_back(x.size() > i ? as_float(c, x[i]) : filled(0, {batch, units}));
     plan.sequences = {ops::transpose(b, sequence, {1, 0, 2})};
+    // Keras looks for a mask only where there is one tensor; called on first states too, an LSTM hands the mask on, but
+    // counts every step.
     const Value mask = c.mask_of(x[0]);
-    if (mask) {
+    if (mask && x.size() == 1) {
       plan.masked = true;
       plan.carries.push_back(filled(0, {batch, units}));
       const Value steps = ops::transpose(b, mask, {1, 0});
@@ -168,6 +172,7 @@ struct MaskingImpl final : LayerImpl {
   double mask_value;
   explicit MaskingImpl(double v = 0) : mask_value(v) {}
   void options(Describer& d) override { d.option("mask_value", mask_value); }
+  std::optional<double> masks_value() const override { return mask_value; }
   Values call(CallContext& c, std::span<const Value> x) override {
     expect_rank(*this, x[0].type(), 2, "sequences [length, width]");
     Builder& b = c.builder();

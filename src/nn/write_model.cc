@@ -10,7 +10,7 @@ namespace {
 
 Written shape_of(const TensorType& t) {
   Written list = Written::array({nullptr});
-  for (int i = 1; i < t.shape.rank(); ++i) list.push_back(t.shape[i]);
+  for (int i = 1; i < t.shape.rank(); ++i) list.push_back(t.shape[i] == None ? Written(nullptr) : Written(t.shape[i]));
   return list;
 }
 

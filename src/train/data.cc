@@ -10,13 +10,6 @@ namespace {
 
 Shape sample_of(const Tensor& t) { return t.shape().slice(1, t.shape().rank()); }
 
-// Keras lets a last dimension of 1 come or go.
-bool fits(const Shape& want, const Shape& got) {
-  if (want == got) return true;
-  const Shape &longer = want.rank() > got.rank() ? want : got, &shorter = want.rank() > got.rank() ? got : want;
-  return longer.rank() == shorter.rank() + 1 && longer.back() == 1 && longer.slice(0, shorter.rank()) == shorter;
-}
-
 }  // namespace
 
 Data check_data(ModelImpl& model, const Arrays& x, const Arrays& y, bool with_labels, const char* what) {
@@ -35,10 +28,12 @@ Data check_data(ModelImpl& model, const Arrays& x, const Arrays& y, bool with_la
                                      net.inputs.size(), x.size()));
   for (size_t i = 0; i < x.size(); ++i) {
     const Shape want = net.inputs[i].shape(), got = sample_of(x[i]);
-    if (!fits(want, got))
+    const std::optional<Shape> shape = nn::fitted(want, got);
+    if (!shape)
       throw Error(Code::kShape, format("{}: samples of x{} have the shape {}, but the input \"{}\" wants {}", what, i,
                                        got, net.inputs[i].node()->layer->name, want))
           .with("layer", net.inputs[i].node()->layer->name);
+    data.shapes.x.push_back(*shape);
     if (x[i].shape()[0] != data.samples)
       throw Error(Code::kShape,
                   format("{}: x0 has {} samples, but x{} has {}", what, data.samples, i, x[i].shape()[0]));
@@ -53,7 +48,7 @@ Data check_data(ModelImpl& model, const Arrays& x, const Arrays& y, bool with_la
       if (y[i].shape()[0] != data.samples)
         throw Error(Code::kShape,
                     format("{}: x0 has {} samples, but y{} has {}", what, data.samples, i, y[i].shape()[0]));
-      data.labels.push_back(sample_of(y[i]));
+      data.shapes.y.push_back(sample_of(y[i]));
     }
   } else {
     data.y.clear();
@@ -67,7 +62,7 @@ Data check_data(ModelImpl& model, const Arrays& x, const Arrays& y, bool with_la
 }
 
 Data rows_of(const Data& data, int64_t from, int64_t to) {
-  Data part{{}, {}, to - from, data.labels};
+  Data part{{}, {}, to - from, data.shapes};
   for (const Tensor& t : data.x) part.x.push_back(t.rows(from, to));
   for (const Tensor& t : data.y) part.y.push_back(t.rows(from, to));
   return part;
@@ -121,7 +116,8 @@ Means::Means(const Ready& like) : backend_(like.program.backend()), size_(like.s
   for (size_t i = 0; i < size_; ++i) {
     const Scalar& s = like.scalars[i];
     if (!s.metric) {
-      means_.push_back({i, s.per_sample});
+      means_.push_back({i, s.per_sample, s.counted});
+      sums_.resize(sums_.size() + (s.counted ? 2 : 1));
       continue;
     }
     Counted c{i, s.metric, s.counts, std::vector<Tensor>(s.counts.size()), {}};
@@ -132,7 +128,6 @@ Means::Means(const Ready& like) : backend_(like.program.backend()), size_(like.s
     }
     counted_.push_back(std::move(c));
   }
-  sums_.resize(means_.size());
   reset();
 }
 Means::~Means() {
@@ -151,8 +146,11 @@ void Means::reset() {
 }
 void Means::read(std::span<Logs::Entry> entries) {
   backend_.wait();
-  for (size_t i = 0; i < means_.size(); ++i)
-    entries[means_[i].scalar].value = samples_ > 0 ? sums_[i] / (samples_ * means_[i].per_sample) : 0;
+  const double* sum = sums_.data();
+  for (const Mean& m : means_) {
+    const double of = *sum++, by = m.counted ? *sum++ : samples_ * m.per_sample;
+    entries[m.scalar].value = by > 0 ? of / by : 0;
+  }
   for (Counted& c : counted_) {
     for (size_t i = 0; i < c.variables.size(); ++i) c.counts[i] = c.variables[i]->seen("metrics");
     entries[c.scalar].value = c.metric->result(c.counts);

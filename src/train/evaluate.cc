@@ -30,7 +30,7 @@ void run_in_order(const Use& use, Team& team, Kind kind, const Data& data, const
     const int64_t first = s * batch, count = std::min(batch, data.samples - first);
     if (!ready || ready->key.batch != count ||
         use.programs().uses() != seen) {  // somebody else's code may have moved it
-      ready = &use.program(kind, count, job.threads, data.labels);
+      ready = &use.program(kind, count, job.threads, data.shapes);
       seen = use.programs().uses();
       connect(*ready, data, job.check_inputs);
     }
@@ -52,8 +52,8 @@ void run_in_order(const Use& use, Team& team, Kind kind, Stream& stream, const E
   for (; job.steps == 0 || step < job.steps; ++step) {
     const int64_t samples = stream.advance();
     if (samples == 0) break;
-    if (!ready || ready->key.batch != samples || use.programs().uses() != seen) {
-      ready = &use.program(kind, samples, job.threads, stream.labels());
+    if (!ready || !ready->is_for(samples, stream.shapes()) || use.programs().uses() != seen) {
+      ready = &use.program(kind, samples, job.threads, stream.shapes());
       seen = use.programs().uses();
     }
     before(*ready);
@@ -101,28 +101,25 @@ int64_t steps_of(int64_t batches, int64_t steps) {
 }
 int64_t batches_of(const Data& data, int64_t batch) { return (data.samples + batch - 1) / batch; }
 
-// Where predictions go: kept in arrays (of a known length, or growing), into files, to a function.
+// Where predictions go: kept in arrays (of a known length, or growing), into files, to a function. What a model leaves to
+// its data, the first step says of all: only a function may be given batches that differ.
 class Sink {
  public:
-  Sink(const nn::Network& net, const PredictOptions& o, int64_t samples) : o_(o) {
+  Sink(const nn::Network& net, const PredictOptions& o, int64_t samples) : o_(o), samples_(samples) {
     if (!o.output_files.empty() && o.output_files.size() != net.outputs.size())
       throw Error(Code::kUsage, format("predict: {} output_files for a model of {} outputs", o.output_files.size(),
                                        net.outputs.size()));
     for (size_t i = 0; i < net.outputs.size(); ++i) {
       shapes_.push_back(net.outputs[i].shape());
       types_.push_back(net.outputs[i].dtype());
-      if (!o.output_files.empty())
-        files_.push_back(std::make_unique<io::NpyWriter>(o.output_files[i], types_[i], shapes_[i]));
+      known_ &= shapes_[i].known();
     }
-    if (streams()) return;
-    parts_.resize(shapes_.size());
-    if (samples >= 0)
-      for (size_t i = 0; i < shapes_.size(); ++i)
-        whole_.emplace_back(types_[i], shapes_[i].with_front(samples), "data/predictions");
+    if (known_) begin();
   }
   /// The predictions of a step that was begun.
   void add(const Ready& r, int64_t first) {
     r.program.wait();
+    if (!known_ || open_) look_at(r, first);
     std::vector<Tensor> outputs;
     for (size_t i = 0; i < shapes_.size(); ++i) {
       const int64_t bytes = (size_of(types_[i]) * shapes_[i].size()).value * r.key.batch;
@@ -140,6 +137,7 @@ class Sink {
     rows_ += r.key.batch;
   }
   Arrays finish() {
+    if (!known_) return {};  // there was nothing to predict
     for (const auto& f : files_) f->close();
     if (streams()) return {};
     if (!whole_.empty()) return Arrays(std::move(whole_));
@@ -157,8 +155,37 @@ class Sink {
   }
 
  private:
-  bool streams() const { return o_.output || !files_.empty(); }
+  bool streams() const { return o_.output || !o_.output_files.empty(); }
+  // The shapes are known: files can be begun, and room be taken.
+  void begin() {
+    for (size_t i = 0; i < o_.output_files.size(); ++i)
+      files_.push_back(std::make_unique<io::NpyWriter>(o_.output_files[i], types_[i], shapes_[i]));
+    if (streams()) return;
+    parts_.resize(shapes_.size());
+    if (samples_ >= 0)
+      for (size_t i = 0; i < shapes_.size(); ++i)
+        whole_.emplace_back(types_[i], shapes_[i].with_front(samples_), "data/predictions");
+  }
+  // What a step of a model with open dimensions gives.
+  void look_at(const Ready& r, int64_t first) {
+    open_ = true;
+    for (size_t i = 0; i < shapes_.size(); ++i) {
+      const Shape whole = r.program.output_type(r.outputs[i]).shape, shape = whole.slice(1, whole.rank());
+      if (known_ && shape != shapes_[i] && (!streams() || !files_.empty()))
+        throw Error(Code::kShape,
+                    format("predict: row {} gives {}, but rows before it gave {}: they do not go into one array", first,
+                           shape, shapes_[i]))
+            .hint("pad samples to one length, or take each batch as it comes with PredictOptions::output");
+      shapes_[i] = shape;
+    }
+    if (!known_) begin();
+    known_ = true;
+  }
+
   const PredictOptions& o_;
+  int64_t samples_;    // in all, or -1
+  bool known_ = true;  // what a prediction looks like
+  bool open_ = false;  // the model leaves that to its data
   std::vector<Shape> shapes_;
   std::vector<DType> types_;
   std::vector<std::unique_ptr<io::NpyWriter>> files_;

@@ -80,7 +80,7 @@ class Fit {
     steps_ = o.steps_per_epoch > 0 ? o.steps_per_epoch : std::max<int64_t>(0, batches_);
     validation_batch_ = o.validation_batch_size > 0 ? o.validation_batch_size : o.batch_size;
     model_.validation = validation_ ? &*validation_ : nullptr;
-    data_.labels = stream.labels();
+    data_.shapes = stream.shapes();
     if (const DatasetIterator& it = stream.iterator(); !it.running().own_budget())
       progress_.note(format("data budget {}, a tenth of the free memory", it.budget()).c_str());
   }
@@ -205,33 +205,34 @@ class Fit {
     for (const std::string& n : names_) entries_.push_back({n, 0});
     if (validation_) {
       const int64_t batch = std::min(validation_batch_, validation_->samples), rest = validation_->samples % batch;
-      use_.program(Kind::kEvaluate, batch, threads_, validation_->labels);
-      if (rest && o_.validation_steps == 0) use_.program(Kind::kEvaluate, rest, threads_, validation_->labels);
+      use_.program(Kind::kEvaluate, batch, threads_, validation_->shapes);
+      if (rest && o_.validation_steps == 0) use_.program(Kind::kEvaluate, rest, threads_, validation_->shapes);
     }
     if (validation_stream_)
-      use_.program(Kind::kEvaluate, validation_stream_->batch(), threads_, validation_stream_->labels());
+      use_.program(Kind::kEvaluate, validation_stream_->batch(), threads_, validation_stream_->shapes());
   }
 
   // Programs may have gone or moved when somebody else's code has run.
   void refresh() {
     if (full_ && use_.programs().uses() == seen_) return;
-    full_ = &use_.program(Kind::kTrain, batch_, threads_, data_.labels);
-    last_ = last_batch_ == batch_ ? full_ : &use_.program(Kind::kTrain, last_batch_, threads_, data_.labels);
+    if (stream_) return take(last_batch_, data_.shapes);
+    full_ = &use_.program(Kind::kTrain, batch_, threads_, data_.shapes);
+    last_ = last_batch_ == batch_ ? full_ : &use_.program(Kind::kTrain, last_batch_, threads_, data_.shapes);
     seen_ = use_.programs().uses();
-    if (stream_) return;
     connect(*full_, data_, o_.check_inputs);
     if (last_ != full_) connect(*last_, data_, o_.check_inputs);
   }
 
-  // The program for a batch of this size; sizes other than the first one's are made when they come.
+  // From a dataset there is one program at hand, that of the last batch: sizes and shapes come as they come.
+  void take(int64_t samples, const SampleShapes& shapes) {
+    last_batch_ = samples;
+    if (&shapes != &data_.shapes) data_.shapes = shapes;
+    full_ = last_ = &use_.program(Kind::kTrain, samples, threads_, shapes);
+    seen_ = use_.programs().uses();
+  }
   Ready& ready_for(int64_t samples) {
-    if (samples == batch_) return *full_;
-    if (samples != last_batch_) {
-      last_batch_ = samples;
-      full_ = nullptr;
-      refresh();
-    }
-    return *last_;
+    if (!full_->is_for(samples, stream_->shapes())) take(samples, stream_->shapes());
+    return *full_;
   }
 
   // The same from a dataset. Without steps_per_epoch an epoch ends with the data; the next one is begun as soon as that
@@ -291,6 +292,11 @@ class Fit {
     d.table = it.explain();
     for (const data::Stage* stage : it.running().pool().stages())
       if (const int64_t most = stage->peak.load(); most > 0) d.accounts.emplace_back(stage->holding.account(), most);
+    if (const int64_t dropped = use_.programs().dropped() - dropped_before_; dropped > 0)
+      note(
+          format("note: batches came in more shapes than a model keeps programs for ({}, {}): {} went to make room for "
+                 "others. Bring samples to fewer lengths",
+                 Programs::kMost, Programs::kMostBytes, dropped));
     if (d.share > 0.1 && d.seconds_waited > 0.05)
       note(format("note: training waited for data {:.0f} % of the time; the slowest stage is {}", 100 * d.share,
                   d.slowest));
@@ -376,6 +382,7 @@ class Fit {
   int64_t batch_ = 0, batches_ = 0, steps_ = 0, last_batch_ = 0, validation_batch_ = 0;
   int64_t at_ = 0;  // the first sample, in the order, of the next batch
   bool ran_out_ = false;
+  const int64_t dropped_before_ = use_.programs().dropped();
   Ready *full_ = nullptr, *last_ = nullptr;
   uint64_t seen_ = 0;  // uses of the model's programs when full_ and last_ were looked up
   std::optional<Means> means_;
@@ -410,7 +417,7 @@ Results Model::train_on_batch(const Arrays& x, const Arrays& y) {
   const train::Data data = train::check_data(*impl_, x, y, true, "train_on_batch");
   impl_->needs_compile("train_on_batch");
   const int threads = usable_threads();
-  train::Ready& r = use.program(train::Kind::kTrain, data.samples, threads, data.labels);
+  train::Ready& r = use.program(train::Kind::kTrain, data.samples, threads, data.shapes);
   train::connect(r, data, true);
   const TeamLease lease(threads, r.program.shared());
   train::stage_batch(*lease, r, data, {nullptr, 0, data.samples});

@@ -102,7 +102,7 @@ void each_graph(const runtime::Lowered& l, F&& f) {
       for (const auto& body : c.flow->bodies) each_graph(*body, f);
 }
 
-void add_program(MemoryPlan& plan, const runtime::Lowered& program, Kind kind, int64_t batch) {
+void add_program(MemoryPlan& plan, const runtime::Lowered& program, Kind kind, int64_t batch, std::string samples) {
   int slow = 0;
   each_graph(program, [&](const runtime::Lowered& l) {
     for (const runtime::Call& c : l.calls) slow += c.kernel && c.kernel->slow();
@@ -110,8 +110,8 @@ void add_program(MemoryPlan& plan, const runtime::Lowered& program, Kind kind, i
       if (n->role == graph::Role::kConstant) plan.constants += n->types[0].bytes();
   });
   const plan::Plan& p = program.plan;
-  plan.programs.push_back(
-      {std::string(to_string(kind)), batch, p.size, p.lower_bound, int(program.calls.size()), slow, p.seconds});
+  plan.programs.push_back({std::string(to_string(kind)), batch, std::move(samples), p.size, p.lower_bound,
+                           int(program.calls.size()), slow, p.seconds});
   plan.seconds += p.seconds;
   if (plan.programs.size() > 1 && p.size <= plan.arena) return;
 
@@ -171,7 +171,7 @@ runtime::Options quick(const runtime::Options& options) {
 }  // namespace
 
 int64_t largest_batch(const nn::Network& net, const Compiled* compiled, Kind kind, const runtime::Options& options,
-                      std::span<const Shape> labels, Bytes room) {
+                      const SampleShapes& samples, Bytes room) {
   constexpr int64_t kMost = int64_t{1} << 20;
   runtime::Variable counter("counter", {DType::kInt32, {}});
   MetricCounts counts;
@@ -180,7 +180,7 @@ int64_t largest_batch(const nn::Network& net, const Compiled* compiled, Kind kin
     auto& bytes = known[batch];
     if (!bytes)
       bytes =
-          runtime::lower(trace(net, compiled, kind, batch, labels, &counter, counts, options.offered_passes()).graph,
+          runtime::lower(trace(net, compiled, kind, batch, samples, &counter, counts, options.offered_passes()).graph,
                          quick(options))
               .plan.size.value +
           1;
@@ -236,17 +236,18 @@ void refuse_if_too_large(ModelImpl& model, const Ready& made, Bytes more) {
   add_variables(plan, model.built(), made.key.kind == Kind::kTrain ? model.compiled->optimizer.impl().get() : nullptr,
                 nullptr, {});
   add_program(plan, made.program.lowered(), made.key.kind, made.key.batch);
+  const std::string samples = told_samples(model.built(), made.key.samples);
   const Bytes room = free.bytes - fixed + (made.program.arena_bytes() - more);
   runtime::Options options;
   options.threads = made.key.threads;
   const int64_t largest = room.value > 0 ? largest_batch(model.built(), model.compiled ? &*model.compiled : nullptr,
-                                                         made.key.kind, options, made.key.labels, room)
+                                                         made.key.kind, options, made.key.samples, room)
                                          : 0;
   const char* what = made.key.kind == Kind::kTrain ? "fit" : made.key.kind == Kind::kEvaluate ? "evaluate" : "predict";
   Error e(Code::kMemory, format("{} refused: it needs {} more, but {} is free ({} short)", what, needed, free.bytes,
                                 needed - free.bytes));
-  e.add("where", format("\"{}\", batch {}; the peak is call {} of {}, {}", model.name, made.key.batch,
-                        plan.peak_call + 1, plan.calls, plan.peak_layer));
+  e.add("where", format("\"{}\", batch {}{}; the peak is call {} of {}, {}", model.name, made.key.batch,
+                        samples.empty() ? "" : " of " + samples, plan.peak_call + 1, plan.calls, plan.peak_layer));
   e.add("of that", format("activations {}, gradients {}, workspace {}, staging {}, slots {}, weights {}",
                           plan.activations, plan.gradients, plan.workspace, plan.staging, plan.slots, plan.weights));
   if (largest > 0)
@@ -291,6 +292,7 @@ std::string MemoryPlan::table(bool by_layer) const {
   for (const Program& p : programs) {
     out += format("  program {:<10} batch {:<6} arena {:>10}   {} calls, planned in {:.1f} ms", p.name, p.batch,
                   p.arena, p.calls, p.seconds * 1e3);
+    if (!p.samples.empty()) out += ", for samples of " + p.samples;
     if (p.slow_kernels) out += format(", {} slow kernel{}", p.slow_kernels, p.slow_kernels == 1 ? "" : "s");
     out += '\n';
   }
@@ -348,7 +350,8 @@ MemoryPlan plan_of_programs(const ModelImpl& model) {
   add_variables(plan, model.built(), model.compiled ? model.compiled->optimizer.impl().get() : nullptr, &model.counter,
                 model.uses.workspaces().front()->counts().all());
   for (const Programs* programs : model.uses.workspaces())
-    for (const Ready* r : programs->all()) add_program(plan, r->program.lowered(), r->key.kind, r->key.batch);
+    for (const Ready* r : programs->all())
+      add_program(plan, r->program.lowered(), r->key.kind, r->key.batch, told_samples(model.built(), r->key.samples));
   finish(plan);
   return plan;
 }
@@ -363,7 +366,7 @@ MemoryPlan Model::plan(const PlanOptions& o) const {
   const runtime::Options options = train::options_for(o);
   runtime::Variable counter(impl_->counter.account(), impl_->counter.type());
   train::MetricCounts counts;
-  const std::vector<Shape> labels = c ? train::expected_labels(net, *c) : std::vector<Shape>{};
+  const train::SampleShapes samples = train::samples_to_plan(net, c ? &*c : nullptr, o.inputs);
 
   MemoryPlan plan;
   plan.model = impl_->name;
@@ -371,14 +374,13 @@ MemoryPlan Model::plan(const PlanOptions& o) const {
   plan.batch = o.batch;
   plan.threads = options.threads;
   const auto add = [&](Kind kind) {
-    const std::span<const Shape> wanted = kind == Kind::kPredict ? std::span<const Shape>{} : labels;
     const runtime::Lowered program = runtime::lower(
-        train::trace(net, c ? &*c : nullptr, kind, o.batch, wanted, &counter, counts, options.offered_passes()).graph,
+        train::trace(net, c ? &*c : nullptr, kind, o.batch, samples, &counter, counts, options.offered_passes()).graph,
         options);
     if (plan.programs.empty())
       train::add_variables(plan, net, kind == Kind::kTrain ? c->optimizer.impl().get() : nullptr,
                            kind == Kind::kTrain ? &counter : nullptr, counts.all());
-    train::add_program(plan, program, kind, o.batch);
+    train::add_program(plan, program, kind, o.batch, train::told_samples(net, samples));
   };
   if (c) add(Kind::kTrain);
   if (c && o.evaluate) add(Kind::kEvaluate);
@@ -395,7 +397,7 @@ MemoryPlan Model::plan(const PlanOptions& o) const {
     plan.largest_batch =
         room.value <= 0
             ? 0
-            : train::largest_batch(net, c ? &*c : nullptr, c ? Kind::kTrain : Kind::kPredict, options, labels, room);
+            : train::largest_batch(net, c ? &*c : nullptr, c ? Kind::kTrain : Kind::kPredict, options, samples, room);
   }
   return plan;
 }
@@ -407,10 +409,10 @@ std::string Model::print_passes(const PlanOptions& o) const {
   options.passes.record = true;
   runtime::Variable counter(impl_->counter.account(), impl_->counter.type());
   train::MetricCounts counts;
-  const std::vector<Shape> labels = c ? train::expected_labels(net, *c) : std::vector<Shape>{};
+  const train::SampleShapes samples = train::samples_to_plan(net, c ? &*c : nullptr, o.inputs);
   const train::Kind kind = c ? train::Kind::kTrain : train::Kind::kPredict;
   train::Traced traced =
-      train::trace(net, c ? &*c : nullptr, kind, o.batch, labels, &counter, counts, options.offered_passes());
+      train::trace(net, c ? &*c : nullptr, kind, o.batch, samples, &counter, counts, options.offered_passes());
   std::vector<passes::Record> records = std::move(traced.records);
   const runtime::Lowered program = runtime::lower(std::move(traced.graph), options);
   records.insert(records.end(), program.records.begin(), program.records.end());

@@ -5,8 +5,9 @@
 
 namespace millpond::train {
 
-/// Adds what `program` needs to the plan; the one with the largest arena gives the figures of the arena.
-void add_program(MemoryPlan& plan, const runtime::Lowered& program, Kind kind, int64_t batch);
+/// Adds what `program` needs to the plan; the one with the largest arena gives the figures of the arena. `samples`: what
+/// it is for, where the model leaves that open (told_samples).
+void add_program(MemoryPlan& plan, const runtime::Lowered& program, Kind kind, int64_t batch, std::string samples = {});
 /// Weights, slots and what metrics count.
 void add_variables(MemoryPlan& plan, const nn::Network& net, OptimizerImpl* optimizer, const runtime::Variable* counter,
                    std::span<runtime::Variable* const> counts);
@@ -19,6 +20,6 @@ void refuse_if_too_large(ModelImpl& model, const Ready& made, Bytes more);
 /// The largest batch (to half a percent) whose arena fits into `room`, which weights and slots have left; 0: none. At
 /// most 2^20.
 int64_t largest_batch(const nn::Network& net, const Compiled* compiled, Kind kind, const runtime::Options& options,
-                      std::span<const Shape> labels, Bytes room);
+                      const SampleShapes& samples, Bytes room);
 
 }  // namespace millpond::train

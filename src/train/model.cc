@@ -53,13 +53,44 @@ std::vector<nn::Weight> ModelImpl::placed_weights() {
   return all;
 }
 
+namespace {
+
+// What compile was given for each output: as it stands, or, where it names outputs, in their order. Where each output
+// must be named, as in Keras, one that is left out is an error; otherwise it gets a T of its own.
+template <class T>
+std::vector<T> in_order(const std::vector<std::string>& outputs, const std::vector<std::string>& named,
+                        const std::vector<T>& given, const char* what, bool all) {
+  if (named.empty()) return given;
+  std::vector<T> result(outputs.size());
+  std::vector<bool> filled(outputs.size());
+  for (size_t i = 0; i < named.size(); ++i) {
+    const size_t at = size_t(std::ranges::find(outputs, named[i]) - outputs.begin());
+    if (at == outputs.size() || filled[at])
+      throw Error(Code::kUsage,
+                  at == outputs.size()
+                      ? format("compile: {} names the output \"{}\", which the model does not have", what, named[i])
+                      : format("compile: {} names the output \"{}\" twice", what, named[i]))
+          .hint(format("its outputs are {}", fmt::join(outputs, ", ")));
+    result[at] = given[i];
+    filled[at] = true;
+  }
+  for (size_t i = 0; i < outputs.size() && all; ++i)
+    if (!filled[i])
+      throw Error(Code::kUsage, format("compile: {} leaves out the output \"{}\"", what, outputs[i]))
+          .hint(std::is_same_v<T, Loss> ? "an output without a loss has Loss()" : "name each output");
+  return result;
+}
+
+}  // namespace
+
 void ModelImpl::resolve_compile() {
   if (!options || !network) return;
   const size_t outputs = network->outputs.size();
-  Compiled c{options->optimizer,
-             {options->loss.begin(), options->loss.end()},
-             options->metrics.by_output,
-             options->loss_weights};
+  std::vector<std::string> names;
+  for (const SymbolicTensor& t : network->outputs) names.push_back(t.node()->layer->name);
+  Compiled c{options->optimizer, in_order<Loss>(names, options->loss.names, options->loss, "loss", true),
+             in_order<std::vector<Metric>>(names, options->metrics.names, options->metrics.by_output, "metrics", false),
+             in_order<double>(names, options->loss_weights.names, options->loss_weights, "loss_weights", true)};
   if (c.losses.size() == 1 && outputs > 1) c.losses.resize(outputs, c.losses[0]);
   const auto expect = [&](size_t got, const char* what) {
     if (got != outputs)
@@ -155,6 +186,11 @@ Layer Model::get_layer(int index) const {
 
 std::vector<SymbolicTensor> Model::inputs() const { return impl_->built().inputs; }
 std::vector<SymbolicTensor> Model::outputs() const { return impl_->built().outputs; }
+std::vector<std::string> Model::output_names() const {
+  std::vector<std::string> names;
+  for (const SymbolicTensor& t : impl_->built().outputs) names.push_back(t.node()->layer->name);
+  return names;
+}
 
 int64_t Model::count_params() const {
   int64_t n = 0;
@@ -216,6 +252,10 @@ MemoryReport Model::memory() const {
     else
       report.accounts.emplace_back(p.account, p.size);
   }
+  Bytes programs;
+  for (const train::Programs* w : impl_->uses.workspaces())
+    for (const train::Ready* r : w->all()) programs += r->own;
+  if (programs.value > 0) report.accounts.emplace_back("programs", programs);
   return report;
 }
 

@@ -56,7 +56,7 @@ struct ModelImpl {
 struct Data {
   Arrays x, y;
   int64_t samples = 0;
-  std::vector<Shape> labels;  // of one sample of each y
+  SampleShapes shapes;  // as programs take them: what the model leaves open is the data's
 };
 /// Throws Error(kShape) naming input, both shapes and sizes; Error(kValue) for no samples at all. Builds a Sequential
 /// that waits for data.
@@ -94,6 +94,7 @@ class Means {
   struct Mean {
     size_t scalar;
     double per_sample;
+    bool counted;  // the sum behind is what to divide by
   };
   struct Counted {
     size_t scalar;
@@ -106,7 +107,7 @@ class Means {
   size_t size_;
   double samples_ = 0;
   std::vector<Mean> means_;
-  std::vector<double> sums_;  // of means_
+  std::vector<double> sums_;  // of means_, one or two for each
   std::vector<Counted> counted_;
 };
 

@@ -11,7 +11,8 @@ Ready::Ready(ProgramKey k, Traced t, const runtime::Options& options)
       feeds(std::move(t.feeds)),
       scalars(std::move(t.scalars)),
       outputs(std::move(t.outputs)),
-      program(format("{} {}", to_string(key.kind), key.batch), std::move(t.graph), options) {
+      program(format("{} {}{}{}", to_string(key.kind), key.batch, t.samples.empty() ? "" : " of ", t.samples),
+              std::move(t.graph), options) {
   for (const Feed& f : feeds) {
     Lane lane;
     lane.to_type = f.type.dtype;
@@ -20,10 +21,18 @@ Ready::Ready(ProgramKey k, Traced t, const runtime::Options& options)
     lanes.push_back(lane);
   }
   std::vector<std::pair<std::string, double>> means;  // what is counted has no output
-  for (const Scalar& s : scalars)
-    if (!s.metric) means.emplace_back(s.name, s.weight);
+  for (const Scalar& s : scalars) {
+    if (s.metric) continue;
+    means.emplace_back(s.name, s.weight);
+    if (s.counted) means.emplace_back(s.name + "/count", s.weight);
+  }
   program.sum_outputs(std::move(means));
   predictions.resize(outputs.size());
+  // An estimate of nodes, calls, buffers and what they hold, for the bound on all programs. Constants are known exactly.
+  constexpr Bytes kNode{1024}, kCall{4096};
+  own = kNode * int64_t(program.graph().nodes().size()) + kCall * int64_t(program.lowered().calls.size());
+  for (const auto& n : program.graph().nodes())
+    if (n->role == graph::Role::kConstant) constants += n->constant.bytes();
 }
 
 void Ready::bind(std::byte* arena) {
@@ -32,18 +41,35 @@ void Ready::bind(std::byte* arena) {
   for (size_t i = 0; i < outputs.size(); ++i) predictions[i] = program.output(outputs[i]);
 }
 
-Ready& Programs::get(const ProgramKey& key, const std::function<Traced(const passes::Options&)>& make,
-                     const std::function<void(const Ready&, Bytes)>& allow) {
+Bytes Programs::own_bytes() const {
+  Bytes sum;
+  for (const auto& r : ready_) sum += r->own + r->constants;
+  return sum;
+}
+
+Ready* Programs::find(Kind kind, int64_t batch, int threads, const SampleShapes& samples) {
   ++clock_;
   for (const auto& r : ready_)
-    if (r->key == key) {
+    if (r->key.kind == kind && r->key.threads == threads && r->is_for(batch, samples)) {
       r->used = clock_;
-      return *r;
+      return r.get();
     }
-  if (ready_.size() >= kMost) ready_.erase(std::ranges::min_element(ready_, {}, [](const auto& r) { return r->used; }));
+  return nullptr;
+}
+
+Ready& Programs::get(Kind kind, int64_t batch, int threads, const SampleShapes& samples,
+                     const std::function<Traced(const passes::Options&)>& make,
+                     const std::function<void(const Ready&, Bytes)>& allow) {
+  if (Ready* known = find(kind, batch, threads, samples)) return *known;
+  while (ready_.size() >= kMost || (ready_.size() > kLeast && own_bytes() > kMostBytes)) {
+    ready_.erase(std::ranges::min_element(ready_, {}, [](const auto& r) { return r->used; }));
+    ++dropped_;
+  }
   runtime::Options options;
-  options.threads = key.threads;
-  auto made = std::make_unique<Ready>(key, make(options.offered_passes()), options);
+  options.threads = threads;
+  ProgramKey key{kind, batch, threads, samples};
+  if (kind == Kind::kPredict) key.samples.y.clear();
+  auto made = std::make_unique<Ready>(std::move(key), make(options.offered_passes()), options);
   made->used = clock_;
   const Bytes wanted = made->program.arena_bytes();
   const bool grow = wanted > arena_.size();

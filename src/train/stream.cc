@@ -57,17 +57,37 @@ Stream::Stream(ModelImpl& model, const Dataset& dataset, bool labels, const char
   }
   for (Arrays* a : {&first_.x, &first_.y})
     for (Tensor& t : *a) t = Tensor::view(nullptr, t.dtype(), t.shape());
+  for (const SymbolicTensor& input : model.built().inputs) inputs_.push_back(input.shape());
+  open_ = model.built().open();
   samples_ = first_.samples;
   direct_ = iterator_.running().upcoming() >= 0 && (labels || dataset.element_spec().size() == inputs);
 }
 
-void Stream::check_like_first(const Element& e) const {
+// Samples of another shape than in the batch before: the input must leave that open; labels go with the inputs, and
+// whether they suit the model's outputs is seen when its program is made.
+bool Stream::may_change(size_t i, const Shape& rows) {
+  const size_t inputs = inputs_.size();
+  if (!open_) return false;
+  if (i < inputs) {
+    const std::optional<Shape> shape = nn::fitted(inputs_[i], rows);
+    if (!shape) return false;
+    first_.shapes.x[i] = *shape;
+  } else if (rows.rank() == rows_[i].rank()) {
+    first_.shapes.y[i - inputs] = rows;
+  } else {
+    return false;
+  }
+  rows_[i] = rows;
+  return true;
+}
+
+void Stream::check_like_first(const Element& e) {
   const size_t n = rows_.size();
   if (e.size() < n)
     throw Error(Code::kShape,
                 format("{}: batch {} has {} tensors, the first one had {}", what_, batches_, e.size(), n));
   for (size_t i = 0; i < n; ++i) {
-    if (e[i].shape().rank() == 0 || e[i].shape().without(0) != rows_[i])
+    if (e[i].shape().rank() == 0 || (e[i].shape().without(0) != rows_[i] && !may_change(i, e[i].shape().without(0))))
       throw Error(Code::kShape,
                   format("{}: tensor {} of batch {} has the shape {}, but samples of the first one have {}", what_, i,
                          batches_, e[i].shape(), rows_[i]));
@@ -127,7 +147,7 @@ void Stream::stage(Team& team, Ready& r, bool check_inputs) {
     bad = backend::stage(team, r.lanes, rows);
   }
   if (bad) {
-    Data data{{}, {}, samples_, first_.labels};
+    Data data{{}, {}, samples_, first_.shapes};
     for (size_t i = 0; i < r.lanes.size(); ++i) {
       const Lane& lane = r.lanes[i];
       (i < first_.x.size() ? data.x : data.y)

@@ -19,20 +19,24 @@ class Stream {
   void stage(Team& team, Ready& ready, bool check_inputs);
   void rewind(int64_t epoch);
 
-  const std::vector<Shape>& labels() const { return first_.labels; }  // of one sample of each y
-  int64_t batch() const { return first_.samples; }                    // of the first batch
+  /// Of the batch that is staged next. They differ from batch to batch only where the model leaves that to its data.
+  const SampleShapes& shapes() const { return first_.shapes; }
+  int64_t batch() const { return first_.samples; }  // of the first batch
   int64_t cardinality() const { return cardinality_; }
   DatasetIterator& iterator() { return iterator_; }
 
  private:
-  void check_like_first(const Element& e) const;
+  void check_like_first(const Element& e);
+  bool may_change(size_t i, const Shape& rows);
   bool fits_directly(const Ready& ready) const;
 
   DatasetIterator iterator_;
   const char* what_;
   int64_t cardinality_;
-  Data first_;               // shapes only; its values are long gone
-  std::vector<Shape> rows_;  // of each tensor, without the batch
+  Data first_;                 // shapes only; its values are long gone
+  std::vector<Shape> rows_;    // of each tensor, without the batch
+  std::vector<Shape> inputs_;  // what the model wants
+  bool open_ = false;          // some of that is left to the data
   std::vector<DType> types_;
   Element element_;
   int64_t samples_ = 0, batches_ = 0;

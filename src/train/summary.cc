@@ -16,7 +16,7 @@ std::string grouped(int64_t n) {  // 1,234,567
 
 std::string keras_shape(const Shape& one) {  // "(None, 10)"
   std::string s = "(None";
-  for (const int64_t d : one.slice(1, one.rank())) s += format(", {}", d);
+  for (const int64_t d : one.slice(1, one.rank())) s += ", " + (d == None ? std::string("None") : std::to_string(d));
   return s + ")";
 }
 
@@ -62,6 +62,9 @@ std::string Model::summary_text(const PlanOptions& options) const {
   out += format("Total params: {} ({})\n", grouped(trainable + fixed), Bytes{4 * (trainable + fixed)});
   out += format("Trainable params: {} ({})\n", grouped(trainable), Bytes{4 * trainable});
   out += format("Non-trainable params: {} ({})\n\n", grouped(fixed), Bytes{4 * fixed});
+  if (net.open() && options.inputs.empty())
+    return out +
+           "The memory plan depends on the dimensions that are None: ask plan() with inputs, shapes of a sample.\n";
   return out + plan(options).table();
 }
 

@@ -31,14 +31,39 @@ std::string_view to_string(Kind kind) {
   return "";
 }
 
-std::vector<Shape> expected_labels(const nn::Network& net, const Compiled& compiled) {
-  std::vector<Shape> shapes;
-  for (size_t i = 0; i < net.outputs.size(); ++i) {
-    const Shape one = nn::type_of(net.outputs[i]).shape;
-    Shape s = compiled.losses[i] ? compiled.losses[i].impl()->label_shape(one) : one;
-    shapes.push_back(s.slice(1, s.rank()));
+std::string told_samples(const nn::Network& net, const SampleShapes& samples) {
+  std::string text;
+  if (net.open())
+    for (const Shape& s : samples.x) text += (text.empty() ? "" : " ") + to_string(s);
+  return text;
+}
+
+SampleShapes samples_to_plan(const nn::Network& net, const Compiled* compiled, std::span<const Shape> given) {
+  if (!given.empty() && given.size() != net.inputs.size())
+    throw Error(Code::kUsage, format("{} shapes of inputs are given, but the model \"{}\" has {} input{}", given.size(),
+                                     net.name, net.inputs.size(), net.inputs.size() == 1 ? "" : "s"));
+  SampleShapes samples;
+  for (size_t i = 0; i < net.inputs.size(); ++i) {
+    const Shape want = net.inputs[i].shape();
+    const std::string& input = net.inputs[i].node()->layer->name;
+    const std::optional<Shape> shape = given.empty() ? want : nn::fitted(want, given[i]);
+    if (!shape)
+      throw Error(Code::kShape,
+                  format("samples of {} are given for the input \"{}\", which wants {}", given[i], input, want));
+    if (!shape->known())
+      throw Error(Code::kUsage,
+                  format("nobody says how large samples are: the input \"{}\" takes {}, whatever None is", input, want))
+          .hint("give a shape for each input: plan({.inputs = {{100}}}), or --shape 100");
+    samples.x.push_back(*shape);
   }
-  return shapes;
+  if (!compiled) return samples;
+  const std::vector<TensorType> outputs = nn::output_types(net, samples.x);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Shape one = outputs[i].shape;
+    const Shape s = compiled->losses[i] ? compiled->losses[i].impl()->label_shape(one) : one;
+    samples.y.push_back(s.slice(1, s.rank()));
+  }
+  return samples;
 }
 
 namespace {
@@ -58,21 +83,43 @@ Value wide(Builder& b, Value v) {
   return cast(v);
 }
 
+// A metric of an output that has a mask, as Keras's means take it: the sum over what counts, and the number of that, both
+// in units of the values that a sample has.
+struct Counted {
+  Value sum, count;
+  double unit = 1;
+};
+Counted counted(Builder& b, Value values, Value mask, const std::string& metric) {
+  Value weights = ops::cast(b, mask, values.dtype());
+  nn::match_ranks(b, values, weights);
+  const int rank = weights.shape().rank();
+  std::vector<int> inner;  // dimensions of a value that the mask does not have
+  for (int i = rank; i < values.shape().rank(); ++i) inner.push_back(i);
+  if (!inner.empty()) values = ops::mean(b, values, inner);
+  if (values.shape() != weights.shape())
+    throw Error(Code::kShape, format("metric \"{}\": its values are {}, but the mask of the output is {}", metric,
+                                     values.shape(), mask.shape()))
+        .hint("compile the model without it, or leave out mask_zero or Masking");
+  const double each = double(weights.shape().size()) / double(std::max<int64_t>(1, weights.shape()[0]));
+  return {ops::sum(b, ops::multiply(b, values, weights)), ops::sum(b, weights), each > 0 ? 1 / each : 0};
+}
+
 Value weighted(Builder& b, Value v, double weight) { return weight == 1 ? v : ops::multiply(b, v, weight); }
 
 }  // namespace
 
-Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_t batch,
-             std::span<const Shape> label_shapes, runtime::Variable* counter, MetricCounts& counts,
-             const passes::Options& passes) {
+Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_t batch, const SampleShapes& samples,
+             runtime::Variable* counter, MetricCounts& counts, const passes::Options& passes) {
+  MP_ASSERT(samples.x.size() == net.inputs.size());
   Traced t;
+  t.samples = told_samples(net, samples);
   Builder b(t.graph);
   const bool training = kind == Kind::kTrain;
   nn::CallContext context(b, training, counter);
 
   std::vector<Value> xs;
   for (size_t i = 0; i < net.inputs.size(); ++i) {
-    Feed feed{format("x{}", i), net.input_type(i, batch)};
+    Feed feed{format("x{}", i), {net.inputs[i].dtype(), samples.x[i].with_front(batch)}};
     xs.push_back(b.input(feed.name, feed.type));
     t.feeds.push_back(std::move(feed));
   }
@@ -91,11 +138,16 @@ Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_
     return t;
   }
 
-  MP_ASSERT(compiled && label_shapes.size() == outputs.size());
+  MP_ASSERT(compiled && samples.y.size() == outputs.size());
   const bool several = outputs.size() > 1;
   const auto scalar = [&](std::string name, Value v, double weight, double per_sample) {
     t.graph.outputs.push_back({name, ops::cast(b, v, DType::kFloat32)});
     t.scalars.push_back({std::move(name), weight, per_sample});
+  };
+  const auto share = [&](const std::string& name, const Counted& c) {
+    t.graph.outputs.push_back({name, ops::cast(b, c.sum, DType::kFloat32)});
+    t.graph.outputs.push_back({name + "/count", ops::cast(b, c.count, DType::kFloat32)});
+    t.scalars.push_back({.name = name, .weight = c.unit, .counted = true});
   };
   const auto count = [&](const std::string& name, const std::shared_ptr<const nn::CountingMetric>& metric, Value y,
                          Value prediction) {
@@ -105,7 +157,7 @@ Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_
     const std::vector<Value> after = metric->update(b, before, y, prediction);
     MP_ASSERT(after.size() == before.size());
     for (size_t i = 0; i < before.size(); ++i) t.graph.updates.push_back({before[i], after[i]});
-    t.scalars.push_back({name, 1, 1, metric, std::move(variables)});
+    t.scalars.push_back({.name = name, .metric = metric, .counts = std::move(variables)});
   };
   std::vector<Labelled> labels;
   Value total;
@@ -117,7 +169,7 @@ Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_
     for (size_t i = 0; i < outputs.size(); ++i) {
       const std::string& layer = net.outputs[i].node()->layer->name;
       Labelled l;
-      const Shape y_shape = label_shapes[i].with_front(batch);
+      const Shape y_shape = samples.y[i].with_front(batch);
       nn::Labels want{seen[i].dtype(), 0};
       if (compiled->losses[i]) {
         l.loss = compiled->losses[i].impl();
@@ -131,8 +183,8 @@ Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_
         try {
           const Value one = nn::mean_loss(b, *l.loss, l.value, seen[i], context.mask_of(outputs[i]));
           parts.emplace_back(layer + "_loss", one);
-          const Value share = weighted(b, one, compiled->loss_weights[i]);
-          total = total ? ops::add(b, total, share) : share;
+          const Value part = weighted(b, one, compiled->loss_weights[i]);
+          total = total ? ops::add(b, total, part) : part;
         } catch (Error& e) {
           e.add("output", layer);
           throw;
@@ -144,7 +196,7 @@ Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_
       throw Error(Code::kUsage, format("the model \"{}\" has no loss for any output", net.name))
           .hint("give compile a loss");
     scalar("loss", total, double(batch), 1);
-    if (several)
+    if (parts.size() > 1)  // as in Keras: one alone is the loss
       for (auto& [name, value] : parts) scalar(name, value, double(batch), 1);
     for (size_t i = 0; i < outputs.size(); ++i)
       for (const Metric& m : compiled->metrics[i]) {
@@ -154,7 +206,16 @@ Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_
           continue;
         }
         const Value values = dynamic_cast<const nn::MeanMetric&>(*m.impl()).values(b, labels[i].value, seen[i]);
-        scalar(name, ops::sum(b, values), 1, double(values.shape().size()) / double(batch));
+        if (const Value mask = context.mask_of(outputs[i])) {
+          share(name, counted(b, values, mask, m.name()));
+          continue;
+        }
+        const double each = double(values.shape().size()) / double(batch);  // values that a sample has
+        // Where batches differ in that, a sample counts as one whatever its length, as in Keras.
+        if (net.open())
+          scalar(name, ops::sum(b, values), each > 0 ? 1 / each : 0, 1);
+        else
+          scalar(name, ops::sum(b, values), 1, each);
       }
   }
   for (size_t i = 0; i < t.scalars.size(); ++i)

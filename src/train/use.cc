@@ -100,15 +100,15 @@ Use::~Use() {
   uses.given_back_.notify_all();
 }
 
-Ready& Use::program(Kind kind, int64_t batch, int threads, const std::vector<Shape>& labels) const {
-  const ProgramKey key{kind, batch, threads, kind == Kind::kPredict ? std::vector<Shape>{} : labels};
+Ready& Use::program(Kind kind, int64_t batch, int threads, const SampleShapes& samples) const {
+  if (Ready* known = programs().find(kind, batch, threads, samples)) return *known;
   ModelImpl& m = model_;
   std::unique_lock making(m.making, std::defer_lock);
   return programs().get(
-      key,
+      kind, batch, threads, samples,
       [&](const passes::Options& passes) {
         making.lock();
-        return trace(m.built(), m.compiled ? &*m.compiled : nullptr, kind, batch, key.labels, &m.counter,
+        return trace(m.built(), m.compiled ? &*m.compiled : nullptr, kind, batch, samples, &m.counter,
                      programs().counts(), passes);
       },
       [&](const Ready& made, Bytes more) {

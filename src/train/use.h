@@ -67,8 +67,9 @@ class Use {
 
   ModelImpl& model() const { return model_; }
   Programs& programs() const { return workspace_->programs; }
-  /// The program for this batch, everything it uses in memory; refuses with Error(kMemory) what does not fit.
-  Ready& program(Kind kind, int64_t batch, int threads, const std::vector<Shape>& labels) const;
+  /// The program for a batch of such samples, everything it uses in memory; refuses with Error(kMemory) what does not
+  /// fit. Allocates nothing where the program is there already.
+  Ready& program(Kind kind, int64_t batch, int threads, const SampleShapes& samples) const;
 
  private:
   bool changes() const { return how_ == How::kChange || how_ == How::kTrain; }

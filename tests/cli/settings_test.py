@@ -110,6 +110,75 @@ class Options(InFolder):
         self.assertIn("val_loss", millpond("train", "tiny", "--data", *files, "--validation", *files)[0])
 
 
+class OpenDimensionsAndSeveralOutputs(InFolder):
+    def words(self):
+        """A model for sequences of any length."""
+        file = self.path("words.json")
+        with open(file, "w") as out:
+            out.write(keras_json(layer("InputLayer", batch_shape=[None, None], dtype="int32", name="in"), layer("Embedding", input_dim=9, output_dim=4, mask_zero=True, name="e"),
+                                 layer("LSTM", units=3, name="l"), layer("Dense", units=1, name="d")))
+        return file
+
+    def two(self, **compiled):
+        """Two inputs and two outputs, as Keras writes them."""
+        tensor = lambda name, width: {"class_name": "__keras_tensor__", "config": {"shape": [None, width], "dtype": "float32", "keras_history": [name, 0, 0]}}
+        call = lambda *args: [{"args": list(args), "kwargs": {}}]
+        layers = [
+            {"class_name": "InputLayer", "name": "a", "inbound_nodes": [], "config": {"batch_shape": [None, 3], "dtype": "float32", "name": "a"}},
+            {"class_name": "InputLayer", "name": "b", "inbound_nodes": [], "config": {"batch_shape": [None, 2], "dtype": "float32", "name": "b"}},
+            {"class_name": "Concatenate", "name": "both", "inbound_nodes": call([tensor("a", 3), tensor("b", 2)]), "config": {"name": "both", "axis": -1}},
+            {"class_name": "Dense", "name": "kind", "inbound_nodes": call(tensor("both", 5)), "config": {"name": "kind", "units": 3, "activation": "softmax"}},
+            {"class_name": "Dense", "name": "size", "inbound_nodes": call(tensor("both", 5)), "config": {"name": "size", "units": 1}}]
+        whole = {"class_name": "Functional", "config": {"name": "two", "layers": layers, "input_layers": [["a", 0, 0], ["b", 0, 0]],
+                                                        "output_layers": [["kind", 0, 0], ["size", 0, 0]]}}
+        if compiled:
+            whole["compile_config"] = compiled
+        file = self.path("two.json")
+        with open(file, "w") as out:
+            json.dump(whole, out)
+        return file
+
+    def test_a_plan_is_told_the_shapes_that_a_model_leaves_open(self):
+        file = self.words()
+        _, err = millpond("plan", file, "--loss", "mse", code=2)
+        self.assertIn('nobody says how large samples are: the input "in" takes [None]', err)
+        short, long = (millpond_json("plan", file, "--loss", "mse", "--shape", n, "--batch", 8) for n in (10, 40))
+        self.assertLess(short["arena_bytes"], long["arena_bytes"])
+        self.assertEqual(short["programs"][0]["samples"], "[10]")
+        self.assertIsNone(millpond_json("plan", "tiny")["programs"][0]["samples"])
+        self.assertIn("for samples of [10]", millpond("plan", file, "--loss", "mse", "--shape", 10)[0])
+        self.assertIn('"1x" is not the shape of a sample', millpond("plan", file, "--shape", "1x", code=2)[1])
+
+    def test_training_takes_them_from_its_data(self):
+        file = self.words()
+        trained = millpond_json("train", file, "--loss", "mse", "--synthetic", "--shape", 12, "--epochs", 2)
+        self.assertEqual(len(trained["loss_per_epoch"]), 2)
+        x, y, weights = (self.path(name) for name in ("x.npy", "y.npy", "w.weights.h5"))
+        write_npy(x, [i % 9 for i in range(40)], (8, 5), "i")
+        write_npy(y, [0.5] * 8, (8, 1))
+        for budget in ([], ["--data-budget", "1MiB"]):
+            millpond("train", file, "--loss", "mse", "--data", x, y, "--save", weights, *budget)
+            self.assertEqual(millpond_json("predict", file, "--weights", weights, "--data", x, *budget)["shapes"], [[8, 1]])
+
+    def test_each_output_has_the_loss_of_the_file_or_of_the_command(self):
+        a, b, kind, size = (self.path(name) for name in ("a.npy", "b.npy", "kind.npy", "size.npy"))
+        write_npy(a, [i / 24 for i in range(24)], (8, 3))
+        write_npy(b, [i / 16 for i in range(16)], (8, 2))
+        write_npy(kind, [i % 3 for i in range(8)], (8,), "i")
+        write_npy(size, [0.5] * 8, (8, 1))
+        names = ["kind_loss", "loss", "size_loss"]
+        by_name = {"kind": "sparse_categorical_crossentropy", "size": {"class_name": "MeanSquaredError", "config": {}}}
+        of_file = millpond_json("train", self.two(loss=by_name, loss_weights={"kind": 1.0, "size": 0.25}), "--data", a, b, kind, size)["last_epoch"]
+        self.assertEqual(sorted(of_file), names)
+        self.assertAlmostEqual(of_file["loss"], of_file["kind_loss"] + 0.25 * of_file["size_loss"], places=5)
+        listed = millpond_json("train", self.two(loss=["sparse_categorical_crossentropy", "mse"]), "--data", a, b, kind, size)["last_epoch"]
+        told = millpond_json("train", self.two(), "--loss", "size=mse,kind=sparse_categorical_crossentropy", "--data", a, b, kind, size)
+        self.assertEqual(told["last_epoch"], listed)
+        self.assertEqual(sorted(millpond_json("train", self.two(), "--loss", "size=mse,kind=sparse_categorical_crossentropy", "--synthetic")["last_epoch"]), names)
+        self.assertIn('"mse" says of no output what its loss is', millpond("plan", self.two(), "--loss", "size=mse,mse", code=2)[1])
+        self.assertIn('loss names the output "sort"', millpond("plan", self.two(), "--loss", "sort=mse,size=mse", code=2)[1])
+
+
 class Saving(InFolder):
     def test_a_place_that_cannot_be_written_is_refused_before_training(self):
         out, err = millpond("train", "tiny", "--synthetic", "--save", self.path("no/such/folder/w.weights.h5"), code=1)

@@ -55,7 +55,8 @@ TEST_CASE("config: layers and options that are not here are named") {
                      "\"data_format\": \"channels_first\", \"dil"))
             .starts_with("Conv2D \"conv2d\": data_format = \"channels_first\""));
   CHECK(refusal(with(kSequential, "[null, 8, 8, 3]", "[null, null, 8, 3]"))
-            .starts_with("InputLayer \"input_layer\": dimension 1 of a sample is not fixed"));
+            .starts_with("Dense \"dense\": its weights need to know the last dimension of a sample, but that has the "
+                         "shape [None]"));
   CHECK(refusal(with(kSequential, "\"class_name\": \"Sequential\"", "\"class_name\": \"MyModel\""))
             .starts_with("a model of class MyModel is not here yet"));
 }

@@ -59,7 +59,7 @@ class Drawer final : public nn::Describer {
       case Kind::kSides:
         return chance(2) ? nn::Json(number(f)) : nn::Json{{number(f), number(f)}, {number(f), number(f)}};
       case Kind::kShape:
-        return nn::Json{nullptr, positive(), positive()};
+        return nn::Json{nullptr, chance(3) ? nn::Json(nullptr) : nn::Json(positive()), positive()};
       case Kind::kObject: {
         const std::string type = f.choices[size_t(whole(0, int64_t(f.choices.size()) - 1))];
         const auto object = nn::described_initializer(type);

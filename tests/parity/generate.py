@@ -109,7 +109,19 @@ def write(folder, d, model, xs, ys, compiled):
     losses = [getattr(keras.losses, l["class"])(**l["options"]) for l in compiled["losses"]]
     metrics = compiled.setdefault("metrics", [[] for _ in outs])
     made = [[m if isinstance(m, str) else getattr(keras.metrics, m["class"])(**m["options"]) for m in each] for each in metrics]
-    model.compile(optimizer, one(losses), metrics=one(made), jit_compile=False)
+    if "named" in compiled:  # losses, weights and metrics by the outputs' names, in another order than theirs
+        by_name = lambda values: dict(reversed(list(zip(compiled["named"], values))))
+        model.compile(optimizer, by_name(losses), loss_weights=by_name(compiled["loss_weights"]), metrics=by_name(made), jit_compile=False)
+    else:
+        model.compile(optimizer, one(losses), metrics=one(made), jit_compile=False)
+    if "batches" in compiled:  # epochs over batches of several shapes
+        batches = compiled.pop("batches")
+        for i, (x, y) in enumerate(batches): save(f"bx{i}", x), save(f"by{i}", y)
+        spec = [tf.TensorSpec([None] * a.ndim, a.dtype) for a in batches[0]]
+        data = tf.data.Dataset.from_generator(lambda: iter(batches), output_signature=tuple(spec))
+        history = model.fit(data, epochs=3, shuffle=False, verbose=0).history
+        for i, w in enumerate(model.get_weights()): save(f"t{i}", w)
+        return finish(batches=len(batches), history=history)
     if "fit" in compiled:  # whole epochs in a fixed order instead of ten steps
         return finish(history=model.fit(one(xs), one(ys), shuffle=False, verbose=0, **compiled["fit"]).history)
 
@@ -313,7 +325,6 @@ def lstm_states(d, _):
         return L.Dense(d.n(1, 4))(L.LSTM(units, return_sequences=True)(b, initial_state=[h, c]))
     return regression(d, build, (d.n(1, 7), d.n(1, 5)), (d.n(1, 7), d.n(1, 5)))
 
-# As chains: a functional model of Keras writes its masks into the JSON as operations of their own, which are not here yet.
 def masked(d, layers, shape, data):
     model = K.Sequential([K.Input(shape, dtype=data.dtype.name), *layers])
     return model, [data], [d.normal((len(data), *model.output_shape[1:]))], {"losses": [MSE], "optimizer": sgd(0.01), "floor": 0.0}
@@ -330,6 +341,108 @@ def lstm_masking(d, _):
     x = d.normal((4, length, width))
     x[d.r.random(x.shape[:2]) < 0.3] = 0
     return masked(d, [L.Masking(), L.LSTM(d.n(1, 9), return_sequences=d.pick(True, False))], (length, width), x)
+
+# Functional models with masks: Keras writes these into the JSON as operators, and calls layers with them.
+def words_of(d, count, *shape):
+    """Whole numbers of which some are 0, also at the ends, and of some sequences all."""
+    x = d.r.integers(0, count, shape).astype("int32")
+    for row in x[1:]:
+        row[d.n(0, len(row)):] = 0
+    return x
+
+def with_masks(d, build, *words, count=7, width=4, **more):
+    """`build` puts layers behind embeddings of these words, which mask 0."""
+    xs = [K.Input(w.shape[1:], dtype="int32") for w in words]
+    y = build(*[L.Embedding(count, width, mask_zero=True)(x) for x in xs])
+    model = K.Model(xs, y)
+    return model, list(words), [d.normal(model(list(words)).shape)], {"losses": [MSE], "optimizer": sgd(), "floor": 1.0, "metrics": [["mae"]], **more}
+
+@case("attention_masked", *[f"{kind}_{i}" for kind in ("causal", "full") for i in range(3)])
+def attention_masked(d, kind):
+    o = dict(num_heads=d.n(1, 3), key_dim=d.n(2, 5))
+    layers = lambda x: L.Dense(3)(L.MultiHeadAttention(**o)(x, x, use_causal_mask=kind.startswith("causal")))
+    return with_masks(d, layers, words_of(d, 7, d.n(2, 5), d.n(3, 8)))
+
+@case("attention_masked_cross", *range(4))
+def attention_masked_cross(d, i):
+    """Masks of the query, of value and key, of each alone."""
+    batch, source = d.n(2, 4), d.n(3, 6)
+    sides = [words_of(d, 7, batch, d.n(2, 5)), words_of(d, 7, batch, source), words_of(d, 7, batch, source)]
+    bare = lambda x: L.Reshape(x.shape[1:])(x)  # which drops the mask
+    layers = [lambda q, v, k: L.MultiHeadAttention(2, 3)(q, v, k), lambda q, v, k: L.MultiHeadAttention(2, 3)(bare(q), v, k),
+              lambda q, v, k: L.MultiHeadAttention(2, 3)(q, bare(v), k, use_causal_mask=True), lambda q, v, k: L.MultiHeadAttention(2, 3)(bare(q), bare(v), k)][i]
+    return with_masks(d, layers, *sides)
+
+@case("attention_masked_dropout", *range(2))
+def attention_masked_dropout(d, _):
+    """A layer with dropout goes another way through Keras, which shows where a query may look at nothing."""
+    layers = lambda x: L.Dense(2)(L.MultiHeadAttention(2, 3, dropout=0.3)(x, x, use_causal_mask=d.pick(True, False)))
+    return with_masks(d, layers, words_of(d, 7, 4, d.n(3, 8)), inference=True)
+
+@case("batch_normalization_masked", *range(4))
+def batch_normalization_masked(d, _):
+    o = dict(axis=d.pick(-1, -1, 1), momentum=d.pick(.99, .5), center=d.pick(True, False), scale=d.pick(True, False))
+    return with_masks(d, lambda x: L.Dense(2)(L.BatchNormalization(**o)(L.Dense(3)(x))), words_of(d, 7, d.n(3, 6), d.n(3, 7)))
+
+@case("layer_normalization_masked", *range(2))
+def layer_normalization_masked(d, _):
+    return with_masks(d, lambda x: L.LSTM(3, return_sequences=True)(L.LayerNormalization()(x)), words_of(d, 7, 3, d.n(3, 7)))
+
+@case("merged_masks", "add", "add_one", "concatenate", "concatenate_one", "after", "after_one")
+def merged_masks(d, kind):
+    """What an LSTM behind the merged sequences counts; `one`: the other has no mask."""
+    batch, steps = d.n(2, 5), d.n(2, 6)
+    def build(a, b):
+        if kind.endswith("one"): b = L.Reshape(b.shape[1:])(b)
+        merge = L.Add() if kind.startswith("add") else L.Concatenate(axis=1 if kind.startswith("after") else -1)
+        return L.LSTM(3, return_sequences=True)(merge([a, b]))
+    return with_masks(d, build, words_of(d, 7, batch, steps), words_of(d, 7, batch, steps))
+
+@case("lstm_masked_states", *range(2))
+def lstm_masked_states(d, _):
+    def build(a, b):
+        _, h, c = L.LSTM(4, return_state=True)(a)
+        return L.LSTM(4, return_sequences=True)(b, initial_state=[h, c])
+    return with_masks(d, build, words_of(d, 7, 3, d.n(2, 6)), words_of(d, 7, 3, d.n(2, 6)))
+
+@case("masked_metrics", *range(3))
+def masked_metrics(d, i):
+    """Means over what counts, in one batch and in several."""
+    count, batch, steps, k = 6, 7, d.n(3, 8), d.n(2, 5)
+    x = K.Input((steps,), dtype="int32")
+    y = L.Dense(1 if i == 1 else k, "sigmoid" if i == 1 else "softmax")(L.Embedding(count, 4, mask_zero=True)(x))
+    data = words_of(d, count, batch, steps)
+    labels = d.r.integers(0, 2, (batch, steps, 1)).astype("float32") if i == 1 else np.eye(k, dtype="float32")[d.r.integers(0, k, (batch, steps))] if i == 2 else d.r.integers(0, k, (batch, steps)).astype("int32")
+    return K.Model(x, y), [data], [labels], {"losses": [[SPARSE, {"class": "BinaryCrossentropy", "options": {}}, {"class": "CategoricalCrossentropy", "options": {}}][i]],
+        "optimizer": sgd(), "metrics": [["accuracy"] + (["mae", "mse"] if i else [])], "evaluate_batch": 3}
+
+
+# ---- dimensions that are None until data come
+
+@case("open_sequences", *range(4))
+def open_sequences(d, i):
+    width, batch, steps = d.n(2, 6), d.n(2, 5), d.n(2, 9)
+    x = K.Input((None, width))
+    y = [lambda: L.Dense(d.n(1, 4))(L.LSTM(d.n(2, 7))(x)), lambda: L.Dense(3, "tanh")(x), lambda: L.LSTM(4, return_sequences=True)(L.LayerNormalization()(x)),
+         lambda: L.Add()([x, L.MultiHeadAttention(2, 3)(x, x, use_causal_mask=True)])][i]()
+    model, data = K.Model(x, y), d.normal((batch, steps, width))
+    return model, [data], [d.normal(model(data).shape)], {"losses": [MSE], "optimizer": sgd(), "floor": 1.0, "metrics": [["mae"]]}
+
+@case("open_images", *range(2))
+def open_images(d, _):
+    x = K.Input((None, None, 3))
+    y = L.MaxPooling2D(2)(L.Conv2D(d.n(2, 6), 3, padding=d.pick("same", "valid"), activation="relu")(L.ZeroPadding2D(1)(x)))
+    model, data = K.Model(x, L.Dense(2)(L.GlobalAveragePooling2D()(y))), d.normal((3, d.n(6, 12), d.n(6, 12), 3))
+    return model, [data], [d.normal((3, 2))], {"losses": [MSE], "optimizer": sgd(), "floor": 0.1}
+
+@case("open_batches", "labels", "masked")
+def open_batches(d, kind):
+    """Batches of several lengths, one after the other: what an epoch tells of them, and the weights behind three."""
+    model = K.Sequential([K.Input((None,), dtype="int32"), L.Embedding(7, 4, mask_zero=kind == "masked"), L.LSTM(5, return_sequences=True), L.Dense(3, "softmax")])
+    lengths = [d.n(2, 9) for _ in range(5)]
+    batches = [(words_of(d, 7, d.n(2, 6), n) if kind == "masked" else d.r.integers(0, 7, (d.n(2, 6), n)).astype("int32")) for n in lengths]
+    pairs = [(b, d.r.integers(0, 3, b.shape).astype("int32")) for b in batches]
+    return model, [batches[0]], [pairs[0][1]], {"losses": [SPARSE], "optimizer": sgd(0.1), "metrics": [["accuracy"]], "batches": pairs}
 
 @case("add", *range(2))
 def add(d, _):
@@ -435,6 +548,14 @@ def two_outputs(d):
     z = L.Dense(5, "relu")(x)
     model = K.Model([x], [L.Dense(3, "softmax", name="kind")(z), L.Dense(1, name="size")(z)])
     return model, [d.normal((7, 6))], [d.r.integers(0, 3, 7).astype("int32"), d.normal((7, 1))], {"losses": [SPARSE, MSE], "optimizer": sgd(), "metrics": [["accuracy"], ["mae"]]}
+
+@case("named_outputs")
+def named_outputs(d):
+    x, z = K.Input((6,), name="a"), K.Input((3,), name="b")
+    both = L.Dense(5, "relu")(L.Concatenate()([x, z]))
+    model = K.Model([x, z], [L.Dense(3, "softmax", name="kind")(both), L.Dense(1, name="size")(both)])
+    return model, [d.normal((7, 6)), d.normal((7, 3))], [d.r.integers(0, 3, 7).astype("int32"), d.normal((7, 1))], {
+        "losses": [SPARSE, MSE], "optimizer": sgd(), "metrics": [["accuracy"], ["mae", "mse"]], "named": ["kind", "size"], "loss_weights": [0.3, 2.0]}
 
 @case("learns_stripes")
 def learns_stripes(d):

@@ -126,7 +126,7 @@ std::vector<Tensor> gradients_of(Model& model, const Case& c) {
   for (auto& metrics : compiled.metrics) metrics.clear();
   compiled.optimizer = SGD();  // its own slots: none
   // The training step's own trace, with gradients as outputs and no update.
-  train::Traced t = train::trace(m.built(), &compiled, train::Kind::kTrain, data.samples, data.labels, &counter, counts,
+  train::Traced t = train::trace(m.built(), &compiled, train::Kind::kTrain, data.samples, data.shapes, &counter, counts,
                                  runtime::Options().offered_passes());
   std::vector<graph::Value> weights;
   t.graph.updates.clear();
@@ -140,7 +140,7 @@ std::vector<Tensor> gradients_of(Model& model, const Case& c) {
   runtime::Variable* const own[] = {&counter};
   runtime::place(own, "slots");
   nn::materialize(m.weights());
-  train::Ready ready({train::Kind::kTrain, data.samples, 1, data.labels}, std::move(t), {});
+  train::Ready ready({train::Kind::kTrain, data.samples, 1, data.shapes}, std::move(t), {});
   const backend::Memory arena = ready.program.backend().take(ready.program.arena_bytes(), "arena");
   ready.bind(arena.address());
   train::connect(ready, data, true);
@@ -189,6 +189,33 @@ void compare_curve(Model& model, const Case& c, const Arrays& x, const Arrays& y
   const double learns = c.json["learns"];
   CHECK(h["val_accuracy"].back() >= learns);
   CHECK(c.json["history"]["val_accuracy"].back().get<double>() >= learns);
+}
+
+/// Epochs over batches of several lengths: what each tells, and the weights at the end.
+void compare_batches(Model& model, const Case& c) {
+  const int count = c.json["batches"];
+  const auto xs = c.load("bx", count), ys = c.load("by", count);
+  const Dataset data = Dataset::from_generator([&] {
+    return [&, at = size_t{0}](Element& e, Buffers& buffers) mutable {
+      if (at == xs.size()) return false;
+      e.clear();
+      for (const Tensor* from : {&xs[at], &ys[at]}) {
+        e.push_back(buffers.tensor(from->dtype(), from->shape()));
+        std::memcpy(e.back().data(), from->data(), size_t(from->bytes().value));
+      }
+      return ++at, true;
+    };
+  });
+  const Json& history = c.json["history"];
+  const History h = model.fit(data, {.epochs = int(history["loss"].size()), .verbose = 0});
+  for (const auto& [name, keras] : history.items())
+    for (size_t e = 0; e < keras.size(); ++e) {
+      INFO(name, " of epoch ", e);
+      CHECK(h[name][e] == doctest::Approx(keras[e].get<double>()).epsilon(1e-4));
+    }
+  const auto after = model.get_weights(), keras = c.load("t", c.json["weights"]);
+  for (size_t i = 0; i < after.size(); ++i)
+    CHECK_MESSAGE(difference(after[i], keras[i], 0.1) < 1e-4, "after three epochs ", model.weight_names()[i]);
 }
 
 /// Both are draws from one distribution: their means, deviations and shares below any value agree within five sigmas.
@@ -282,7 +309,16 @@ void compare(const Case& c) {
     for (const Json& m : list) metrics.back().push_back(metric_of(m));
   }
   const Optimizer optimizer = optimizer_of(c.json["optimizer"]);
-  model.compile({.optimizer = optimizer, .loss = losses, .metrics = MetricList::each_output(metrics)});
+  if (c.json.contains("named")) {
+    LossList by_name(losses);
+    LossWeights weighing(c.json["loss_weights"].get<std::vector<double>>());
+    MetricList each = MetricList::each_output(metrics);
+    by_name.names = weighing.names = each.names = c.json["named"].get<std::vector<std::string>>();
+    model.compile({.optimizer = optimizer, .loss = by_name, .metrics = each, .loss_weights = weighing});
+  } else {
+    model.compile({.optimizer = optimizer, .loss = losses, .metrics = MetricList::each_output(metrics)});
+  }
+  if (c.json.contains("batches")) return compare_batches(model, c);
   if (c.json.contains("fit")) return compare_curve(model, c, x, y);
   const Results evaluated = model.evaluate(x, y, {.batch_size = 1000, .verbose = 0});
   for (const auto& [name, value] : c.json["evaluated"].items()) {

@@ -80,7 +80,7 @@ TEST_CASE("the largest batch is found to half a percent, be the room small or la
     model->compile("adam", "mse");
     const nn::Network& net = model->impl()->built();
     const train::Compiled& compiled = *model->impl()->compiled;
-    const std::vector<Shape> labels = train::expected_labels(net, compiled);
+    const train::SampleShapes samples = train::samples_to_plan(net, &compiled, {});
     runtime::Options options;
     options.threads = 2;
     options.plan.exact = options.plan.climb = false;
@@ -88,7 +88,7 @@ TEST_CASE("the largest batch is found to half a percent, be the room small or la
     train::MetricCounts counts;
     const auto arena = [&](int64_t batch) {
       return runtime::Program("plan",
-                              train::trace(net, &compiled, train::Kind::kTrain, batch, labels, &counter, counts,
+                              train::trace(net, &compiled, train::Kind::kTrain, batch, samples, &counter, counts,
                                            options.offered_passes())
                                   .graph,
                               options)
@@ -96,7 +96,7 @@ TEST_CASE("the largest batch is found to half a percent, be the room small or la
     };
     for (const int64_t wanted : {1, 2, 7, 8, 9, 100, 1000, 65536, 300000}) {
       CAPTURE(wanted);
-      const int64_t found = train::largest_batch(net, &compiled, train::Kind::kTrain, options, labels, arena(wanted));
+      const int64_t found = train::largest_batch(net, &compiled, train::Kind::kTrain, options, samples, arena(wanted));
       CHECK(arena(found) <= arena(wanted));
       CHECK(found * 200 >= wanted * 198);
     }

@@ -182,6 +182,42 @@ TEST_CASE("fit: several inputs and outputs, each with its loss, weight and metri
   CHECK(model.predict(x).size() == 2);
 }
 
+TEST_CASE("compile: losses, weights and metrics by the outputs' names are those by position") {
+  const Arrays x{uniform({20, 3}, 1), uniform({20, 2}, 2)}, y{uniform({20, 1}, 3), classes({20}, 3, 4)};
+  const auto made = [] {
+    set_random_seed(6);
+    const Input a({3}), b({2});
+    const auto joint = Dense(8, relu)(Concatenate()({a, b}));
+    return Model({a, b}, {Dense(1, {.name = "size"})(joint), Dense(3, softmax, {.name = "kind"})(joint)}, "two");
+  };
+  Model named = made(), ordered = made();
+  CHECK(named.output_names() == std::vector<std::string>{"size", "kind"});
+  named.compile({.optimizer = "adam",
+                 .loss = {{"kind", "sparse_categorical_crossentropy"}, {"size", "mse"}},
+                 .metrics = {{"kind", {"accuracy"}}, {"size", {"mae", "mse"}}},
+                 .loss_weights = {{"kind", 2}, {"size", 0.5}}});
+  ordered.compile({.optimizer = "adam",
+                   .loss = {"mse", "sparse_categorical_crossentropy"},
+                   .metrics = MetricList::each_output({{"mae", "mse"}, {"accuracy"}}),
+                   .loss_weights = {0.5, 2}});
+  const FitOptions two_epochs{.epochs = 2, .verbose = 0, .shuffle = false};
+  CHECK(named.fit(x, y, two_epochs).history == ordered.fit(x, y, two_epochs).history);
+  // Metrics may leave outputs out; one alone needs no list.
+  named.compile({.optimizer = "adam", .loss = {{"kind", Loss()}, {"size", "mse"}}, .metrics = {{"size", "mae"}}});
+  std::vector<std::string> told;
+  for (const auto& [name, value] : named.evaluate(x, y, {.verbose = 0})) told.push_back(name);
+  CHECK(told == std::vector<std::string>{"loss", "size_mae"});
+  const auto refused = [&](LossList loss, LossWeights weights = {}) {
+    return message_of([&] { named.compile({.loss = std::move(loss), .loss_weights = std::move(weights)}); });
+  };
+  CHECK(refused({{"size", "mse"}, {"sort", "mse"}}) ==
+        "compile: loss names the output \"sort\", which the model does not have; its outputs are size, kind");
+  CHECK(refused({{"size", "mse"}, {"size", "mse"}}).starts_with("compile: loss names the output \"size\" twice"));
+  CHECK(refused({{"size", "mse"}}) ==
+        "compile: loss leaves out the output \"kind\"; an output without a loss has Loss()");
+  CHECK(refused("mse", {{"size", 1}}) == "compile: loss_weights leaves out the output \"kind\"; name each output");
+}
+
 TEST_CASE("fit: data of other types is converted when a batch is staged") {
   const Tensor x = uniform({16, 4}, 1), y = classes({16}, 3, 2);
   const auto train = [&](const Tensor& xs, const Tensor& ys) {

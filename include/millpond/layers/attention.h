@@ -1,6 +1,7 @@
 // MultiHeadAttention: softmax(query key^T / sqrt(key_dim)) value in several heads, between four dense projections.
-// Memory: weights query, key, value [width, heads, key_dim] and attention_output; without dropout the score matrix is
-// never stored (the plan shows it: backward keeps one number a row).
+// A query looks only at keys that count by the masks of query, value and key; the result has the query's mask.
+// Memory: weights query, key, value [width, heads, key_dim] and attention_output; without dropout and masks the score
+// matrix is never stored (the plan shows it: backward keeps one number a row).
 #pragma once
 #include "millpond/initializers.h"
 #include "millpond/layers/layer.h"

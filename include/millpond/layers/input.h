@@ -6,7 +6,9 @@ namespace millpond {
 
 class Input : public SymbolicTensor {
  public:
-  /// `shape` is that of one sample. Data of another dtype is converted when a batch is staged.
+  /// `shape` is that of one sample. A dimension that is None is known when data come, and may differ from batch to
+  /// batch: the model has a program for each shape that it meets, of which it keeps a bounded number. Data of another
+  /// dtype is converted when a batch is staged.
   explicit Input(Shape shape, DType dtype = DType::kFloat32, std::string name = "");
 };
 

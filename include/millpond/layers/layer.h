@@ -29,7 +29,7 @@ class SymbolicTensor {
   SymbolicTensor(std::shared_ptr<const nn::CallNode> node, int output) : node_(std::move(node)), output_(output) {}
 
   explicit operator bool() const { return node_ != nullptr; }
-  /// Of one sample: without the batch in front.
+  /// Of one sample: without the batch in front. What data alone will say is None.
   Shape shape() const;
   DType dtype() const;
   bool operator==(const SymbolicTensor&) const = default;

@@ -1,4 +1,5 @@
-// Layers of several tensors: Add()({a, b}), Concatenate()({a, b}).
+// Layers of several tensors: Add()({a, b}), Concatenate()({a, b}). What counts by the mask of any of them counts in the
+// result; where one has no mask all counts. Concatenated along another axis than the last, masks follow each other too.
 // Memory: the result. A sum is written over an operand that nobody reads again.
 #pragma once
 #include "millpond/layers/layer.h"

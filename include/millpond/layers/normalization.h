@@ -1,6 +1,6 @@
-// Normalization: BatchNormalization by the statistics of a batch (moving averages when predicting), LayerNormalization
-// by those of each sample. Memory: gamma and beta, for a batch also moving_mean and moving_variance; backward reads x
-// and two values a channel or row.
+// Normalization: BatchNormalization by the statistics of a batch (moving averages when predicting), in which only
+// counts what counts by its mask; LayerNormalization by those of each sample. Memory: gamma and beta, for a batch
+// also moving_mean and moving_variance; backward reads x and two values a channel or row.
 #pragma once
 #include "millpond/initializers.h"
 #include "millpond/layers/layer.h"
