@@ -40,11 +40,15 @@ Own::Own(std::shared_ptr<const extend::OwnOperator> o) : own(std::move(o)) {
         .hint("let name() return another one");
 }
 
-std::string Own::who() const { return format("operator \"{}\" (class {})", own->name(), class_name(typeid(*own))); }
+std::string Own::who() const {
+  const extend::OwnOperator& operation = *own;
+  return format("operator \"{}\" (class {})", operation.name(), class_name(typeid(operation)));
+}
 
 std::string Own::attributes() const {
-  const std::string more = own->attributes();
-  return format("{} {}{}{}", own->name(), class_name(typeid(*own)), more.empty() ? "" : " ", more);
+  const extend::OwnOperator& operation = *own;
+  const std::string more = operation.attributes();
+  return format("{} {}{}{}", operation.name(), class_name(typeid(operation)), more.empty() ? "" : " ", more);
 }
 
 std::vector<TensorType> Own::infer(std::span<const TensorType> inputs) const {

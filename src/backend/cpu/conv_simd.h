@@ -3,8 +3,10 @@
 #include "backend/cpu/simd.h"
 
 // GCC 12 warns about the undefined operand inside its own intrinsics.
+#ifndef __clang__
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 
 // Every loop over registers must be unrolled, or GCC keeps the accumulators in memory.
 #define MP_UNROLL _Pragma("GCC unroll 16")

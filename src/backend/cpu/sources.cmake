@@ -8,7 +8,7 @@ file(GLOB MP_CPU_SOURCES CONFIGURE_DEPENDS "${MP_CPU_DIR}/*.cc")
 set(MP_CPU_FLAGS_avx2 -mavx2 -mfma -mf16c -mbmi2 -O3 -fno-math-errno -fno-trapping-math)
 set(MP_CPU_FLAGS_avx512
     -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd ${MP_CPU_FLAGS_avx2} -mprefer-vector-width=512
-    -Wno-uninitialized -Wno-maybe-uninitialized)  # GCC bug 105593: its own avx512fintrin.h
+    -Wno-uninitialized $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)  # GCC bug 105593: its own avx512fintrin.h
 
 macro(mp_cpu_isa_sources)
   foreach(file ${ARGN})
