@@ -103,13 +103,15 @@ bring_keras() {
   inside "$1" /peers/bin/python -m pip install --disable-pip-version-check -q --only-binary :all: $(grep -E '^(tensorflow-cpu|keras)==' requirements-peers.txt)
 }
 
-# same_answer PYTHON_HERE PYTHON_THERE PROGRAM: the built tree here and the wheel in the clean system say the same of a program.
+# same_answer PYTHON_HERE PYTHON_THERE PROGRAM: the built tree here and the wheel in the clean system say the same of a program: that it leaks, and at which line.
 same_answer() {
   local there=$systems/trixie name=${3##*/}
   (cd "$scratch" && TF_CPP_MIN_LOG_LEVEL=3 "$root/build/bin/millpond" watch --force -o here.pond --json here.json -- "$1" "$root/$3")
   inside "$there" sh -c "cd /trial && '/trial/env of python3/bin/millpond' watch --force -o there.pond --json there.json -- '$2' '$name'"
-  echo "here: $(answer "$scratch/here.json"); there: $(answer "$there/trial/there.json")"
-  [ "$(answer "$scratch/here.json")" = "$(answer "$there/trial/there.json")" ]
+  local ours theirs
+  ours=$(answer "$scratch/here.json") theirs=$(answer "$there/trial/there.json")
+  echo "here: $ours; there: $theirs"
+  [ "$ours" = "$theirs" ] && [[ $ours == "leak "*" "*.py" "[0-9]* ]]
 }
 
 echo "wheel: $(basename "$wheel") in environments of its own"

@@ -5,5 +5,6 @@
 
 int main(int argc, char** argv) {
   millpond::cli::note_start();
+  millpond::cli::fill_standard_streams();
   return millpond::cli::run(argc, argv);
 }

@@ -66,6 +66,11 @@ void note_start() {
   start = std::clamp(start, began, began + tick);
 }
 
+void fill_standard_streams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+    if (fcntl(fd, F_GETFD) < 0) (void)!open("/dev/null", O_RDWR | O_CLOEXEC);  // takes the lowest number that is free
+}
+
 Bytes heap_at_start() { return in_use; }
 
 double seconds_since_start() { return now(CLOCK_BOOTTIME) - start; }

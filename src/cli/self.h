@@ -12,6 +12,9 @@ namespace millpond::cli {
 /// To be called first in main: finds out when the process began, and what malloc had given out by then. The kernel
 /// tells the time in hundredths of a second; the processor time used until now narrows it.
 void note_start();
+/// Where standard input, output or error is closed, opens nothing in its place, so that no file of ours gets its number and
+/// is written into by whoever prints. It is closed again in programs that we start, as it was for us.
+void fill_standard_streams();
 /// What malloc had given out before main: by the loader, the C++ library's reserve for exceptions, static objects.
 Bytes heap_at_start();
 /// Since the process began.

@@ -88,7 +88,7 @@ std::string Cursor::text(uint64_t n) {
 
 std::string Cursor::word() {
   const char* from = reinterpret_cast<const char*>(bytes_->data()) + at_;
-  const size_t n = strnlen(from, size_t(left()));
+  const size_t n = left() == 0 ? 0 : strnlen(from, size_t(left()));  // an empty block has no address
   if (n == left()) fail("a text that ends", "one that does not");
   at_ += n + 1;
   return {from, n};

@@ -178,6 +178,27 @@ class Programs(Harm):
         done, _ = self.watch(PYTHON, "program.py", before=["sh", "-c", shell, "sh"])
         self.assertEqual(done.stdout, bare.stdout, done.stderr)
 
+    def test_a_standard_stream_that_is_closed_stays_closed_and_nothing_of_ours_takes_its_number(self):
+        self.write("program.py", """\
+            import os, sys
+            told = [(fd, os.path.exists("/proc/self/fd/%d" % fd)) for fd in range(3)], sys.stdin is None, sys.stdout is None, sys.stderr is None
+            try:
+                os.write(2, b"to whatever has number 2\\n")
+            except OSError:
+                pass
+            with open(sys.argv[1], "w") as out:
+                print(told, out.fileno(), file=out)
+            """)
+        for closing in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
+            shell = ["sh", "-c", 'exec "$@" ' + closing, "sh"]
+            self.run_bare(*shell, PYTHON, "program.py", "bare.txt")
+            done, found = self.watch(PYTHON, "program.py", "watched.txt", before=shell, options=("--force", "-o", "run.pond"))
+            with self.subTest(closing):
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIsNotNone(found)
+                self.assertTrue(self.read("bare.txt"))
+                self.assertEqual(self.read("watched.txt"), self.read("bare.txt"))
+
     def test_a_child_that_is_given_a_copy_of_the_environment_is_watched_too(self):
         self.write("program.py", """\
             import os, subprocess, sys

@@ -1,4 +1,4 @@
-"""The programs whose fixes are tried (run.py). Every cause that can be triggered on this machine has one."""
+"""The programs whose fixes are tried (run.py), and why a cause has none. Every cause that can be triggered on this machine has one."""
 
 
 class Case:
@@ -59,3 +59,10 @@ CASES = [
     Case("c24_worker_lists", "C24", "words", r"one NumPy array", known("c24_worker_lists", "cause_scripts"), packages=TORCH, prints_the_same=False),
     Case("c37_grad_with_history", "C37", "words", r"grad of every parameter to None", known("c37_grad_with_history", "cause_scripts"), packages=TORCH),
 ]
+
+# Why a cause has no case: its fix is words that nobody could try here.
+NO_LEAK = "no leak with the versions at hand, so there is no growth to cure (../cases/cause_scripts/README.md)"
+NO_LEAK_ANY_MORE = "no leak any more with the versions at hand"
+NO_GPU = "needs a GPU; ../gpu has programs of which the verdict is tried on one"
+WITHOUT = dict({cause: NO_LEAK for cause in "C4 C12 C13 C15 C17 C18 C19 C20 C21 C22 C26 C31 C35 C43 C44 F1 F2 K1 K2 K3".split()},
+               C9=NO_LEAK_ANY_MORE, C39=NO_LEAK_ANY_MORE, C41="needs torch 2", **{cause: NO_GPU for cause in "C27 C28 C29 G1".split()})

@@ -84,6 +84,7 @@ it("watch --live: the page grows with the run, survives a reload, and ends with 
   assert.ok(metrics.body.endsWith("# EOF\n"));
   // refused: wrong token, foreign host, foreign origin, traversal
   assert.equal((await get(url.replace(/[0-9a-f]{32}/, "0".repeat(32)))).status, 403);
+  assert.equal((await get(`${url}data`, {host: "localhost:9000"})).status, 200); // what ssh -L 9000:localhost:PORT sends
   assert.equal((await get(url, {host: "evil.example"})).status, 403);
   assert.equal((await get(`${url}data`, {origin: "http://evil.example"})).status, 403);
   assert.equal((await get(`${url}..%2f..%2fetc/passwd`)).status, 404);

@@ -83,6 +83,13 @@ code = subprocess.run(words[words.index("--") + 1:]).returncode
 sys.exit(3 if code else 4)
 """
 
+# The same of a whole run, of which it is asked for no JSON.
+DOUBTER_OF_ALL = """#!%s
+import subprocess, sys
+code = subprocess.run(sys.argv[sys.argv.index("--") + 1:]).returncode
+sys.exit(3 if code else 4)
+"""
+
 
 class Mark(unittest.TestCase):
     def setUp(self):
@@ -129,6 +136,16 @@ class Mark(unittest.TestCase):
         self.assertIn("It may be a leak.", done.stdout)
         self.assertEqual([self.outcome(done, name) for name in ("test_allowed", "test_peak", "test_fails_by_itself")], ["PASSED", "PASSED", "FAILED"])
         self.assertIn("assert 1 == 2", done.stdout)
+
+    def test_a_whole_run_that_cannot_be_told_fails_unless_allowed(self):
+        doubter = os.path.join(self.folder, "millpond")
+        with open(doubter, "w") as file:
+            file.write(DOUBTER_OF_ALL % sys.executable)
+        os.chmod(doubter, stat.S_IRWXU)
+        for words, code in (((), 1), (("--millpond-allow-unsure",), 0)):
+            done = self.pytest("def test_nothing(): pass\n", "--millpond", *words, MILLPOND=doubter)
+            self.assertEqual(done.returncode, code, done.stdout)
+            self.assertEqual(self.outcome(done, "test_nothing"), "PASSED")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 
     run.py [--programs N] [--from SEED] [--seed SEED] [--workers N] [--verbose]
 
-Every program runs twice bare: one whose bare runs differ is dropped and counted, for it says nothing. Ends with 1 when a program differs."""
+Every program runs twice bare: one whose bare runs differ is dropped and counted, for it says nothing. Ends with 1 when a program differs, and when
+more than one in ten was dropped."""
 
 import argparse
 import concurrent.futures
@@ -146,7 +147,8 @@ def main():
         shutil.rmtree(workplace, ignore_errors=True)
     print("%d programs: %d the same watched and bare, %d differ%s, %d dropped (their own bare runs differ)" %
           (same + dropped + len(different), same, len(different), " (seeds %s)" % ", ".join(map(str, different)) if different else "", dropped))
-    sys.exit(1 if different or not same else 0)
+    # A program whose own order is chance cannot be compared; were it many, nothing would have been shown.
+    sys.exit(1 if different or same < 0.9 * len(seeds) else 0)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ failures = []
 
 
 def check(row):
-    window = bytearray(400_000)
+    window = bytearray(b"e") * 400_000
     if row % 2:
         raise ValueError(f"row {row} is broken")
     return len(window)

@@ -8,7 +8,7 @@ def main():
     for epoch in range(30):
         for k in range(8):
             name = "left" if k % 2 else "right"
-            windows[name].append(bytes(220_000))
+            windows[name].append(b"w" * 220_000)
             time.sleep(0.003)
         print(f"epoch {epoch}: newest {len(windows['left'][-1])}", flush=True)
 
