@@ -11,7 +11,9 @@ namespace {
 
 constexpr uint8_t kFull = 255;  // a counter that came here stays: it no longer knows how many it stands for
 
-alignas(sys::kPageSize) uint8_t sharing[kNear * 32];  // by home: how many blocks its bit of `near` stands for
+alignas(sys::kPageSize) uint8_t sharing[kNear * kBits];  // for each bit of `near`: how many blocks it stands for
+
+uint8_t& sharing_of(uint64_t hash) { return sharing[word_of(hash) * kBits + bit_of(hash)]; }
 
 void count_up(uint8_t& counter) {
   uint8_t old = __atomic_load_n(&counter, __ATOMIC_RELAXED);
@@ -30,7 +32,7 @@ uint8_t count_down(uint8_t& counter) {
 }
 
 void set_near(uint64_t hash) {
-  constexpr uint64_t kOnce = uint64_t{1} << 32;
+  constexpr uint64_t kOnce = uint64_t{1} << kBits;
   uint64_t& word = near_of(hash);
   uint64_t old = __atomic_load_n(&word, __ATOMIC_RELAXED);
   while (!__atomic_compare_exchange_n(&word, &old, (old | near_bit(hash)) + kOnce, true, __ATOMIC_SEQ_CST,
@@ -41,13 +43,13 @@ void set_near(uint64_t hash) {
 }  // namespace
 
 void mark(const void* p) {
-  __atomic_store_n(&sharing[home_of(p)], kFull, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&sharing_of(hash(p)), kFull, __ATOMIC_SEQ_CST);
   set_near(hash(p));
   __atomic_store_n(&far_of(hash(p)), kFull, __ATOMIC_RELAXED);
 }
 
 void enter(const void* p) {
-  count_up(sharing[home_of(p)]);
+  count_up(sharing_of(hash(p)));
   set_near(hash(p));
   count_up(far_of(hash(p)));
 }
@@ -57,7 +59,7 @@ void enter(const void* p) {
 // or the word is another one, or its bit comes after this.
 void leave(const void* p) {
   count_down(far_of(hash(p)));
-  uint8_t& shared = sharing[home_of(p)];
+  uint8_t& shared = sharing_of(hash(p));
   uint64_t& word = near_of(hash(p));
   uint64_t seen = __atomic_load_n(&word, __ATOMIC_SEQ_CST);
   if (count_down(shared) != 0) return;

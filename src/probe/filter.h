@@ -1,27 +1,29 @@
 // Which addresses can be those of sampled blocks that are alive: asked at every free of the program, so nearly always
-// answered by one look into 16 KiB that stay in the nearest cache.
+// answered by one look into 8 KiB that stay in the nearest cache.
 //
-//   near: a bit of 65,536, by the hash of the address. With some thousand blocks alive it is set for one address in ten.
-//         That matters more than the look: a filter that is half full is guessed wrongly by the processor every other
-//         time.
+//   near: a bit of 49,152, by the hash of the address. With some thousand blocks alive it is set for one address in
+//         eight. That matters more than the look: a filter that is half full is guessed wrongly by the processor every
+//         other time.
 //   far:  a counter by another part of the hash, where the bit is set.
 //
-// The words of `near` have bits of the filter in their lower half; the upper half counts how often one of them was set.
-// Memory: 16 KiB for the bits, 64 KiB for what each stands for, 64 KiB for the counters.
+// The words of `near` have 48 bits of the filter; the 16 above them count how often one of these was set.
+// Memory: 8 KiB for the bits, 48 KiB for what each stands for, 64 KiB for the counters.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
 
 namespace millpond::probe::live {
 
-inline constexpr size_t kNear = 1 << 11, kFar = 1 << 16;
+inline constexpr size_t kNear = 1 << 10, kBits = 48, kFar = 1 << 16;
 extern uint64_t near[kNear];
 extern uint8_t far[kFar];
 
 inline uint64_t hash(const void* p) { return (uint64_t(p) >> 4) * 0x9e3779b97f4a7c15u; }
 inline size_t home_of(const void* p) { return hash(p) >> 48; }  // of 65,536
-inline uint64_t& near_of(uint64_t hash) { return near[hash >> 53]; }
-inline uint64_t near_bit(uint64_t hash) { return uint64_t{1} << (hash >> 48 & 31); }
+inline size_t word_of(uint64_t hash) { return hash >> 54; }
+inline size_t bit_of(uint64_t hash) { return (hash >> 46 & 255) * kBits >> 8; }
+inline uint64_t& near_of(uint64_t hash) { return near[word_of(hash)]; }
+inline uint64_t near_bit(uint64_t hash) { return uint64_t{1} << bit_of(hash); }
 inline uint8_t& far_of(uint64_t hash) { return far[(hash >> 32) & 0xffff]; }
 
 // Whether p can be in the table, or is a block of early start-up; never false for those.
