@@ -13,7 +13,7 @@ constexpr uint8_t kFull = 255;  // a counter that came here stays: it no longer 
 
 alignas(sys::kPageSize) uint8_t sharing[kNear * kBits];  // for each bit of `near`: how many blocks it stands for
 
-uint8_t& sharing_of(uint64_t hash) { return sharing[word_of(hash) * kBits + bit_of(hash)]; }
+uint8_t& sharing_of(const void* p) { return sharing[word_of(p) * kBits + bit_of(p)]; }
 
 void count_up(uint8_t& counter) {
   uint8_t old = __atomic_load_n(&counter, __ATOMIC_RELAXED);
@@ -31,11 +31,11 @@ uint8_t count_down(uint8_t& counter) {
   return old == kFull || old == 0 ? old : uint8_t(old - 1);
 }
 
-void set_near(uint64_t hash) {
+void set_near(const void* p) {
   constexpr uint64_t kOnce = uint64_t{1} << kBits;
-  uint64_t& word = near_of(hash);
+  uint64_t& word = near_of(p);
   uint64_t old = __atomic_load_n(&word, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(&word, &old, (old | near_bit(hash)) + kOnce, true, __ATOMIC_SEQ_CST,
+  while (!__atomic_compare_exchange_n(&word, &old, (old | near_bit(p)) + kOnce, true, __ATOMIC_SEQ_CST,
                                       __ATOMIC_RELAXED)) {
   }
 }
@@ -43,14 +43,14 @@ void set_near(uint64_t hash) {
 }  // namespace
 
 void mark(const void* p) {
-  __atomic_store_n(&sharing_of(hash(p)), kFull, __ATOMIC_SEQ_CST);
-  set_near(hash(p));
+  __atomic_store_n(&sharing_of(p), kFull, __ATOMIC_SEQ_CST);
+  set_near(p);
   __atomic_store_n(&far_of(hash(p)), kFull, __ATOMIC_RELAXED);
 }
 
 void enter(const void* p) {
-  count_up(sharing_of(hash(p)));
-  set_near(hash(p));
+  count_up(sharing_of(p));
+  set_near(p);
   count_up(far_of(hash(p)));
 }
 
@@ -59,11 +59,11 @@ void enter(const void* p) {
 // or the word is another one, or its bit comes after this.
 void leave(const void* p) {
   count_down(far_of(hash(p)));
-  uint8_t& shared = sharing_of(hash(p));
-  uint64_t& word = near_of(hash(p));
+  uint8_t& shared = sharing_of(p);
+  uint64_t& word = near_of(p);
   uint64_t seen = __atomic_load_n(&word, __ATOMIC_SEQ_CST);
   if (count_down(shared) != 0) return;
-  while (!__atomic_compare_exchange_n(&word, &seen, seen & ~near_bit(hash(p)), false, __ATOMIC_SEQ_CST,
+  while (!__atomic_compare_exchange_n(&word, &seen, seen & ~near_bit(p), false, __ATOMIC_SEQ_CST,
                                       __ATOMIC_SEQ_CST) &&
          __atomic_load_n(&shared, __ATOMIC_SEQ_CST) == 0) {
   }
