@@ -63,8 +63,7 @@ void leave(const void* p) {
   uint64_t& word = near_of(p);
   uint64_t seen = __atomic_load_n(&word, __ATOMIC_SEQ_CST);
   if (count_down(shared) != 0) return;
-  while (!__atomic_compare_exchange_n(&word, &seen, seen & ~near_bit(p), false, __ATOMIC_SEQ_CST,
-                                      __ATOMIC_SEQ_CST) &&
+  while (!__atomic_compare_exchange_n(&word, &seen, seen & ~near_bit(p), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
          __atomic_load_n(&shared, __ATOMIC_SEQ_CST) == 0) {
   }
 }
