@@ -39,6 +39,8 @@ void leave_the_program() {
   // nice.
   const long nice = 20 - syscall(SYS_getpriority, PRIO_PROCESS, 0);
   syscall(SYS_setpriority, PRIO_PROCESS, 0, nice + 5 < 19 ? nice + 5 : 19);
+  constexpr int kBatch = 3, kPriority = 0;  // waking up takes no processor from a thread of the program
+  if (syscall(SYS_sched_getscheduler, 0) == 0) syscall(SYS_sched_setscheduler, 0, kBatch, &kPriority);
   constexpr long kCloseRange = 436;
   syscall(kCloseRange, 0, ~0u, 0);
 }

@@ -1,23 +1,33 @@
 #include "train/stream.h"
 
-#include <cmath>
-
 #include "base/format.h"
 #include "data/running.h"
 
 namespace millpond::train {
 namespace {
 
-bool all_finite(const std::byte* at, DType type, int64_t n) {
+// Neither NaN nor infinity has an exponent that is not all ones.
+template <class Bits>
+bool all_finite(const std::byte* at, Bits exponent, int64_t n) {
+  const auto* v = reinterpret_cast<const Bits*>(at);
   bool good = true;
-  if (type == DType::kFloat32) {
-    const auto* v = reinterpret_cast<const uint32_t*>(at);
-    for (int64_t i = 0; i < n; ++i) good &= (v[i] & 0x7f800000u) != 0x7f800000u;
-  } else if (type == DType::kFloat64) {
-    const auto* v = reinterpret_cast<const double*>(at);
-    for (int64_t i = 0; i < n; ++i) good &= std::isfinite(v[i]);
-  }
+  for (int64_t i = 0; i < n; ++i) good &= (v[i] & exponent) != exponent;
   return good;
+}
+
+bool all_finite(const std::byte* at, DType type, int64_t n) {
+  switch (type) {
+    case DType::kFloat64:
+      return all_finite<uint64_t>(at, uint64_t{0x7ff} << 52, n);
+    case DType::kFloat32:
+      return all_finite<uint32_t>(at, 0x7f800000u, n);
+    case DType::kFloat16:
+      return all_finite<uint16_t>(at, 0x7c00, n);
+    case DType::kBFloat16:
+      return all_finite<uint16_t>(at, 0x7f80, n);
+    default:
+      return true;
+  }
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 #include "watch/collector.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,6 +43,8 @@ constexpr size_t kMostMarks = 512, kMostSites = 300, kMostStates = 200000, kMost
 constexpr int64_t kMostPoints = 4000, kMostMappings = 16000;
 constexpr size_t kMostProcesses = 256, kMostThreads = 1024, kMostChurning = 200;
 constexpr uint64_t kLeastChurned = 8 << 20;
+constexpr double kMappingsLongest = 5;  // seconds without a look, however little memory moves
+constexpr int64_t kMovedLeast = 256 << 10, kMovedShare = 1000;
 constexpr size_t kMostNoteBytes =
     16 << 20;  // an agent of ours says less than a megabyte in ten hours; a program may call what the agent calls
 
@@ -57,6 +61,22 @@ double worked() {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return double(t.tv_sec) + double(t.tv_nsec) * 1e-9;
 }
+
+/// While it lives, waking up takes no processor from a thread of the program that is at work: there is one where nobody
+/// works, or the next moment when somebody rests. What is started meanwhile does not inherit it.
+class BehindTheProgram {
+ public:
+  BehindTheProgram() : was_ordinary_(sched_getscheduler(0) == SCHED_OTHER) { choose(SCHED_BATCH); }
+  ~BehindTheProgram() { choose(SCHED_OTHER); }
+  BehindTheProgram(const BehindTheProgram&) = delete;
+
+ private:
+  void choose(int policy) const {
+    const sched_param none{};
+    if (was_ordinary_) (void)sched_setscheduler(0, policy | SCHED_RESET_ON_FORK, &none);
+  }
+  const bool was_ordinary_;
+};
 
 /// Of numbers of processes: the inode of our namespace.
 uint64_t own_pid_space() {
@@ -222,14 +242,17 @@ class Collector {
     opening_gpus_ =
         std::async(std::launch::async, Gpus::open);  // may take seconds, and the program's records do not wait
 
-    bool running = true;
-    while (running) {
-      running = !patient.wait(kTick, o.until);
-      recording([&] { look(running); });
-      if (running && (patient.told_to_leave() || can_be_read(o.until) ||
-                      (options_.stop_after && elapsed() - begun >= *options_.stop_after))) {
-        result.left_running = true;
-        break;
+    {
+      const BehindTheProgram behind;
+      bool running = true;
+      while (running) {
+        running = !patient.wait(kTick, o.until);
+        recording([&] { look(running); });
+        if (running && (patient.told_to_leave() || can_be_read(o.until) ||
+                        (options_.stop_after && elapsed() - begun >= *options_.stop_after))) {
+          result.left_running = true;
+          break;
+        }
       }
     }
     if (result.left_running && o.attach) {
@@ -372,12 +395,26 @@ class Collector {
     had_children_ = had_children_ || children;
     if (const std::optional<OwnLimit> limit = own_limit(main_pid()))
       own_limit_ = limit;  // a program may set one at any time
-    look_at_mappings(t, tree);
+    look_at_mappings(t, tree, m);
     room_.look(held_in(room_.path()));
   }
 
-  void look_at_mappings(double t, const std::vector<Pid>& tree) {
-    if (!mapped_.allows(t)) return;
+  /// Whether the tree's resident memory, and what lies in /dev/shm, is what it was at the last look at mappings. Walking
+  /// all page tables of a large framework takes ten milliseconds, and tells nothing new then.
+  bool mapped_as_before(double t, const TreeMemory& m) {
+    struct statvfs shared{};
+    const bool there = statvfs("/dev/shm", &shared) == 0;
+    const Bytes free{there ? int64_t(shared.f_bfree * shared.f_frsize) : 0};
+    const int64_t least = std::max(kMovedLeast, looked_at_.rss.value / kMovedShare);
+    if (t < looked_at_.t + kMappingsLongest && std::abs((m.rss - looked_at_.rss).value) < least &&
+        std::abs((free - looked_at_.shared_free).value) < kMovedLeast)
+      return true;
+    looked_at_ = {t, m.rss, free};
+    return false;
+  }
+
+  void look_at_mappings(double t, const std::vector<Pid>& tree, const TreeMemory& m) {
+    if (!mapped_.allows(t) || mapped_as_before(t, m)) return;
     std::set<std::string> shared_files;
     const auto write = [&](runfile::MappingRow row, RowId process) {
       row.t = t, row.process = process;
@@ -997,6 +1034,10 @@ class Collector {
   Bytes files_told_;                              // what the look before it found
   std::set<std::string> opened_;
   double mapping_every_ = kMappingsEvery;
+  struct {
+    double t = -kMappingsLongest;
+    Bytes rss, shared_free;
+  } looked_at_;  // the last look at mappings: of the tree, and of /dev/shm
   int64_t mapping_points_ = 0, points_ = 0, tree_points_ = 0, gpu_points_ = 0, pool_points_ = 0;
   std::future<std::unique_ptr<Gpus>> opening_gpus_;
   std::unique_ptr<Gpus> gpus_;

@@ -9,10 +9,17 @@ from . import link, state, threads
 
 kEvery = 0.5
 kShare = 1 / 2000  # of the time so far: some thousand notes in any run, however long
+_page = os.sysconf("SC_PAGE_SIZE")
 _last_time = -1e9
 _last = {}
 _sources = []  # functions that return {name: number}, cheap
 _dear = []  # the same, from all objects and how many there are of each type
+
+
+def rss():
+    """Bytes of the process that are resident."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * _page
 
 
 def add(function):

@@ -225,6 +225,11 @@ class Blocks:
         return sum(size for number, size in zip(numbers, sizes) if number & 1 and number <= kUnknown + 1)
 
 
+def has_blocks():
+    """Whether a device was seen to hold something for the program."""
+    return any(pool.ledger.known for pool in _pools)
+
+
 def blocks():
     """Of the pool with most that is young, after a look at it; None: there is none."""
     best = None

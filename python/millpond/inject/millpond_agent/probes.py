@@ -11,6 +11,7 @@ import time
 from collections import Counter
 
 from . import calls, counters, cycles, frames, holders, link, state, survivors
+from .counters import rss
 
 enabled = os.environ.get("MILLPOND_PROBES", "1") != "0"
 kShare, kSecondShare = 0.02, 0.05
@@ -18,7 +19,6 @@ kFirstGrown, kGrown, kFree, kLeast = 0.01, 0.015, 0.05, 5 << 20  # of resident m
 kPerBlock = 2e-7  # seconds of a probe for each object of Python: 0.31 s were seen for 1.5 million
 kAskEvery = 0.25
 kBlock = 64  # bytes
-_page = os.sysconf("SC_PAGE_SIZE")
 _done = 0
 _last_end = None
 _last_cost = 0.0
@@ -27,11 +27,6 @@ _first_rss = None  # when rounds began
 _next_question = -1e9
 _last_garbage = False  # the last probe found garbage in cycles: the next one looks of what types
 _scan_seconds = 0.0
-
-
-def rss():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * _page
 
 
 def after_period(series, now):

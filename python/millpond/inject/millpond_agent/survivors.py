@@ -7,7 +7,7 @@ import sys
 import time
 import types
 
-from . import chains, courses, frames, gpu, link, puts, state, tensors, threads, unsaid, variables
+from . import chains, counters, courses, frames, gpu, link, puts, state, tensors, threads, unsaid, variables
 
 kInPlace = 0.05  # seconds
 kPerObject = 4e-7  # seconds in place, as measured: 871,000 objects in 0.28 to 0.40 s
@@ -24,12 +24,17 @@ kComes = 0.1  # a leak has half of its bytes from the later half; beside ten tim
 kGained = 1 << 20  # bytes of a device since the last walk with its blocks: fewer are no leak
 kMore = 1.5  # times as many as were left the last time that was done
 
+kGainedHere, kGainedShare = 64 << 10, 1 / 2000  # bytes in use since the last walk, also of all: with fewer it would find what that one found
+kPerBlock = 64  # bytes, about
+kPause = 2  # how many times as many rounds until the next walk then
+
 kFirst, kFirstSecond = 4, 2  # rounds until the first walk; of a program that says nothing of its rounds, seconds
 kPace = ((0.005, 1.1), (0.02, 1.15), (1e9, 1.5))  # how many times as many rounds until the next, after one that took fewer seconds
 
 _spent = 0.0
 _charged = 0.0  # for the last one
 _last = 0  # round of the last one
+_used = 0  # bytes in use after it
 _waiting = None  # what is known of the walk that a child makes: (round, kind, names of roots, blocks of a device); nothing of the program's is kept alive by it
 _refused = None  # why none is made, once it is known
 _no_child = False  # there is no memory for one
@@ -53,7 +58,19 @@ def is_due(series):
         return True
     factor = next(factor for seconds, factor in kPace if _charged < seconds)
     last = _last if _series == (series.kind, series.name) else 0
-    return not _refused and series.count >= max(kFirstSecond if series.kind == "timer" else kFirst, factor * last)
+    first = kFirstSecond if series.kind == "timer" else kFirst
+    return not _refused and series.count >= max(first, factor * last) and (series.count >= kPause * last or _gained())
+
+
+def _in_use():
+    """What changes with it when something is kept: pages, what is handed out again of free memory, and Python's objects, which may fill what its allocator had free."""
+    return counters.rss() - link.free_bytes() + kPerBlock * sys.getallocatedblocks()
+
+
+def _gained():
+    """Whether there can be something that the last walk has not seen."""
+    used = _in_use()
+    return abs(used - _used) > max(kGainedHere, kGainedShare * used) or gpu.has_blocks()
 
 
 def after_period(series, objects=None):
@@ -81,7 +98,7 @@ def _affords(seconds):
 
 def _walk(series, objects):
     """What the user's code reaches, in place; then, if much is held elsewhere and that is affordable, all."""
-    global _spent, _last, _charged, _shallow_seconds, _no_tensors, _waiting, _too_large
+    global _spent, _last, _used, _charged, _shallow_seconds, _no_tensors, _waiting, _too_large
     begin = time.thread_time()
     _last = series.count
     request = _Request(objects)
@@ -115,6 +132,7 @@ def _walk(series, objects):
             request.say(walk, series, False)
     _charged = time.thread_time() - begin
     _spent += _charged
+    _used = _in_use()
 
 
 def _learn(walk):
