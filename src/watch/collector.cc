@@ -43,7 +43,8 @@ constexpr size_t kMostMarks = 512, kMostSites = 300, kMostStates = 200000, kMost
 constexpr int64_t kMostPoints = 4000, kMostMappings = 16000;
 constexpr size_t kMostProcesses = 256, kMostThreads = 1024, kMostChurning = 200;
 constexpr uint64_t kLeastChurned = 8 << 20;
-constexpr double kMappingsLongest = 5;  // seconds without a look, however little memory moves
+constexpr double kMappingsLongest = 5;   // seconds without a look, however little memory moves
+constexpr double kMappingsShare = 0.01;  // of the time that one look and the pause after it take
 constexpr int64_t kMovedLeast = 256 << 10, kMovedShare = 1000;
 constexpr size_t kMostNoteBytes =
     16 << 20;  // an agent of ours says less than a megabyte in ten hours; a program may call what the agent calls
@@ -415,6 +416,7 @@ class Collector {
 
   void look_at_mappings(double t, const std::vector<Pid>& tree, const TreeMemory& m) {
     if (!mapped_.allows(t) || mapped_as_before(t, m)) return;
+    const double spent = mapped_.spent;
     std::set<std::string> shared_files;
     const auto write = [&](runfile::MappingRow row, RowId process) {
       row.t = t, row.process = process;
@@ -455,7 +457,8 @@ class Collector {
       }
     }
     if (mapping_points_ > kMostMappings) mapping_points_ = writer_->thin_mapping_series(), mapping_every_ *= 2;
-    mapped_.next = elapsed() + (t < 10 ? mapping_every_ / 2 : mapping_every_);
+    mapped_.next =
+        elapsed() + std::max(t < 10 ? mapping_every_ / 2 : mapping_every_, (mapped_.spent - spent) / kMappingsShare);
   }
 
   /// What lies in shared memory is written one look later: a program that is about to end gives it back, and that is its
