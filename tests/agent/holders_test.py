@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unittest
 
-from support import INJECT, line_of, main_at_once, run
+from support import INJECT, line_of, main_at_once, pythons, run
 
 HEAD = """
 import functools, io, os, sys, threading, time
@@ -284,6 +284,17 @@ class Holders(unittest.TestCase):
         self.assertGreater(probe["garbage"], 20)
         self.assertGreater(probe["garbage_bytes"], 2_000_000)
         self.assertIn("left True", result.out)
+
+    def test_what_lies_in_a_free_list_of_a_module_is_left_alone(self):
+        """Where gc is off all objects are asked what they refer to; _asyncio of Python 3.12 tells of its free list."""
+        text = program("import asyncio, gc, resource\nresource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))\n"
+                       "async def one():\n    future = asyncio.get_running_loop().create_future()\n    asyncio.get_running_loop().call_soon(future.set_result, 1)\n    return await future\n"
+                       "async def some():\n    return sum(await asyncio.gather(one(), one(), one()))\ngc.disable()\n", "pass", "asyncio.run(some())", rounds=40)
+        for version, python in sorted(pythons().items()):
+            with self.subTest(version):
+                result = run(text + "print('answer', asyncio.run(some()), gc.collect() >= 0)\n", python=python, timeout=30)
+                self.assertEqual((result.code, result.err, "answer 3 True" in result.out), (0, "", True))
+                self.assertTrue(result.notes("probe"))
 
 
 class Statements(unittest.TestCase):

@@ -2,12 +2,12 @@
 the program is run."""
 
 import functools
-import gc
 import sys
 import types
 from collections import deque
 
 from . import frames, link
+from .referents import referents
 from .roots import _lru as kCached
 
 kLocal = next((part for part in __import__("threading").local.__mro__ if part.__module__ == "_thread"), None)
@@ -77,8 +77,8 @@ def below(parent, wanted, links=()):
     if type(parent) in kSequences:
         return next((value for value in list(parent) if id(value) == wanted), None)
     if type(parent) is types.CellType and wanted is None:
-        return next(iter(gc.get_referents(parent)), None)
-    found = next((value for value in gc.get_referents(parent) if id(value) == wanted), None)
+        return next(iter(referents(parent)), None)
+    found = next((value for value in referents(parent) if id(value) == wanted), None)
     if found is None and type(parent).__module__ == "numpy" and type(parent).__name__ == "ndarray":
         base = parent.base
         found = base if id(base) == wanted else None

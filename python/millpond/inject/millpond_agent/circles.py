@@ -5,6 +5,7 @@ import types
 from collections import deque
 
 from . import chains
+from .referents import referents
 
 kMost = 4000  # objects that are looked at
 _apart = (type, types.ModuleType, types.CodeType, types.BuiltinFunctionType)  # what is not garbage, and leads everywhere
@@ -16,7 +17,7 @@ def ring(thing):
     waiting = deque((thing,))
     while waiting and len(above) < kMost:
         parent = waiting.popleft()
-        for part in gc.get_referents(parent):
+        for part in referents(parent):
             if part is thing:
                 return _steps(thing, parent, above)
             if id(part) in above or isinstance(part, _apart) or not gc.is_tracked(part) or (type(part) is dict and "__builtins__" in part):

@@ -2,13 +2,13 @@
 look and never fell is a growing holder. What grows is weighed by a few of its newest items, and the line that adds to it is sought
 in the source (adders.py)."""
 
-import gc
 import sys
 import time
 from collections import deque
 from itertools import islice
 
 from . import calls, frames, link, module_hooks, puts, roots, sizes, strays, threads
+from .referents import referents
 from .tracks import Track
 
 kMost = 8
@@ -428,7 +428,7 @@ def _weigh_cache(thing):
     """Bytes of one entry: of an unbounded cache in its dictionary; a bounded one refers to keys and results itself, and its dictionary to links that say nothing."""
     info = thing.cache_info()
     scale = sizes.Scale()
-    parts = gc.get_referents(thing)
+    parts = referents(thing)
     table = next((part for part in parts if type(part) is dict and len(part) == info.currsize), None)
     if info.maxsize is None and table is not None:
         weights = [scale.weigh(value)[0] + scale.weigh(key)[0] for key, value in newest(table, 8)]

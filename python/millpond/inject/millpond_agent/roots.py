@@ -3,7 +3,6 @@ closures, defaults and generators, breadth first, within a budget. Each thing is
 list is found together with who holds it. Nothing of the program is run, and nothing is kept alive."""
 
 import functools
-import gc
 import sys
 import time
 import types
@@ -11,6 +10,7 @@ from collections import Counter, deque
 from itertools import islice
 
 from . import frames, link, sizes, threads, variables
+from .referents import referents
 
 kObjects = 30000
 kItems = 32  # of a container with more only the first few are entered
@@ -324,7 +324,7 @@ class Walk:
         except (AttributeError, TypeError):
             values = None
         if values is None and not user and library <= 1:
-            for part in gc.get_referents(thing)[:16]:
+            for part in referents(thing)[:16]:
                 if type(part) in (list, dict, set, deque):
                     self.meet(part, Way(way, "inside", "inside of", name, library=library, of=of))
         if type(values) is dict:

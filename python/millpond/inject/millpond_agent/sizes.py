@@ -2,7 +2,6 @@
 cap on objects and time. Nothing of the program is run: no __len__, __iter__ or __getattr__ of the user's classes."""
 
 import collections
-import gc
 import io
 import itertools
 import sys
@@ -10,6 +9,7 @@ import time
 import types
 
 from . import link
+from .referents import referents
 
 kObjects = 4000
 kSeconds = 0.006
@@ -139,7 +139,7 @@ def ring_items(thing):
     kind = type(thing)
     if sys.version_info < (3, 13) or kind.__name__ != "SimpleQueue" or module_of(kind) != "_queue":
         return None
-    return [part for part in gc.get_referents(thing) if part is not kind]
+    return [part for part in referents(thing) if part is not kind]
 
 
 def _length(buffer):
@@ -150,12 +150,12 @@ def _length(buffer):
 def _parts(item, kind, depth):
     """What a thing refers to, and how many each of them stands for. `depth`: how many lists it lies in."""
     if kind not in _long or not item:
-        return gc.get_referents(item), 1
+        return referents(item), 1
     most, some = kWhole, kSome
     if kind in _alike and (depth or type(next(iter(item))) in _alike):
         most = some = kRows[min(depth, len(kRows) - 1)]
     if len(item) <= most:
-        return gc.get_referents(item), 1
+        return referents(item), 1
     step = len(item) // some
     picked = list(itertools.islice(item, 0, None, step))
     times = len(item) / len(picked)
@@ -201,7 +201,7 @@ class Scale:
                 if kind is types.FunctionType:
                     queue.extend((part, times, depth) for part in (*(item.__closure__ or ()), *(item.__defaults__ or ())))
                 else:
-                    queue.extend((part, times, depth) for part in gc.get_referents(item) if type(part) is not dict)
+                    queue.extend((part, times, depth) for part in referents(item) if type(part) is not dict)
                 continue
             variables = keras_variables(item)
             if variables is not None:
