@@ -53,7 +53,7 @@ struct Arrays : std::vector<Tensor> {
 };
 
 struct CompileOptions {
-  Optimizer optimizer = "adam";  // Keras's own default, rmsprop, is not here yet
+  Optimizer optimizer = "adam";  // Keras's compile() takes "rmsprop" where none is named
   LossList loss = {};
   MetricList metrics = {};
   LossWeights loss_weights = {};
