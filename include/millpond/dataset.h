@@ -269,12 +269,14 @@ class [[nodiscard]] Dataset {
 
   Dataset map(MapFunction function, MapOptions options = {}) const;
   Dataset filter(FilterFunction keep) const;
-  /// The elements of the datasets that the function makes, one dataset after the other.
+  /// The function makes a dataset of each element; the result has the elements of all of these datasets, one dataset
+  /// after the other.
   Dataset flat_map(FlatMapFunction function) const;
-  /// The same, several at once by turns.
+  /// Like flat_map, but `cycle_length` of the datasets are open at once, and their elements are taken by turns,
+  /// `block_length` from one dataset and then from the next.
   Dataset interleave(FlatMapFunction function, InterleaveOptions options = {}) const;
   Dataset batch(int64_t size, BatchOptions options = {}) const;
-  /// Rows of each element's tensors become elements.
+  /// The reverse of batch: each row of an element's tensors becomes an element.
   Dataset unbatch() const;
   Dataset shuffle(ShuffleOptions options = {}) const;
   Dataset cache(CacheOptions options = {}) const;
@@ -283,14 +285,15 @@ class [[nodiscard]] Dataset {
   Dataset skip(int64_t count) const;
   /// Every `of`-th element, from the `index`-th on.
   Dataset shard(int64_t of, int64_t index) const;
-  /// Tensors of both in one element; as long as the shorter.
+  /// Each element holds the tensors of one element of every dataset. It ends with the shortest of them.
   static Dataset zip(const std::vector<Dataset>& datasets);
   Dataset concatenate(const Dataset& next) const;
   /// Puts the element's number in front, int64.
   Dataset enumerate(int64_t start = 0) const;
-  /// `size` elements in a row as one, stacked as in a batch; the next window begins `shift` later.
+  /// Stacks `size` elements that follow each other into one, as batch does. The next window begins `shift` elements
+  /// after the beginning of this one.
   Dataset window(int64_t size, WindowOptions options = {}) const;
-  /// Makes elements ready while the last one is worked on: so many, or AUTOTUNE.
+  /// Makes up to so many elements ready while the one before is worked on. AUTOTUNE finds the number.
   Dataset prefetch(int64_t elements = AUTOTUNE, PrefetchOptions options = {}) const;
   Dataset augment(const AugmentOptions& options) const;
   Dataset with_options(const DatasetOptions& options) const;
