@@ -180,6 +180,7 @@ struct CsvDatasetOptions {
   double missing = std::numeric_limits<double>::quiet_NaN();
   bool skip_bad_rows = false;        // counted instead of refused
   std::string compression = "auto";  // "none", "gzip", "zlib"
+  Bytes buffer = 1_MiB;              // of the reader; a row must fit into it
 };
 /// What a feature of a tf.train.Example becomes: fixed shapes are checked; -1 takes what there is. Bytes become uint8
 /// [-1].
@@ -192,6 +193,7 @@ struct RecordDatasetOptions {
   std::string compression = "none";
   std::vector<FeatureSpec> features = {};  // empty: the record's bytes, uint8 [-1]
   bool skip_bad_records = false;
+  Bytes max_record = 256_MiB;  // a longer record is a bad one
 };
 struct ImageDatasetOptions {
   int64_t height = 256, width = 256;  // images are resized to this; 0: left as they are
@@ -206,6 +208,7 @@ struct ImageDatasetOptions {
 };
 struct TextDatasetOptions {
   std::string compression = "auto";
+  Bytes max_line = 1_MiB;  // a longer line is refused; the reader has a buffer that is a little larger
 };
 
 /// What augment changes in an image (tensor 0, height x width x channels, uint8 or float32). Each element has random

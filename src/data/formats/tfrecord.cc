@@ -232,7 +232,8 @@ struct RecordReader::Impl {
         }
         if (length > uint64_t(options.max_record.value)) {
           bad(wrong(offset(), format("a record of at most {} (max_record)", options.max_record),
-                    format("{}", Bytes{int64_t(length)})));
+                    format("{}", Bytes{int64_t(length)}))
+                  .hint("give the option max_record more bytes, or pass over such records with skip_bad_records"));
           if (!pass(int64_t(length) + int64_t(kHead + kTail))) return false;
           continue;
         }

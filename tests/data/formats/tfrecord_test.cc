@@ -172,7 +172,9 @@ TEST_CASE("tfrecord: a length that lies costs no memory, and one beyond max_reco
 
   const std::string three = framed("a") + framed(std::string(100000, 'b')) + framed("c");
   RecordReader limited(text_source(three), {.max_record = Bytes{1000}});
-  CHECK(thrown([&] { all(limited); }).code() == Code::kFormat);
+  const Error long_one = thrown([&] { all(limited); });
+  CHECK(long_one.code() == Code::kFormat);
+  CHECK(long_one.hint() == "give the option max_record more bytes, or pass over such records with skip_bad_records");
   RecordReader skip(text_source(three), {.on_bad = OnBad::kSkip, .max_record = Bytes{1000}, .buffer = Bytes{4096}});
   CHECK(all(skip) == std::vector<std::string>{"a", "c"});
   CHECK(skip.skipped().count == 1);
