@@ -26,7 +26,7 @@ _millpond() {
             elif [ "${COMP_WORDS[1]}" = report ]; then COMPREPLY=($(compgen -f -X '!*.pond' -- "$word"))
             elif [ "${COMP_WORDS[1]}" = fix ]; then COMPREPLY=($(compgen -f -- "$word"))
             elif [[ " watch check bisect " == *" ${COMP_WORDS[1]} "* ]]; then COMPREPLY=($(compgen -c -f -- "$word"))
-            elif [ "$COMP_CWORD" = 2 ]; then COMPREPLY=($(compgen -W "tiny mlp_small mlp_large mlp_784 cnn_224 resnet50 gpt2 " -- "$word") $(compgen -f -X '!*.json' -- "$word"))
+            elif [ "$COMP_CWORD" = 2 ] && [[ " train plan evaluate predict " == *" ${COMP_WORDS[1]} "* ]]; then COMPREPLY=($(compgen -W "tiny mlp_small mlp_large mlp_784 cnn_224 resnet50 gpt2 " -- "$word") $(compgen -f -X '!*.json' -- "$word"))
             else COMPREPLY=($(compgen -f -- "$word")); fi ;;
        esac ;;
   esac

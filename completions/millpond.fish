@@ -118,7 +118,6 @@ complete -c millpond -n '__fish_seen_subcommand_from report' -l color
 complete -c millpond -n '__fish_seen_subcommand_from report' -l json
 complete -c millpond -n '__fish_seen_subcommand_from fix' -l help
 complete -c millpond -n '__fish_seen_subcommand_from fix' -l apply
-complete -c millpond -n '__fish_seen_subcommand_from info' -a 'tiny mlp_small mlp_large mlp_784 cnn_224 resnet50 gpt2 '
 complete -c millpond -n '__fish_seen_subcommand_from info' -l help
 complete -c millpond -n '__fish_seen_subcommand_from info' -l json
 complete -c millpond -f -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/crc32c.h"
 #include "data/formats/example.h"
 #include "fuzz/input_file.h"
 

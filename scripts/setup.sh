@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 tools=(cmake:cmake ninja:ninja-build ccache:ccache) # command:package
 libraries=(libxsmm-dev libfmt-dev libcli11-dev nlohmann-json3-dev libsqlite3-dev libhdf5-dev doctest-dev
-  libbenchmark-dev libdw-dev zlib1g-dev libjpeg-dev libpng-dev)
+  libdw-dev zlib1g-dev libjpeg-dev libpng-dev)
 under_watch=(libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 libclang-rt-dev) # allocators and sanitizers that programs under watch may be run with
 optional=(libxsmm-dev) # without it products are slower; not every system has it
 # For tests: a browser for the report page, and as root a second compiler for the public headers, and the debugger by which `watch --pid` enters older Pythons.

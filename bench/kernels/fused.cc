@@ -11,7 +11,8 @@ static Expression random_expression(Random& r, int64_t rows, int64_t cols, std::
   Expression e;
   operands.clear(), results.clear(), fills.clear(), over.clear();
   const int n = 1 + int(r.below(4));
-  std::vector<double> positive;
+  std::vector<bool>
+      boolean;  // of each register: conditions are chosen by and stored, and nothing is computed with them
   for (int i = 0; i < n; ++i) {
     const Extent x = i == 0 ? Extent::kFull : Extent(r.below(4));
     e.inputs.push_back(x);
@@ -19,13 +20,15 @@ static Expression random_expression(Random& r, int64_t rows, int64_t cols, std::
                     : x == Extent::kRow    ? Shape{cols}
                     : x == Extent::kColumn ? Shape{rows}
                                            : Shape{};
-    const DType t = r.below(5) ? DType::kFloat32 : DType::kBool;
+    const DType t = i == 0 || r.below(5) ? DType::kFloat32 : DType::kBool;
     operands.push_back({t, s});
+    boolean.push_back(t == DType::kBool);
     fills.push_back(t == DType::kFloat32 ? uniform(r.next(), -2, 2) : below(r.next(), 3));
   }
   e.inputs.push_back(Extent::kScalar);
   operands.push_back({DType::kInt32, {}});
   fills.push_back(constant(double(r.below(1000))));
+  boolean.push_back(false);
   const int counter = n;
   const int code = int(r.below(10));
   for (int i = 0; i < code; ++i) {
@@ -41,9 +44,10 @@ static Expression random_expression(Random& r, int64_t rows, int64_t cols, std::
     auto reg = [&] {
       int k;
       do k = int(r.below(3) && i ? uint64_t(n + 1) + r.below(uint64_t(i)) : r.below(uint64_t(top)));
-      while (k == counter);
+      while (k == counter || boolean[size_t(k)]);
       return int16_t(k);
     };
+    if (c.function == Function::k_select && std::ranges::count(boolean, true) == 0) c.function = Function::k_add;
     if (c.function != Function::k_constant) c.a = reg();
     if (arity(c.function) > 1) c.b = reg();
     if (arity(c.function) > 2) c.c = reg();
@@ -51,19 +55,25 @@ static Expression random_expression(Random& r, int64_t rows, int64_t cols, std::
     if (c.function == Function::k_constant) c.immediate = float(r.uniform());
     // comparisons and gates of computed values may fall differently in the last bit: compare operands only
     if (c.function == Function::k_greater || c.function == Function::k_gate || c.function == Function::k_select) {
-      auto operand = [&] { return int16_t(r.below(uint64_t(n))); };
+      auto operand = [&](bool condition = false) {
+        int k;
+        do k = int(r.below(uint64_t(condition ? top : n)));
+        while (k == counter || boolean[size_t(k)] != condition);
+        return int16_t(k);
+      };
       if (c.function == Function::k_greater) c.a = operand(), c.b = operand();
       if (c.function == Function::k_gate) c.b = operand();
-      if (c.function == Function::k_select) c.a = operand();
+      if (c.function == Function::k_select) c.a = operand(true);
     }
     e.code.push_back(c);
+    boolean.push_back(c.function == Function::k_greater);
   }
   const int outs = 1 + int(r.below(3));
   for (int i = 0; i < outs; ++i) {
     Result x;
     do
       x.reg = int16_t(r.below(4) && code ? uint64_t(n + 1) + r.below(uint64_t(code)) : r.below(uint64_t(n + 1 + code)));
-    while (x.reg == counter);
+    while (x.reg == counter || boolean[size_t(x.reg)]);
     x.collect = r.below(2) ? Collect::kStore : Collect(r.below(4));
     if (x.collect != Collect::kStore) x.scale = r.below(2) ? 1.f : 0.125f;
     e.results.push_back(x);

@@ -1,5 +1,5 @@
-// Largest error of each vector function, over every STRIDE-th float of all 2^32 (default 1: about a minute). Compile
-// once for each instruction set, with the flags of src/backend/cpu/sources.cmake and -DMP_ISA=avx2 or avx512.
+// Largest error of each vector function, over every STRIDE-th float of all 2^32 (default 1: about a minute). It is built
+// once for each instruction set: math_avx2 and math_avx512.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>

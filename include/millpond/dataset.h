@@ -180,6 +180,7 @@ struct CsvDatasetOptions {
   double missing = std::numeric_limits<double>::quiet_NaN();
   bool skip_bad_rows = false;        // counted instead of refused
   std::string compression = "auto";  // "none", "gzip", "zlib"
+  Bytes buffer = 1_MiB;              // of the reader; a row must fit into it
 };
 /// What a feature of a tf.train.Example becomes: fixed shapes are checked; -1 takes what there is. Bytes become uint8
 /// [-1].
@@ -192,6 +193,7 @@ struct RecordDatasetOptions {
   std::string compression = "none";
   std::vector<FeatureSpec> features = {};  // empty: the record's bytes, uint8 [-1]
   bool skip_bad_records = false;
+  Bytes max_record = 256_MiB;  // a longer record is a bad one
 };
 struct ImageDatasetOptions {
   int64_t height = 256, width = 256;  // images are resized to this; 0: left as they are
@@ -206,6 +208,7 @@ struct ImageDatasetOptions {
 };
 struct TextDatasetOptions {
   std::string compression = "auto";
+  Bytes max_line = 1_MiB;  // a longer line is refused; the reader has a buffer that is a little larger
 };
 
 /// What augment changes in an image (tensor 0, height x width x channels, uint8 or float32). Each element has random
@@ -269,12 +272,14 @@ class [[nodiscard]] Dataset {
 
   Dataset map(MapFunction function, MapOptions options = {}) const;
   Dataset filter(FilterFunction keep) const;
-  /// The elements of the datasets that the function makes, one dataset after the other.
+  /// The function makes a dataset of each element; the result has the elements of all of these datasets, one dataset
+  /// after the other.
   Dataset flat_map(FlatMapFunction function) const;
-  /// The same, several at once by turns.
+  /// Like flat_map, but `cycle_length` of the datasets are open at once, and their elements are taken by turns,
+  /// `block_length` from one dataset and then from the next.
   Dataset interleave(FlatMapFunction function, InterleaveOptions options = {}) const;
   Dataset batch(int64_t size, BatchOptions options = {}) const;
-  /// Rows of each element's tensors become elements.
+  /// The reverse of batch: each row of an element's tensors becomes an element.
   Dataset unbatch() const;
   Dataset shuffle(ShuffleOptions options = {}) const;
   Dataset cache(CacheOptions options = {}) const;
@@ -283,14 +288,15 @@ class [[nodiscard]] Dataset {
   Dataset skip(int64_t count) const;
   /// Every `of`-th element, from the `index`-th on.
   Dataset shard(int64_t of, int64_t index) const;
-  /// Tensors of both in one element; as long as the shorter.
+  /// Each element holds the tensors of one element of every dataset. It ends with the shortest of them.
   static Dataset zip(const std::vector<Dataset>& datasets);
   Dataset concatenate(const Dataset& next) const;
   /// Puts the element's number in front, int64.
   Dataset enumerate(int64_t start = 0) const;
-  /// `size` elements in a row as one, stacked as in a batch; the next window begins `shift` later.
+  /// Stacks `size` elements that follow each other into one, as batch does. The next window begins `shift` elements
+  /// after the beginning of this one.
   Dataset window(int64_t size, WindowOptions options = {}) const;
-  /// Makes elements ready while the last one is worked on: so many, or AUTOTUNE.
+  /// Makes up to so many elements ready while the one before is worked on. AUTOTUNE finds the number.
   Dataset prefetch(int64_t elements = AUTOTUNE, PrefetchOptions options = {}) const;
   Dataset augment(const AugmentOptions& options) const;
   Dataset with_options(const DatasetOptions& options) const;

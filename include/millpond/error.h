@@ -19,7 +19,7 @@ class Error : public std::exception {
   /// What to do about it. Shown after the text.
   Error hint(std::string text) &&;
   Error hint(std::string text) &;
-  /// A further line such as where("layer", "dense_1"): a name and its text.
+  /// A further line, a name and its text: with("layer", "dense_1").
   Error with(std::string key, std::string value) &&;
   void add(std::string key, std::string value);
 

@@ -53,7 +53,7 @@ struct Arrays : std::vector<Tensor> {
 };
 
 struct CompileOptions {
-  Optimizer optimizer = "adam";  // Keras's own default, rmsprop, is not here yet
+  Optimizer optimizer = "adam";  // Keras's compile() takes "rmsprop" where none is named
   LossList loss = {};
   MetricList metrics = {};
   LossWeights loss_weights = {};
@@ -100,7 +100,7 @@ struct PredictOptions {
   bool check_inputs = true;
   /// Instead of keeping the predictions: .npy files, one for each output, written as they come; and a function that is
   /// handed each batch (the tensors are good during the call) with the number of its first row. With either, predict
-  /// returns nothing.
+  /// returns no arrays: (void)model.predict(x, {.output_files = {"y.npy"}}).
   std::vector<std::string> output_files = {};
   std::function<void(int64_t first_row, std::span<const Tensor> outputs)> output = {};
 };
@@ -151,7 +151,7 @@ class Model {
 
   History fit(const Arrays& x, const Arrays& y, const FitOptions& options = {});
   Results evaluate(const Arrays& x, const Arrays& y, const EvaluateOptions& options = {}) const;
-  Arrays predict(const Arrays& x, const PredictOptions& options = {}) const;
+  [[nodiscard]] Arrays predict(const Arrays& x, const PredictOptions& options = {}) const;
   /// From a dataset of batches: elements (x..., y...), as many tensors as the model has inputs and outputs, each with
   /// the batch in front. Its own batches count; batch_size, shuffle and validation_split are the arrays' and must be
   /// left alone. Without steps_per_epoch an epoch goes through the dataset once (shuffled anew); with it the next epoch
@@ -159,17 +159,17 @@ class Model {
   History fit(const Dataset& data, const FitOptions& options = {});
   Results evaluate(const Dataset& data, const EvaluateOptions& options = {}) const;
   /// Elements may hold y as well; it is not looked at.
-  Arrays predict(const Dataset& data, const PredictOptions& options = {}) const;
+  [[nodiscard]] Arrays predict(const Dataset& data, const PredictOptions& options = {}) const;
   /// One step on one batch, of whatever size.
   Results train_on_batch(const Arrays& x, const Arrays& y);
   Results test_on_batch(const Arrays& x, const Arrays& y) const;
-  Arrays predict_on_batch(const Arrays& x) const;
+  [[nodiscard]] Arrays predict_on_batch(const Arrays& x) const;
   /// Ends fit after the epoch (from a batch hook: after the batch). For callbacks, and for other threads.
   void stop_training(bool stop = true);
   bool stopping() const;
 
   /// Copies, in Keras's order.
-  std::vector<Tensor> get_weights() const;
+  [[nodiscard]] std::vector<Tensor> get_weights() const;
   /// Refuses another number of arrays or another shape, naming the weight.
   void set_weights(const std::vector<Tensor>& weights);
   /// "dense/kernel", ... in the order of get_weights.
@@ -183,12 +183,12 @@ class Model {
 
   /// What Keras's to_json() writes: keras.models.model_from_json and model_from_json open it. `indent` as in Python's
   /// json: letters a level, or all on one line. Throws Error(kUsage) before the model is built.
-  std::string to_json(int indent = -1) const;
+  [[nodiscard]] std::string to_json(int indent = -1) const;
 
   /// What the model holds now, by account: "weights/dense/kernel", "slots/adam.m/dense/kernel", "constants", "arena",
   /// and "programs", about what the programs take beside these (calls and plans; an estimate, and not in `taken`). Not
   /// while another thread trains it.
-  MemoryReport memory() const;
+  [[nodiscard]] MemoryReport memory() const;
   /// The memory that training will take; touches none. Throws Error(kUsage) where it depends on a dimension that is None
   /// and options.inputs does not say.
   [[nodiscard]] MemoryPlan plan(const PlanOptions& options = {}) const;

@@ -1,6 +1,6 @@
-// NumPy's .npy files as tensors: versions 1 to 3, little endian float16/32/64, int32/64, uint8 and bool, C order. A
-// file that is not what its header says is refused: Error(kFormat) with file, position, what was expected and what was
-// found.
+// NumPy's .npy files as tensors: versions 1 to 3, C order, little endian, in every dtype: float16/32/64, int8 to int64,
+// uint8 to uint64, bool, and bfloat16 as NumPy writes it, "V2". A file that is not what its header says is refused:
+// Error(kFormat) with file, position, what was expected and what was found.
 //
 //   Tensor x = read_npy("x.npy");
 //   write_npy("y.npy", model.predict(x));

@@ -21,19 +21,20 @@ struct Invocation {
 /// The whole program: parses, runs what was asked for and returns the exit code.
 int run(int argc, char** argv);
 
-void add_train(CLI::App& app, Invocation& chosen);
-void add_predict(CLI::App& app, Invocation& chosen);
-void add_evaluate(CLI::App& app, Invocation& chosen);
-void add_plan(CLI::App& app, Invocation& chosen);
-void add_watch(CLI::App& app, Invocation& chosen);
-void add_check(CLI::App& app, Invocation& chosen);
-void add_bisect(CLI::App& app, Invocation& chosen);
-void add_report(CLI::App& app, Invocation& chosen);
-void add_fix(CLI::App& app, Invocation& chosen);
-void add_info(CLI::App& app, Invocation& chosen);
-void add_live(CLI::App& app, Invocation& chosen);
-void add_completion(CLI::App& app, Invocation& chosen);
-void add_manual(CLI::App& app, Invocation& chosen);
+/// What a file of commands/ defines, as `commands::<file name>`. The list of them is made from the names of the files.
+struct Command {
+  int place;                                       // in the list of --help: the least comes first
+  void (*add)(CLI::App& app, Invocation& chosen);  // to the parser
+};
+
+/// All of them, in the order of their places.
+std::vector<const Command*> all_commands();
+
+namespace commands {
+#define MP_COMMAND(name) extern const Command name;
+#include "cli/commands/list.inc"
+#undef MP_COMMAND
+}  // namespace commands
 
 enum Exit { kOk = 0, kFailed = 1, kUsageError = 2, kProgramFailed = 3, kUnsure = 4, kInterruptedByUser = 130 };
 

@@ -62,19 +62,7 @@ int run(int argc, char** argv) {
       chosen.program.assign(argv + i + 1, argv + argc);
       argc = i;
     }
-  add_train(app, chosen);
-  add_plan(app, chosen);
-  add_evaluate(app, chosen);
-  add_predict(app, chosen);
-  add_watch(app, chosen);
-  add_check(app, chosen);
-  add_bisect(app, chosen);
-  add_report(app, chosen);
-  add_fix(app, chosen);
-  add_info(app, chosen);
-  add_live(app, chosen);
-  add_completion(app, chosen);
-  add_manual(app, chosen);
+  for (const Command* command : all_commands()) command->add(app, chosen);
   try {
     const auto is_named = [&](const CLI::App* sub) { return sub->get_name() == argv[1]; };
     if (argc > 1 && argv[1][0] != '-' && std::ranges::none_of(app.get_subcommands({}), is_named))

@@ -149,6 +149,7 @@ class CsvNode final : public Node {
     o_.missing_float = o.missing;
     o_.on_bad = on_bad(o.skip_bad_rows);
     o_.compression = parse_compression(o.compression);
+    o_.buffer = o.buffer;
     const CsvReader reader(source_, o_);
     const std::vector<CsvColumn>& columns = reader.columns();
     memory_ = reader.memory();
@@ -194,6 +195,12 @@ class CsvNode final : public Node {
 
 // ---- TFRecord ----
 
+RecordOptions record_options(const RecordDatasetOptions& o) {
+  return {.compression = parse_compression(o.compression),
+          .on_bad = on_bad(o.skip_bad_records),
+          .max_record = o.max_record};
+}
+
 class RecordIterator final : public Iterator {
  public:
   RecordIterator(Run& run, Stage& stage, const std::vector<std::string>& files, const RecordDatasetOptions& o)
@@ -209,8 +216,7 @@ class RecordIterator final : public Iterator {
     for (std::span<const std::byte> record;;) {
       if (!reader_) {
         if (file_ >= files_.size()) return false;
-        reader_.emplace(open_file(files_[file_]), RecordOptions{.compression = parse_compression(o_.compression),
-                                                                .on_bad = on_bad(o_.skip_bad_records)});
+        reader_.emplace(open_file(files_[file_]), record_options(o_));
         number_ = told_ = 0;
       }
       const bool there = reader_->next(record);
@@ -320,8 +326,7 @@ class RecordNode final : public Node {
     if (o.features.size() > kMostTensors)
       throw Error(Code::kUnsupported,
                   format("from_tfrecord: {} features; at most {} are supported", o.features.size(), kMostTensors));
-    parse_compression(o.compression);
-    for (const std::string& f : files) open_file(f);  // now rather than in the middle of training
+    for (const std::string& f : files) RecordReader(f, record_options(o));  // now rather than in the middle of training
     for (const FeatureSpec& f : o.features) {
       if (std::ranges::count_if(f.shape, [](int64_t d) { return d < 0; }) > 1)
         throw Error(Code::kUsage, format("from_tfrecord: more than one -1 in the shape of \"{}\"", f.name));
@@ -351,8 +356,8 @@ class RecordNode final : public Node {
 
 class TextIterator final : public Iterator {
  public:
-  TextIterator(Run& run, Stage& stage, const std::vector<std::string>& files, Compression c)
-      : Iterator(run, stage), files_(files), compression_(c), charge_(pool(), stage) {}
+  TextIterator(Run& run, Stage& stage, const std::vector<std::string>& files, const TextOptions& o)
+      : Iterator(run, stage), files_(files), options_(o), charge_(pool(), stage) {}
 
  protected:
   void begin(uint64_t) override {
@@ -364,7 +369,7 @@ class TextIterator final : public Iterator {
     for (std::string_view line;;) {
       if (!reader_) {
         if (file_ >= files_.size()) return false;
-        reader_.emplace(open_file(files_[file_]), TextOptions{.compression = compression_});
+        reader_.emplace(open_file(files_[file_]), options_);
         charge_.set(reader_->memory());
       }
       if (reader_->next(line)) {
@@ -379,7 +384,7 @@ class TextIterator final : public Iterator {
 
  private:
   const std::vector<std::string>& files_;
-  Compression compression_;
+  const TextOptions& options_;
   ReaderCharge charge_;
   std::optional<LineReader> reader_;
   size_t file_ = 0;
@@ -388,23 +393,24 @@ class TextIterator final : public Iterator {
 class TextNode final : public Node {
  public:
   TextNode(const std::vector<std::string>& files, const TextDatasetOptions& o)
-      : files_(files), compression_(parse_compression(o.compression)) {
+      : files_(files), options_{.compression = parse_compression(o.compression), .max_line = o.max_line} {
     if (files.empty()) throw Error(Code::kUsage, "from_text: no file is given");
-    for (const std::string& f : files) open_file(f);
+    for (const std::string& f : files) memory_ = LineReader(f, options_).memory();
     spec_.push_back({DType::kUInt8, {-1}});
   }
   std::string name() const override { return "text"; }
   const ElementSpec& spec() const override { return spec_; }
   int64_t cardinality() const override { return UNKNOWN; }
-  Need need() const override { return {.working = Bytes{(1 << 20) + (64 << 10)}}; }
+  Need need() const override { return {.working = memory_}; }
   std::unique_ptr<Iterator> make(Run& run, Stage& stage, const Scope&) const override {
-    return std::make_unique<TextIterator>(run, stage, files_, compression_);
+    return std::make_unique<TextIterator>(run, stage, files_, options_);
   }
 
  private:
   std::vector<std::string> files_;
-  Compression compression_;
+  TextOptions options_;
   ElementSpec spec_;
+  Bytes memory_;
 };
 
 // ---- deflated .npz ----

@@ -1,6 +1,6 @@
 #include "events/tensorboard.h"
 
-#include "events/crc32c.h"
+#include "base/crc32c.h"
 #include "events/wire.h"
 
 namespace millpond::events {
@@ -15,6 +15,10 @@ std::string little_endian(uint64_t v, int bytes) {
   return out;
 }
 
+std::string checksum(std::string_view data) {
+  return little_endian(mask_crc(crc32c(std::as_bytes(std::span(data)))), 4);
+}
+
 std::string event(int64_t step, double wall, const Message& value) {
   return framed(
       Message().real(kWall, wall).number(kStep, uint64_t(step)).message(kSummary, Message().message(1, value)).data());
@@ -24,7 +28,7 @@ std::string event(int64_t step, double wall, const Message& value) {
 
 std::string framed(std::string_view data) {
   const std::string length = little_endian(data.size(), 8);
-  return length + little_endian(masked_crc32c(length), 4) + std::string(data) + little_endian(masked_crc32c(data), 4);
+  return length + checksum(length) + std::string(data) + checksum(data);
 }
 
 EventFile::EventFile(double wall) {

@@ -10,14 +10,16 @@
 namespace millpond::plan {
 namespace {
 
-constexpr size_t kMostItems = 2000;  // beyond, one descent alone takes too long, and 8 n^2 bytes are too many
+// With more items a single descent of the search takes too long, and its 8 n^2 bytes are too many.
+constexpr size_t kMostItems = 2000;
 
-struct Part {  // items connected in time, and the search over them in several orders of preference
+// Items that are connected in time, and a search over them for each of several orders of preference.
+struct Part {
   std::vector<std::vector<int>> orders;
   std::vector<std::unique_ptr<Search>> searches;
 };
 
-// Parts end where nothing is alive across a boundary between two calls; each can be placed without the others.
+// A part ends between two calls where no item lives on from one to the other, so each part can be placed by itself.
 std::vector<std::vector<int>> parts_in_time(const Items& items) {
   std::vector<int> by_birth;
   for (size_t i = 0; i < items.list.size(); ++i)
@@ -51,8 +53,9 @@ Part make_part(const Items& items, const std::vector<int>& members) {
   return part;
 }
 
-// The orders take turns, the first long enough to get to the bottom once (at most 3 n^2 steps) and each next four times
-// as long: no order is waited for in vain.
+// The orders take turns, so that an order that does not get anywhere does not use up the budget. In the first round
+// each has enough steps for one descent to the bottom (which takes at most 3 n^2), in every later round four times as
+// many as before.
 Outcome attempt(Part& part, int64_t capacity, int64_t steps, Budget& budget, std::vector<int64_t>& offsets) {
   const int64_t n = int64_t(part.orders[0].size());
   int64_t turn = std::max<int64_t>(100'000, 4 * n * n);
@@ -76,8 +79,9 @@ int64_t top_of(const Items& items, const std::vector<int>& members, const std::v
   return align_up(top, items.unit);
 }
 
-// First straight for the bound, where most answers lie; then ever larger capacities; last just below what is known,
-// again and again until nothing is found. Returns the least top that is proven for this part.
+// The search first tries the bound itself, because most answers lie there. Then it tries larger and larger capacities.
+// At last it asks again and again for a little less than the best that is known, until nothing is found. Returns a top
+// below which this part provably cannot be placed.
 int64_t improve_part(const Items& items, const std::vector<int>& members, int64_t bound, Budget& budget,
                      std::vector<int64_t>& offsets) {
   Part part = make_part(items, members);

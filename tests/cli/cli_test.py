@@ -12,7 +12,7 @@ from program import PROGRAM, SANITIZED, InFolder, keras_json, layer, millpond, m
 
 SOURCE = os.environ.get("MILLPOND_SOURCE_DIR", ".")
 BUILTINS = {"tiny": 49, "mlp_small": 6529, "mlp_large": 234497, "mlp_784": 669706, "cnn_224": 3943626, "resnet50": 25636712, "gpt2": 123849984}
-COMMANDS = ("train", "plan", "evaluate", "predict", "watch", "check", "bisect", "report", "fix", "info", "completion")
+COMMANDS = [name[:-3] for name in sorted(os.listdir(os.path.join(SOURCE, "src/cli/commands"))) if name not in ("live.cc", "manual.cc")]  # these two are not for people
 
 
 class Help(unittest.TestCase):

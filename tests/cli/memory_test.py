@@ -1,8 +1,12 @@
 """What training does to memory, judged from outside: /proc and the counting library, beside what the program says of itself."""
+import fcntl
 import json
 import os
+import pty
+import struct
 import subprocess
 import tempfile
+import termios
 import unittest
 
 from program import BUILD, PROGRAM, SANITIZED, CHECKS, millpond, millpond_json
@@ -26,6 +30,29 @@ def judged(program, *arguments, **environment):
     if not seen["start"]:
         raise AssertionError("the judge did not see training begin:\n" + done.stdout)
     return seen, said
+
+
+def in_terminal(*arguments, columns=None):
+    """What the program writes to a terminal of that width."""
+    terminal, its_end = pty.openpty()
+    if columns:
+        fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen([PROGRAM, *map(str, arguments)], stdin=its_end, stdout=its_end, stderr=its_end)
+    os.close(its_end)
+    text = b""
+    while True:
+        try:
+            part = os.read(terminal, 65536)
+        except OSError:  # nobody has the other end any more
+            break
+        if not part:
+            break
+        text += part
+    os.close(terminal)
+    text = text.decode().replace("\r\n", "\n")
+    if process.wait(timeout=60):
+        raise AssertionError(text)
+    return text
 
 
 def unexplained_growth(seen, said):
@@ -92,6 +119,15 @@ class FromInside(unittest.TestCase):
                 text, _ = millpond("train", name, "--synthetic", "--count-allocations")
                 self.assertIn("\n0 allocations a step after the first epoch", text)
                 self.assertIn("  memory ", text)
+
+    def test_a_step_allocates_nothing_with_the_line_that_moves_on_a_terminal(self):
+        for name, epochs in (("tiny", 6), ("mlp_small", 8)):
+            for columns in (None, 60, 200):  # a terminal that does not tell its width, one that cuts the line, one that does not
+                with self.subTest(name, columns=columns):
+                    text = in_terminal("train", name, "--synthetic", "--epochs", epochs, "--count-allocations", columns=columns)
+                    for epoch in range(1, epochs + 1):
+                        self.assertGreaterEqual(text.count(f"\rEpoch {epoch}/{epochs} "), 2, "the line moved, and then stood\n" + text)
+                    self.assertIn("\n0 allocations a step after the first epoch", text)
 
     @unittest.skipIf(CHECKS, "a build with checks is larger")
     def test_resident_memory_of_a_small_training_is_explained_to_98_per_cent(self):

@@ -115,6 +115,27 @@ TEST_CASE("lines of text, one after the other through the files") {
   CHECK(lines == std::vector<std::string>{"one", "two", "", "three"});
 }
 
+TEST_CASE("a row, record or line that is too long is refused with the option that allows it, and then allowed by it") {
+  const Scratch folder;
+  const std::string csv = folder.put("long.csv", "a,b\n1,2\n3," + std::string(9000, '0') + "4\n"),
+                    lines = folder.put("long.txt", "one\n" + std::string(3 << 20, 'x') + "\n"),
+                    records = folder.path("long.tfrecord");
+  data::RecordWriter writer(records);
+  writer.write(std::string(5000, 'r'));
+  writer.close();
+  const auto refusal = [](const Dataset& d) { return message_of([&] { collect(d); }); };
+  CHECK(message_of([&] { collect(Dataset::from_csv(csv, {.buffer = 4_KiB})); }).find("option buffer") !=
+        std::string::npos);
+  CHECK(refusal(Dataset::from_text({lines})).find("give the option max_line more bytes") != std::string::npos);
+  CHECK(refusal(Dataset::from_tfrecord({records}, {.max_record = 4_KiB})).find("give the option max_record") !=
+        std::string::npos);
+  CHECK(collect(Dataset::from_csv(csv, {.buffer = 16_KiB})).size() == 2);
+  CHECK(collect(Dataset::from_text({lines}, {.max_line = 3_MiB})).size() == 2);
+  CHECK(collect(Dataset::from_tfrecord({records}, {.max_record = 5000_B})).size() == 1);
+  CHECK(message_of([&] { return Dataset::from_text({lines}, {.max_line = 0_B}); }).find("max_line is 0 B") !=
+        std::string::npos);
+}
+
 TEST_CASE("a folder of images: classes from its folders, resized, shuffled by name, bad ones told or left out") {
   const Scratch folder;
   for (int i = 0; i < 12; ++i)

@@ -189,6 +189,39 @@ TEST_CASE("tuning raises the threads of a slow map, within the budget, and chang
   CHECK(it.waited_on() == "map");
 }
 
+TEST_CASE("prefetch says in explain whether it works ahead: small batches of rows in memory are gathered on demand") {
+  const std::string on_demand = "nothing to do ahead: rows in memory, gathered sooner than handed over";
+  const Tensor narrow(DType::kFloat32, {1000, 10}), wide(DType::kFloat32, {1000, 1000});
+  const auto nothing = [](Element&) {};
+  const Dataset rows = Dataset::from_arrays(narrow);
+  for (const Dataset& d : {rows.batch(20), rows.shuffle({.seed = 1}).batch(20)}) {
+    const int before = threads_now();
+    DatasetIterator it = d.prefetch(AUTOTUNE).iterator();
+    int64_t n = 0;
+    for (Element e; it.next(e); ++n) CHECK(threads_now() == before);
+    CHECK(n == 50);
+    CHECK(it.explain().find(on_demand) != std::string::npos);
+  }
+  // Large batches, a function, or a number that was asked for: these are made ready by a thread, and the table tells how
+  // many are and why. (It looks at the first sixteen once 50 ms have passed.)
+  for (const auto& [d, depth] : {std::pair{Dataset::from_arrays(wide).batch(20), AUTOTUNE},
+                                 {rows.map(nothing).batch(20), AUTOTUNE},
+                                 {rows.batch(20), int64_t{3}}}) {
+    const int before = threads_now();
+    DatasetIterator it = d.prefetch(depth).iterator();
+    int64_t n = 0;
+    for (Element e; it.next(e); ++n) {
+      CHECK(threads_now() > before);
+      std::this_thread::sleep_for(std::chrono::milliseconds(4));
+    }
+    CHECK(n == 50);
+    const std::string text = it.explain();
+    CAPTURE(text);
+    CHECK(text.find(on_demand) == std::string::npos);
+    CHECK((text.find(" deep: ") != std::string::npos) == (depth == AUTOTUNE));
+  }
+}
+
 TEST_CASE("a queue admits by bytes: large elements stay few") {
   const auto make = [] {
     return [i = 0](Element& e, Buffers& b) mutable {

@@ -1,18 +1,12 @@
 #include <doctest/doctest.h>
 #include <zlib.h>
 
-#include "events/crc32c.h"
 #include "events/png.h"
 #include "events/tensorboard.h"
 #include "events/wire.h"
 
 using namespace millpond::events;
 
-TEST_CASE("crc32c: the check value of the standard, and of nothing") {
-  CHECK(crc32c("123456789") == 0xe3069283u);
-  CHECK(crc32c("") == 0);
-  CHECK(crc32c(std::string(32, '\0')) == 0x8a9136aau);  // RFC 3720, B.4
-}
 TEST_CASE("wire: varints, lengths and fixed numbers as protocol buffers have them") {
   CHECK(Message().number(1, 150).data() == "\x08\x96\x01");
   CHECK(Message().bytes(2, "testing").data() == "\x12\x07testing");

@@ -52,7 +52,9 @@ class Headers(unittest.TestCase):
 
     def test_what_would_do_nothing_or_fail_later_does_not_compile(self):
         for line, word in (("Dataset::range(3).batch(32);", "nodiscard"), ("Tensor().astype(DType::kFloat64);", "nodiscard"), ("dtype_of<char16_t>();", "deleted"),
-                           ("CallbackRef none(nullptr);", "deleted")):
+                           ("CallbackRef none(nullptr);", "deleted"), ("Sequential().predict(Tensor());", "nodiscard"), ("Sequential().predict(Dataset::range(3));", "nodiscard"),
+                           ("Sequential().predict_on_batch(Tensor());", "nodiscard"), ("Sequential().get_weights();", "nodiscard"), ("Sequential().memory();", "nodiscard"),
+                           ("Sequential().to_json();", "nodiscard")):
             for compiler in self.compilers():
                 with self.subTest(line, compiler=compiler):
                     self.assertIn(word, compiled(compiler, line))

@@ -125,7 +125,7 @@ TEST_CASE("extend: a state is moved by training alone") {
   const Tensor x = uniform({12, 2}, 1), y = uniform({12, 1}, 2);
   model.fit(x, y, {.batch_size = 4, .epochs = 2, .verbose = 0});
   model.evaluate(x, y, {.verbose = 0});
-  model.predict(x);
+  (void)model.predict(x);
   CHECK(model.get_layer("counter").get_weights()[0].at(0) == 6);
 }
 
@@ -170,7 +170,7 @@ TEST_CASE("extend: bad use is refused with the name of the user's class") {
         }).starts_with("layer \"w\" (class WithoutBatch): result 0 of call has the shape [4] for a batch of 1"));
   CHECK(message_of([&] {
           Sequential model{Input({4}), mx::own_layer<DependsOnBatch>("d")};
-          model.predict(uniform({3, 4}, 1));
+          (void)model.predict(uniform({3, 4}, 1));
         }).starts_with("layer \"d\" (class DependsOnBatch) gives float32[3, 1] now, but float32[1, 4]"));
   const std::string two =
       message_of([&] { Model({x}, {mx::own_layer<Counter>("same")(mx::own_layer<Counter>("same")(x))}, "m"); });
@@ -194,7 +194,7 @@ TEST_CASE("extend: in debug builds a kernel that writes where it may not is told
   const auto message = [](int kind) {
     return message_of([&] {
       Sequential model{Input({4}), applied<Bad>(std::make_shared<Bad>(kind))};
-      model.predict(uniform({3, 4}, 1), {.threads = 1});
+      (void)model.predict(uniform({3, 4}, 1), {.threads = 1});
     });
   };
   CHECK(message(0).empty());

@@ -7,10 +7,11 @@ usage: generate.py FOLDER
 
 A case: {"op": name, "of": options, "in": [tensor], "out": [tensor], "near": how near, "dy": tensor, "dx": [tensor or null]}.
 "near" counts units in the last place of the result's type, of the largest value that went into a result where "sum" says so;
-0: the same bits, but for the NaN's. "turned": the first operand is handed in transposed, and the graph turns it back, so that what the
-operator reads is no plain input.
+0: the same bits, but for the NaN's. "view": the first operand is also handed in as a part of something else, which the graph takes out of it, so
+that what the operator reads is no plain input: {"order": ...} is what the operand was transposed by, {"margin": [before, after]} lies around it in
+every dimension.
 """
-import json, math, os, pathlib, sys, warnings
+import itertools, json, math, os, pathlib, sys, warnings
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import numpy as np
 import ml_dtypes
@@ -80,8 +81,11 @@ def add(op, inputs, outputs, near=0, gradient=None, **of):
     case = {"op": op, "of": of, "in": [pools.put(x) for x in inputs], "out": [pools.put(y) for y in outputs], "near": near}
     if "sum" in of:
         case["sum"] = float(of.pop("sum"))
-    if of.pop("turned", False):
-        case["turned"] = True
+    x = inputs[0]
+    if x.size and x.ndim:
+        orders = [p for p in itertools.permutations(range(x.ndim)) if p != tuple(range(x.ndim))]
+        margin = {"margin": [int(rng.integers(0, 3)), int(rng.integers(1, 3))]}
+        case["view"] = {"order": list(orders[rng.integers(0, len(orders))])} if orders and rng.integers(0, 2) else margin
     floating = [i for i, x in enumerate(inputs) if x.dtype in FLOATS]
     if gradient and floating and all(np.isfinite(inputs[i].astype("f8")).all() for i in floating):
         wide = [jnp.asarray(x.astype("f8")) if x.dtype in FLOATS else jnp.asarray(x) for x in inputs]
@@ -124,7 +128,7 @@ def unary():
                 if name == "sqrt" and t not in FLOATS:
                     continue
                 x = draw(shape, t)
-                add(name, [x], [f(x).astype(t)], turned=len(shape) == 2)
+                add(name, [x], [f(x).astype(t)])
                 if t in FLOATS:
                     x = draw(shape, t, 0.1 if name == "sqrt" else -4, special=False)
                     add(name, [x], [f(x).astype(t)], gradient=JAX1[name])
@@ -170,7 +174,7 @@ def binary():
             for x, y in pairs(t):
                 if name in ("floor_divide", "remainder") and t in FLOATS:
                     y = np.where(np.abs(y.astype("f4")) < 1e-2, np.array(0.5, t), y).astype(t)
-                add(name, [x, y], [wide_halves(f, x, y)], turned=x.ndim == 2)
+                add(name, [x, y], [wide_halves(f, x, y)])
             if t in FLOATS and name in JAX2:
                 for x, y in pairs(t, special=False):
                     # the gradient of equal operands goes to x here and in TensorFlow, to both in JAX
@@ -258,6 +262,16 @@ def others():
                             sum=4 * (n if name == "sum" else 1), gradient=lambda v, g=g, axes=axes, k=k: g(v, axis=axes, keepdims=k), **of)
                 elif t != np.dtype("bool"):
                     add("sum", [x], [np.sum(x, axis=axes, keepdims=k, dtype=t)], **of)
+        # Of nothing the sum is 0 and the mean NaN; the maximum, which NumPy refuses, is the least value there is, as in TensorFlow.
+        least = -np.inf if t in FLOATS else False if t == np.dtype("bool") else np.iinfo(t).min
+        for shape, axes in [((0,), (0,)), ((0, 3), (0,)), ((0, 3), (1,)), ((0, 3), (0, 1)), ((4, 0, 3), (1,)), ((4, 0, 3), (0, 2)), ((4, 0, 3), (0, 1)), ((4, 0, 70), (1,))]:
+            x, of = np.zeros(shape, t), {"axes": list(axes), "keepdims": bool(rng.integers(0, 2))}
+            k = of["keepdims"]
+            add("max", [x], [np.asarray(x.max(axis=axes, keepdims=k, initial=np.array(least).astype(t))).astype(t)], **of)
+            if t != np.dtype("bool"):
+                add("sum", [x], [np.asarray(np.sum(x, axis=axes, keepdims=k, dtype=t))], gradient=lambda v, axes=axes, k=k: jnp.sum(v, axis=axes, keepdims=k), **of)
+            if t in FLOATS:
+                add("mean", [x], [np.asarray(x.astype("f8").mean(axis=axes, keepdims=k)).astype(t)], gradient=lambda v, axes=axes, k=k: jnp.mean(v, axis=axes, keepdims=k), **of)
         x = draw((9, 31), t, special=False)
         add("argmax", [x], [x.argmax(-1).astype("int32")])
         for index in WHOLE:
@@ -288,8 +302,18 @@ def floating():
                     add("matmul", [np.ascontiguousarray(p), np.ascontiguousarray(q)],
                         [np.matmul(x.astype("f8"), y.astype("f8")).astype(t)], near=a[-1] + 2, sum=a[-1], transpose_a=ta,
                         transpose_b=tb, gradient=f)
-        for shape in [(1, 1), (5, 10), (3, 4, 37)]:
+        for m, n, k in [(0, 5, 7), (3, 0, 7), (3, 5, 0)]:  # of nothing, and nothing; a sum over nothing is 0
+            x, y = draw((m, k), t, -1, 1, False), draw((k, n), t, -1, 1, False)
+            add("matmul", [x, y], [np.matmul(x, y).astype(t)], transpose_a=False, transpose_b=False, gradient=jnp.matmul)
+        for shape in [(1,), (7, 13), (3, 1, 17), (4099,)]:  # without a rate all stay, whatever they are
+            for special in (True, False):
+                x = draw(shape, t, special=special)
+                add("dropout", [x, np.array(rng.integers(0, 1000), "int32")], [x], gradient=lambda x, c: x, rate=0.0)
+        for shape in [(0, 5), (1, 1), (5, 10), (3, 4, 37)]:
             x = draw(shape, t, special=False)
+            if not x.size:
+                add("softmax", [x], [x])
+                continue
             e = np.exp(x.astype("f8") - x.astype("f8").max(-1, keepdims=True))
             add("softmax", [x], [(e / e.sum(-1, keepdims=True)).astype(t)], near=8, gradient=jax.nn.softmax)
             labels = rng.integers(0, shape[-1], shape[:-1]).astype("int32")
@@ -315,6 +339,20 @@ def floating():
         def norm(m, x, g, b):
             mean = x.mean(-1, keepdims=True)
             return (x - mean) / m.sqrt(((x - mean) ** 2).mean(-1, keepdims=True) + 1e-3) * g + b
+        layer_norm = x, gamma, beta
+        for shape in [(6, 37), (64, 3), (2, 5, 7, 16), (1, 1)]:
+            c = shape[-1]
+            x, gamma, beta = draw(shape, t, -2, 2, False), draw((c,), t, 0.5, 2, False), draw((c,), t, -1, 1, False)
+
+            def batch_norm(m, x, g, b):
+                axes = tuple(range(x.ndim - 1))
+                mean, variance = x.mean(axes), x.var(axes)
+                return (x - mean) / m.sqrt(variance + 1e-3) * g + b, mean, variance
+            wide_ones = [x.astype("f8"), gamma.astype("f8"), beta.astype("f8")]
+            for output in range(3):
+                add("batch_norm", [x, gamma, beta], [np.asarray(batch_norm(np, *wide_ones)[output]).astype(t)], near=16, sum=4, output=output,
+                    gradient=lambda x, g, b, output=output: batch_norm(jnp, x, g, b)[output])
+        x, gamma, beta = layer_norm
         add("layer_norm", [x, gamma, beta], [norm(np, x.astype("f8"), gamma.astype("f8"), beta.astype("f8")).astype(t)], near=16,
             sum=4, gradient=lambda x, g, b: norm(jnp, x, g, b))
 

@@ -32,7 +32,7 @@ TEST_CASE("callbacks: hooks come in Keras's order") {
   model.fit(x, y, {.batch_size = 3, .epochs = 2, .verbose = 0, .callbacks = {j}, .validation_data = {x, y}});
   CHECK(j.text == "T(E0[<0><1>V(..)V]vE1[<0><1>V(..)V]v)T");
   j.text.clear();
-  model.predict(x, {.batch_size = 2, .callbacks = {j}});
+  (void)model.predict(x, {.batch_size = 2, .callbacks = {j}});
   CHECK(j.text == "ppp");
   j.text.clear();
   model.evaluate(x, y, {.verbose = 0, .callbacks = {j}});
@@ -72,7 +72,7 @@ TEST_CASE("callbacks: they see the live weights, and may predict in the middle o
     Tensor x;
     void on_train_batch_end(int64_t b, const Logs&) override {
       weights.push_back(flat(model().get_weights()));
-      model().predict(x, {.batch_size = b + 1});  // another program each time: more than are kept
+      (void)model().predict(x, {.batch_size = b + 1});  // another program each time: more than are kept
     }
   } look;
   Sequential model = small();

@@ -164,6 +164,31 @@ TEST_CASE("what does not fit the model is told before the first step, bad values
   }
 }
 
+TEST_CASE("halves that are gathered straight into the model's input are refused when not finite; the largest pass") {
+  for (const DType half : {DType::kFloat16, DType::kBFloat16}) {
+    CAPTURE(to_string(half));
+    Sequential model{Input({10}, half), Dense(1)};
+    model.compile("sgd", "mse");
+    const auto batches = [&](float value) {
+      Tensor x = uniform({64, 10}, 2);
+      x.values<float>()[37 * 10 + 3] = value;
+      return Dataset::from_arrays(x.astype(half), learnable(uniform({64, 10}, 2))).batch(8);
+    };
+    const float infinity = std::numeric_limits<float>::infinity();
+    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), infinity, -infinity}) {
+      const std::string found = std::string("row 5 of x0, value 3 is ") + (std::isnan(bad) ? "NaN" : "infinite");
+      for (const std::string& text : {message_of([&] { model.fit(batches(bad), {.verbose = 0}); }),
+                                      message_of([&] { model.evaluate(batches(bad), {.verbose = 0}); })}) {
+        CAPTURE(text);
+        CHECK(text.find(found) != std::string::npos);
+      }
+    }
+    const float largest = half == DType::kFloat16 ? 65504.f : 0x1.fep127f;
+    CHECK_NOTHROW(model.evaluate(batches(largest), {.verbose = 0}));
+    CHECK_NOTHROW(model.evaluate(batches(-largest), {.verbose = 0}));
+  }
+}
+
 TEST_CASE("an error in a worker ends fit with stage and element, and the model can be trained on") {
   Sequential model = small();
   const Tensor x = uniform({64, 10}, 2), y = learnable(x);

@@ -71,7 +71,7 @@ TEST_CASE("None: images of any size go through convolutions to a mean over all o
   for (const Shape& size : {Shape{16, 20, 3}, Shape{7, 9, 3}})
     CHECK(Tensor(model.predict(uniform(size.with_front(2), 1))).shape() == Shape{2, 2});
   CHECK(message_of([&] {
-          model.predict(uniform({2, 16, 20, 4}, 1));
+          (void)model.predict(uniform({2, 16, 20, 4}, 1));
         }).starts_with("predict: samples of x0 have the shape [16, 20, 4], but the input \""));
 }
 
@@ -140,10 +140,10 @@ TEST_CASE("None: predictions of several shapes go to a function, but not into on
   Sequential model = tagger(None);
   std::vector<Shape> shapes;
   const PredictOptions take{.output = [&](int64_t, std::span<const Tensor> y) { shapes.push_back(y[0].shape()); }};
-  model.predict(batches_of({3, 5}, 2), take);
+  (void)model.predict(batches_of({3, 5}, 2), take);
   CHECK(shapes == std::vector<Shape>{{2, 3, 2}, {2, 5, 2}});
   CHECK(
-      message_of([&] { model.predict(batches_of({3, 5}, 2)); }) ==
+      message_of([&] { (void)model.predict(batches_of({3, 5}, 2)); }) ==
       "predict: row 2 gives [5, 2], but rows before it gave [3, 2]: they do not go into one array; pad samples to one "
       "length, or take each batch as it comes with PredictOptions::output");
   CHECK(Tensor(model.predict(batches_of({3, 3}, 2))).shape() == Shape{4, 3, 2});

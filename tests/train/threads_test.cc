@@ -127,8 +127,8 @@ TEST_CASE(
   const auto tell = [&](auto&& f) { said.push_back(message_of(f)); };
   model.fit(x, y, {.verbose = 0, .callbacks = {Meanwhile([&] {
                                    tell([&] { model.fit(x, y, {.verbose = 0}); });
-                                   tell([&] { model.predict(x); });
-                                   tell([&] { model.get_weights(); });
+                                   tell([&] { (void)model.predict(x); });
+                                   tell([&] { (void)model.get_weights(); });
                                    tell([&] { model.compile("sgd", "mse"); });
                                  })}});
   REQUIRE(said.size() == 4);
@@ -174,13 +174,13 @@ TEST_CASE("threads: a function that is handed predictions may predict with the s
   const Tensor x = uniform({100, 64}, 1);
   const std::vector<float> wanted = flat(model.predict(x, {.batch_size = 30}));
   std::vector<float> got;
-  model.predict(x, {.batch_size = 30, .output = [&](int64_t first, std::span<const Tensor> p) {
-                      for (const float v : p[0].values<float>()) got.push_back(v);
-                      for (int64_t batch = 1; batch < 12; ++batch)
-                        CHECK(model.predict(x, {.batch_size = batch, .steps = 1})[0].values<float>()[0] ==
-                              doctest::Approx(wanted[0]));
-                      (void)first;
-                    }});
+  (void)model.predict(x, {.batch_size = 30, .output = [&](int64_t first, std::span<const Tensor> p) {
+                            for (const float v : p[0].values<float>()) got.push_back(v);
+                            for (int64_t batch = 1; batch < 12; ++batch)
+                              CHECK(model.predict(x, {.batch_size = batch, .steps = 1})[0].values<float>()[0] ==
+                                    doctest::Approx(wanted[0]));
+                            (void)first;
+                          }});
   CHECK(got == wanted);
 }
 

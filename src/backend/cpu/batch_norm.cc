@@ -7,9 +7,11 @@
 namespace millpond::backend::cpu {
 namespace {
 
-// Phase 0: sums of each block relative to a pivot. Phase 1: their mean and variance, combined in block order. Phase 2:
-// y, the last block first, because its x was read last. Little work is all three in one block. Scratch: [row
-// block][pivot, first, second][channels], then scale and shift.
+// Phase 0 adds up, in each block of rows, the first and second powers of x relative to a pivot. Phase 1 combines the
+// sums of the blocks, in their order, to mean and variance. Phase 2 computes y and begins with the last block, because
+// the x of that block was read last and may still lie in the cache. Little work is one block, which does all three in
+// phase 0.
+// Scratch holds [row block][pivot, first, second][channels], and behind that scale and shift of each channel.
 class BatchNorm final : public Kernel {
  public:
   BatchNorm(Matrix x, double epsilon)

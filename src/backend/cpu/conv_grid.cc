@@ -7,19 +7,28 @@
 namespace millpond::backend::cpu {
 namespace {
 
-constexpr int64_t kChunkRows = 1024;           // of a packed panel: 256 KiB with 64 channels, a quarter of L2
-constexpr int64_t kGradientBytes = 256 << 10;  // of source, beside 64 KiB of dy
+// A chunk of the filter has at most so many rows. Packed for a panel of 64 channels it takes 256 KiB, a quarter of L2.
+constexpr int64_t kChunkRows = 1024;
+// The gradient of a filter works on so many bytes of the source at a time, beside 64 KiB of dy.
+constexpr int64_t kGradientBytes = 256 << 10;
+// Rows of the source are copied, with their zeros, at most so many bytes at a time ...
 constexpr int64_t kCopyBytes = 128 << 10;
-constexpr int64_t kCopyRows = 4;             // of output, which pay for copying those around them
-constexpr int64_t kNearPixels = 128;         // floats from pixel to pixel of dy: further apart, a panel of it is packed
-constexpr int64_t kTurnedBytes = 256 << 10;  // of turned sums
-constexpr int64_t kBlockPixels = 420;        // packing a filter's panel costs 12 cycles a row, using it 4 a pixel
-constexpr double kBlockWork = 1 << 20;       // multiply-adds worth a block of their own
-// How a filter's gradient is cut, whatever the threads: the same bits with any number of them.
+// ... and only where a copy serves so many rows of output: for fewer, the rows around them are too much of the copy.
+constexpr int64_t kCopyRows = 4;
+// Where the pixels of dy lie more than so many floats apart, a panel of dy is packed before it is used.
+constexpr int64_t kNearPixels = 128;
+// Sums of a filter's gradient are kept transposed as long as they take no more bytes than this.
+constexpr int64_t kTurnedBytes = 256 << 10;
+// A block has about so many pixels: packing the filter's panel for it costs 12 cycles a row, using it 4 cycles a pixel.
+constexpr int64_t kBlockPixels = 420;
+// Work is cut further only while a block keeps so many multiply-adds.
+constexpr double kBlockWork = 1 << 20;
+// These cut the gradient of a filter. They do not ask for the number of threads, so any number gives the same bits.
 constexpr int64_t kBlocks = 16, kSplits = 8;
-constexpr int64_t kPartials = 4 << 20;  // bytes of partial sums
-constexpr int64_t kRowsInBlock = 96;    // of the filter: packing dy for a block costs 12 cycles a pixel, a row 4
-constexpr int64_t kLine = 16;           // floats of a cache line
+constexpr int64_t kPartials = 4 << 20;  // The partial sums of all splits take at most so many bytes.
+// A block has at least so many rows of the filter: packing dy for it costs 12 cycles a pixel, a row of the filter 4.
+constexpr int64_t kRowsInBlock = 96;
+constexpr int64_t kLine = 16;  // A cache line holds so many floats.
 
 int64_t round_line(int64_t n) { return (n + kLine - 1) / kLine * kLine; }
 
@@ -84,7 +93,7 @@ ConvGrid ConvGrid::backward(const ops::Window& w, const Shape& x, const Shape& f
   g.filter_group = cout / groups;
   if (depthwise(x, filter, groups)) g.make_each(x[3]);
   for (int64_t p = 0; p < filter[0]; ++p)
-    for (int64_t q = filter[1]; q-- > 0;) {  // columns ascend: neighbours are one run
+    for (int64_t q = filter[1]; q-- > 0;) {  // Columns ascend in this order, so that neighbouring taps become one run.
       const int64_t row = i + w.top - p * w.dilation_h, col = j + w.left - q * w.dilation_w;
       if (row % w.stride_h == 0 && col % w.stride_w == 0)
         g.taps.push_back({row / w.stride_h, col / w.stride_w, (p * filter[1] + q) * cin * cout});
@@ -101,7 +110,8 @@ void ConvGrid::finish() {
     min_row_ = INT64_MAX, max_row_ = INT64_MIN;
     for (const Tap& t : taps) min_row_ = std::min(min_row_, t.row), max_row_ = std::max(max_row_, t.row);
   }
-  // A part of the filter that stays in the cache while the pixels pass: whole rows of taps, taps, or a part of one.
+  // A chunk is the part of the filter that stays in the cache while all pixels pass: whole rows of taps, single taps,
+  // or a part of a tap.
   if (each) {
     chunks_.push_back({0, count, 0, length});
   } else if (length > kChunkRows) {
@@ -120,7 +130,7 @@ void ConvGrid::finish() {
       chunks_.push_back(
           {units * p / parts * together, (units * (p + 1) / parts - units * p / parts) * together, 0, length});
   }
-  if (chunks_.empty()) chunks_.push_back({0, 0, 0, length});  // no taps: zeros are stored
+  if (chunks_.empty()) chunks_.push_back({0, 0, 0, length});  // Without taps zeros are stored.
   int64_t rows = 0, longest = length;
   for (Chunk& c : chunks_) {
     make_runs(c);
@@ -130,10 +140,10 @@ void ConvGrid::finish() {
 
   make_lines();
   const int64_t apart = pixel * std::min<int64_t>(step_h, max_row_ - min_row_ + 1) * step_w;
-  // Depthwise: dy and all taps of a few pixels at a time.
+  // A depthwise gradient reads dy and all taps of a few pixels at a time.
   gradient_pixels_ = each ? 64 : std::clamp<int64_t>(kGradientBytes / 4 / std::max<int64_t>(1, apart) / 8 * 8, 64, 256);
   const int64_t panel = int64_t(isa.vectors) * isa.lanes;
-  pointers_at_ = round_line(std::max(longest, line_length_)) * 4;  // behind zeros
+  pointers_at_ = round_line(std::max(longest, line_length_)) * 4;  // The pointers lie behind the zeros.
   packed_at_ = pointers_at_ + round_line(2 * most_runs_ * (ConvTiles::kPixels + 4)) * 4;
   scratch_ = packed_at_ + round_line(each ? count * length : rows * panel) * 4;
   copy_at_ = pointers_at_ + round_line(2 * (each ? count : 2) * (gradient_pixels_ + ConvTiles::kAhead)) * 4;
@@ -145,7 +155,8 @@ void ConvGrid::finish() {
   filter_scratch_ = sums_at_ + (turned_ ? int64_t(pieces_.size()) * channels * panel * 4 : 0);
 }
 
-/// How many taps from `tap` on are a row of neighbouring pixels, if all `count` are made of such rows; otherwise 1.
+/// If the `count` taps from `tap` on consist of equally long rows of neighbouring pixels, the length of such a row;
+/// otherwise 1.
 int64_t ConvGrid::neighbours(int64_t tap, int64_t count) const {
   if (each || length != pixel) return 1;
   const Tap* first = taps.data() + tap;
@@ -174,7 +185,7 @@ void ConvGrid::make_lines() {
   }
   line_length_ = n * length;
   for (int64_t t = 0; t < (each ? 0 : count); t += n) lines_.push_back(taps[size_t(t)]);
-  auto lanes = [](int64_t floats) { return (floats + 7) / 8 * 8; };  // halves of vectors
+  auto lanes = [](int64_t floats) { return (floats + 7) / 8 * 8; };  // Half a vector is the smallest unit.
   line_panels_ = cut_panels(1, line_length_);
   turned_ = groups == 1 && !each &&
             1.06 * double(lanes(line_length_) * channels) < double(line_length_ * lanes(channels)) &&
@@ -207,7 +218,8 @@ ConvGrid::Cursor ConvGrid::cursor(int64_t p) const {
   return {r / out_height, r % out_height, p % out_width};
 }
 
-/// Source rows of `rows` output rows, with zeros around them; seen as pixels of the whole source.
+/// Copies the source rows that `rows` rows of output read, with zeros around them. The result addresses the copy by the
+/// coordinates of the whole source.
 Pixels<const float> ConvGrid::copy_rows(Pixels<const float> source, int64_t n, int64_t i, int64_t rows,
                                         float* to) const {
   const int64_t first = i * step_h + min_row_, last = (i + rows - 1) * step_h + max_row_;
@@ -226,7 +238,8 @@ Pixels<const float> ConvGrid::copy_rows(Pixels<const float> source, int64_t n, i
   return {to + left_ * pixel - first * row, 0, row, pixel};
 }
 
-/// The pixels of [from, to) in the columns [first, last), which all have the same taps inside the source.
+/// Computes those pixels of [from, to) that lie in the columns [first, last). In all of these columns the same taps lie
+/// inside the source.
 void ConvGrid::columns(const Panel& panel, const Chunk& chunk, Pixels<const float> source, const float* packed,
                        Pixels<float> out, int64_t from, int64_t to, int64_t first, int64_t last,
                        const Work& work) const {
@@ -259,7 +272,7 @@ void ConvGrid::columns(const Panel& panel, const Chunk& chunk, Pixels<const floa
   int64_t y = 0;
   float* to_pixel = nullptr;
   const float* origin = nullptr;
-  bool whole_row = false;  // no run of this row is above or below the source
+  bool whole_row = false;  // All runs of this row lie inside the source: none is above or below it.
   auto place = [&] {
     y = c.i * step_h, to_pixel = out.at(c.n, c.i, c.j), origin = source.at(c.n, y, c.j * step_w);
     whole_row = y + min_row_ >= 0 && y + max_row_ < height;
@@ -302,12 +315,12 @@ void ConvGrid::columns(const Panel& panel, const Chunk& chunk, Pixels<const floa
 
 void ConvGrid::tiles(const Panel& panel, const Chunk& chunk, Pixels<const float> source, const float* packed,
                      Pixels<float> out, int64_t from, int64_t to, const Work& work) const {
-  // Columns with all of their taps inside lie in [inner, outer).
+  // In the columns [inner, outer) all taps lie inside the source.
   int64_t inner = 0, outer = out_width;
   for (int64_t r = chunk.run; r < chunk.run + chunk.runs; ++r) {
     const Run& run = runs_[size_t(r)];
     inner = std::max(inner, (std::max<int64_t>(0, -run.col) + step_w - 1) / step_w);
-    const int64_t last = width - run.col - run.count;  // column of the source
+    const int64_t last = width - run.col - run.count;  // The last column of the source where the run fits.
     outer = std::min(outer, last < 0 ? 0 : last / step_w + 1);
   }
   inner = std::min(inner, out_width), outer = std::max(inner, outer);
@@ -341,7 +354,8 @@ void ConvGrid::convolve(const Panel& panel, Pixels<const float> source, const fl
         std::memcpy(packed + t * length, filter + taps[size_t(t)].filter, size_t(length) * 4);
     } else if (filter_c == 1 && filter_k == width_of_panel && panel.channels == width_of_panel &&
                chunk.length == length) {
-      use = filter + (chunk.taps ? taps[chunk.tap].filter : 0);  // as it should be already, and taps follow each other
+      // The filter lies as a packed panel would, tap after tap, and is read where it is.
+      use = filter + (chunk.taps ? taps[chunk.tap].filter : 0);
     } else {
       for (int64_t t = 0; t < chunk.taps; ++t) {
         const float* f = filter + taps[chunk.tap + t].filter + chunk.begin * filter_k;
@@ -358,7 +372,8 @@ void ConvGrid::convolve(const Panel& panel, Pixels<const float> source, const fl
   }
 }
 
-/// Where tap `t` of the pixels [from, to) reads.
+/// Writes into `pointers` where tap `t` reads the source for each of the pixels [from, to): `zeros` where it lies
+/// outside.
 void ConvGrid::locate(const Tap& t, Pixels<const float> source, const Bounds& b, int64_t from, int64_t to,
                       const float** pointers, const float* zeros) const {
   Cursor c = cursor(from);
@@ -407,8 +422,8 @@ void ConvGrid::filter_gradient(int64_t first, int64_t last, int64_t part, int64_
   const int64_t first_column = column(first),
                 columns = column(last - 1) + panels_[size_t(last - 1)].channels - first_column;
   float* sums = reinterpret_cast<float*>(scratch + sums_at_);
-  const int64_t wide = int64_t(isa.vectors) * isa.lanes;  // of a row of turned sums
-  int64_t copied = from;                                  // pixels up to here have their rows in `copy`
+  const int64_t wide = int64_t(isa.vectors) * isa.lanes;  // A row of transposed sums has so many floats.
+  int64_t copied = from;                                  // The rows of all pixels before this one lie in `copy`.
   for (int64_t p = from; p < to;) {
     int64_t end = std::min(to, p + gradient_pixels_);
     if (copies_) {
@@ -425,9 +440,9 @@ void ConvGrid::filter_gradient(int64_t first, int64_t last, int64_t part, int64_
       p = end;
       continue;
     }
-    // While this chunk is worked on, source and dy of the next come into L2: a piece reads a few channels of each
-    // pixel, a pattern that the processor's own prefetchers do not follow. (Several taps go over the same source, and
-    // do without.)
+    // While these pixels are worked on, source and dy of the next ones are fetched into L2. A piece reads a few
+    // channels of each pixel, and the processor's own prefetchers do not follow that pattern. Several taps read the
+    // same source again and again, so there only dy is fetched.
     const float** next = pointers + gradient_pixels_ + ConvTiles::kAhead;
     const int64_t next_pixels = std::min(gradient_pixels_, to - end), next_sources = taps.size() == 1 ? next_pixels : 0;
     if (next_sources > 0) locate(taps[0], source, bounds, end, end + next_sources, next, zeros);
@@ -446,7 +461,7 @@ void ConvGrid::filter_gradient(int64_t first, int64_t last, int64_t part, int64_
         if (++at_line == lines_of_dy) at_line = 0, ++at_dy;
       }
     };
-    // Of an image's pixels those whose line is inside it.
+    // Leaves out the pixels for which this line of taps lies above or below the image.
     const int64_t at = p % (out_height * out_width);
     auto rows_inside = [&](const Tap& line, FilterTile& tile) {
       int64_t skip = 0, stop = end - p;

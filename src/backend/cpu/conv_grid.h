@@ -3,13 +3,14 @@
 //   out(n, i, j)[c] = sum over taps t, k < length of source(n, i * step_h + t.row, j * step_w + t.col)[k] *
 //   filter(t)[k][c]
 //
-// A tap outside the source counts nothing. Forward convolution is one grid; the gradient of the input is one grid for
-// each residue of the strides, reading dy with step 1. Neighbouring taps of a row are read as one run; columns at the
+// A tap outside the source adds nothing. Forward convolution is one grid; the gradient of the input is one grid for
+// each residue of the strides, and reads dy with step 1. Neighbouring taps of a row are read as one run; columns at the
 // border, where a run is shorter, are done one by one, and runs above and below the image are left out.
-// The filter's gradient takes such runs as they are, from rows copied with their borders, and puts into vectors either
-// the channels of dy or the floats of a run (turned): whatever leaves fewer lanes empty.
-// Memory: scratch a thread: a packed part of the filter (at most 1,024 rows of a panel), pointers, zeros, copied rows,
-// turned sums.
+// The gradient of the filter reads the same runs from rows that were copied with their borders. Its vectors hold either
+// the channels of dy or the floats of a run, whatever leaves fewer lanes empty; in the second case ("turned") its sums
+// come out transposed.
+// Memory: each thread has scratch for a packed part of the filter (at most 1,024 rows of a panel), for pointers, zeros,
+// copied rows and transposed sums.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -21,8 +22,8 @@
 namespace millpond::backend::cpu {
 
 struct Tap {
-  int64_t row = 0, col = 0;  // of the source pixel, from (i * step_h, j * step_w)
-  int64_t filter = 0;        // where its filter begins, in floats
+  int64_t row = 0, col = 0;  // The source pixel that is read, counted from (i * step_h, j * step_w).
+  int64_t filter = 0;        // The filter of this tap begins so many floats into the whole.
 };
 
 /// Where pixel (n, i, j) lies: data + n * image + i * row + j * pixel.
@@ -33,7 +34,7 @@ struct Pixels {
   T* at(int64_t n, int64_t i, int64_t j) const { return data + n * image + i * row + j * pixel; }
 };
 
-/// Pixels of a grid in one row after another, pixel `from` at `data`.
+/// The pixels of a grid that lie row after row without gaps. Pixel number `from` lies at `data`.
 template <class T>
 Pixels<T> linear(T* data, int64_t from, int64_t height, int64_t width, int64_t pixel) {
   return {data - from * pixel, height * width * pixel, width * pixel, pixel};
@@ -46,28 +47,28 @@ struct Panel {
   int vectors = 0, tail = 0;
 };
 
-/// About so many blocks, but a number that two or four threads share evenly.
+/// A number of blocks near the one given that two or four threads share evenly.
 int64_t even_blocks(int64_t blocks);
 
-/// Panels of equal width as far as that goes, each beginning at a multiple of 16 channels.
+/// Panels that are equally wide where that is possible. Each begins at a multiple of 16 channels.
 std::vector<Panel> cut_panels(int64_t groups, int64_t channels);
 
 class ConvGrid {
  public:
-  // Source.
+  // The source.
   int64_t images = 0, height = 0, width = 0;
-  // Output.
+  // The output.
   int64_t out_height = 0, out_width = 0, step_h = 1, step_w = 1;
   std::vector<Tap> taps;
-  int64_t length = 0;  // floats read by a tap
-  // Filter: (k, c) of a tap lies at k * filter_k + c * filter_c; one of the two is 1.
+  int64_t length = 0;  // A tap reads so many floats.
+  // The filter. Element (k, c) of a tap lies at k * filter_k + c * filter_c; one of the two is 1.
   int64_t filter_k = 0, filter_c = 0;
-  int64_t channels = 0;                                    // of a group's output
-  int64_t groups = 1, source_group = 0, filter_group = 0;  // floats from group to group
-  // Depthwise: channel c of the output has channel c of the source alone, filters are [length], and one panel holds
-  // all.
+  int64_t channels = 0;                                    // The output of a group has so many.
+  int64_t groups = 1, source_group = 0, filter_group = 0;  // Floats from one group to the next.
+  // A depthwise convolution: channel c of the output depends on channel c of the source alone, the filter of a tap has
+  // the shape [length], and one panel holds all channels.
   bool each = false;
-  int64_t pixel = 0;  // floats from one pixel of the source to the next
+  int64_t pixel = 0;  // Floats from one pixel of the source to the next.
 
   /// The grid of conv2d. `out_height` and `out_width` may be less than the whole output (conv_pool).
   static ConvGrid forward(const ops::Window& w, const Shape& x, const Shape& filter, int64_t groups, int64_t out_height,
@@ -80,42 +81,42 @@ class ConvGrid {
 
   const std::vector<Panel>& panels() const { return panels_; }
   int64_t pixels() const { return images * out_height * out_width; }
-  Bytes scratch() const { return Bytes{scratch_}; }  // of one thread
-  /// Rows of the filter (taps * length): the depth of the product.
+  Bytes scratch() const { return Bytes{scratch_}; }  // One thread needs so much.
+  /// The number of rows of the filter, taps * length, which is the depth of the product.
   int64_t depth() const { return int64_t(taps.size()) * (each ? 1 : length); }
-  /// Floats that hold a pixel of any panel.
+  /// So many floats hold a pixel of any panel.
   int64_t panel_floats() const;
 
-  /// One panel of the pixels [from, to).
+  /// Computes one panel of the pixels [from, to).
   void convolve(const Panel& panel, Pixels<const float> source, const float* filter, Pixels<float> out, int64_t from,
                 int64_t to, std::byte* scratch) const;
 
   Bytes filter_scratch() const { return Bytes{filter_scratch_}; }
-  /// dfilter of the panels [first, last), and of each the `part`-th of `parts` shares of its pieces, summed over the
-  /// pixels [from, to); `add`: to what is there. `dy` begins at pixel `from`; `dfilter` has the layout of a whole
-  /// filter (filter_k, filter_c == 1).
+  /// Computes the gradient of the filter, dfilter, for the panels [first, last), summed over the pixels [from, to): the
+  /// `part`-th of `parts` shares of each panel's pieces. With `add` the sums are added to what is there. `dy` begins at
+  /// pixel `from`; `dfilter` is laid out as a whole filter is (filter_k, filter_c == 1).
   void filter_gradient(int64_t first, int64_t last, int64_t part, int64_t parts, Pixels<const float> source,
                        const float* dy, int64_t dy_stride, float* dfilter, bool add, int64_t from, int64_t to,
                        std::byte* scratch) const;
 
  private:
   void make_each(int64_t count);
-  /// Neighbouring taps of one row, read as one: `count` columns from `col` on.
+  /// Neighbouring taps of one row that are read as one: `count` columns from `col` on.
   struct Run {
     int64_t row, col, count;
-    int64_t at;  // where its filter begins in a packed chunk, in rows
+    int64_t at;  // Its filter begins at this row of a packed chunk.
   };
   struct Chunk {
     int64_t tap = 0, taps = 0, begin = 0, length = 0;
     int64_t run = 0, runs = 0;
   };
-  struct Bounds {  // of the source pixels that exist
+  struct Bounds {  // Source pixels exist from top and left on, up to bottom and right.
     int64_t top, bottom, left, right;
   };
   struct Cursor {
     int64_t n, i, j;
   };
-  /// What convolve needs in scratch; arrays with an element for each run.
+  /// What convolve() keeps in scratch. The arrays have an element for each run.
   struct Work {
     const float* zeros;
     const float** pointers;  // [runs][pixels]
@@ -140,22 +141,22 @@ class ConvGrid {
   std::vector<Chunk> chunks_;
   std::vector<Run> runs_;
   int64_t min_row_ = 0, max_row_ = 0;
-  int64_t most_runs_ = 1;  // of a chunk
-  // The filter's gradient.
-  std::vector<Tap> lines_;  // runs of neighbouring taps
+  int64_t most_runs_ = 1;  // No chunk has more.
+  // What follows is for the gradient of the filter.
+  std::vector<Tap> lines_;  // A line is a run of neighbouring taps.
   int64_t line_length_ = 0;
-  bool turned_ = false;
-  std::vector<Panel> line_panels_;   // of a line, when turned
-  std::vector<FilterPiece> pieces_;  // tap: a line; turned: rows is one of line_panels_
-  bool copies_ = false;              // the source is read from rows copied with `left_` and `right_` columns of zeros
+  bool turned_ = false;              // Vectors hold the floats of a line, and sums come out transposed.
+  std::vector<Panel> line_panels_;   // The panels of a line, when turned.
+  std::vector<FilterPiece> pieces_;  // `tap` is a line; when turned, `rows` is one of line_panels_.
+  bool copies_ = false;  // The source is read from rows that were copied with `left_` and `right_` columns of zeros.
   int64_t left_ = 0, right_ = 0;
-  int64_t gradient_pixels_ = 0;  // whose dy and source stay in the cache while all pieces pass
-  int64_t segment_ = 0;          // output rows whose source rows are copied together
+  int64_t gradient_pixels_ = 0;  // So many pixels of dy and source stay in the cache while all pieces pass.
+  int64_t segment_ = 0;          // The source rows of so many output rows are copied together.
   int64_t pointers_at_ = 0, copy_at_ = 0, packed_at_ = 0, scratch_ = 0, packed_dy_at_ = 0, sums_at_ = 0,
           filter_scratch_ = 0;
 };
 
-/// How a convolution is cut into blocks of pixels and panels. Every element is summed the same way in any of them.
+/// How a convolution is cut into blocks of pixels and panels. However it is cut, every element is summed the same way.
 struct ConvCut {
   ConvCut() = default;
   explicit ConvCut(const ConvGrid& grid);
@@ -168,11 +169,11 @@ struct ConvCut {
 /// elements, each summed over all pixels.
 struct FilterCut {
   FilterCut() = default;
-  /// `runs`: parts that the pixels can be cut into at most.
+  /// The pixels can be cut into at most `runs` parts.
   FilterCut(const ConvGrid& grid, int64_t runs);
   int64_t splits = 1, panel_blocks = 1, row_blocks = 1;
   int64_t blocks() const { return splits * panel_blocks * row_blocks; }
-  // Neighbours in number, which run at the same time, share their part of the source.
+  // Blocks with neighbouring numbers run at the same time, so they are given the same part of the source.
   int64_t panel_block(int64_t block) const { return block % panel_blocks; }
   int64_t row_block(int64_t block) const { return block / panel_blocks % row_blocks; }
   int64_t split(int64_t block) const { return block / panel_blocks / row_blocks; }

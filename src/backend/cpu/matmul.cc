@@ -12,13 +12,16 @@ namespace {
 using ops::Extent;
 using ops::Function;
 
-// Inner elements at a time: a panel of 128 columns is then 192 KiB of L2. Up to kUncut, all at once is as good.
+// So many inner elements are multiplied at a time: a panel of 128 columns then takes 192 KiB of L2. An inner dimension
+// of up to kUncut is as fast uncut.
 constexpr int64_t kChunk = 384, kUncut = 512;
-// With few rows of a, and rows of b that no processor foresees, waiting for b is most of the time.
+// With few rows of a, and rows of b that the processor's prefetchers do not follow, most of the time goes into waiting
+// for b. Products up to so many rows and with a b of at least so many floats therefore fetch b in advance.
 constexpr int64_t kFetchedMostRows = 128, kFetchedLeastFloats = 1 << 15;
-constexpr int64_t kCopiedChunk = 128, kCopiedCols = 640;  // of a part of a long inner dimension
-constexpr int64_t kParts = 8;                             // of a long inner dimension
-constexpr int64_t kFewGroup = 32;                         // rows whose sums are kept while b is turned chunk by chunk
+// Where a long inner dimension is cut into parts, a part is multiplied so many inner elements and columns at a time.
+constexpr int64_t kCopiedChunk = 128, kCopiedCols = 640;
+constexpr int64_t kParts = 8;      // A long inner dimension is cut into at most so many parts.
+constexpr int64_t kFewGroup = 32;  // The sums of so many rows are kept while b is transposed chunk by chunk.
 
 bool stores(const ops::Expression& e, int reg) {
   return e.results.size() == 1 && e.results[0].reg == reg && e.results[0].collect == ops::Collect::kStore;
@@ -37,7 +40,7 @@ ProductSizes::ProductSizes(const ops::MatMul& op, const Request& request) {
   const Shape &x = request.inputs[0].shape, &y = request.inputs[1].shape;
   const Shape c = op.product(request.inputs[0], request.inputs[1]).shape;
   rows_ = c[-2], cols_ = c[-1], inner_ = x[op.transpose_a ? -2 : -1];
-  transpose_a_ = op.transpose_a && rows_ != 1 && inner_ != 1;  // a vector lies the same either way
+  transpose_a_ = op.transpose_a && rows_ != 1 && inner_ != 1;  // A vector looks the same transposed.
   transpose_b_ = op.transpose_b && cols_ != 1 && inner_ != 1;
   batch_rank_ = c.rank() - 2;
   int64_t steps[2] = {rows_ * inner_, inner_ * cols_};
@@ -51,7 +54,7 @@ ProductSizes::ProductSizes(const ops::MatMul& op, const Request& request) {
       steps[k] *= dim;
     }
   }
-  // one b for all: one product with more rows
+  // All batches multiply the same b, so they are one product with more rows.
   if (batches_ > 1 && steps[1] == inner_ * cols_ && !transpose_a_ && steps[0] == batches_ * rows_ * inner_)
     rows_ *= batches_, batches_ = 1;
 }
@@ -116,7 +119,7 @@ void MatMulKernel::choose_path() {
       return;
     }
     fetched_ = odd;
-    // more tiles for balance, while a panel still serves enough rows
+    // More tiles balance the threads better; a panel must still serve enough rows.
     while (ceil_div(rows_, tile_rows_) * ceil_div(cols_, tile_cols_) * batches_ < wanted && tile_rows_ > 64)
       tile_rows_ = even(rows_, ceil_div(tile_rows_, 2), 1);
   }
@@ -157,7 +160,7 @@ std::unique_ptr<Kernel> MatMulKernel::make(const ops::MatMul& op, const Request&
   const int64_t tile = aligned(k->tile_rows_ * k->tile_cols_ * 4);
   switch (k->path_) {
     case Path::kTiny:
-      // the few elements of a vector: columns, or rows where there is one column
+      // The loops are those of a vector that fits the columns, or the rows where there is only one column.
       k->tiny_ = &dense_kernels_for(k->cols_ > 1 ? k->cols_ : k->rows_ <= 8 && k->inner_ <= 8 ? 8 : 16);
       k->tile_bytes_ = k->direct_ < 0 ? tile : 0;
       break;
@@ -231,7 +234,7 @@ MatMulKernel::Own MatMulKernel::own(const Arguments& a, int member) const {
   return o;
 }
 
-// Tiles of one panel follow each other: a thread keeps its columns of b.
+// Tiles of the same columns have neighbouring numbers, so that a thread finds its columns of b in the cache.
 MatMulKernel::Place MatMulKernel::place(int tile) const {
   Place p;
   const int per_batch = row_tiles_ * col_tiles_;
@@ -319,7 +322,7 @@ void MatMulKernel::wide(const Arguments& a, const Place& p, const Own& o) const 
   end(a, p, c, ld, o);
 }
 
-// Chunks [first, last) of the inner dimension, for all columns.
+// Computes the share of one block: its chunks of the inner dimension, for all columns.
 void MatMulKernel::split(const Arguments& a, int block, const Own& o) const noexcept {
   const int64_t chunks = ceil_div(inner_, chunk_), from = chunks * block / blocks_ * chunk_,
                 to = std::min(inner_, chunks * (block + 1) / blocks_ * chunk_);
@@ -330,7 +333,8 @@ void MatMulKernel::split(const Arguments& a, int block, const Own& o) const noex
   }
 }
 
-// Columns of b as rows: where they lie like that already, themselves.
+// The columns of b as rows, for the inner elements [from, from + count). Where b is stored like that already, this is b
+// itself; otherwise they are transposed into scratch. `ld` is set to the distance between two rows.
 const float* MatMulKernel::turned_b(const float* b, int64_t from, int64_t count, const Own& o,
                                     int64_t& ld) const noexcept {
   if (transpose_b_ || cols_ == 1) {
@@ -364,7 +368,7 @@ void MatMulKernel::few(const Arguments& a, const Place& p, const Own& o) const n
   end(a, p, c, ld, o);
 }
 
-// b's rows against a's: c^T, turned.
+// Multiplies the rows of b by the rows of a, which gives the transpose of c, and transposes that.
 void MatMulKernel::few_rows(const Arguments& a, const Place& p, const Own& o) const noexcept {
   const DenseKernels& d = dense_kernels();
   int64_t ld;

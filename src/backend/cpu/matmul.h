@@ -1,15 +1,19 @@
 // MatMulKernel: c = a b with an epilogue, in tiles.
 //
-//   wide    panels of columns x tiles of rows x chunks of the inner dimension, each a LIBXSMM product: LIBXSMM does not block for
-//           caches itself, and falls to half its speed where b leaves L2. A transposed b is turned chunk by chunk. A b whose rows are not
-//           whole vectors is fetched into L2 chunk by chunk when few rows of a share it, or, for a split inner dimension, copied:
-//           loads from memory across cache lines cost more. A transposed a is LIBXSMM's own flag. A long inner dimension with few tiles
-//           is split into parts whose results are added in order by a second phase.
-//   few     fewer columns than a vector has lanes (or, with b transposed, fewer rows): dot products. A very long inner dimension is
-//           split into blocks whose partial results are added in order by a second phase.
-//   tiny    one call.
-// The product of a tile is made where the epilogue stores a result, or in scratch.
-// Memory: a tile and a turned chunk a thread; partial results; the epilogue's.
+//   wide    The product is cut into panels of columns, tiles of rows and chunks of the inner dimension, each of which
+//           is one LIBXSMM product: LIBXSMM does not block for caches itself, and falls to half its speed where b
+//           leaves L2. A transposed b is transposed back chunk by chunk. A b whose rows are not whole vectors is
+//           fetched into L2 chunk by chunk when few rows of a share it, or copied when the inner dimension is split,
+//           because loads from memory across cache lines cost more. A transposed a is left to LIBXSMM, which has a flag
+//           for it. A long inner dimension with few tiles is split into parts, and a second phase adds their results in
+//           order.
+//   few     There are fewer columns than a vector has lanes (or, with b transposed, fewer rows): the elements are dot
+//           products. A very long inner dimension is split into blocks, and a second phase adds their partial results
+//           in order.
+//   tiny    The whole product is one call.
+// The product of a tile is made in the place where the epilogue stores a result, otherwise in scratch.
+// Memory: each thread has a tile and a transposed chunk; beside that there are the partial results, and what the
+// epilogue needs.
 #pragma once
 #include "backend/cpu/blocks.h"
 #include "backend/cpu/dense_kernels.h"
@@ -34,7 +38,7 @@ struct ProductSizes {
 
 class MatMulKernel final : public Kernel, private ProductSizes {
  public:
-  /// Null: no fast path.
+  /// Returns null where there is no fast path.
   static std::unique_ptr<Kernel> make(const ops::MatMul& op, const Request& request);
 
   std::span<const int> phases() const override { return {phases_, size_t(phase_count_)}; }
@@ -61,7 +65,7 @@ class MatMulKernel final : public Kernel, private ProductSizes {
   const float* a_of(const Arguments& a, int64_t batch) const { return a.input<float>(0) + offset(batch, 0); }
   const float* b_of(const Arguments& a, int64_t batch) const { return a.input<float>(1) + offset(batch, 1); }
   Place place(int tile) const;
-  /// Where the product of a tile goes, and from row to row.
+  /// Where the product of a tile goes. `ld` is set to the distance between two of its rows.
   float* product(const Arguments& a, const Place& p, const Own& o, int64_t& ld) const;
   void end(const Arguments& a, const Place& p, const float* product, int64_t ld, const Own& o) const noexcept;
   void wide(const Arguments& a, const Place& p, const Own& o) const noexcept;
@@ -74,14 +78,14 @@ class MatMulKernel final : public Kernel, private ProductSizes {
   void multiply(const Arguments& a, const Place& p, int64_t from, int64_t to, float* c, const Own& o) const noexcept;
   const float* turned_b(const float* b, int64_t from, int64_t count, const Own& o, int64_t& ld) const noexcept;
 
-  bool fetched_ = false;  // chunks of b, into L2
-  bool copied_ = false;   // chunks of b, into rows of whole vectors
+  bool fetched_ = false;  // Chunks of b are fetched into L2.
+  bool copied_ = false;   // Chunks of b are copied into rows of whole vectors.
   int threads_ = 1;
   Path path_ = Path::kWide;
   Ending ending_ = Ending::kNone;
   const DenseKernels* tiny_ = nullptr;
   std::unique_ptr<ExpressionKernel> epilogue_;
-  int direct_ = 0;  // output that the product is made in, or -1
+  int direct_ = 0;  // The output that the product is made in, or -1 for scratch.
 
   int64_t tile_rows_ = 0, tile_cols_ = 0, chunk_ = 0;
   int row_tiles_ = 1, col_tiles_ = 1, tiles_ = 1, blocks_ = 1;
@@ -91,7 +95,7 @@ class MatMulKernel final : public Kernel, private ProductSizes {
   int64_t partial_bytes_ = 0, shared_bytes_ = 0, tile_bytes_ = 0, turned_bytes_ = 0, sums_bytes_ = 0, own_bytes_ = 0;
 };
 
-/// Products in float64, bfloat16 and float16 (typed_matmul.cc). Null: no fast path.
+/// Products in float64, bfloat16 and float16 (typed_matmul.cc). Returns null where there is no fast path.
 std::unique_ptr<Kernel> typed_matmul(const ops::MatMul& op, const Request& request);
 
 }  // namespace millpond::backend::cpu

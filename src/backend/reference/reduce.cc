@@ -18,8 +18,12 @@ std::unique_ptr<Kernel> reduce(const ops::Reduce& op, const Request& request) {
     return loop([=, kind = op.kind](const Arguments& a) {
       walk(kept, std::array{strides, row_major(kept)}, [&](const auto& outer) {
         Total<T> total = 0;
-        if (kind == ops::Reduce::Kind::kMax)
-          total = kFloating<T> ? Total<T>(-INFINITY) : std::numeric_limits<Total<T>>::lowest();
+        if (kind == ops::Reduce::Kind::kMax) {  // of nothing: the least that the type has, as in TensorFlow
+          if constexpr (kFloating<T>)
+            total = Total<T>(-INFINITY);
+          else
+            total = Total<T>(std::numeric_limits<T>::lowest());
+        }
         walk(gone, std::array<Strides, 1>{strides}, [&](const auto& inner) {
           const auto v = Total<T>(load(a.input<T>(0), outer[0] + inner[0]));
           if (kind != ops::Reduce::Kind::kMax)
@@ -27,7 +31,7 @@ std::unique_ptr<Kernel> reduce(const ops::Reduce& op, const Request& request) {
           else if (v > total || v != v)
             total = v;  // a NaN stays
         });
-        if (kind == ops::Reduce::Kind::kMean) total /= Total<T>(std::max<int64_t>(1, count));
+        if (kind == ops::Reduce::Kind::kMean) total /= Total<T>(count);  // of nothing: NaN, as in NumPy
         store(a.output<T>(0), outer[1], total);
       });
     });

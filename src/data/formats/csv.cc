@@ -410,7 +410,7 @@ struct CsvReader::Impl {
       case Wrong::kTooLong:
         expected = format("a row of less than {}", Bytes{int64_t(capacity)});
         found = "more";
-        hint = "a quote that never closes makes such rows; or give CsvOptions::buffer more bytes";
+        hint = "a quote that never closes makes such rows; otherwise give the option buffer more bytes";
         break;
       case Wrong::kMissing:
         where += ", " + column;

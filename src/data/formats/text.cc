@@ -38,7 +38,7 @@ struct LineReader::Impl {
     const std::string where = format("line {}, byte {}", line + 1, base + int64_t(begin));
     return Error(Code::kFormat,
                  format("{}: {}: expected a line of at most {}, found more", file(), where, options.max_line))
-        .hint("is it a text file?")
+        .hint("is it a text file? If so, give the option max_line more bytes")
         .with("file", file())
         .with("where", where);
   }

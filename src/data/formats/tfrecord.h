@@ -70,11 +70,4 @@ class RecordWriter {
   std::unique_ptr<Impl> impl_;
 };
 
-/// CRC32C (Castagnoli), by the processor's instruction where it has one.
-uint32_t crc32c(std::span<const std::byte> bytes, uint32_t before = 0);
-/// The same by a table; the slow twin.
-uint32_t crc32c_by_table(std::span<const std::byte> bytes, uint32_t before = 0);
-/// As TFRecord stores it.
-constexpr uint32_t mask_crc(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }
-
 }  // namespace millpond::data

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "base/format.h"
 #include "data/formats/augment.h"
 #include "data/formats/csv.h"

@@ -39,6 +39,7 @@ TEST_CASE("text: a line up to the limit is given, a longer one refused or skippe
       CHECK(r.next(line));
       const Error e = thrown([&] { r.next(line); });
       CHECK(e.text().starts_with("t.txt: line 2, byte "));
+      CHECK(e.hint() == "is it a text file? If so, give the option max_line more bytes");
       LineReader skip(text_source(text), {.max_line = Bytes{limit}, .on_bad = OnBad::kSkip});
       CHECK(all(skip) == Lines{fits, fits});
       CHECK(skip.skipped().count == 1);

@@ -97,7 +97,7 @@ int run_fix(const FixArguments& a) {
 
 }  // namespace
 
-void add_fix(CLI::App& app, Invocation& chosen) {
+static void add_fix(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("fix", "Show the fix of a run as a change of the program's source, or make it");
   auto a = std::make_shared<FixArguments>();
   sub->add_option("run", a->run, "Run file of `millpond watch`")->required();
@@ -117,5 +117,6 @@ Exit codes: 0 there is a change, or nothing to fix; 1 only words can be given, o
     chosen.run = [a] { return run_fix(*a); };
   });
 }
+constinit const Command commands::fix{90, add_fix};
 
 }  // namespace millpond::cli

@@ -1,5 +1,6 @@
 // millpond completion SHELL: the script that completes commands, options, built-in models and run files.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -14,6 +15,7 @@ namespace {
 
 struct Words {
   std::string commands, models, optimizers, losses;
+  std::vector<std::string> of_models;                        // commands whose first word is a MODEL
   std::vector<std::pair<std::string, std::string>> options;  // of each command
 };
 
@@ -22,6 +24,7 @@ Words words_of(const CLI::App& app) {
   for (const CLI::App* sub : app.get_subcommands({})) {
     if (sub->get_group().empty()) continue;  // not for people
     w.commands += sub->get_name() + " ";
+    if (sub->get_option_no_throw("MODEL")) w.of_models.push_back(sub->get_name());
     std::string options;
     for (const CLI::Option* o : sub->get_options())
       if (!o->get_group().empty())  // not an older name, and not one that only our own code says
@@ -32,6 +35,12 @@ Words words_of(const CLI::App& app) {
   for (const std::string& name : Optimizer::known()) w.optimizers += (w.optimizers.empty() ? "" : " ") + name;
   for (const nn::LossClass& c : nn::loss_classes()) w.losses += (w.losses.empty() ? "" : " ") + c.names[0];
   return w;
+}
+
+std::string joined(const std::vector<std::string>& words, const char* between) {
+  std::string all;
+  for (const std::string& word : words) all += (all.empty() ? "" : between) + word;
+  return all;
 }
 
 std::string bash(const Words& w) {
@@ -54,14 +63,14 @@ _millpond() {{
             elif [ "${{COMP_WORDS[1]}}" = report ]; then COMPREPLY=($(compgen -f -X '!*.pond' -- "$word"))
             elif [ "${{COMP_WORDS[1]}}" = fix ]; then COMPREPLY=($(compgen -f -- "$word"))
             elif [[ " watch check bisect " == *" ${{COMP_WORDS[1]}} "* ]]; then COMPREPLY=($(compgen -c -f -- "$word"))
-            elif [ "$COMP_CWORD" = 2 ]; then COMPREPLY=($(compgen -W "{}" -- "$word") $(compgen -f -X '!*.json' -- "$word"))
+            elif [ "$COMP_CWORD" = 2 ] && [[ " {} " == *" ${{COMP_WORDS[1]}} "* ]]; then COMPREPLY=($(compgen -W "{}" -- "$word") $(compgen -f -X '!*.json' -- "$word"))
             else COMPREPLY=($(compgen -f -- "$word")); fi ;;
        esac ;;
   esac
 }}
 complete -o filenames -F _millpond millpond
 )",
-                w.commands, cases, w.optimizers, w.losses, w.models);
+                w.commands, cases, w.optimizers, w.losses, joined(w.of_models, " "), w.models);
 }
 
 std::string zsh(const Words& w) {
@@ -84,12 +93,12 @@ _millpond() {{
   elif [[ $words[2] == report ]]; then _files -g '*.pond'
   elif [[ $words[2] == fix ]]; then _files
   elif [[ $words[2] == (watch|check|bisect) ]]; then _command_names -e; _files
-  elif (( CURRENT == 3 )); then compadd -- {}; _files -g '*.json'
+  elif (( CURRENT == 3 )) && [[ $words[2] == ({}) ]]; then compadd -- {}; _files -g '*.json'
   else _files; fi
 }}
 _millpond "$@"
 )",
-                w.commands, cases, w.optimizers, w.losses, w.models);
+                w.commands, cases, w.optimizers, w.losses, joined(w.of_models, "|"), w.models);
 }
 
 std::string fish(const Words& w) {
@@ -101,8 +110,8 @@ std::string fish(const Words& w) {
       text += format("complete -c millpond -f -n '{}' -a 'bash zsh fish'\n", seen);
       continue;
     }
-    // the doctor's commands take files and programs, which fish offers by itself
-    if (command != "watch" && command != "check" && command != "bisect" && command != "report" && command != "fix")
+    // The others take files and programs, which fish offers by itself.
+    if (std::ranges::find(w.of_models, command) != w.of_models.end())
       text += format("complete -c millpond -n '{}' -a '{}'\n", seen, w.models);
     for (size_t at = 0; at < options.size();) {
       const size_t end = options.find(' ', at);
@@ -115,7 +124,7 @@ std::string fish(const Words& w) {
 
 }  // namespace
 
-void add_completion(CLI::App& app, Invocation& chosen) {
+static void add_completion(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("completion", "Print the completion script of a shell");
   auto shell = std::make_shared<std::string>();
   sub->add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
@@ -131,5 +140,6 @@ void add_completion(CLI::App& app, Invocation& chosen) {
     };
   });
 }
+constinit const Command commands::completion{120, add_completion};
 
 }  // namespace millpond::cli

@@ -98,7 +98,7 @@ int run_plan(const PlanArguments& a) {
 
 }  // namespace
 
-void add_plan(CLI::App& app, Invocation& chosen) {
+static void add_plan(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("plan", "Tell the memory of training before it begins");
   auto a = std::make_shared<PlanArguments>();
   sub->add_option("MODEL", a->choice.model, "A built-in, or a file with the JSON of Keras's model.to_json()")
@@ -122,5 +122,6 @@ Examples:
   millpond plan words.json --batch 64 --shape 100)");
   sub->callback([&chosen, a] { chosen.run = [a] { return run_plan(*a); }; });
 }
+constinit const Command commands::plan{20, add_plan};
 
 }  // namespace millpond::cli

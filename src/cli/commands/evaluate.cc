@@ -45,7 +45,7 @@ int run_evaluate(const EvaluateArguments& a) {
 
 }  // namespace
 
-void add_evaluate(CLI::App& app, Invocation& chosen) {
+static void add_evaluate(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("evaluate", "Tell loss and metrics of saved weights on data");
   auto a = std::make_shared<EvaluateArguments>();
   sub->add_option("MODEL", a->choice.model, "A built-in, or a file with the JSON of Keras's model.to_json()")
@@ -69,5 +69,6 @@ Examples:
   millpond evaluate model.json --weights model.weights.h5 --data x.npy y.npy --loss mse --json -)");
   sub->callback([&chosen, a] { chosen.run = [a] { return run_evaluate(*a); }; });
 }
+constinit const Command commands::evaluate{30, add_evaluate};
 
 }  // namespace millpond::cli

@@ -245,7 +245,7 @@ int run_train(const TrainArguments& a, char** argv) {
 
 }  // namespace
 
-void add_train(CLI::App& app, Invocation& chosen) {
+static void add_train(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("train", "Train a model, its memory told before and measured after");
   auto a = std::make_shared<TrainArguments>();
   sub->add_option("MODEL", a->choice.model, "A built-in, or a file with the JSON of Keras's model.to_json()")
@@ -306,5 +306,6 @@ Examples:
     chosen.run = [a, argv = chosen.argv] { return run_train(*a, argv); };
   });
 }
+constinit const Command commands::train{10, add_train};
 
 }  // namespace millpond::cli

@@ -56,7 +56,7 @@ int run_watch(const WatchOptions& o, bool lines, const std::vector<std::string>&
 
 }  // namespace
 
-void add_watch(CLI::App& app, Invocation& chosen) {
+static void add_watch(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("watch", "Run a program and say why its memory grows");
   auto o = std::make_shared<WatchOptions>();
   add_watch_options(*sub, *o);
@@ -89,5 +89,6 @@ The program is not changed and its output passes through untouched. The exit cod
     };
   });
 }
+constinit const Command commands::watch{50, add_watch};
 
 }  // namespace millpond::cli

@@ -71,7 +71,7 @@ std::string manual(const CLI::App& app) {
 
 }  // namespace
 
-void add_manual(CLI::App& app, Invocation& chosen) {
+static void add_manual(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("manual", "Print the man page");
   sub->group("");  // for the build
   auto out = std::make_shared<std::string>("-");
@@ -83,5 +83,6 @@ void add_manual(CLI::App& app, Invocation& chosen) {
     };
   });
 }
+constinit const Command commands::manual{130, add_manual};
 
 }  // namespace millpond::cli

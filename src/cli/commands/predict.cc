@@ -64,7 +64,7 @@ int run_predict(const PredictArguments& a) {
 
 }  // namespace
 
-void add_predict(CLI::App& app, Invocation& chosen) {
+static void add_predict(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("predict", "Say what saved weights predict for data");
   auto a = std::make_shared<PredictArguments>();
   sub->add_option("MODEL", a->choice.model, "A built-in, or a file with the JSON of Keras's model.to_json()")
@@ -88,5 +88,6 @@ Examples:
   millpond predict model.json --weights model.weights.h5 --data x.npy --out p.npy)");
   sub->callback([&chosen, a] { chosen.run = [a] { return run_predict(*a); }; });
 }
+constinit const Command commands::predict{40, add_predict};
 
 }  // namespace millpond::cli

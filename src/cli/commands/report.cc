@@ -134,7 +134,7 @@ int run_inspect(const InspectArguments& asked) {
 
 }  // namespace
 
-void add_report(CLI::App& app, Invocation& chosen) {
+static void add_report(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("report", "Say what a run file holds, or what changed between two");
   auto a = std::make_shared<InspectArguments>();
   sub->add_option("FILE", a->files, "A run file of `watch`; two of them are compared")->required()->expected(1, 2);
@@ -176,5 +176,6 @@ Examples:
   millpond report run.pond --json -)");
   sub->callback([a, &chosen] { chosen.run = [a] { return run_inspect(*a); }; });
 }
+constinit const Command commands::report{80, add_report};
 
 }  // namespace millpond::cli

@@ -376,7 +376,7 @@ int run_bisect(const BisectArguments& a, const std::vector<std::string>& command
 
 }  // namespace
 
-void add_bisect(CLI::App& app, Invocation& chosen) {
+static void add_bisect(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("bisect", "Run a program in variants and say which one stops its growth");
   auto a = std::make_shared<BisectArguments>();
   sub->add_option("--seconds", a->seconds,
@@ -405,5 +405,6 @@ Exit codes: 0 a variant stops the growth, or nothing grows; 1 no variant stops i
     chosen.run = [sub, a, &chosen] { return run_bisect(*a, program_of(*sub, chosen, false)); };
   });
 }
+constinit const Command commands::bisect{70, add_bisect};
 
 }  // namespace millpond::cli

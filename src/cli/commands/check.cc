@@ -301,7 +301,7 @@ int run_check(const CheckArguments& a, const std::vector<std::string>& command) 
 
 }  // namespace
 
-void add_check(CLI::App& app, Invocation& chosen) {
+static void add_check(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("check", "Watch a program and end with 1 if it leaks or breaks a limit, for CI");
   auto a = std::make_shared<CheckArguments>();
   add_watch_options(*sub, a->watch);
@@ -334,5 +334,6 @@ this 0).)");
   sub->callback(
       [sub, a, &chosen] { chosen.run = [sub, a, &chosen] { return run_check(*a, program_of(*sub, chosen, false)); }; });
 }
+constinit const Command commands::check{60, add_check};
 
 }  // namespace millpond::cli

@@ -395,7 +395,7 @@ int run_info(const JsonTarget& json) {
 
 }  // namespace
 
-void add_info(CLI::App& app, Invocation& chosen) {
+static void add_info(CLI::App& app, Invocation& chosen) {
   CLI::App* sub = app.add_subcommand("info", "Say what can be seen on this machine, and what is missing");
   auto json = std::make_shared<JsonTarget>();
   sub->add_option("--json", json->where, "All of it as one JSON object to FILE, or - for standard output");
@@ -407,5 +407,6 @@ Examples:
 Container, limits, ptrace, /dev/shm, every Python on PATH, GPUs, gdb; what is missing, and what to do about it. Nothing is changed.)");
   sub->callback([json, &chosen] { chosen.run = [json] { return run_info(*json); }; });
 }
+constinit const Command commands::info{100, add_info};
 
 }  // namespace millpond::cli
