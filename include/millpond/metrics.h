@@ -25,6 +25,13 @@ class Metric {
   explicit Metric(std::shared_ptr<const nn::MetricImpl> impl) : impl_(std::move(impl)) {}
 
   const std::string& name() const;
+  /// Keras's class name: "AUC"; empty where none of its classes means the same ("accuracy", and metrics of your own).
+  std::string_view type() const;
+  /// The options as Keras's get_config() gives them, as JSON; and a metric of them. Throws Error(kUnsupported) naming a
+  /// class or option that is not here and the nearest one that is, Error(kFormat) or Error(kUsage) for a value that is
+  /// not allowed.
+  std::string get_config() const;
+  static Metric from_config(std::string_view type, std::string_view config);
   const std::shared_ptr<const nn::MetricImpl>& impl() const { return impl_; }
 
  private:
@@ -34,7 +41,7 @@ class Metric {
 struct AUCOptions {
   enum class Curve : uint8_t { kROC, kPR };  // true over false positives; precision over recall
   enum class Summation : uint8_t { kInterpolation, kMinoring, kMajoring };
-  int num_thresholds = 200;  // evenly spaced
+  int64_t num_thresholds = 200;  // evenly spaced
   Curve curve = Curve::kROC;
   Summation summation = Summation::kInterpolation;
   bool from_logits = false;

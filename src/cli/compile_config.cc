@@ -122,9 +122,41 @@ LossWeights weights_from(const json& entry) {
   return all;
 }
 
+Metric metric_from(const json& entry) {
+  if (entry.is_string()) return Metric(entry.get<std::string>());
+  if (!entry.is_object() || !entry.contains("class_name") || !entry["class_name"].is_string())
+    throw Error(Code::kFormat, format("the file's metric {} has no class_name", entry.dump()));
+  return Metric::from_config(entry["class_name"].get<std::string>(), entry.value("config", json::object()).dump());
+}
+
+// Of one output: null, one or a list.
+std::vector<Metric> metrics_of_output(const json& entry) {
+  if (entry.is_null()) return {};
+  if (!entry.is_array()) return {metric_from(entry)};
+  std::vector<Metric> all;
+  for (const json& one : entry) all.push_back(metric_from(one));
+  return all;
+}
+
+// A list of metrics; or of several outputs a list with a metric, a list or null for each, or an object by their names.
+MetricList metrics_from(const json& entry, size_t outputs) {
+  if (entry.is_null()) return {};
+  MetricList all;
+  const bool by_name = entry.is_object() && !entry.contains("class_name");
+  if (by_name || (entry.is_array() && (outputs > 1 || std::ranges::any_of(entry, &json::is_array)))) {
+    for (const auto& [key, value] : entry.items()) {
+      all.by_output.push_back(metrics_of_output(value));
+      if (by_name) all.names.push_back(key);
+    }
+  } else {
+    all.by_output.push_back(metrics_of_output(entry));
+  }
+  return all;
+}
+
 }  // namespace
 
-CompileConfig compile_config(const std::string& text, bool with_optimizer) {
+CompileConfig compile_config(const std::string& text, bool with_optimizer, size_t metrics_of) {
   const json whole = json::parse(text, nullptr, false);
   if (!whole.is_object()) return {};
   const auto at = whole.find("compile_config");
@@ -134,6 +166,11 @@ CompileConfig compile_config(const std::string& text, bool with_optimizer) {
   if (const auto weights = at->find("loss_weights"); weights != at->end()) c.loss_weights = weights_from(*weights);
   if (const auto optimizer = at->find("optimizer"); with_optimizer && optimizer != at->end() && !optimizer->is_null())
     c.optimizer = optimizer_from(*optimizer);
+  if (metrics_of == 0) return c;
+  if (const auto metrics = at->find("metrics"); metrics != at->end()) c.metrics = metrics_from(*metrics, metrics_of);
+  if (const auto weighted = at->find("weighted_metrics"); weighted != at->end() && !weighted->is_null())
+    throw Error(Code::kUnsupported, "the file's weighted_metrics are not here yet")
+        .hint("compile the model with metrics, not weighted_metrics: samples have no weights here");
   return c;
 }
 

@@ -114,7 +114,9 @@ OpenedModel open_model(const ModelChoice& choice, bool plan_only) {
   }
   const std::string text = read_text(choice.model);
   OpenedModel opened{model_from_json(text), nullptr, choice.loss, ""};
-  const CompileConfig c = compile_config(text, choice.trains && choice.optimizer.empty());
+  const size_t outputs = opened.model.outputs().size();
+  const CompileConfig c =
+      compile_config(text, choice.trains && choice.optimizer.empty(), choice.measures ? outputs : 0);
   LossList losses = choice.loss.empty() ? c.losses : losses_named(choice.loss);
   if (losses.empty()) {
     if (!plan_only)
@@ -127,7 +129,7 @@ OpenedModel open_model(const ModelChoice& choice, bool plan_only) {
       !choice.optimizer.empty() ? Optimizer(choice.optimizer) : c.optimizer.value_or(Optimizer("adam"));
   if (choice.learning_rate) optimizer.set_learning_rate(*choice.learning_rate);
   opened.loss = names_of(losses);
-  const MetricList metrics = opened.model.outputs().size() == 1 ? MetricList("accuracy") : MetricList();
+  const MetricList metrics = c.metrics.value_or(outputs == 1 ? MetricList("accuracy") : MetricList());
   opened.model.compile({.optimizer = optimizer,
                         .loss = std::move(losses),
                         .metrics = metrics,

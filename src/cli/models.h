@@ -14,6 +14,7 @@ struct ModelChoice {
   std::string optimizer;  // empty: the built-in's, the file's, or adam
   std::string loss;       // "mse", or "size=mse,kind=mae" by output; empty: the built-in's, the file's
   std::optional<double> learning_rate = {};  // instead of the optimizer's own
+  bool measures = true;                      // false: metrics are of no account
   bool trains = true;  // false: the optimizer is of no account, and one that is not here is no hindrance
 };
 

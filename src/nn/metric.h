@@ -12,12 +12,18 @@
 #include "graph/builder.h"
 #include "millpond/metrics.h"
 #include "millpond/tensor.h"
+#include "nn/describe.h"
+#include "nn/options.h"
 
 namespace millpond::nn {
 
-struct MetricImpl {
+struct MetricImpl : Described {
   std::string name;
-  virtual ~MetricImpl() = default;
+  /// Keras's class name; empty: none of its classes means the same.
+  virtual std::string_view type() const { return {}; }
+  /// What all metrics have, then this one's own.
+  void describe(Describer& d) final;
+  virtual void options(Describer&) {}
 };
 
 struct MeanMetric : MetricImpl {
@@ -41,13 +47,20 @@ template <class T, class... Args>
 std::shared_ptr<const MetricImpl> make_metric(std::string name, Args&&... args) {
   auto impl = std::make_shared<T>(std::forward<Args>(args)...);
   impl->name = std::move(name);
+  check_options(*impl, impl->name);
   return impl;
 }
 
-/// Names that a file of nn/metrics answers to, "mse" and "mean_squared_error"; `make` gets the one that was asked for.
+template <class T>
+std::shared_ptr<MetricImpl> made_metric() {
+  return std::make_shared<T>();
+}
+
+/// A metric that is found by its names, "mse" and "mean_squared_error", and by Keras's class; it is made with the
+/// defaults of its options.
 struct MetricKind {
-  std::string_view name, other, third;
-  Metric (*make)(std::string name);
+  std::string_view names[3];  // fewer: the rest is empty
+  std::shared_ptr<MetricImpl> (*make)();
 };
 struct MetricFile {
   MetricKind metrics[4];  // fewer: the rest has no name

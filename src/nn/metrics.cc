@@ -1,25 +1,76 @@
 #include "millpond/metrics.h"
 
+#include <algorithm>
+
 #include "base/format.h"
 #include "millpond/error.h"
 #include "nn/metric.h"
+#include "nn/options.h"
 
 namespace millpond {
+namespace nn {
+
+void MetricImpl::describe(Describer& d) {
+  d.option("name", name);
+  d.without_effect("dtype", "\"float32\"");  // sums are made in double
+  options(d);
+}
+
+namespace {
+
+template <class Fits>
+const MetricKind* metric_kind(Fits fits) {
+  for (const MetricFile* file : metric_table())
+    for (const MetricKind& kind : file->metrics)
+      if (kind.make && fits(kind)) return &kind;
+  return nullptr;
+}
+
+std::shared_ptr<const MetricImpl> named(std::shared_ptr<MetricImpl> impl, std::string name) {
+  impl->name = std::move(name);
+  return impl;
+}
+
+}  // namespace
+}  // namespace nn
 
 const std::string& Metric::name() const { return impl_->name; }
 
 Metric::Metric(std::string_view name) {
-  std::string known;
-  for (const nn::MetricFile* file : nn::metric_table())
-    for (const nn::MetricKind& kind : file->metrics) {
-      if (kind.name.empty()) continue;
-      if (name == kind.name || name == kind.other || name == kind.third) {
-        impl_ = kind.make(std::string(name)).impl();
-        return;
-      }
-      known += (known.empty() ? "" : ", ") + std::string(kind.name);
-    }
-  throw Error(Code::kUsage, format("metric \"{}\" is not known", name)).hint("known are " + known);
+  const nn::MetricKind* found = nn::metric_kind([&](const nn::MetricKind& kind) {
+    return std::ranges::find(kind.names, name) != std::end(kind.names) || kind.make()->type() == name;
+  });
+  if (!found || name.empty()) {
+    std::vector<std::string> known;
+    nn::metric_kind([&](const nn::MetricKind& kind) { return known.emplace_back(kind.names[0]), false; });
+    throw Error(Code::kUsage, format("metric \"{}\" is not known", name)).hint(nn::meant(name, known, true));
+  }
+  impl_ = nn::named(found->make(), std::string(name));
+}
+
+std::string_view Metric::type() const { return impl_->type(); }
+
+std::string Metric::get_config() const {
+  if (impl_->type().empty())
+    throw Error(Code::kUnsupported, format("the metric \"{}\" has no class of Keras's, and so no options", name()));
+  return nn::to_text(nn::write_options(*impl_));
+}
+
+Metric Metric::from_config(std::string_view type, std::string_view config) {
+  const nn::MetricKind* found =
+      nn::metric_kind([&](const nn::MetricKind& kind) { return !type.empty() && kind.make()->type() == type; });
+  if (!found) {
+    std::vector<std::string> known;
+    nn::metric_kind([&](const nn::MetricKind& kind) {
+      if (const std::string_view t = kind.make()->type(); !t.empty()) known.emplace_back(t);
+      return false;
+    });
+    throw Error(Code::kUnsupported, format("metric {} is not here yet", type)).hint(nn::meant(type, known));
+  }
+  std::shared_ptr<nn::MetricImpl> impl = found->make();
+  impl->name = found->names[0];
+  nn::read_options(*impl, nn::from_text(config, "a metric's options"), std::string(type));
+  return Metric(std::move(impl));
 }
 
 }  // namespace millpond

@@ -72,6 +72,23 @@ class OptimizerOfAFile(InFolder):
                 self.assertIn(words, err)
             self.assertGreater(millpond_json("plan", file, "--optimizer", "adam")["slots_bytes"], 0)
 
+    def test_its_metrics_are_measured(self):
+        def file(metrics, **more):
+            name = self.compiled("Adam", ADAM)
+            with open(name) as text:
+                whole = json.load(text)
+            whole["compile_config"].update({"loss": "binary_crossentropy", "metrics": metrics}, **more)
+            with open(name, "w") as out:
+                json.dump(whole, out)
+            return name
+        precision = {"module": "keras.metrics", "class_name": "Precision", "config": {"name": "hits", "dtype": "float32", "thresholds": 0.25, "top_k": None, "class_id": None}}
+        for metrics, names in ((["auc", precision], ["auc", "hits", "loss"]), (None, ["loss"]), ([["mae"]], ["loss", "mae"])):
+            self.assertEqual(sorted(millpond_json("train", file(metrics), "--synthetic", "--epochs", 1)["last_epoch"]), names)
+        for metrics, words, code in ((["mape"], 'metric "mape" is not known', 2), ([{"class_name": "F1Score", "config": {}}], "metric F1Score is not here yet", 1),
+                                     ([dict(precision, config={"thresholds": [0.1, 0.2]})], "Precision: thresholds is [0.1,0.2]", 1)):
+            self.assertIn(words, millpond("plan", file(metrics), code=code)[1])
+        self.assertIn("weighted_metrics are not here yet", millpond("plan", file([], weighted_metrics=["auc"]), code=1)[1])
+
     def test_what_only_predicts_does_not_mind(self):
         file, weights = self.compiled("Adam", {**ADAM, "use_ema": True}), self.path("w.weights.h5")
         millpond("train", file, "--synthetic", "--optimizer", "sgd", "--save", weights)

@@ -12,6 +12,7 @@
 #include "nn/classes.h"
 #include "nn/initialize.h"
 #include "nn/loss.h"
+#include "nn/metric.h"
 
 using namespace millpond;
 
@@ -57,7 +58,7 @@ std::string page() {
 Names, defaults and order are those of Keras 3. In C++ what must be given is an argument and the rest a struct: `Conv2D(32, 3, {.strides = 2, .padding = "same"})`. Every
 layer also has `name` and `trainable`, every loss `name`. An option without a default must be given.
 
-A layer's `get_config()` gives the options as JSON, `Layer::from_config("Dense", json)` makes a layer of them; initializers and losses have the same. `model.to_json()` writes the
+A layer's `get_config()` gives the options as JSON, `Layer::from_config("Dense", json)` makes a layer of them; initializers, losses and metrics have the same. `model.to_json()` writes the
 whole model as Keras does, and `model_from_json` opens it, as does `keras.models.model_from_json`. Options of Keras that are not in these tables may have Keras's default only; what
 else is given is refused by name.
 
@@ -85,12 +86,25 @@ This page is made of the declarations in the sources: `MILLPOND_UPDATE=1 build/t
     for (const std::string& n : c.names) names += (names.empty() ? "" : ", ") + format("`{}`", n);
     text += format("\n### {}\nAlso by name: {}.\n\n{}", c.type, names, table(nn::list_options(*c.make())));
   }
+  text += "\n## Metrics\n" + opening("metrics.h") + "\n";
+  for (const nn::MetricFile* file : nn::metric_table())
+    for (const nn::MetricKind& kind : file->metrics) {
+      if (!kind.make) continue;
+      const std::shared_ptr<nn::MetricImpl> metric = kind.make();
+      std::string names;
+      for (const std::string_view name : kind.names)
+        if (!name.empty()) names += (names.empty() ? "" : ", ") + format("`{}`", name);
+      if (metric->type().empty())
+        text += format("\n### {}\nBy name alone.\n", names);
+      else
+        text += format("\n### {}\nAlso by name: {}.\n\n{}", metric->type(), names, table(nn::list_options(*metric)));
+    }
   return text;
 }
 
 }  // namespace
 
-TEST_CASE("layers page: docs/layers.md says of every layer, initializer and loss what it declares") {
+TEST_CASE("layers page: docs/layers.md says of every layer, initializer, loss and metric what it declares") {
   const std::string path = "docs/layers.md", wanted = page();
   if (const char* update = std::getenv("MILLPOND_UPDATE"); update && *update == '1') std::ofstream(path) << wanted;
   const bool same = content(path) == wanted;  // not both pages in the message

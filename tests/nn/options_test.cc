@@ -3,6 +3,7 @@
 #include <set>
 
 #include "nn/draw.h"
+#include "nn/metric.h"
 #include "train/support.h"
 
 using namespace millpond;
@@ -42,6 +43,48 @@ TEST_CASE("options: whatever legal options a layer has, its config makes the sam
     }
     CHECK(different.size() >= (type == "Add" || type == "Flatten" ? 2 : 4));  // the draws are not all one
   }
+}
+
+TEST_CASE("options: whatever legal options a metric has, its config makes the same metric again") {
+  std::mt19937_64 random(1);
+  for (const nn::MetricFile* file : nn::metric_table())
+    for (const nn::MetricKind& kind : file->metrics) {
+      if (!kind.make || kind.make()->type().empty()) continue;
+      const std::string type(kind.make()->type());
+      INFO(type);
+      for (int i = 0; i < 100; ++i) {
+        const auto metric = kind.make();
+        Drawer draw(random);
+        metric->describe(draw);
+        metric->name = "drawn";
+        const std::string config = Metric(metric).get_config();
+        const Metric again = Metric::from_config(type, config);
+        CHECK(again.get_config() == config);
+        CHECK(again.type() == type);
+        CHECK(again.name() == "drawn");
+      }
+      CHECK(Metric(type).type() == type);
+      CHECK(nn::Json::parse(Metric(kind.names[0]).get_config())["name"] == kind.names[0]);
+    }
+}
+
+TEST_CASE("options: a metric's config is Keras's, and what is not here or not allowed is refused by its name") {
+  CHECK(AUC({.num_thresholds = 50, .curve = AUCOptions::Curve::kPR}).get_config() ==
+        R"({"name":"auc","dtype":"float32","num_thresholds":50,"curve":"PR","summation_method":"interpolation",)"
+        R"("multi_label":false,"num_labels":null,"label_weights":null,"from_logits":false})");
+  CHECK(Metric("precision").get_config() ==
+        R"({"name":"precision","dtype":"float32","thresholds":null,"top_k":null,"class_id":null})");
+  CHECK(nn::Json::parse(Recall("r", 0.25).get_config())["thresholds"] == 0.25);
+  const auto refusal = [](const char* type, const char* config) {
+    return message_of([&] { Metric::from_config(type, config); });
+  };
+  CHECK(refusal("AUC", R"({"multi_label": true})").starts_with("AUC: multi_label = true is not here yet"));
+  CHECK(refusal("AUC", R"({"curve": "RoC"})") ==
+        "AUC: curve is \"RoC\", but must be one of ROC, PR; did you mean ROC?");
+  CHECK(refusal("Precision", R"({"thresholds": [0.1, 0.9]})").starts_with("Precision: thresholds is [0.1,0.9]"));
+  CHECK(refusal("Recall", R"({"thresholds": 3})") == "Recall: thresholds is 3.0, but must be between 0 and 1");
+  CHECK(refusal("AUK", "{}") == "metric AUK is not here yet; did you mean AUC?");
+  CHECK(message_of([] { (void)Metric("accuracy").get_config(); }).starts_with("the metric \"accuracy\" has no class"));
 }
 
 TEST_CASE("options: the config of a layer that C++ made says what C++ said") {

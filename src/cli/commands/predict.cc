@@ -32,7 +32,7 @@ std::string row_text(const Tensor& t, int64_t row) {
 
 int run_predict(const PredictArguments& a) {
   ModelChoice choice = a.choice;
-  choice.trains = false;
+  choice.trains = choice.measures = false;
   OpenedModel opened = open_model(choice, true);
   if (!a.out.empty() && a.out.size() != opened.model.outputs().size())
     throw Error(Code::kUsage, format("--out has {} files, but this model has {} outputs", a.out.size(),

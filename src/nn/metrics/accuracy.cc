@@ -27,7 +27,9 @@ Value best(Builder& b, Value prediction) {
 
 struct BinaryAccuracyImpl final : MeanMetric {
   double threshold;
-  explicit BinaryAccuracyImpl(double t) : threshold(t) {}
+  explicit BinaryAccuracyImpl(double t = 0.5) : threshold(t) {}
+  std::string_view type() const override { return "BinaryAccuracy"; }
+  void options(Describer& d) override { d.option("threshold", threshold); }
   Value values(Builder& b, Value y, Value p) const override {
     match_ranks(b, y, p);
     const Shape shape = p.shape();
@@ -41,10 +43,12 @@ struct BinaryAccuracyImpl final : MeanMetric {
 };
 
 struct CategoricalAccuracyImpl final : MeanMetric {
+  std::string_view type() const override { return "CategoricalAccuracy"; }
   Value values(Builder& b, Value y, Value p) const override { return hits(b, ops::argmax(b, y), best(b, p)); }
 };
 
 struct SparseCategoricalAccuracyImpl final : MeanMetric {
+  std::string_view type() const override { return "SparseCategoricalAccuracy"; }
   Value values(Builder& b, Value y, Value p) const override {
     const Value answer = best(b, p);
     if (y.shape() != answer.shape() && y.shape().rank() == p.shape().rank() && y.shape().back() == 1)
@@ -53,6 +57,7 @@ struct SparseCategoricalAccuracyImpl final : MeanMetric {
   }
 };
 
+// Keras's class of this name compares numbers; "accuracy" means one of the three above, there as here.
 struct AccuracyImpl final : MeanMetric {
   Value values(Builder& b, Value y, Value p) const override {
     switch (labelling(y.shape(), p.shape())) {
@@ -67,18 +72,13 @@ struct AccuracyImpl final : MeanMetric {
   }
 };
 
-template <class T>
-Metric accuracy_named(std::string name) {
-  return T(std::move(name));
-}
-
 }  // namespace
 
 constinit const MetricFile metric_files::accuracy{
-    {{"accuracy", "acc", "", accuracy_named<Accuracy>},
-     {"binary_accuracy", "BinaryAccuracy", "", accuracy_named<BinaryAccuracy>},
-     {"categorical_accuracy", "CategoricalAccuracy", "", accuracy_named<CategoricalAccuracy>},
-     {"sparse_categorical_accuracy", "SparseCategoricalAccuracy", "", accuracy_named<SparseCategoricalAccuracy>}}};
+    {{{"accuracy", "acc"}, made_metric<AccuracyImpl>},
+     {{"binary_accuracy"}, made_metric<BinaryAccuracyImpl>},
+     {{"categorical_accuracy"}, made_metric<CategoricalAccuracyImpl>},
+     {{"sparse_categorical_accuracy"}, made_metric<SparseCategoricalAccuracyImpl>}}};
 
 }  // namespace nn
 

@@ -13,6 +13,7 @@ namespace {
 struct ErrorMetric final : MeanMetric {
   bool squared;
   explicit ErrorMetric(bool s) : squared(s) {}
+  std::string_view type() const override { return squared ? "MeanSquaredError" : "MeanAbsoluteError"; }
   Value values(Builder& b, Value y, Value p) const override {
     y = ops::cast(b, y, p.dtype());
     match_ranks(b, y, p);
@@ -23,13 +24,15 @@ struct ErrorMetric final : MeanMetric {
   }
 };
 
+template <bool squared>
+std::shared_ptr<MetricImpl> made_error() {
+  return std::make_shared<ErrorMetric>(squared);
+}
+
 }  // namespace
 
-constinit const MetricFile metric_files::errors{
-    {{"mse", "mean_squared_error", "MSE",
-      [](std::string name) -> Metric { return metrics::MeanSquaredError(std::move(name)); }},
-     {"mae", "mean_absolute_error", "MAE",
-      [](std::string name) -> Metric { return metrics::MeanAbsoluteError(std::move(name)); }}}};
+constinit const MetricFile metric_files::errors{{{{"mse", "mean_squared_error", "MSE"}, made_error<true>},
+                                                 {{"mae", "mean_absolute_error", "MAE"}, made_error<false>}}};
 
 }  // namespace nn
 

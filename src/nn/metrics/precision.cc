@@ -6,13 +6,16 @@ namespace nn {
 namespace {
 
 struct PrecisionImpl final : CountingMetric {
-  double threshold;
+  std::optional<double> threshold;  // none: 0.5
+  PrecisionImpl() = default;
   explicit PrecisionImpl(double t) : threshold(t) {}
+  std::string_view type() const override { return "Precision"; }
+  void options(Describer& d) override { threshold_options(d, threshold); }
   std::vector<Count> counts() const override {
     return {{"true_positives", {DType::kInt64, {1}}}, {"false_positives", {DType::kInt64, {1}}}};
   }
   std::vector<Value> update(Builder& b, std::span<const Value> before, Value y, Value p) const override {
-    const Confusion c = confusion(b, name, y, p, {threshold});
+    const Confusion c = confusion(b, name, y, p, {threshold.value_or(kThreshold)});
     return {ops::add(b, before[0], c.true_positives), ops::add(b, before[1], c.false_positives)};
   }
   double result(std::span<const Tensor> counts) const override {
@@ -22,8 +25,7 @@ struct PrecisionImpl final : CountingMetric {
 
 }  // namespace
 
-constinit const MetricFile metric_files::precision{
-    {{"precision", "Precision", "", [](std::string name) -> Metric { return Precision(std::move(name)); }}}};
+constinit const MetricFile metric_files::precision{{{{"precision"}, made_metric<PrecisionImpl>}}};
 
 }  // namespace nn
 

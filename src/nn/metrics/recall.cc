@@ -6,13 +6,16 @@ namespace nn {
 namespace {
 
 struct RecallImpl final : CountingMetric {
-  double threshold;
+  std::optional<double> threshold;  // none: 0.5
+  RecallImpl() = default;
   explicit RecallImpl(double t) : threshold(t) {}
+  std::string_view type() const override { return "Recall"; }
+  void options(Describer& d) override { threshold_options(d, threshold); }
   std::vector<Count> counts() const override {
     return {{"true_positives", {DType::kInt64, {1}}}, {"positives", {DType::kInt64, {1}}}};
   }
   std::vector<Value> update(Builder& b, std::span<const Value> before, Value y, Value p) const override {
-    const Confusion c = confusion(b, name, y, p, {threshold});
+    const Confusion c = confusion(b, name, y, p, {threshold.value_or(kThreshold)});
     return {ops::add(b, before[0], c.true_positives), ops::add(b, before[1], c.positives)};
   }
   double result(std::span<const Tensor> counts) const override { return share(counts[0].at(0), counts[1].at(0)); }
@@ -20,8 +23,7 @@ struct RecallImpl final : CountingMetric {
 
 }  // namespace
 
-constinit const MetricFile metric_files::recall{
-    {{"recall", "Recall", "", [](std::string name) -> Metric { return Recall(std::move(name)); }}}};
+constinit const MetricFile metric_files::recall{{{{"recall"}, made_metric<RecallImpl>}}};
 
 }  // namespace nn
 

@@ -7,7 +7,9 @@ namespace {
 
 struct SpecificityImpl final : CountingMetric {
   double threshold;
-  explicit SpecificityImpl(double t) : threshold(t) {}
+  explicit SpecificityImpl(double t = kThreshold) : threshold(t) {}
+  std::string_view type() const override { return "Specificity"; }
+  void options(Describer& d) override { d.option("threshold", threshold, between(0, 1)); }
   std::vector<Count> counts() const override {
     return {{"false_positives", {DType::kInt64, {1}}}, {"negatives", {DType::kInt64, {1}}}};
   }
@@ -22,8 +24,7 @@ struct SpecificityImpl final : CountingMetric {
 
 }  // namespace
 
-constinit const MetricFile metric_files::specificity{
-    {{"specificity", "Specificity", "", [](std::string name) -> Metric { return Specificity(std::move(name)); }}}};
+constinit const MetricFile metric_files::specificity{{{{"specificity"}, made_metric<SpecificityImpl>}}};
 
 }  // namespace nn
 
