@@ -18,6 +18,7 @@
 #include "millpond/millpond.h"
 #include "nn/draw.h"
 #include "nn/loss.h"
+#include "nn/metric.h"
 #include "passes/passes.h"
 #include "runtime/program.h"
 #include "train/model.h"
@@ -354,7 +355,7 @@ void compare(const Case& c) {
 
 }  // namespace
 
-/// Layers and losses of every class with drawn options, for Keras to open (read_models.py).
+/// Layers, losses and metrics of every class with drawn options, for Keras to open (read_models.py).
 void write_drawn(const fs::path& to) {
   std::mt19937_64 random(1);
   nn::Written all = nn::Written::array();
@@ -374,6 +375,16 @@ void write_drawn(const fs::path& to) {
       loss->name = "drawn";
       all.push_back(nn::as_object("keras.losses", c.type, nn::write_options(*loss)));
     }
+  for (const nn::MetricFile* file : nn::metric_table())
+    for (const nn::MetricKind& kind : file->metrics)
+      for (int i = 0; kind.make && i < 5; ++i) {
+        const auto metric = kind.make();
+        Drawer draw(random);
+        metric->describe(draw);
+        metric->name = "drawn";
+        if (!metric->type().empty())
+          all.push_back(nn::as_object("keras.metrics", metric->type(), nn::write_options(*metric)));
+      }
   std::ofstream(to) << all.dump();
 }
 

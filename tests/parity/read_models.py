@@ -1,4 +1,4 @@
-"""Keras opens what the runner wrote: every case's model (ours.json), and layers and losses of every class with drawn options (drawn.json).
+"""Keras opens what the runner wrote: every case's model (ours.json), and layers, losses and metrics of every class with drawn options (drawn.json).
 Each says of itself what it said before."""
 import json, os, pathlib, sys
 os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -92,4 +92,4 @@ count = models(folder) if folder.exists() else 0
 if not count:
     print("nothing to read: the runner has not run")
     sys.exit(77)
-print(f"Keras {keras.__version__} has opened {count} models and {drawn(folder)} layers and losses of ours")
+print(f"Keras {keras.__version__} has opened {count} models and {drawn(folder)} layers, losses and metrics of ours")
