@@ -53,8 +53,9 @@ struct Recomputed {
     Bytes bytes;              // of the values for which it runs
     double flops = 0;
   };
-  Bytes target;         // for the arena
-  Bytes before, after;  // the arena without and with it. Above the target: this is the least that it came to
+  Bytes target;           // for the arena
+  Bytes before, after;    // the arena without and with it. Above the target: this is the least that it came to,
+  bool exhausted = true;  // or as far as it came in the time that a search may take
   double step_flops = 0, added_flops = 0;
   double step_moved = 0, added_moved = 0;  // bytes that calls read and write
   std::vector<Call> calls;

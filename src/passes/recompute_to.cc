@@ -16,16 +16,20 @@ constexpr double kFlopsPerByte = 8;
 // had. Looking so far ahead, it drops what is alive over many large calls before what is alive at the largest only: for
 // resnet50 at half its arena that takes half of the arithmetic that a round of 2 % takes.
 constexpr double kShare = 0.25, kSmallShare = 0.0025;
+// A round ends early where a value is only worth this share of the first one that it chose: nearer to the peak there
+// may be better ones.
+constexpr double kMuchLess = 0.125;
 // It can stop where the peak is this share of the first one less than at the last such place.
 constexpr double kBetween = 0.005;
 // The path ends where as much would be done again as the step does, and where the search itself has looked at so many
-// operands: some ten seconds.
+// operands: some seconds, half a minute for a graph of 30,000 calls.
 constexpr double kMostAgain = 1;
-constexpr double kMostWork = 3e9;
+constexpr double kMostWork = 4e8;
 
 struct Choice {
   int value, before;
   Schedule::Ways ways;
+  double cost = 0;
 };
 
 class Search {
@@ -60,6 +64,7 @@ class Search {
       }
     }
 
+    r.exhausted = work_ < kMostWork;
     // The least that it came to. A plan can be no smaller than the peak, so few points have to be planned.
     std::vector<Point> points = points_;
     std::ranges::stable_sort(points, {}, &Point::peak);
@@ -218,7 +223,7 @@ class Search {
                 gain / added,
                 e.value,
                 choices_.size(),
-                {e.value, gap.before, ways}};
+                {e.value, gap.before, ways, added}};
       one.bucket = bucket(one.score);
       if (!found || e < one) e = one, found = true;
     }
@@ -241,13 +246,20 @@ class Search {
     aim(s, goal);
     for (int v = 0; v < s.values(); ++v) enter(s, v);
     const size_t before = choices_.size();
+    double first_score = 0;  // of those that cost anything
     while (now_.peak > goal && !queue_.empty() && goes_on(s)) {
       Entry e = queue_.top();
       queue_.pop();
       if (e.tried != choices_.size()) {
-        if (try_out(s, e)) queue_.push(e);
-        continue;
+        const int best = e.bucket;
+        if (!try_out(s, e)) continue;
+        if (e.bucket != best || e.alive > 0) {
+          queue_.push(e);
+          continue;
+        }
       }
+      if (e.score < kMuchLess * first_score) break;
+      if (first_score == 0 && e.choice.cost > 1) first_score = e.score;
       const int values = s.values();
       s.make_again(e.choice.value, e.choice.before, e.choice.ways, now_);
       choices_.push_back(e.choice);

@@ -62,7 +62,17 @@ Schedule::Schedule(graph::Graph& graph, const ScheduleOptions& options) : in_pla
     const CallFacts facts = options.facts(*n);
     const graph::MemoryFacts memory = n->op->memory();
     w.node = n.get();
-    w.may_overwrite = facts.may_overwrite;
+    w.over.resize(n->types.size());
+    w.as_wide.resize(n->types.size());
+    for (size_t o = 0; o < n->types.size(); ++o) {
+      const auto as_wide = [&](int input) {
+        return size_of(n->inputs[size_t(input)].dtype()) == size_of(n->types[o].dtype);
+      };
+      for (const graph::Overlap& p : facts.may_overwrite)
+        if (p.output == int(o)) w.over[o].push_back(p.input);
+      const auto others = std::stable_partition(w.over[o].begin(), w.over[o].end(), as_wide);
+      w.as_wide[o] = int(others - w.over[o].begin());
+    }
     w.in_place = memory.in_place;
     w.workspace = facts.workspace.value;
     w.flops = flops_of(*n);
@@ -145,6 +155,8 @@ void Schedule::measure(Profile& p) const {
       const int v = c.reads[size_t(operand)];
       return v == kNone ? kNone : p.buffer_of[size_t(v)];
     };
+    const bool dying =
+        in_place_ && std::ranges::any_of(c.reads, [&](int v) { return v != kNone && p.last[size_t(v)] == i; });
     for (size_t o = 0; o < c.makes.size(); ++o) {
       const int v = c.makes[o];
       if (v == kNone) continue;
@@ -153,22 +165,18 @@ void Schedule::measure(Profile& p) const {
       int at = kNone;
       for (const graph::Overlap& must : w.in_place)
         if (must.output == int(o)) at = buffer_read(must.input);
-      if (at == kNone && in_place_)
-        for (const graph::Overlap& may : w.may_overwrite) {
-          if (may.output != int(o) || at != kNone) continue;
-          const int q = buffer_read(may.input);
-          if (q == kNone) continue;
-          const Profile::Buffer& held = p.buffers[size_t(q)];
-          if (held.size != size || held.last != i || held.escapes) continue;
-          if (size_of(w.node->inputs[size_t(may.input)].dtype()) != size_of(w.node->types[o].dtype)) continue;
-          bool free = true;
-          for (size_t k = 0; k < c.reads.size() && free; ++k)
-            if (buffer_read(int(k)) == q)
-              free = std::ranges::any_of(
-                  w.may_overwrite, [&](const graph::Overlap& r) { return r.output == int(o) && r.input == int(k); });
-          for (size_t k = 0; k < o; ++k) free &= c.makes[k] == kNone || p.buffer_of[size_t(c.makes[k])] != q;
-          if (free) at = q;
-        }
+      const std::vector<int>& over = w.over[o];
+      for (int m = 0; dying && at == kNone && m < w.as_wide[o]; ++m) {
+        const int q = buffer_read(over[size_t(m)]);
+        if (q == kNone) continue;
+        const Profile::Buffer& held = p.buffers[size_t(q)];
+        if (held.last != i || held.size != size || held.escapes) continue;
+        bool free = true;
+        for (size_t k = 0; k < c.reads.size() && free; ++k)
+          free = buffer_read(int(k)) != q || std::ranges::find(over, int(k)) != over.end();
+        for (size_t k = 0; k < o && free; ++k) free = c.makes[k] == kNone || p.buffer_of[size_t(c.makes[k])] != q;
+        if (free) at = q;
+      }
       if (at == kNone) at = new_buffer(size, i, last, false);
       Profile::Buffer& b = p.buffers[size_t(at)];
       b.last = std::max(b.last, last);

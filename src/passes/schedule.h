@@ -38,7 +38,9 @@ class Schedule {
   /// What a call does, the same whenever it runs.
   struct Work {
     graph::Node* node = nullptr;
-    std::vector<graph::Overlap> may_overwrite, in_place;
+    std::vector<graph::Overlap> in_place;
+    std::vector<std::vector<int>> over;  // of each output: the operands that it may lie over, if it may lie over any
+    std::vector<int> as_wide;            // of each output: how many of `over` have elements as wide; those are in front
     int64_t workspace = 0;
     double flops = 0;
     double moved = 0;              // bytes that it reads and writes
