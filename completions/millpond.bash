@@ -4,8 +4,8 @@ _millpond() {
   COMPREPLY=()
   if [ "$COMP_CWORD" = 1 ]; then COMPREPLY=($(compgen -W "train plan evaluate predict watch check bisect report fix info completion --help --version" -- "$word")); return; fi
   case ${COMP_WORDS[1]} in
-    train) options="--help --data --data-budget --explain-data --synthetic --shape --epochs --steps-per-epoch --batch --validation --weights --learning-rate --optimizer --loss --threads --seed --save --run --live --count-allocations --json " ;;
-    plan) options="--help --batch --shape --optimizer --loss --threads --by-layer --print-passes --no-passes --json " ;;
+    train) options="--help --data --data-budget --explain-data --synthetic --shape --epochs --steps-per-epoch --batch --validation --weights --learning-rate --optimizer --loss --memory-target --threads --seed --save --run --live --count-allocations --json " ;;
+    plan) options="--help --batch --shape --optimizer --loss --memory-target --threads --by-layer --print-passes --no-passes --json " ;;
     evaluate) options="--help --weights --data --data-budget --batch --loss --threads --json " ;;
     predict) options="--help --weights --data --out --data-budget --batch --threads --json " ;;
     watch) options="--help --out --force --limit --no-probes --native --no-follow-fork --no-source --no-arguments --quiet --verbose --for --json --pid --live --lines " ;;

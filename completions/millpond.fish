@@ -15,6 +15,7 @@ complete -c millpond -n '__fish_seen_subcommand_from train' -l weights
 complete -c millpond -n '__fish_seen_subcommand_from train' -l learning-rate
 complete -c millpond -n '__fish_seen_subcommand_from train' -l optimizer
 complete -c millpond -n '__fish_seen_subcommand_from train' -l loss
+complete -c millpond -n '__fish_seen_subcommand_from train' -l memory-target
 complete -c millpond -n '__fish_seen_subcommand_from train' -l threads
 complete -c millpond -n '__fish_seen_subcommand_from train' -l seed
 complete -c millpond -n '__fish_seen_subcommand_from train' -l save
@@ -28,6 +29,7 @@ complete -c millpond -n '__fish_seen_subcommand_from plan' -l batch
 complete -c millpond -n '__fish_seen_subcommand_from plan' -l shape
 complete -c millpond -n '__fish_seen_subcommand_from plan' -l optimizer
 complete -c millpond -n '__fish_seen_subcommand_from plan' -l loss
+complete -c millpond -n '__fish_seen_subcommand_from plan' -l memory-target
 complete -c millpond -n '__fish_seen_subcommand_from plan' -l threads
 complete -c millpond -n '__fish_seen_subcommand_from plan' -l by-layer
 complete -c millpond -n '__fish_seen_subcommand_from plan' -l print-passes

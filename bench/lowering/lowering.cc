@@ -1,7 +1,8 @@
 // How the time of lowering grows with the size of a graph: a recurrent layer written out step by step, with gradients
 // and updates, of about 1,000, 10,000 and 100,000 nodes. "exponent" is the slope between two rows: 1 is linear, 2 is
 // quadratic. The plan is checked by the validator for the smaller ones before any time is believed.
-//   lowering_bench [largest number of nodes] [--passes]
+// With --to SHARE each is lowered once more, for a target of that share of its arena (passes/recompute_to.h).
+//   lowering_bench [largest number of nodes] [--passes] [--to 0.5]
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -23,9 +24,12 @@ double since(Clock::time_point t) { return std::chrono::duration<double>(Clock::
 int main(int argc, char** argv) {
   int64_t largest = 100'000;
   bool by_pass = false;
+  double share = 0;
   for (int i = 1; i < argc; ++i)
     if (std::strcmp(argv[i], "--passes") == 0)
       by_pass = true;
+    else if (std::strcmp(argv[i], "--to") == 0 && i + 1 < argc)
+      share = std::atof(argv[++i]);
     else
       largest = std::atoll(argv[i]);
   std::printf("%9s %9s %9s %9s %9s %9s %9s %10s  %s\n", "nodes", "trace s", "passes s", "calls", "buffers", "plan s",
@@ -38,6 +42,7 @@ int main(int argc, char** argv) {
     test::Step step = test::unrolled_step({.length = wanted / kNodesAStep, .rows = 4, .inputs = 8, .units = 8});
     const double traced = since(start);
     const size_t nodes = step.graph.nodes().size();
+    graph::Graph again = share > 0 ? step.graph.clone() : graph::Graph();
     const auto lowering = Clock::now();
     const runtime::Lowered l = runtime::lower(std::move(step.graph), {});
     const double lowered = since(lowering);
@@ -58,6 +63,15 @@ int main(int argc, char** argv) {
     std::printf("  %s\n", to_string(l.plan).c_str());
     if (by_pass)
       for (const auto& [name, seconds] : each) std::printf("    %-24s %9.3f s\n", name.c_str(), seconds);
+    if (share > 0) {
+      runtime::Options options;
+      options.memory_target = to_bytes(share * double(l.plan.size.value));
+      const auto aiming = Clock::now();
+      const runtime::Lowered less = runtime::lower(std::move(again), options);
+      const passes::Recomputed& r = *less.records.back().recomputed;
+      std::printf("    to %.0f %%: %.3f s, %s, %zu calls again, %.1f %% more arithmetic\n", 100 * share, since(aiming),
+                  to_string(less.plan).c_str(), r.calls.size(), 100 * r.added_flops / r.step_flops);
+    }
     std::fflush(stdout);
     nodes_before = double(nodes), seconds_before = lowered;
   }

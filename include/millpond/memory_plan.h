@@ -59,6 +59,20 @@ struct MemoryPlan {
   /// Sum over all accounts with this name or under it: account("weights/dense"). 0 when there is none.
   Bytes account(std::string_view name) const;
 
+  /// With a memory target (CompileOptions, PlanOptions): what runs a second time in a step, so that its values need not be
+  /// kept, and what that adds to the step's arithmetic and to the bytes that its operators read and write.
+  struct Recomputed {
+    std::string layer, op;
+    Bytes bytes;       // of the values
+    double flops = 0;  // operations
+  };
+  Bytes memory_target;  // 0: none
+  bool target_reached = true;
+  bool search_exhausted = true;  // false: a very large graph; the search for what to run again ended before its end
+  Bytes arena_kept;              // what the arena would be if everything were kept
+  double more_flops = 0, more_moved = 0;  // 0.1: a tenth more
+  std::vector<Recomputed> recomputed;     // in the order in which they run
+
   Bytes memory_free;           // of the machine, when this plan was made
   int64_t largest_batch = -1;  // that fits in it; -1: not asked for; 0: not even one sample fits
 

@@ -57,6 +57,10 @@ struct CompileOptions {
   LossList loss = {};
   MetricList metrics = {};
   LossWeights loss_weights = {};
+  /// What training should take in all (MemoryPlan::total). Where it would take more, values are made again in backward
+  /// instead of being kept, those first that free most for what they cost; results stay the same, bit for bit. Where
+  /// even that does not come down so far, training takes the least that it comes to, and History::notes say so. 0: none.
+  Bytes memory_target = {};
 };
 
 struct ValidationData {
@@ -116,6 +120,7 @@ struct PlanOptions {
   bool evaluate = true;         // also plan evaluate and predict
   bool largest_batch = true;    // also find the largest batch that fits in the memory free now
   bool passes = true;           // false: the graph as written, for comparison
+  Bytes memory_target = {};     // instead of the compiled one; 0: the compiled one
   std::string backend = "cpu";  // "null": no kernels, no workspace; plans what could never run here
 };
 

@@ -105,10 +105,13 @@ std::string optimizer_help() {
 }
 
 OpenedModel open_model(const ModelChoice& choice, bool plan_only) {
+  const Bytes memory_target = choice.memory_target.empty() ? Bytes{} : parse_bytes(choice.memory_target);
   if (const Builtin* b = find_builtin(choice.model)) {
     OpenedModel opened{b->make(), b, choice.loss.empty() ? std::string(b->loss) : choice.loss, ""};
-    opened.model.compile(choice.optimizer.empty() ? b->make_optimizer() : Optimizer(choice.optimizer),
-                         Loss(opened.loss), {"accuracy"});
+    opened.model.compile({.optimizer = choice.optimizer.empty() ? b->make_optimizer() : Optimizer(choice.optimizer),
+                          .loss = Loss(opened.loss),
+                          .metrics = {"accuracy"},
+                          .memory_target = memory_target});
     if (choice.learning_rate) opened.model.optimizer().set_learning_rate(*choice.learning_rate);
     return opened;
   }
@@ -133,7 +136,8 @@ OpenedModel open_model(const ModelChoice& choice, bool plan_only) {
   opened.model.compile({.optimizer = optimizer,
                         .loss = std::move(losses),
                         .metrics = metrics,
-                        .loss_weights = choice.loss.empty() ? c.loss_weights : LossWeights()});
+                        .loss_weights = choice.loss.empty() ? c.loss_weights : LossWeights(),
+                        .memory_target = memory_target});
   return opened;
 }
 

@@ -15,8 +15,12 @@ struct ModelChoice {
   std::string loss;       // "mse", or "size=mse,kind=mae" by output; empty: the built-in's, the file's
   std::optional<double> learning_rate = {};  // instead of the optimizer's own
   bool measures = true;                      // false: metrics are of no account
+  std::string memory_target = {};            // "300MiB": what training should take in all; empty: none
   bool trains = true;  // false: the optimizer is of no account, and one that is not here is no hindrance
 };
+
+inline constexpr const char* kMemoryTargetHelp =
+    "What training should take in all, for example 300MiB: values are made again in backward until it does";
 
 /// What --optimizer says of itself, with all that are known.
 std::string optimizer_help();

@@ -42,7 +42,7 @@ class Operator {
   /// The graphs that it runs: what makes it control flow (ops/flow.h). Such an operator has no kernel; whoever lowers
   /// it lowers its bodies, and the backend's executor runs them.
   virtual std::vector<const Graph*> bodies() const { return {}; }
-  /// Multiply-adds counted twice. The default is one operation for each element of output 0.
+  /// Multiply-adds counted twice; infinite where nobody knows. The default is one for each element of output 0.
   virtual double flops(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
 
  protected:

@@ -1,10 +1,16 @@
 #include "ops/cond.h"
 
+#include <algorithm>
+
 #include "base/format.h"
 
 namespace millpond::ops {
 
 std::string Cond::attributes() const { return format("yes={} no={}", yes->number, no->number); }
+
+double Cond::flops(std::span<const TensorType>, std::span<const TensorType>) const {
+  return std::max(flops_of(yes->graph), flops_of(no->graph));
+}
 
 std::vector<TensorType> Cond::infer(std::span<const TensorType> inputs) const {
   if (inputs.empty() || inputs[0].dtype != DType::kBool || inputs[0].shape.size() != 1)

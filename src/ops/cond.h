@@ -17,6 +17,7 @@ class Cond final : public graph::Operator {
   std::string attributes() const override;
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<const Graph*> bodies() const override { return {&yes->graph, &no->graph}; }
+  double flops(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const override;
 
   const BodyRef yes, no;
 };

@@ -37,6 +37,17 @@ void expect_inputs(const Body& body, std::span<const TensorType> wanted, const s
                                        to_string(wanted[i])));
 }
 
+double flops_of(const Graph& graph) {
+  double sum = 0;
+  for (const auto& n : graph.nodes()) {
+    if (n->role != graph::Role::kOperator) continue;
+    std::vector<TensorType> inputs;
+    for (Value v : n->inputs) inputs.push_back(v.type());
+    sum += n->op->flops(inputs, n->types);
+  }
+  return sum;
+}
+
 BodyRef write_body(const std::string& layer, std::span<const TensorType> inputs, const Write& write) {
   Graph g;
   Builder b(g);

@@ -44,6 +44,9 @@ using BodyRef = std::shared_ptr<const Body>;
 /// Throws Error(kShape) unless a body's inputs are `wanted`. `who` begins the message: "scan: the body".
 void expect_inputs(const Body& body, std::span<const TensorType> wanted, const std::string& who);
 
+/// Of all operators of a body, once.
+double flops_of(const Graph& graph);
+
 /// The function that writes a body: gets a builder and the body's inputs, returns its outputs.
 using Write = std::function<std::vector<Value>(Builder& b, std::span<const Value> inputs)>;
 BodyRef write_body(const std::string& layer, std::span<const TensorType> inputs, const Write& write);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 #include "base/format.h"
 
@@ -49,6 +50,11 @@ std::string Own::attributes() const {
   const extend::OwnOperator& operation = *own;
   const std::string more = operation.attributes();
   return format("{} {}{}{}", operation.name(), class_name(typeid(operation)), more.empty() ? "" : " ", more);
+}
+
+double Own::flops(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const {
+  if (dynamic_cast<const extend::OwnElementwise*>(own.get())) return Operator::flops(inputs, outputs);
+  return std::numeric_limits<double>::infinity();
 }
 
 std::vector<TensorType> Own::infer(std::span<const TensorType> inputs) const {

@@ -18,6 +18,8 @@ class Own final : public graph::Operator {
   std::string attributes() const override;
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Value> backward(Builder& b, const Node& node, std::span<const Value> dys) const override;
+  /// Of an operator that works element by element the default; otherwise infinite, because nobody knows.
+  double flops(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const override;
   /// `operator "swish" (class Swish)`
   std::string who() const;
 

@@ -39,14 +39,7 @@ std::vector<TensorType> Scan::infer(std::span<const TensorType> inputs) const {
 }
 
 double Scan::flops(std::span<const TensorType>, std::span<const TensorType>) const {
-  double one = 0;
-  for (const auto& n : body->graph.nodes()) {
-    if (n->role != graph::Role::kOperator) continue;
-    std::vector<TensorType> in;
-    for (Value v : n->inputs) in.push_back(v.type());
-    one += n->op->flops(in, n->types);
-  }
-  return one * double(length);
+  return flops_of(body->graph) * double(length);
 }
 
 std::vector<Value> scan(Builder& b, std::span<const Value> carries, std::span<const Value> sequences,

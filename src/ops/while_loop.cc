@@ -1,11 +1,18 @@
 #include "ops/while_loop.h"
 
+#include <limits>
+
 #include "base/format.h"
 
 namespace millpond::ops {
 
 std::string WhileLoop::attributes() const {
   return format("carries={} most={} condition={} body={}", carries, most, condition->number, body->number);
+}
+
+double WhileLoop::flops(std::span<const TensorType>, std::span<const TensorType>) const {
+  if (most == 0) return std::numeric_limits<double>::infinity();
+  return (flops_of(condition->graph) + flops_of(body->graph)) * double(most);
 }
 
 std::vector<TensorType> WhileLoop::infer(std::span<const TensorType> inputs) const {

@@ -21,6 +21,8 @@ class WhileLoop final : public graph::Operator {
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Value> backward(Builder& b, const Node& node, std::span<const Value> dys) const override;
   std::vector<const Graph*> bodies() const override { return {&condition->graph, &body->graph}; }
+  /// Of all steps that there may be; without a bound infinite, because nobody knows.
+  double flops(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const override;
 
   const BodyRef condition, body;
   const int carries;

@@ -37,6 +37,7 @@ struct Options {
   bool order = true;         // order of calls for the smallest peak
   bool in_variables = true;  // new values made in their variable's own bytes, where nobody reads the old one any more
   bool in_place = true;      // results over operands nobody reads again
+  bool recompute_to = true;  // values made again until the step fits, where there is a target (recompute_to.h)
   bool own_outputs = false;  // a value of its own for each output: set where outputs belong to the caller
   bool record = false;       // keep the text of the graph before and after each pass
   /// Whether the backend has a fusion (an MP_FUSION of ops/list.inc, or ops::kEpilogue); a pass that would make one it
@@ -45,11 +46,28 @@ struct Options {
   static Options none();
 };
 
+/// What making values again instead of keeping them has come to (recompute_to.h).
+struct Recomputed {
+  struct Call {               // that runs a second time
+    std::string layer, name;  // of the operator
+    Bytes bytes;              // of the values for which it runs
+    double flops = 0;
+  };
+  Bytes target;           // for the arena
+  Bytes before, after;    // the arena without and with it. Above the target: this is the least that it came to,
+  bool exhausted = true;  // or as far as it came in the time that a search may take
+  double step_flops = 0, added_flops = 0;
+  double step_moved = 0, added_moved = 0;  // bytes that calls read and write
+  std::vector<Call> calls;
+  bool reached() const { return after <= target; }
+};
+
 struct Record {
   std::string pass;
   int nodes_before = 0, nodes_after = 0;
   double seconds = 0;
-  std::string before, after;  // only with Options::record
+  std::string before = {}, after = {};                  // only with Options::record
+  std::optional<Recomputed> recomputed = std::nullopt;  // of recompute_to
 };
 
 /// Evaluates one operator on constants (handed in: passes know no backend). Null: no folding.

@@ -56,6 +56,7 @@ Options Options::none() {
   Options o;
   o.attention = o.fold_constants = o.common_subexpressions = o.simplify = false;
   o.fuse = o.epilogue = o.conv_pool = o.recompute = o.update = o.order = o.in_variables = o.in_place = false;
+  o.recompute_to = false;
   return o;
 }
 

@@ -58,6 +58,7 @@ class Maker {
     for (const graph::Graph* g : node_.op->bodies()) {
       Options inner = options_;
       inner.caller_operands = true;
+      inner.memory_target.reset();  // a body has no memory of its own
       f_->bodies.push_back(std::make_unique<Lowered>(lower(g->clone(), inner)));
     }
     if (const auto* op = dynamic_cast<const ops::Scan*>(node_.op.get()))

@@ -6,6 +6,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct Options {
   int threads = 1;
   passes::Options passes;
   plan::Options plan;
+  /// What the arena and the constants of the program should come down to together, by making values again instead of
+  /// keeping them (passes/recompute_to.h). Lowered::records say what came of it: it may be out of reach.
+  std::optional<Bytes> memory_target = std::nullopt;
   /// Inputs and outputs belong to the caller, who says for each run where they are (Program::hand_over). They take no
   /// room in the arena and nothing is copied. An input is never written.
   bool caller_operands = false;

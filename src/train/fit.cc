@@ -12,6 +12,7 @@
 #include "data/running.h"
 #include "train/hooks.h"
 #include "train/interrupt.h"
+#include "train/memory.h"
 #include "train/model.h"
 #include "train/progress.h"
 #include "train/stream.h"
@@ -199,6 +200,11 @@ class Fit {
     refresh();
     means_.emplace(*full_);
     for (const Scalar& s : full_->scalars) names_.push_back(s.name);
+    if (const passes::Recomputed* r = recomputed(full_->program.lowered()); r && !r->reached())
+      note(format(
+          "note: the memory target {} is not reached; training takes {} more, the least that making values again "
+          "has come to",
+          model_.compiled->memory_target, r->after - r->target));
     const size_t own = names_.size();
     if (validation_ || validation_stream_)
       for (size_t i = 0; i < own; ++i) names_.push_back("val_" + names_[i]);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <unordered_set>
 
@@ -102,6 +103,24 @@ void each_graph(const runtime::Lowered& l, F&& f) {
       for (const auto& body : c.flow->bodies) each_graph(*body, f);
 }
 
+const passes::Recomputed* recomputed(const runtime::Lowered& program) {
+  for (const passes::Record& r : program.records)
+    if (r.recomputed) return &*r.recomputed;
+  return nullptr;
+}
+
+namespace {
+void tell_recomputed(MemoryPlan& plan, const passes::Recomputed& r) {
+  plan.target_reached = r.reached();
+  plan.search_exhausted = r.exhausted;
+  plan.arena_kept = r.before;
+  plan.more_flops = r.step_flops > 0 ? r.added_flops / r.step_flops : 0;
+  plan.more_moved = r.step_moved > 0 ? r.added_moved / r.step_moved : 0;
+  plan.recomputed.clear();
+  for (const passes::Recomputed::Call& c : r.calls) plan.recomputed.push_back({c.layer, c.name, c.bytes, c.flops});
+}
+}  // namespace
+
 void add_program(MemoryPlan& plan, const runtime::Lowered& program, Kind kind, int64_t batch, std::string samples) {
   int slow = 0;
   each_graph(program, [&](const runtime::Lowered& l) {
@@ -113,6 +132,8 @@ void add_program(MemoryPlan& plan, const runtime::Lowered& program, Kind kind, i
   plan.programs.push_back({std::string(to_string(kind)), batch, std::move(samples), p.size, p.lower_bound,
                            int(program.calls.size()), slow, p.seconds});
   plan.seconds += p.seconds;
+  for (const passes::Record& r : program.records)
+    if (r.recomputed) plan.seconds += r.seconds, plan.programs.back().seconds += r.seconds;
   if (plan.programs.size() > 1 && p.size <= plan.arena) return;
 
   for (auto it = plan.accounts.begin(); it != plan.accounts.end();) {  // what a smaller program had charged
@@ -122,6 +143,7 @@ void add_program(MemoryPlan& plan, const runtime::Lowered& program, Kind kind, i
   for (MemoryPlan::Layer& l : plan.layers) l.gradients = l.activations = l.workspace = l.most = Bytes{0};
   plan.padding -= plan.arena - (plan.gradients + plan.activations + plan.workspace + plan.staging);
   plan.gradients = plan.activations = plan.workspace = plan.staging = Bytes{0};
+  if (const passes::Recomputed* r = recomputed(program)) tell_recomputed(plan, *r);
   plan.arena = p.size;
   plan.lower_bound = p.lower_bound;
   plan.calls = int(program.calls.size());
@@ -165,6 +187,7 @@ namespace {
 runtime::Options quick(const runtime::Options& options) {
   runtime::Options o = options;
   o.plan.exact = o.plan.climb = false;
+  o.memory_target.reset();  // the largest batch is told with everything kept
   return o;
 }
 
@@ -296,6 +319,31 @@ std::string MemoryPlan::table(bool by_layer) const {
     if (p.slow_kernels) out += format(", {} slow kernel{}", p.slow_kernels, p.slow_kernels == 1 ? "" : "s");
     out += '\n';
   }
+  if (memory_target.value > 0) {
+    out += format("  memory target {}: ", memory_target);
+    if (target_reached)
+      out += arena == arena_kept ? "reached with everything kept\n" : "reached\n";
+    else if (!search_exhausted)
+      out += "not reached in the time that a search may take\n";
+    else
+      out += arena == arena_kept ? "out of reach, whatever is made again\n" : "out of reach, this is the least\n";
+    if (arena != arena_kept)
+      out += format(
+          "  {} call{} once more, so that the arena is {} and not {}: {:.1f} % more arithmetic, {:.1f} % more bytes "
+          "moved\n",
+          recomputed.size(), recomputed.size() == 1 ? " runs" : "s run", arena, arena_kept, 100 * more_flops,
+          100 * more_moved);
+    std::vector<const Recomputed*> most;
+    for (const Recomputed& r : recomputed) most.push_back(&r);
+    constexpr size_t kShown = 6;
+    if (!by_layer && most.size() > kShown + 1) {
+      std::ranges::stable_sort(most, std::greater<>(), [](const Recomputed* r) { return r->bytes; });
+      most.resize(kShown);
+    }
+    for (const Recomputed* r : most)
+      out += format("    {:>10}   {} of {}\n", r->bytes, r->op, r->layer.empty() ? "the step" : r->layer);
+    if (most.size() < recomputed.size()) out += format("    and {} more\n", recomputed.size() - most.size());
+  }
   if (largest_batch > 0)
     out += format("  the largest batch that fits in the {} free now is {}{}\n", memory_free, largest_batch,
                   largest_batch >= int64_t{1} << 20 ? " or more" : "");
@@ -323,6 +371,7 @@ std::optional<Compiled> compiled_for(const ModelImpl& m, const PlanOptions& o) {
   Compiled c = m.compiled ? *m.compiled
                           : Compiled{Optimizer("adam"), std::vector<Loss>(outputs, Loss("mse")),
                                      std::vector<std::vector<Metric>>(outputs), std::vector<double>(outputs, 1)};
+  if (o.memory_target.value > 0) c.memory_target = o.memory_target;
   if (!o.loss.empty()) std::ranges::fill(c.losses, Loss(o.loss));
   if (!o.optimizer.empty()) c.optimizer = Optimizer(o.optimizer);
   return c;
@@ -347,6 +396,7 @@ MemoryPlan plan_of_programs(const ModelImpl& model) {
   MemoryPlan plan;
   plan.model = model.name;
   plan.optimizer = model.compiled ? model.compiled->optimizer.name() : "";
+  plan.memory_target = model.compiled ? model.compiled->memory_target : Bytes{};
   add_variables(plan, model.built(), model.compiled ? model.compiled->optimizer.impl().get() : nullptr, &model.counter,
                 model.uses.workspaces().front()->counts().all());
   for (const Programs* programs : model.uses.workspaces())
@@ -373,10 +423,13 @@ MemoryPlan Model::plan(const PlanOptions& o) const {
   plan.optimizer = c ? c->optimizer.name() : "";
   plan.batch = o.batch;
   plan.threads = options.threads;
+  plan.memory_target = c ? c->memory_target : Bytes{};
   const auto add = [&](Kind kind) {
-    const runtime::Lowered program = runtime::lower(
-        train::trace(net, c ? &*c : nullptr, kind, o.batch, samples, &counter, counts, options.offered_passes()).graph,
-        options);
+    train::Traced traced =
+        train::trace(net, c ? &*c : nullptr, kind, o.batch, samples, &counter, counts, options.offered_passes());
+    runtime::Options aimed = options;
+    aimed.memory_target = traced.memory_target;
+    const runtime::Lowered program = runtime::lower(std::move(traced.graph), aimed);
     if (plan.programs.empty())
       train::add_variables(plan, net, kind == Kind::kTrain ? c->optimizer.impl().get() : nullptr,
                            kind == Kind::kTrain ? &counter : nullptr, counts.all());
@@ -414,6 +467,7 @@ std::string Model::print_passes(const PlanOptions& o) const {
   train::Traced traced =
       train::trace(net, c ? &*c : nullptr, kind, o.batch, samples, &counter, counts, options.offered_passes());
   std::vector<passes::Record> records = std::move(traced.records);
+  options.memory_target = traced.memory_target;
   const runtime::Lowered program = runtime::lower(std::move(traced.graph), options);
   records.insert(records.end(), program.records.begin(), program.records.end());
   std::string out;

@@ -11,6 +11,8 @@ void add_program(MemoryPlan& plan, const runtime::Lowered& program, Kind kind, i
 /// Weights, slots and what metrics count.
 void add_variables(MemoryPlan& plan, const nn::Network& net, OptimizerImpl* optimizer, const runtime::Variable* counter,
                    std::span<runtime::Variable* const> counts);
+/// What making values again has come to, or null where there was no target.
+const passes::Recomputed* recomputed(const runtime::Lowered& program);
 /// What the model takes with the programs it has made so far.
 MemoryPlan plan_of_programs(const ModelImpl& model);
 

@@ -104,6 +104,7 @@ void ModelImpl::resolve_compile() {
   expect(c.metrics.size(), "lists of metrics");
   if (c.loss_weights.empty()) c.loss_weights.resize(outputs, 1);
   expect(c.loss_weights.size(), "loss_weights");
+  c.memory_target = options->memory_target;
   compiled = std::move(c);
 }
 
@@ -199,6 +200,8 @@ int64_t Model::count_params() const {
 }
 
 void Model::compile(CompileOptions options) {
+  if (options.memory_target < Bytes{0})
+    throw Error(Code::kUsage, format("compile: memory_target is {}", options.memory_target)).hint("0 is none");
   if (options.loss.empty()) throw Error(Code::kUsage, "compile: no loss is given").hint("for example .loss = \"mse\"");
   const train::Use use(*impl_, "compile", train::Use::How::kRemake);
   impl_->uses.clear();

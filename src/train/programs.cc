@@ -69,7 +69,9 @@ Ready& Programs::get(Kind kind, int64_t batch, int threads, const SampleShapes& 
   options.threads = threads;
   ProgramKey key{kind, batch, threads, samples};
   if (kind == Kind::kPredict) key.samples.y.clear();
-  auto made = std::make_unique<Ready>(std::move(key), make(options.offered_passes()), options);
+  Traced traced = make(options.offered_passes());
+  options.memory_target = traced.memory_target;
+  auto made = std::make_unique<Ready>(std::move(key), std::move(traced), options);
   made->used = clock_;
   const Bytes wanted = made->program.arena_bytes();
   const bool grow = wanted > arena_.size();

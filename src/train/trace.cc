@@ -106,10 +106,22 @@ Counted counted(Builder& b, Value values, Value mask, const std::string& metric)
 
 Value weighted(Builder& b, Value v, double weight) { return weight == 1 ? v : ops::multiply(b, v, weight); }
 
-}  // namespace
+// What lies beside the arena and the constants, in any program of the model.
+Bytes kept(const nn::Network& net, const Compiled& compiled, const runtime::Variable* counter,
+           const MetricCounts& counts) {
+  constexpr Bytes kAlignment{64};
+  Bytes sum;
+  const auto add = [&](const runtime::Variable& v) { sum += round_up(v.type().bytes(), kAlignment); };
+  for (const nn::OwnedWeight& w : nn::owned_weights(net)) add(w.weight->variable);
+  for (const runtime::Variable* v : compiled.optimizer.impl()->variables()) add(*v);
+  for (const runtime::Variable* v : counts.all()) add(*v);
+  if (counter) add(*counter);
+  return sum;
+}
 
-Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_t batch, const SampleShapes& samples,
-             runtime::Variable* counter, MetricCounts& counts, const passes::Options& passes) {
+Traced trace_step(const nn::Network& net, const Compiled* compiled, Kind kind, int64_t batch,
+                  const SampleShapes& samples, runtime::Variable* counter, MetricCounts& counts,
+                  const passes::Options& passes) {
   MP_ASSERT(samples.x.size() == net.inputs.size());
   Traced t;
   t.samples = told_samples(net, samples);
@@ -243,6 +255,16 @@ Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_
     t.graph.updates.push_back(
         {b.variable(a.weight->variable.account(), a.weight->variable.type(), &a.weight->variable), a.value});
   if (context.random()) t.graph.updates.push_back({context.counter_value(), ops::add(b, context.counter_value(), 1)});
+  return t;
+}
+
+}  // namespace
+
+Traced trace(const nn::Network& net, const Compiled* compiled, Kind kind, int64_t batch, const SampleShapes& samples,
+             runtime::Variable* counter, MetricCounts& counts, const passes::Options& passes) {
+  Traced t = trace_step(net, compiled, kind, batch, samples, counter, counts, passes);
+  if (compiled && compiled->memory_target.value > 0)
+    t.memory_target = compiled->memory_target - kept(net, *compiled, counter, counts);
   return t;
 }
 

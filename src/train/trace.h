@@ -21,6 +21,7 @@ struct Compiled {
   std::vector<Loss> losses;
   std::vector<std::vector<Metric>> metrics;
   std::vector<double> loss_weights;
+  Bytes memory_target = {};  // 0: none
 };
 
 /// One array that a step reads: a graph input.
@@ -54,11 +55,12 @@ struct Scalar {
 
 struct Traced {
   graph::Graph graph;
-  std::vector<Feed> feeds;              // x first, then y
-  std::vector<Scalar> scalars;          // "loss" first
-  std::vector<std::string> outputs;     // of predict: "out0", ...
-  std::string samples = {};             // of a model that leaves dimensions to its data: "[100] [20, 3]"
-  std::vector<passes::Record> records;  // of the passes that ran before gradients were taken
+  std::vector<Feed> feeds;                  // x first, then y
+  std::vector<Scalar> scalars;              // "loss" first
+  std::vector<std::string> outputs;         // of predict: "out0", ...
+  std::string samples = {};                 // of a model that leaves dimensions to its data: "[100] [20, 3]"
+  std::vector<passes::Record> records;      // of the passes that ran before gradients were taken
+  std::optional<Bytes> memory_target = {};  // what weights, slots and counts leave of the compiled one
 };
 
 /// `counter` is what a layer's randomness counts by,

@@ -38,7 +38,7 @@ class Help(unittest.TestCase):
 
     def test_plan_knows_all_of_its_options(self):
         text, _ = millpond("plan", "--help")
-        for option in ("--batch", "--optimizer", "--by-layer", "--print-passes", "--no-passes", "--json"):
+        for option in ("--batch", "--optimizer", "--by-layer", "--print-passes", "--no-passes", "--memory-target", "--json"):
             self.assertIn(option, text)
 
     def test_the_version_is_told(self):
@@ -224,6 +224,21 @@ class Plans(unittest.TestCase):
         text, _ = millpond("plan", "cnn_224", "--print-passes")
         for word in ("conv_pool", "dense", "optimizer"):
             self.assertIn(word, text)
+
+    def test_a_memory_target_is_reached_or_said_to_be_out_of_reach(self):
+        kept = millpond_json("plan", "resnet50", "--batch", 8)
+        self.assertIsNone(kept["memory_target"])
+        plan = millpond_json("plan", "resnet50", "--batch", 8, "--memory-target", "500MiB")
+        target = plan["memory_target"]
+        self.assertTrue(target["reached"])
+        self.assertLessEqual(plan["planned_bytes"], 500 << 20)
+        self.assertEqual(target["arena_kept_bytes"], kept["arena_bytes"])
+        self.assertLess(target["more_flops"], 0.2)
+        least = millpond_json("plan", "resnet50", "--batch", 8, "--memory-target", "200MiB")
+        self.assertFalse(least["memory_target"]["reached"])
+        self.assertLess(least["planned_bytes"], plan["planned_bytes"])
+        text, _ = millpond("plan", "resnet50", "--batch", 8, "--memory-target", "500MiB")
+        self.assertIn("once more", text)
 
     def test_a_file_that_keras_wrote_is_planned(self):
         with tempfile.TemporaryDirectory() as folder:

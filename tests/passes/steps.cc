@@ -69,6 +69,7 @@ class Maker {
     const std::vector<Value> sizes = ops::step_size(b, rule, rate, iterations, own);
     for (size_t k = 0; k < own.size(); ++k) step_.graph.updates.push_back({own[k], sizes[1 + k]});
     for (size_t i = 0; i < weights_.size(); ++i) {
+      if (!grads[i]) continue;  // the loss does not depend on it
       std::vector<Value> slots;
       for (int k = 0; k < rule.slot_count(); ++k)
         slots.push_back(
@@ -259,6 +260,81 @@ Step scan_step(const RecurrentOptions& o) {
     mean = ops::mean(b, out[2], {0});
   }
   m.train(recurrent_loss(b, mean, h, y), o.optimizer);
+  return step;
+}
+
+Step random_step(uint64_t seed) {
+  Step step;
+  Maker m(step);
+  Builder& b = m.b;
+  Random draw(seed);
+  const auto below = [&](int64_t n) { return int64_t(draw.below(uint64_t(n))); };
+  const int64_t rows = 3 + below(30), width = 8 * (1 + below(6));
+  std::vector<Value> pool{m.input("x0", DType::kFloat32, {rows, width})};  // of this shape, all of them
+  const Value y = m.input("y0", DType::kFloat32, {rows, width});
+  const Value counter = m.variable("state/counter", DType::kInt32, {}, 0);
+  std::vector<std::pair<Value, Value>> running;
+  const int count = 4 + int(below(24));
+  for (int i = 0; i < count; ++i) {
+    const std::string layer = "layer_" + std::to_string(i);
+    const Builder::Scope scope(b, layer, Phase::kForward);
+    const auto any = [&] { return pool[size_t(below(3) ? int64_t(pool.size()) - 1 : below(int64_t(pool.size())))]; };
+    const auto weight = [&](const char* name, Shape shape, double scale) {
+      return m.weight(layer + "/" + name, std::move(shape), scale);
+    };
+    const Value x = any();
+    Value z = x;
+    switch (below(10)) {
+      case 0:
+      case 1:
+      case 2:
+        z = ops::add(b, ops::matmul(b, x, weight("kernel", {width, width}, 1 / std::sqrt(double(width)))),
+                     weight("bias", {width}, 0.1));
+        if (below(2)) z = ops::relu(b, z);
+        break;
+      case 3: {
+        const int64_t wide = width * (2 + below(3));
+        z = gelu(b, ops::matmul(b, x, weight("wide", {width, wide}, 1 / std::sqrt(double(width)))));
+        z = ops::matmul(b, z, weight("narrow", {wide, width}, 1 / std::sqrt(double(wide))));
+        break;
+      }
+      case 4: {
+        const std::vector<Value> n =
+            ops::batch_norm(b, x, weight("gamma", {width}, 1), weight("beta", {width}, 0.1), 1e-3);
+        z = n[0];
+        const Value mean = m.variable("state/" + layer, DType::kFloat32, {width}, 0);
+        running.emplace_back(mean, ops::add(b, ops::multiply(b, mean, 0.9), ops::multiply(b, n[1], 0.1)));
+        break;
+      }
+      case 5:
+        z = ops::dropout(b, x, counter, 0.3, uint64_t(i + 1));
+        break;
+      case 6:
+        z = ops::add(b, x, any());
+        break;
+      case 7:
+        z = ops::tanh(b, ops::multiply(b, x, any()));
+        break;
+      case 8:
+        z = ops::reshape(b, ops::tanh(b, ops::transpose(b, ops::reshape(b, x, {rows, 8, width / 8}), {0, 2, 1})),
+                         {rows, width});
+        break;
+      case 9: {
+        const Value joined = ops::concatenate(b, std::vector{x, any()}, 1);
+        z = ops::slice(b, joined, {0, width / 2}, {rows, width});
+        break;
+      }
+    }
+    pool.push_back(z);
+  }
+  Value loss;
+  {
+    const Builder::Scope scope(b, "loss", Phase::kLoss);
+    loss = ops::mean(b, ops::square(b, ops::subtract(b, ops::add(b, pool.back(), pool[pool.size() / 2]), y)));
+  }
+  m.train(loss, below(2) ? "adam" : "momentum");
+  step.graph.updates.push_back({counter, ops::add(b, counter, b.scalar(DType::kInt32, 1))});
+  for (const auto& [variable, value] : running) step.graph.updates.push_back({variable, value});
   return step;
 }
 

@@ -44,6 +44,10 @@ Step unrolled_step(const RecurrentOptions& options);
 /// The same as a scan.
 Step scan_step(const RecurrentOptions& options);
 
+/// A network drawn at random: dense layers, activations, normalisations with running statistics, dropout, sums and
+/// products of values far apart, views, joined and cut values; each of them read by any later one.
+Step random_step(uint64_t seed);
+
 /// What is left after `steps` steps: all outputs, then all variables.
 std::vector<Tensor> run_steps(const Step& step, const runtime::Options& options, int steps);
 

@@ -240,6 +240,29 @@ TEST_CASE("cond: the one body or the other, and its gradient") {
   }
 }
 
+TEST_CASE("control flow: flops are those of all steps, of the dearer body, and infinite where nobody knows how many") {
+  graph::Graph g;
+  Builder b(g);
+  const Value x = b.input("x", {DType::kFloat32, {5}}), yes = b.input("yes", {DType::kBool, {}});
+  const auto flops = [](Value v) {
+    std::vector<graph::TensorType> in;
+    for (Value operand : v.node->inputs) in.push_back(operand.type());
+    return v.node->op->flops(in, v.node->types);
+  };
+  const auto go_on = [](Builder& c, std::span<const Value> in) -> std::vector<Value> {
+    return {ops::greater(c, ops::max(c, in[0]), c.scalar(DType::kFloat32, 0))};
+  };
+  const auto square = [](Builder& s, std::span<const Value> in) -> std::vector<Value> {
+    return {ops::square(s, in[0])};
+  };
+  const auto fourth = [](Builder& s, std::span<const Value> in) -> std::vector<Value> {
+    return {ops::square(s, ops::square(s, in[0]))};
+  };
+  CHECK(flops(ops::cond(b, yes, std::vector{x}, square, fourth)[0]) == 10);
+  CHECK(flops(ops::while_loop(b, std::vector{x}, {}, go_on, square, 7)[0]) == 7 * (5 + 1 + 5));
+  CHECK(std::isinf(flops(ops::while_loop(b, std::vector{x}, {}, go_on, square)[0])));
+}
+
 TEST_CASE("control flow: what does not fit is refused with the shapes") {
   graph::Graph g;
   Builder b(g);

@@ -23,7 +23,7 @@ struct PlanArguments {
 };
 
 Json to_json(const MemoryPlan& p) {
-  Json layers = Json::array(), programs = Json::array(), accounts = Json::object();
+  Json layers = Json::array(), programs = Json::array(), accounts = Json::object(), target = nullptr;
   for (const MemoryPlan::Layer& l : p.layers) layers.push_back(cli::to_json(l));
   for (const MemoryPlan::Program& q : p.programs)
     programs.push_back({{"name", q.name},
@@ -35,6 +35,13 @@ Json to_json(const MemoryPlan& p) {
                         {"slow_kernels", q.slow_kernels},
                         {"plan_seconds", q.seconds}});
   for (const auto& [name, bytes] : p.accounts) accounts[name] = bytes.value;
+  if (p.memory_target.value > 0) {
+    Json again = Json::array();
+    for (const MemoryPlan::Recomputed& r : p.recomputed)
+      again.push_back({{"layer", r.layer}, {"operator", r.op}, {"bytes", r.bytes.value}, {"flops", r.flops}});
+    target = {{"bytes", p.memory_target.value}, {"reached", p.target_reached}, {"arena_kept_bytes", p.arena_kept.value},
+              {"more_flops", p.more_flops},     {"more_moved", p.more_moved},  {"recomputed", again}};
+  }
   return {{"model", p.model},
           {"optimizer", p.optimizer},
           {"batch", p.batch},
@@ -57,6 +64,7 @@ Json to_json(const MemoryPlan& p) {
           {"calls", p.calls},
           {"peak_layer", p.peak_layer},
           {"peak_operator", p.peak_operator},
+          {"memory_target", target},
           {"memory_free_bytes", p.memory_free.value},
           {"largest_batch", p.largest_batch < 0 ? Json(nullptr) : Json(p.largest_batch)},
           {"programs", programs},
@@ -108,6 +116,7 @@ static void add_plan(CLI::App& app, Invocation& chosen) {
   sub->add_option("--shape", a->shapes, kShapeHelp)->option_text("N,N,...");
   sub->add_option("--optimizer", a->choice.optimizer, optimizer_help());
   sub->add_option("--loss", a->choice.loss, kLossHelp);
+  sub->add_option("--memory-target", a->choice.memory_target, kMemoryTargetHelp)->option_text("BYTES");
   sub->add_option("--threads", a->threads, "Threads of a step (default: all this process may use)")->check(at_least(0));
   sub->add_flag("--by-layer", a->by_layer, "A line for each layer");
   sub->add_flag("--print-passes", a->print_passes, "The operators of the step after each pass");
@@ -118,6 +127,7 @@ static void add_plan(CLI::App& app, Invocation& chosen) {
 Examples:
   millpond plan cnn_224 --batch 32
   millpond plan resnet50 --batch 8 --by-layer --no-passes
+  millpond plan resnet50 --batch 8 --memory-target 400MiB
   millpond plan model.json --batch 64 --optimizer adam --json plan.json
   millpond plan words.json --batch 64 --shape 100)");
   sub->callback([&chosen, a] { chosen.run = [a] { return run_plan(*a); }; });

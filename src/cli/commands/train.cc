@@ -281,6 +281,7 @@ static void add_train(CLI::App& app, Invocation& chosen) {
                   "Of the optimizer (default: the built-in's or the file's, otherwise Keras's)");
   sub->add_option("--optimizer", a->choice.optimizer, optimizer_help());
   sub->add_option("--loss", a->choice.loss, kLossHelp);
+  sub->add_option("--memory-target", a->choice.memory_target, kMemoryTargetHelp)->option_text("BYTES");
   sub->add_option("--threads", a->threads, "Threads of a step (default: all this process may use)")->check(at_least(0));
   sub->add_option("--seed", a->seed, "Of first weights, dropout, shuffling and synthetic data")->capture_default_str();
   sub->add_option("--save", a->save, "Write the weights afterwards, as Keras's .weights.h5")
