@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/format.h"
+#include "eager/context.h"
 #include "base/process.h"
 #include "base/random.h"
 #include "base/seed.h"
@@ -397,6 +398,7 @@ class Fit {
 History Model::fit(const Arrays& x, const Arrays& y, const FitOptions& options) {
   train::check(options);
   const train::Use use(*impl_, "fit", train::Use::How::kTrain);
+  eager::trim_eager();
   const train::Data data = train::check_data(*impl_, x, y, true, "fit");
   impl_->needs_compile("fit");
   return train::Fit(use, data, options).run(*this);
@@ -407,6 +409,7 @@ History Model::fit(const Dataset& data, const FitOptions& options) {
   if (options.steps_per_epoch == 0 && data.cardinality() == INFINITE)
     throw Error(Code::kUsage, "fit: the dataset has no end").hint("give steps_per_epoch");
   const train::Use use(*impl_, "fit", train::Use::How::kTrain);
+  eager::trim_eager();
   train::Stream stream(*impl_, data, true, "fit", options.initial_epoch);
   impl_->needs_compile("fit");
   return train::Fit(use, stream, options).run(*this);
