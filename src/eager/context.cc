@@ -62,25 +62,28 @@ Context::Kept* Context::find(const graph::Key& key) {
 
 Context::Kept& Context::keep(const graph::Key& key, Kept made) {
   made.used = ++clock_;
-  kept_.emplace(key, std::move(made));
-  // A function grows when it is first run and when its gradient is asked for, so all are weighed anew.
-  const auto weigh = [&] {
-    kept_bytes_ = {};
-    for (auto& [k, f] : kept_) kept_bytes_ += f.bytes = f.function->bytes();
-  };
-  for (weigh(); kept_bytes_ > kept_most_ && kept_.size() > 1;) {
+  Kept& placed = kept_.emplace(key, std::move(made)).first->second;
+  make_room(&placed);
+  return placed;
+}
+
+// A function grows when it is first run and when its gradient is asked for, so all are weighed anew.
+void Context::make_room(const Kept* but) {
+  kept_bytes_ = {};
+  for (auto& [key, f] : kept_) kept_bytes_ += f.bytes = f.function->bytes();
+  while (kept_bytes_ > kept_most_ && kept_.size() > (but ? 1 : 0)) {
     auto oldest = kept_.end();
     for (auto it = kept_.begin(); it != kept_.end(); ++it)
-      if (it->first != key && (oldest == kept_.end() || it->second.used < oldest->second.used)) oldest = it;
+      if (&it->second != but && (oldest == kept_.end() || it->second.used < oldest->second.used)) oldest = it;
     kept_bytes_ -= oldest->second.bytes;
     kept_.erase(oldest);
   }
-  return kept_.at(key);
 }
 
 void Context::set_bound(Bytes programs) {
-  operators.set_most(Bytes{programs.value / 2});
   kept_most_ = Bytes{programs.value / 2};
+  operators.set_most(kept_most_);
+  make_room(nullptr);
 }
 
 Bytes Context::trim() {

@@ -57,6 +57,7 @@ class Context {
 
  private:
   Context();
+  void make_room(const Kept* but);
   backend::Memory arena_;
   uint64_t arena_version_ = 1;
   Team alone_;

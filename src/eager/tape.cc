@@ -157,7 +157,7 @@ std::vector<Ref> Tape::gradient(std::span<const Ref> targets, std::span<const Re
   // What depends on a source, in the order of the calls.
   Ids depends, wanted;
   for (const Ref& s : sources)
-    if (is_floating(s->type.dtype)) depends.add(s->id), wanted.add(s->id);
+    if (watched_.has(s->id)) depends.add(s->id), wanted.add(s->id);
   for (const Call& call : calls_)
     if (std::ranges::any_of(call.in, [&](uint64_t id) { return id && depends.has(id); }))
       for (const uint64_t id : call.out)
@@ -213,10 +213,11 @@ std::vector<Ref> Tape::gradient(std::span<const Ref> targets, std::span<const Re
   }
   std::vector<Ref> results;
   for (const Ref& s : sources) {
-    const auto found = gradients.find(s->id);
-    results.push_back(found != gradients.end()                     ? found->second
-                      : unconnected == UnconnectedGradients::kZero ? filled(s->type, 0)
-                                                                   : nullptr);
+    const auto found = wanted.has(s->id) ? gradients.find(s->id) : gradients.end();
+    if (found != gradients.end())
+      results.push_back(found->second);
+    else
+      results.push_back(unconnected == UnconnectedGradients::kZero ? filled(s->type, 0) : nullptr);
   }
   return results;
 }

@@ -53,13 +53,16 @@ class Eager {
     run(find(op, inputs), operands, team);
   }
 
-  /// From the next kernel on.
-  void set_most(Bytes most) { most_ = most; }
+  void set_most(Bytes most) {
+    most_ = most;
+    make_room(nullptr);
+  }
   /// What lies beside an entry counts with it.
   void weigh(Entry& e, Bytes beside) {
     bytes_ += beside - e.weight_beside;
     e.bytes += beside - e.weight_beside;
     e.weight_beside = beside;
+    make_room(&e);
   }
 
   size_t kept() const { return entries_.size(); }
@@ -71,7 +74,7 @@ class Eager {
   Entry& find(const std::shared_ptr<const graph::Operator>& op, std::span<const graph::TensorType> inputs);
   Entry& make(const graph::Key& key, const std::shared_ptr<const graph::Operator>& op,
               std::span<const graph::TensorType> inputs);
-  void make_room(const graph::Key& but);
+  void make_room(const Entry* but);
 
   const backend::Backend& backend_;
   int threads_;
