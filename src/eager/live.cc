@@ -26,6 +26,7 @@ class LiveValue final : public runtime::Variable::Reader {
       now_->variable = weight_;
       now_->trainable = trainable_;
     }
+    if (now_.use_count() == 1) runtime::Variable::count_read();
     return now_;
   }
 

@@ -2,6 +2,7 @@
 // place, so whoever looks between two steps sees the current value. It lies where the backend that was named when it
 // was placed has its memory; the host comes to its values through the functions here.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
@@ -67,6 +68,11 @@ class Variable {
     memory_.write(&value);
   }
 
+  /// How often values were handed out so far, of all variables: whoever changes some by a program, again and again, calls
+  /// changing() when this has moved.
+  static uint64_t reads() { return reads_.load(std::memory_order_relaxed); }
+  static void count_read() { reads_.fetch_add(1, std::memory_order_relaxed); }
+
   Reader* reader() const { return reader_.get(); }
   void set_reader(std::unique_ptr<Reader> r) { reader_ = std::move(r); }
   /// For those who change the values by a program.
@@ -78,6 +84,7 @@ class Variable {
   friend void place(std::span<Variable* const> variables, std::string account, const backend::Backend& backend);
   std::string account_;
   graph::TensorType type_;
+  static inline std::atomic<uint64_t> reads_{0};
   std::unique_ptr<Reader> reader_;
   backend::Memory memory_;  // shares its keeper with the variables placed together with this one
 };

@@ -213,6 +213,13 @@ class Fit {
       use_.program(Kind::kEvaluate, validation_stream_->batch(), threads_, validation_stream_->shapes());
   }
 
+  // Weights that a callback has read stay for it what they were.
+  void keep_what_was_read() {
+    if (runtime::Variable::reads() == reads_) return;
+    reads_ = runtime::Variable::reads();
+    for (const nn::Weight& w : model_.weights()) w->variable.changing();
+  }
+
   // Programs may have gone or moved when somebody else's code has run.
   void refresh() {
     if (full_ && use_.programs().uses() == seen_) return;
@@ -260,6 +267,7 @@ class Fit {
       Ready& r = ready_for(samples);
       if (watched) hooks.batch(Callback::kTrainBegin, [&](Callback& c) { c.on_train_batch_begin(step, {}); });
       stream_->stage(team, r, o_.check_inputs);
+      keep_what_was_read();
       means_->run(r, team);
       ++step;
       if (watched) {
@@ -314,6 +322,7 @@ class Fit {
       Ready& r = at_ + batch_ <= data_.samples ? *full_ : *last_;
       if (watched) hooks.batch(Callback::kTrainBegin, [&](Callback& c) { c.on_train_batch_begin(step, {}); });
       stage_batch(team, r, data_, order.rows(at_, r.key.batch));
+      keep_what_was_read();
       means_->run(r, team);
       at_ += r.key.batch;
       if (at_ >= data_.samples) at_ = 0;
@@ -386,6 +395,7 @@ class Fit {
   const int64_t dropped_before_ = use_.programs().dropped();
   Ready *full_ = nullptr, *last_ = nullptr;
   uint64_t seen_ = 0;  // uses of the model's programs when full_ and last_ were looked up
+  uint64_t reads_ = 0;  // runtime::Variable::reads() when weights were last told
   std::optional<Means> means_;
   std::vector<std::string> names_;
   std::vector<Logs::Entry> entries_;

@@ -155,6 +155,26 @@ TEST_CASE("what was read of a model stays when fit changes it") {
   CHECK(flat({model.variables()[0].value().to_tensor()}) != was);
 }
 
+TEST_CASE("what a callback has read stays while the fit goes on") {
+  struct Keeps : Callback {
+    std::vector<EagerTensor> seen;
+    std::vector<std::vector<float>> was;
+    void on_train_batch_end(int64_t, const Logs&) override {
+      seen.push_back(model().variables()[0]);
+      was.push_back(flat({seen.back().to_tensor()}));
+    }
+  } keeps;
+  const Tensor x = uniform({kBatch * 3, 12}, 1), y = learnable(x);
+  Model model = mlp();
+  model.compile({.optimizer = SGD(0.5), .loss = "binary_crossentropy"});
+  model.fit(x, y, {.batch_size = kBatch, .epochs = 2, .verbose = 0, .callbacks = {keeps}});
+  REQUIRE(keeps.seen.size() == 6);
+  for (size_t i = 0; i < keeps.seen.size(); ++i) {
+    CHECK(flat({keeps.seen[i].to_tensor()}) == keeps.was[i]);
+    if (i > 0) CHECK(keeps.was[i] != keeps.was[i - 1]);
+  }
+}
+
 TEST_CASE("free variables are trained like a layer's, some without a gradient") {
   Variable a(EagerTensor({5, -3}), {.name = "a"}), unused(EagerTensor({1}), {.name = "unused"});
   SGD optimizer(0.1);
