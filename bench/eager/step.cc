@@ -87,6 +87,25 @@ int main(int argc, char** argv) {
   forward.print("model and loss alone");
   batch.print("train_on_batch");
   fit.print("a step of fit");
+  // One small operator by itself: what a handle, a look into the table and a note on a tape take.
+  const EagerTensor a = ops::ones({8}), b = ops::ones({8});
+  const auto operators = [&](const char* what) {
+    Times t;
+    for (int round = 0; round < rounds; ++round) measure(t, [&](int) { (void)(a + b); });
+    t.print(what);
+  };
+  operators("x + y of 8 numbers");
+  {
+    GradientTape tape({.persistent = true});
+    tape.watch(a);
+    Times t;
+    for (int round = 0; round < rounds; ++round) {
+      tape.reset();
+      tape.watch(a);
+      measure(t, [&](int) { (void)(a + b); });
+    }
+    t.print("the same on a tape");
+  }
   const EagerMemory m = eager_memory();
   std::printf("pool: %s used, %s idle; programs %s, %lld made\n", to_string(m.used).c_str(), to_string(m.idle).c_str(),
               to_string(m.programs).c_str(), (long long)m.made);

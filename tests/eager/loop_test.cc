@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <functional>
+#include <thread>
 
 #include "train/support.h"
 
@@ -21,6 +22,12 @@ double apart(const std::vector<float>& a, const std::vector<float>& b) {
   double most = 0;
   for (size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(double(a[i]) - double(b[i])));
   return most;
+}
+
+// w - (w - g) is g but for two roundings of w, which is below 2.
+void check_near(const std::vector<float>& gradient, const EagerTensor& step) {
+  const std::vector<float> other = flat({step.to_tensor()});
+  CHECK(apart(gradient, other) <= 1e-6);
 }
 
 struct Steps {
@@ -141,6 +148,43 @@ TEST_CASE("a loop and fit go on where the other stopped, with one optimizer and 
   twin.compile({.optimizer = Adam(0.01), .loss = "binary_crossentropy"});
   for (int i = 0; i < 3; ++i) (void)twin.train_on_batch(x, y);
   CHECK(apart(flat(model.get_weights()), flat(twin.get_weights())) <= kFar);
+}
+
+TEST_CASE("a tape's gradients are those of the planned step") {
+  const Tensor x = uniform({kBatch, 12}, 8), y = learnable(x);
+  Model model = mlp();
+  model.compile({.optimizer = SGD(1), .loss = "binary_crossentropy"});
+  (void)model(x);
+  const std::vector<Tensor> before = model.get_weights();
+  GradientTape tape;
+  const EagerTensors gradients =
+      tape.gradient(Loss("binary_crossentropy")(y, model(x, true)), model.trainable_variables());
+  (void)model.train_on_batch(x, y);  // with a rate of 1 a step is the gradient
+  const std::vector<Tensor> after = model.get_weights();
+  for (size_t i = 0; i < before.size(); ++i)
+    check_near(flat({gradients[i].to_tensor()}), EagerTensor(before[i]) - EagerTensor(after[i]));
+}
+
+TEST_CASE("threads train models of their own with tapes, with the same weights as one after the other") {
+  const Tensor x = uniform({kBatch, 12}, 9), y = learnable(x);
+  const auto trained = [&](uint64_t seed) {
+    const SeedScope scope(seed);
+    const Model model = mlp();
+    Adam optimizer(0.01);
+    const Loss loss_fn = "binary_crossentropy";
+    for (int i = 0; i < 30; ++i) {
+      GradientTape tape;
+      const EagerTensor loss = loss_fn(y, model(x, true));
+      optimizer.apply(tape.gradient(loss, model.trainable_variables()), model.trainable_variables());
+    }
+    return flat(model.get_weights());
+  };
+  std::vector<std::vector<float>> alone(4), together(4);
+  for (size_t i = 0; i < 4; ++i) alone[i] = trained(i + 1);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < 4; ++i) threads.emplace_back([&, i] { together[i] = trained(i + 1); });
+  for (std::thread& t : threads) t.join();
+  for (size_t i = 0; i < 4; ++i) CHECK(alone[i] == together[i]);
 }
 
 TEST_CASE("what was read of a model stays when fit changes it") {
