@@ -136,7 +136,7 @@ struct LayerImpl : Described {
   bool trainable = true;
   DTypePolicy policy = dtype_policy();
   bool built = false;
-  int calls = 0;  // so far: each call knows its number
+  int calls = 0;                          // so far: each call knows its number
   std::shared_ptr<void> eager = nullptr;  // the programs of calls on values (eager/call.cc), which go with the layer
 
   /// What all layers have, then this layer's own.

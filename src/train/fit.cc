@@ -4,13 +4,13 @@
 #include <numeric>
 
 #include "base/format.h"
-#include "eager/context.h"
 #include "base/process.h"
 #include "base/random.h"
 #include "base/seed.h"
 #include "base/segment.h"
 #include "base/team.h"
 #include "data/running.h"
+#include "eager/context.h"
 #include "train/hooks.h"
 #include "train/interrupt.h"
 #include "train/model.h"
@@ -394,7 +394,7 @@ class Fit {
   bool ran_out_ = false;
   const int64_t dropped_before_ = use_.programs().dropped();
   Ready *full_ = nullptr, *last_ = nullptr;
-  uint64_t seen_ = 0;  // uses of the model's programs when full_ and last_ were looked up
+  uint64_t seen_ = 0;   // uses of the model's programs when full_ and last_ were looked up
   uint64_t reads_ = 0;  // runtime::Variable::reads() when weights were last told
   std::optional<Means> means_;
   std::vector<std::string> names_;

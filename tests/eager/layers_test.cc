@@ -1,7 +1,7 @@
 // Layers, losses, activations and metrics on eager tensors.
+#include "millpond/layers.h"
 #include "eager/support.h"
 #include "millpond/activations.h"
-#include "millpond/layers.h"
 #include "millpond/losses.h"
 #include "millpond/metrics.h"
 #include "millpond/random.h"
@@ -126,8 +126,9 @@ TEST_CASE("losses by themselves are what their formulas say") {
   const SparseCategoricalCrossentropy sparse;
   CHECK(double(sparse(EagerTensor(Tensor::of({0, 1}, {2})), p)) ==
         doctest::Approx(-(std::log(0.8) + std::log(0.6)) / 2));
-  CHECK(message_of([&] { return sparse(EagerTensor(Tensor::of({0, 2}, {2})), p); }) ==
-        "sparse_categorical_crossentropy: the label 2 does not lie in [0, 2); predictions are [2, 2]: one of 2 classes");
+  CHECK(
+      message_of([&] { return sparse(EagerTensor(Tensor::of({0, 2}, {2})), p); }) ==
+      "sparse_categorical_crossentropy: the label 2 does not lie in [0, 2); predictions are [2, 2]: one of 2 classes");
 }
 
 TEST_CASE("a loss sees through the softmax and the sigmoid that a layer ends in, so that it is exact") {

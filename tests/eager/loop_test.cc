@@ -37,8 +37,8 @@ struct Steps {
 
 constexpr int kSteps = 10, kBatch = 8;
 
-Steps by_fit(const std::function<Model()>& make, const std::function<Optimizer()>& optimizer, const char* loss, const Tensor& x,
-             const Tensor& y) {
+Steps by_fit(const std::function<Model()>& make, const std::function<Optimizer()>& optimizer, const char* loss,
+             const Tensor& x, const Tensor& y) {
   clear_session();
   set_random_seed(7);
   Model model = make();
@@ -51,8 +51,8 @@ Steps by_fit(const std::function<Model()>& make, const std::function<Optimizer()
   return s;
 }
 
-Steps by_loop(const std::function<Model()>& make, const std::function<Optimizer()>& of, const char* name, const Tensor& x,
-              const Tensor& y) {
+Steps by_loop(const std::function<Model()>& make, const std::function<Optimizer()>& of, const char* name,
+              const Tensor& x, const Tensor& y) {
   clear_session();
   set_random_seed(7);
   const Model model = make();
@@ -82,9 +82,7 @@ void check_same(const std::function<Model()>& make, const std::function<Optimize
   CHECK(apart(one.weights, two.weights) <= tolerance);
 }
 
-Model mlp() {
-  return Sequential{Input({12}), Dense(16, relu), Dense(8, activations::tanh), Dense(1, sigmoid)};
-}
+Model mlp() { return Sequential{Input({12}), Dense(16, relu), Dense(8, activations::tanh), Dense(1, sigmoid)}; }
 
 }  // namespace
 
@@ -119,8 +117,9 @@ TEST_CASE("the same with convolutions, states, dropout and several classes") {
 
 TEST_CASE("the same with sequences and masks") {
   const Tensor x = classes({kSteps * kBatch, 5}, 6, 5), y = uniform({kSteps * kBatch, 1}, 6);
-  check_same([] { return Sequential{Input({5}, DType::kInt32), Embedding(6, 4, {.mask_zero = true}), LSTM(4), Dense(1)}; },
-             [] { return SGD(0.1); }, "mse", x, y);
+  check_same(
+      [] { return Sequential{Input({5}, DType::kInt32), Embedding(6, 4, {.mask_zero = true}), LSTM(4), Dense(1)}; },
+      [] { return SGD(0.1); }, "mse", x, y);
 }
 
 TEST_CASE("a loop and fit go on where the other stopped, with one optimizer and its slots") {

@@ -3,7 +3,6 @@
 
 #include "eager/support.h"
 
-
 using namespace millpond;
 
 namespace {
@@ -29,11 +28,13 @@ TEST_CASE("gradients of every function agree with central differences") {
   check_gradients([](const EagerTensors& t) { return ops::matmul(t[0], ops::transpose(t[1])); }, {x, y});
   check_gradients([](const EagerTensors& t) { return ops::matmul(t[0], t[1]); }, {x, row});
   check_gradients([](const EagerTensors& t) { return ops::softmax(t[0]) + ops::log_softmax(t[0], 0); }, {x});
-  check_gradients([](const EagerTensors& t) { return ops::mean(t[0], {0}) + ops::max(t[0], {0}) * ops::var(t[0]); }, {x});
+  check_gradients([](const EagerTensors& t) { return ops::mean(t[0], {0}) + ops::max(t[0], {0}) * ops::var(t[0]); },
+                  {x});
   check_gradients([](const EagerTensors& t) { return ops::norm(t[0]); }, {x});
   check_gradients([](const EagerTensors& t) { return ops::concatenate({t[0], t[1]}, 1); }, {x, y});
   check_gradients([](const EagerTensors& t) { return t[0][{Slice{.step = -2}, Slice{1, 3}}] * t[0][{0, 1}]; }, {x});
-  check_gradients([](const EagerTensors& t) { return ops::take(t[0], ops::arange(0, 2), 1) + t[0][{ellipsis, newaxis, 0}]; }, {x});
+  check_gradients(
+      [](const EagerTensors& t) { return ops::take(t[0], ops::arange(0, 2), 1) + t[0][{ellipsis, newaxis, 0}]; }, {x});
   check_gradients([](const EagerTensors& t) { return ops::where(t[0] > 0, t[0], ops::square(t[1])); }, {x, y});
   check_gradients([](const EagerTensors& t) { return ops::broadcast_to(ops::expand_dims(t[0], 0), {2, 3, 4}); }, {x});
   check_gradients([](const EagerTensors& t) { return ops::cast(t[0], DType::kFloat64) % 0.7; }, {y});
@@ -99,8 +100,9 @@ TEST_CASE("what is not recorded has no gradient: pauses, stop_gradient, whole nu
           tape.watch(ops::arange(0, 3));
           return 0;
         }).starts_with("GradientTape::watch: a tensor of int32 has no gradient"));
-  CHECK(message_of([&] { return tape.gradient(ops::arange(0, 3), x); })
-            .starts_with("GradientTape::gradient: target 0 is int32[3], which has no gradient"));
+  CHECK(message_of([&] {
+          return tape.gradient(ops::arange(0, 3), x);
+        }).starts_with("GradientTape::gradient: target 0 is int32[3], which has no gradient"));
 }
 
 TEST_CASE("gradients of gradients: a tape around each") {
@@ -190,7 +192,8 @@ TEST_CASE("variables are watched by themselves, and what was read stays when the
   CHECK(message_of([&] {
           w.assign(EagerTensor({1, 2, 3}));
           return 0;
-        }) == "Variable::assign: \"w\" is float32[2], but is assigned float32[3]; reshape or broadcast the value first");
+        }) ==
+        "Variable::assign: \"w\" is float32[2], but is assigned float32[3]; reshape or broadcast the value first");
   w.assign(w.value());
   check_near(w, {11, 12});
 }
@@ -224,7 +227,8 @@ TEST_CASE("what runs eager tensors is kept within its bound, and gradients count
     const EagerTensor x = wide[{Slice{}, Slice{0, n}}];
     GradientTape tape;
     tape.watch(x);
-    CHECK(double(tape.gradient(ops::sum(ops::tanh(x) * x), x)[{0, 0}]) == doctest::Approx(std::tanh(1) + 1 - std::tanh(1) * std::tanh(1)));
+    CHECK(double(tape.gradient(ops::sum(ops::tanh(x) * x), x)[{0, 0}]) ==
+          doctest::Approx(std::tanh(1) + 1 - std::tanh(1) * std::tanh(1)));
     CHECK(eager_memory().programs <= 300_KiB);
   }
   set_eager_memory({});

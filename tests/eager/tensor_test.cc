@@ -52,10 +52,10 @@ TEST_CASE("dtypes meet where Keras says") {
   // keras.backend.result_type of Keras 3 on TensorFlow, for every pair in the order of kAllDTypes; then with True, 1 and
   // 1.0. One letter each: "fdbhcsilCSIL?". Keras makes uint32 of uint64, which loses values: here it stays.
   constexpr std::string_view kLetters = "fdbhcsilCSIL?";
-  constexpr const char* kKeras[] = {
-      "fdfffffffffff fff", "ddddddddddddd ddd", "fdbfbbbbbbbbb bbb", "fdfhhhhhhhhhh hhh", "fdbhcsilsilfc ccf",
-      "fdbhssilsilfs ssf", "fdbhiiiliilfi iif", "fdbhlllllllfl llf", "fdbhssilCSILC CCf", "fdbhiiilSSILS SSf",
-      "fdbhllllIIILI IIf", "fdbhffffLLLLL LLf", "fdbhcsilCSIL? ?if"};
+  constexpr const char* kKeras[] = {"fdfffffffffff fff", "ddddddddddddd ddd", "fdbfbbbbbbbbb bbb", "fdfhhhhhhhhhh hhh",
+                                    "fdbhcsilsilfc ccf", "fdbhssilsilfs ssf", "fdbhiiiliilfi iif", "fdbhlllllllfl llf",
+                                    "fdbhssilCSILC CCf", "fdbhiiilSSILS SSf", "fdbhllllIIILI IIf", "fdbhffffLLLLL LLf",
+                                    "fdbhcsilCSIL? ?if"};
   for (size_t i = 0; i < kAllDTypes.size(); ++i) {
     CAPTURE(to_string(kAllDTypes[i]));
     for (size_t j = 0; j < kAllDTypes.size(); ++j) {
@@ -98,7 +98,8 @@ TEST_CASE("indices and slices are NumPy's") {
   check_near(x[{0, Slice{.step = 2}, Slice{1, 100, 2}}], {1, 3, 9, 11});
   CHECK(x[{Slice{5, 9}}].shape() == Shape{0, 3, 4});
   CHECK(x[{0, Slice{2, 1}}].shape() == Shape{0, 4});
-  CHECK(message_of([&] { return x[2]; }) == "[]: index 2 of dimension 0 of a tensor of shape [2, 3, 4]; it has 2 there");
+  CHECK(message_of([&] { return x[2]; }) ==
+        "[]: index 2 of dimension 0 of a tensor of shape [2, 3, 4]; it has 2 there");
   CHECK(message_of([&] { return x[{0, 0, 0, 0}]; }) ==
         "[]: 4 indices for a tensor of shape [2, 3, 4]; it has 3 dimensions");
 }
@@ -117,11 +118,10 @@ TEST_CASE("reductions") {
   check_near(ops::argmax(x, 0), {1, 0, 1});
   check_near(ops::argmin(x), {0, 1});
   check_near(ops::norm(EagerTensor({3, 4})), {5});
-  check_near(ops::logsumexp(x, {1}), {std::log(std::exp(1) + std::exp(5) + std::exp(3)),
-                                     std::log(std::exp(4) + std::exp(2) + std::exp(6))});
+  check_near(ops::logsumexp(x, {1}),
+             {std::log(std::exp(1) + std::exp(5) + std::exp(3)), std::log(std::exp(4) + std::exp(2) + std::exp(6))});
   check_near(ops::sum(ops::softmax(x, 0), {0}), {1, 1, 1});
-  CHECK(message_of([&] { return ops::sum(x, {2}); }) ==
-        "sum: axis 2 of a tensor of shape [2, 3]; it has 2 dimensions");
+  CHECK(message_of([&] { return ops::sum(x, {2}); }) == "sum: axis 2 of a tensor of shape [2, 3]; it has 2 dimensions");
 }
 
 TEST_CASE("products, shapes, rows by number") {
