@@ -44,7 +44,6 @@ class Context {
     Bytes bytes;
     uint64_t used = 0;
   };
-  Kept& kept(const graph::Key& key) { return kept_.at(key); }
   Kept* find(const graph::Key& key);
   Kept& keep(const graph::Key& key, Kept made);
 

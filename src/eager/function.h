@@ -66,7 +66,6 @@ class Function : public std::enable_shared_from_this<Function> {
   /// `operands`: addresses of the inputs, then of the outputs.
   void run(Context& c, std::span<std::byte* const> operands);
   Bytes bytes() const;
-  const graph::Graph& graph() const { return graph_; }
 
  private:
   Backward make_backward(const std::vector<bool>& wrt, const std::vector<bool>& dys) const;

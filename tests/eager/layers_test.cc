@@ -118,6 +118,35 @@ TEST_CASE("gradients of a loop over steps agree with central differences") {
   check_near(g, wanted, 2e-4);  // of float32: u / h and h^2
 }
 
+TEST_CASE("an operator without a gradient is named when it is asked for, not before") {
+  const MaxPooling2D pool({2, 2});
+  const EagerTensor x = ramp({1, 4, 4, 1});
+  GradientTape outer, inner;
+  outer.watch(x), inner.watch(x);
+  const EagerTensor slope = inner.gradient(ops::sum(ops::square(pool(x))), x);
+  CHECK(slope.shape() == x.shape());
+  CHECK(message_of([&] {
+          return outer.gradient(slope, x);
+        }).find("second derivatives of max-pooling are not there yet") != std::string::npos);
+}
+
+TEST_CASE("a tape outlives the layer that it has recorded") {
+  const EagerTensor x = ramp({3, 4});
+  GradientTape tape;
+  tape.watch(x);
+  EagerTensor y;
+  std::vector<double> kernel;
+  {
+    const Dense dense(2, {.use_bias = false});
+    y = dense(x);
+    kernel = list(dense.variables()[0]);
+  }
+  std::vector<double> wanted;
+  for (int row = 0; row < 3; ++row)
+    for (size_t i = 0; i < 4; ++i) wanted.push_back(kernel[2 * i] + kernel[2 * i + 1]);
+  check_near(tape.gradient(y, x), wanted);
+}
+
 TEST_CASE("losses by themselves are what their formulas say") {
   const EagerTensor y({{1, 0}, {0, 1}}), p({{0.8, 0.2}, {0.4, 0.6}});
   CHECK(double(losses::MeanSquaredError()(y, p)) == doctest::Approx((0.04 + 0.04 + 0.16 + 0.16) / 4));
