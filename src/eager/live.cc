@@ -10,15 +10,13 @@ namespace millpond::eager {
 
 namespace {
 
-std::mutex live_mutex;  // of what all readers hold
-
 class LiveValue final : public runtime::Variable::Reader {
  public:
   LiveValue(const runtime::Variable& variable, const nn::Weight& weight)
       : variable_(variable), weight_(weight), trainable_(weight && weight->trainable), id_(next_id()) {}
 
   Ref read() {
-    const std::lock_guard lock(live_mutex);
+    const std::lock_guard lock(Context::get().mutex);
     if (!now_) {
       now_ = std::make_shared<TensorImpl>(variable_.type(), id_);
       now_->memory = variable_.memory();
@@ -31,9 +29,9 @@ class LiveValue final : public runtime::Variable::Reader {
   }
 
   void before_change() override {
-    const std::lock_guard lock(live_mutex);
-    if (!now_ || now_.use_count() == 1) return;
     Context& c = Context::get();
+    const std::lock_guard lock(c.mutex);
+    if (!now_ || now_.use_count() == 1) return;
     const Bytes size = now_->type.bytes();
     now_->block = c.pool.take(size);
     if (c.backend.on_host()) {
@@ -62,7 +60,7 @@ Ref live(const nn::Weight& weight) {
   runtime::Variable& v = weight->variable;
   MP_ASSERT(v.placed());
   {
-    const std::lock_guard lock(live_mutex);
+    const std::lock_guard lock(Context::get().mutex);
     if (!v.reader()) v.set_reader(std::make_unique<LiveValue>(v, weight));
   }
   return static_cast<LiveValue*>(v.reader())->read();
@@ -70,7 +68,7 @@ Ref live(const nn::Weight& weight) {
 
 Ref live(runtime::Variable& v) {
   {
-    const std::lock_guard lock(live_mutex);
+    const std::lock_guard lock(Context::get().mutex);
     if (!v.reader()) v.set_reader(std::make_unique<LiveValue>(v, nullptr));
   }
   return static_cast<LiveValue*>(v.reader())->read();

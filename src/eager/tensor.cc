@@ -83,7 +83,10 @@ Ref filled(const TensorType& type, double value) {
 
 void read(const TensorImpl& t, void* to) {
   const Bytes size = t.type.bytes();
-  if (size.value > 0) Context::get().backend.read(to, address_of(t), size);
+  if (size.value == 0) return;
+  Context& c = Context::get();
+  const std::lock_guard lock(c.mutex);
+  c.backend.read(to, address_of(t), size);
 }
 
 const Ref& need(const EagerTensor& t, const char* what) {

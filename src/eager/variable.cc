@@ -28,8 +28,10 @@ void place(nn::WeightState& w) {
 
 // The bytes of an eager tensor become the variable's.
 void become(nn::WeightState& w, const eager::TensorImpl& value) {
-  const backend::Backend& backend = eager::Context::get().backend;
+  eager::Context& c = eager::Context::get();
+  const backend::Backend& backend = c.backend;
   const Bytes size = value.type.bytes();
+  const std::lock_guard lock(c.mutex);  // nobody reads it meanwhile
   w.variable.changing();
   if (backend.on_host() && w.variable.memory().host()) {
     backend.write(w.variable.memory().address(), eager::address_of(value), size);
@@ -75,10 +77,12 @@ void Variable::assign(const EagerTensor& value) {
 }
 void Variable::assign_add(const EagerTensor& value) {
   const eager::Tape::Silence silence;
+  const std::lock_guard lock(eager::Context::get().mutex);  // two threads' changes both count
   assign(this->value() + ops::cast(value, dtype()));
 }
 void Variable::assign_sub(const EagerTensor& value) {
   const eager::Tape::Silence silence;
+  const std::lock_guard lock(eager::Context::get().mutex);  // two threads' changes both count
   assign(this->value() - ops::cast(value, dtype()));
 }
 

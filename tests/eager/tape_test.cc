@@ -1,4 +1,5 @@
 // Gradients by tape: against central differences, against formulas, of higher order, of variables.
+#include <atomic>
 #include <thread>
 
 #include "eager/support.h"
@@ -217,6 +218,24 @@ TEST_CASE("tapes of two threads do not see each other") {
     check_near(there.gradient(y, x), {3, 3});
   }).join();
   CHECK_FALSE(bool(here.gradient(y, x)));
+}
+
+TEST_CASE("threads that change and read one variable see whole values, and every change counts") {
+  Variable v(ops::zeros({1000}), {.name = "shared"});
+  std::vector<std::thread> threads;
+  std::atomic<int> torn{0};
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 200; ++i) {
+        v.assign_add(ops::ones({1000}));
+        const EagerTensor now = v;
+        const EagerTensor same = now[{Slice{0, 1000}}] * 1;
+        torn += double(ops::max(same)) != double(ops::min(same)) || double(ops::any(same != now)) != 0;
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  CHECK(torn == 0);
+  CHECK(double(ops::min(v)) == 800);
 }
 
 TEST_CASE("what runs eager tensors is kept within its bound, and gradients count too") {
