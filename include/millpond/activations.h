@@ -7,6 +7,8 @@
 
 namespace millpond {
 
+class EagerTensor;
+
 class ActivationFunction {
  public:
   enum class Kind : uint8_t {
@@ -33,6 +35,9 @@ class ActivationFunction {
   ActivationFunction(std::string_view name);
   ActivationFunction(const char* name) : ActivationFunction(std::string_view(name)) {}
   ActivationFunction(const std::string& name) : ActivationFunction(std::string_view(name)) {}
+
+  /// relu(x): computed at once (millpond/eager.h).
+  EagerTensor operator()(const EagerTensor& x) const;
 
   constexpr Kind kind() const { return kind_; }
   std::string_view name() const;

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "millpond/eager.h"
+
 namespace millpond {
 
 namespace nn {
@@ -27,6 +29,10 @@ class Loss {
   explicit Loss(std::shared_ptr<const nn::LossImpl> impl) : impl_(std::move(impl)) {}
 
   explicit operator bool() const { return impl_ != nullptr; }
+  /// The loss of these predictions, a scalar: the mean, as fit has it, over what the predictions' mask lets count. Where a
+  /// layer's softmax or sigmoid made them, it works on what went into that. Labels are converted to what it wants. Throws
+  /// Error(kValue) for a class that is not there. Make a loss once, before the loop: what runs it is kept with it.
+  EagerTensor operator()(const EagerTensor& y, const EagerTensor& prediction) const;
   const std::string& name() const;
   /// Keras's class name: "MeanSquaredError".
   std::string_view type() const;

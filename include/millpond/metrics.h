@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "millpond/eager.h"
+
 namespace millpond {
 
 namespace nn {
@@ -32,6 +34,19 @@ class Metric {
   /// not allowed.
   std::string get_config() const;
   static Metric from_config(std::string_view type, std::string_view config);
+
+  /// By itself, in a loop of one's own; what fit counts is another matter. Copies count together. The means are summed up
+  /// in double; the counts of AUC and the like lie in the account metrics/<name>.
+  void update_state(const EagerTensor& y, const EagerTensor& prediction);
+  /// Of all updates since reset_state; 0 of none.
+  double result() const;
+  void reset_state();
+  /// Updates, and says the result.
+  double operator()(const EagerTensor& y, const EagerTensor& prediction) {
+    update_state(y, prediction);
+    return result();
+  }
+
   const std::shared_ptr<const nn::MetricImpl>& impl() const { return impl_; }
 
  private:

@@ -136,6 +136,13 @@ class Model {
   // A model is a layer too.
   SymbolicTensor operator()(const SymbolicTensor& x) const;
   operator Layer() const;
+  /// On values, as Layer does: model(x), model(x, true). Inputs are converted to the dtypes that the model wants.
+  EagerTensor operator()(const EagerTensor& x, CallOptions options = {}) const;
+  EagerTensor operator()(const EagerTensor& x, bool training) const {
+    return operator()(x, CallOptions{.training = training});
+  }
+  EagerTensor operator()(const EagerTensors& xs, CallOptions options = {}) const;
+  [[nodiscard]] EagerTensors call_all(const EagerTensors& xs, CallOptions options = {}) const;
 
   const std::string& name() const;
   std::vector<Layer> layers() const;
@@ -179,6 +186,11 @@ class Model {
   void set_weights(const std::vector<Tensor>& weights);
   /// "dense/kernel", ... in the order of get_weights.
   std::vector<std::string> weight_names() const;
+  /// The weights themselves, for tapes and optimizers: all; those that training changes, in the order in which fit has
+  /// them; and the rest.
+  Variables variables() const;
+  Variables trainable_variables() const;
+  Variables non_trainable_variables() const;
   /// The live values, in the order of get_weights: a step changes them, and changing them changes the model. Throws
   /// Error(kUnsupported) where the weights lie in a device's memory, which the host cannot see.
   std::vector<Tensor> weight_views();

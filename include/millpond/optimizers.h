@@ -8,7 +8,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "millpond/eager.h"
+#include "millpond/variable.h"
 
 namespace millpond {
 
@@ -29,6 +33,18 @@ class Optimizer {
   void set_learning_rate(double learning_rate);
   /// Steps taken so far.
   int64_t iterations() const;
+
+  /// One step by itself: every variable becomes what the rule makes of its gradient; one whose gradient is none stays as
+  /// it is. The first call, or fit, says which variables it serves and makes their slots; later ones may leave some out.
+  /// One program for all of them. Throws Error(kUsage) for a variable that it does not serve, or where all gradients are
+  /// none; Error(kShape) for a gradient that does not fit.
+  void apply(const EagerTensors& gradients, const Variables& variables);
+  void apply_gradients(const std::vector<std::pair<EagerTensor, Variable>>& gradients_and_variables);
+  /// The loss to take gradients of where losses are scaled (mixed_float16, once fit has begun that); otherwise itself.
+  EagerTensor scale_loss(const EagerTensor& loss) const;
+  /// Copies of the slots by account, "slots/adam.m/dense/kernel"; none before the first step.
+  std::vector<std::pair<std::string, Tensor>> slots() const;
+
   /// The names that the constructor knows, "adagrad", "adam", ....
   static std::vector<std::string> known();
 

@@ -1,6 +1,7 @@
 #include "nn/layer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <map>
 #include <mutex>
@@ -29,7 +30,13 @@ Names& names() {
 }
 }  // namespace
 
+namespace {
+std::atomic<void (*)()> clearing{nullptr};
+}
+void nn::on_clear_session(void (*f)()) { clearing = f; }
+
 void clear_session() {
+  if (auto* const f = clearing.load()) f();
   const std::lock_guard lock(names().mutex);
   names().used.clear();
 }
@@ -111,7 +118,7 @@ Weight LayerImpl::add_weight(std::string weight, Shape shape, const Initializer&
   expect_countable(*this, shape, weight.c_str());
   std::string account = format("weights/{}/{}{}{}", name, group, group.empty() ? "" : "/", weight);
   auto w = std::shared_ptr<WeightState>(new WeightState{
-      std::move(weight), std::move(group), is_trainable, init, init.own_seed ? *init.own_seed : draw_seed(),
+      std::move(weight), std::move(group), name, is_trainable, init, init.own_seed ? *init.own_seed : draw_seed(),
       runtime::Variable(std::move(account), {policy.variable, shape})});
   weights_.push_back(w);
   return w;
@@ -158,11 +165,14 @@ void materialize(std::span<const Weight> weights) {
     fresh.push_back(w);
   }
   runtime::place(variables, "weights");
-  for (const Weight& w : fresh)
-    w->variable.overwrite([&](Tensor& values) {
-      initialize(w->matrix ? values.reshaped(*w->matrix) : values, w->initializer, w->seed);
-      if (w->then) w->then(values);
-    });
+  for (const Weight& w : fresh) fill(*w);
+}
+
+void fill(WeightState& w) {
+  w.variable.overwrite([&](Tensor& values) {
+    initialize(w.matrix ? values.reshaped(*w.matrix) : values, w.initializer, w.seed);
+    if (w.then) w.then(values);
+  });
 }
 
 Value as_float(CallContext& c, Value x) { return ops::cast(c.builder(), x, c.compute()); }

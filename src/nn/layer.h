@@ -47,6 +47,7 @@ struct Values : std::vector<Value> {
 struct WeightState {
   std::string name;   // "kernel"
   std::string group;  // of a layer inside the layer: "query"; otherwise empty
+  std::string owner;  // the layer's name; of a user's own variable: empty
   bool trainable = true;
   Initializer initializer;
   uint64_t seed = 0;  // drawn when the weight was made, so that the order of making, not of use, decides
@@ -135,7 +136,8 @@ struct LayerImpl : Described {
   bool trainable = true;
   DTypePolicy policy = dtype_policy();
   bool built = false;
-  int calls = 0;  // so far: each call knows its number
+  int calls = 0;                          // so far: each call knows its number
+  std::shared_ptr<void> eager = nullptr;  // the programs of calls on values (eager/call.cc), which go with the layer
 
   /// What all layers have, then this layer's own.
   void describe(Describer& d) override;
@@ -183,6 +185,9 @@ struct LayerImpl : Described {
   std::vector<Weight> weights_;
 };
 
+/// What clear_session() calls: eager tensors give back what is idle.
+void on_clear_session(void (*f)());
+
 /// An automatic name from Keras's class name: "dense", "dense_1", ...
 std::string automatic_name(std::string_view type);
 std::string snake_case(std::string_view type);
@@ -204,6 +209,8 @@ void ensure_built(LayerImpl& layer, std::span<const TensorType> inputs);
 
 /// Gives all weights that have no memory yet their place, together, and fills them.
 void materialize(std::span<const Weight> weights);
+/// Writes the first values of a weight that has its place.
+void fill(WeightState& weight);
 
 /// In the type that the layer computes in.
 Value as_float(CallContext& c, Value x);

@@ -47,6 +47,10 @@ const std::vector<LossClass>& loss_classes();
 /// counts.
 Value mean_loss(Builder& b, const LossImpl& loss, Value y, Value prediction, Value mask = {});
 
+/// A prediction as losses and metrics want it: those of half types are computed in float32, as Keras's are. A loss looks
+/// for the softmax or the sigmoid that made its prediction: it is made once more, of the same numbers.
+Value wide(Builder& b, Value prediction);
+
 /// Keras's squeeze_or_expand_to_same_rank: a last dimension of 1 comes or goes where the ranks differ by one.
 void match_ranks(Builder& b, Value& y, Value& prediction);
 

@@ -10,6 +10,7 @@
 #include "ops/cast.h"
 #include "ops/reduce.h"
 #include "ops/reshape.h"
+#include "ops/softmax.h"
 #include "ops/softmax_cross_entropy.h"
 #include "ops/unary.h"
 
@@ -74,6 +75,14 @@ void match_ranks(Builder& b, Value& y, Value& p) {
   };
   match(y, p);
   match(p, y);
+}
+
+Value wide(Builder& b, Value v) {
+  if (!is_half(v.dtype())) return v;
+  const auto cast = [&](Value x) { return ops::cast(b, x, DType::kFloat32); };
+  if (const Value z = logits_of_softmax(v)) return ops::softmax(b, cast(z));
+  if (const Value z = logits_of_sigmoid(v)) return ops::reshape(b, ops::sigmoid(b, cast(z)), v.shape());
+  return cast(v);
 }
 
 Value mean_loss(Builder& b, const LossImpl& loss, Value y, Value prediction, Value mask) {

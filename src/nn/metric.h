@@ -24,6 +24,7 @@ struct MetricImpl : Described {
   /// What all metrics have, then this one's own.
   void describe(Describer& d) final;
   virtual void options(Describer&) {}
+  mutable std::shared_ptr<void> alone = nullptr;  // what update_state has counted (eager/metric.cc)
 };
 
 struct MeanMetric : MetricImpl {
@@ -42,6 +43,14 @@ struct CountingMetric : MetricImpl {
                                            graph::Value prediction) const = 0;
   virtual double result(std::span<const Tensor> counts) const = 0;
 };
+
+/// A metric of an output that has a mask, as Keras's means take it: the sum over what counts, and the number of that, both
+/// in units of the values that a sample has.
+struct Counted {
+  graph::Value sum, count;
+  double unit = 1;
+};
+Counted counted(graph::Builder& b, graph::Value values, graph::Value mask, const std::string& metric);
 
 template <class T, class... Args>
 std::shared_ptr<const MetricImpl> make_metric(std::string name, Args&&... args) {

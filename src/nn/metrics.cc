@@ -4,11 +4,33 @@
 
 #include "base/format.h"
 #include "millpond/error.h"
+#include "nn/loss.h"
 #include "nn/metric.h"
 #include "nn/options.h"
+#include "ops/binary.h"
+#include "ops/cast.h"
+#include "ops/reduce.h"
 
 namespace millpond {
 namespace nn {
+
+using graph::Builder;
+using graph::Value;
+
+Counted counted(Builder& b, Value values, Value mask, const std::string& metric) {
+  Value weights = ops::cast(b, mask, values.dtype());
+  match_ranks(b, values, weights);
+  const int rank = weights.shape().rank();
+  std::vector<int> inner;  // dimensions of a value that the mask does not have
+  for (int i = rank; i < values.shape().rank(); ++i) inner.push_back(i);
+  if (!inner.empty()) values = ops::mean(b, values, inner);
+  if (values.shape() != weights.shape())
+    throw Error(Code::kShape, format("metric \"{}\": its values are {}, but the mask of the output is {}", metric,
+                                     values.shape(), mask.shape()))
+        .hint("compile the model without it, or leave out mask_zero or Masking");
+  const double each = double(weights.shape().size()) / double(std::max<int64_t>(1, weights.shape()[0]));
+  return {ops::sum(b, ops::multiply(b, values, weights)), ops::sum(b, weights), each > 0 ? 1 / each : 0};
+}
 
 void MetricImpl::describe(Describer& d) {
   d.option("name", name);

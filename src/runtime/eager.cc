@@ -46,17 +46,17 @@ Eager::Entry& Eager::make(const graph::Key& key, const std::shared_ptr<const gra
   bytes_ += e.bytes;
   ++made_;
   Entry& placed = entries_.emplace(key, std::move(e)).first->second;
-  make_room(key);
+  make_room(&placed);
   return placed;
 }
 
 // Kernels are rarely made and seldom too many: a look at all of them is cheaper than a list that every call would keep
 // in order.
-void Eager::make_room(const graph::Key& but) {
-  while (bytes_ > most_ && entries_.size() > 1) {
+void Eager::make_room(const Entry* but) {
+  while (bytes_ > most_ && entries_.size() > (but ? 1 : 0)) {
     auto oldest = entries_.end();
     for (auto it = entries_.begin(); it != entries_.end(); ++it)
-      if (it->first != but && (oldest == entries_.end() || it->second.used < oldest->second.used)) oldest = it;
+      if (&it->second != but && (oldest == entries_.end() || it->second.used < oldest->second.used)) oldest = it;
     bytes_ -= oldest->second.bytes;
     entries_.erase(oldest);
   }

@@ -19,6 +19,27 @@ class Eager {
  public:
   Eager(const backend::Backend& backend, int threads, Bytes most) : backend_(backend), threads_(threads), most_(most) {}
 
+  /// One operator on operands of given types.
+  struct Entry {
+    std::shared_ptr<const graph::Operator> op;  // kernels may refer to it
+    std::vector<graph::TensorType> outputs;
+    std::unique_ptr<backend::Kernel> kernel;
+    backend::Memory scratch;
+    std::unique_ptr<backend::Executor> executor;
+    std::shared_ptr<void> beside;  // what the caller keeps with it: its gradient (eager/context.cc)
+    Bytes bytes, weight_beside;
+    int64_t weighed = -1;  // for the caller: when it weighed what lies beside
+    uint64_t used = 0;
+  };
+  /// For a caller who looks once for types and run. Good until another operator is asked for.
+  Entry& get(const std::shared_ptr<const graph::Operator>& op, std::span<const graph::TensorType> inputs) {
+    return find(op, inputs);
+  }
+  void run(const Entry& e, std::span<std::byte* const> operands, Team& team) {
+    e.executor->hand_over(operands);
+    e.executor->run(team, nullptr);
+  }
+
   /// Types of what the operator makes of such operands. Throws Error where the operator or the backend refuses them.
   const std::vector<graph::TensorType>& outputs(const std::shared_ptr<const graph::Operator>& op,
                                                 std::span<const graph::TensorType> inputs) {
@@ -29,9 +50,19 @@ class Eager {
   /// until Backend::wait().
   void run(const std::shared_ptr<const graph::Operator>& op, std::span<const graph::TensorType> inputs,
            std::span<std::byte* const> operands, Team& team) {
-    const Entry& e = find(op, inputs);
-    e.executor->hand_over(operands);
-    e.executor->run(team, nullptr);
+    run(find(op, inputs), operands, team);
+  }
+
+  void set_most(Bytes most) {
+    most_ = most;
+    make_room(nullptr);
+  }
+  /// What lies beside an entry counts with it.
+  void weigh(Entry& e, Bytes beside) {
+    bytes_ += beside - e.weight_beside;
+    e.bytes += beside - e.weight_beside;
+    e.weight_beside = beside;
+    make_room(&e);
   }
 
   size_t kept() const { return entries_.size(); }
@@ -40,19 +71,10 @@ class Eager {
   int64_t made() const { return made_; }
 
  private:
-  struct Entry {
-    std::shared_ptr<const graph::Operator> op;  // kernels may refer to it
-    std::vector<graph::TensorType> outputs;
-    std::unique_ptr<backend::Kernel> kernel;
-    backend::Memory scratch;
-    std::unique_ptr<backend::Executor> executor;
-    Bytes bytes;
-    uint64_t used = 0;
-  };
   Entry& find(const std::shared_ptr<const graph::Operator>& op, std::span<const graph::TensorType> inputs);
   Entry& make(const graph::Key& key, const std::shared_ptr<const graph::Operator>& op,
               std::span<const graph::TensorType> inputs);
-  void make_room(const graph::Key& but);
+  void make_room(const Entry* but);
 
   const backend::Backend& backend_;
   int threads_;

@@ -30,6 +30,7 @@ Tensor Variable::copy(std::string account) const {
 
 void Variable::write(const Tensor& values) {
   MP_ASSERT(placed() && values.dtype() == type_.dtype && values.bytes() == type_.bytes());
+  changing();
   memory_.write(values.data());
 }
 

@@ -2,6 +2,8 @@
 // place, so whoever looks between two steps sees the current value. It lies where the backend that was named when it
 // was placed has its memory; the host comes to its values through the functions here.
 #pragma once
+#include <atomic>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -13,6 +15,14 @@ namespace millpond::runtime {
 
 class Variable {
  public:
+  /// Who has handed out the values as they are now, and keeps them for those who have them when they change
+  /// (eager/live.h).
+  class Reader {
+   public:
+    virtual ~Reader() = default;
+    virtual void before_change() = 0;
+  };
+
   Variable(std::string account, graph::TensorType type) : account_(std::move(account)), type_(std::move(type)) {}
   Variable(const Variable&) = delete;  // programs bind its address
 
@@ -36,6 +46,7 @@ class Variable {
   /// written here.
   template <class F>
   void overwrite(F&& f) {
+    changing();
     if (memory_.host()) {
       Tensor live = view();
       return f(live);
@@ -44,7 +55,7 @@ class Variable {
     f(values);
     write(values);
   }
-  void zero() { memory_.zero(); }
+  void zero() { changing(), memory_.zero(); }
   /// Of a scalar. T is its type.
   template <class T>
   T get() const {
@@ -53,13 +64,28 @@ class Variable {
   }
   template <class T>
   void put(T value) {
+    changing();
     memory_.write(&value);
+  }
+
+  /// How often values were handed out so far, of all variables: whoever changes some by a program, again and again, calls
+  /// changing() when this has moved.
+  static uint64_t reads() { return reads_.load(std::memory_order_relaxed); }
+  static void count_read() { reads_.fetch_add(1, std::memory_order_relaxed); }
+
+  Reader* reader() const { return reader_.get(); }
+  void set_reader(std::unique_ptr<Reader> r) { reader_ = std::move(r); }
+  /// For those who change the values by a program.
+  void changing() const {
+    if (reader_) reader_->before_change();
   }
 
  private:
   friend void place(std::span<Variable* const> variables, std::string account, const backend::Backend& backend);
   std::string account_;
   graph::TensorType type_;
+  static inline std::atomic<uint64_t> reads_{0};
+  std::unique_ptr<Reader> reader_;
   backend::Memory memory_;  // shares its keeper with the variables placed together with this one
 };
 

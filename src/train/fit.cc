@@ -10,6 +10,7 @@
 #include "base/segment.h"
 #include "base/team.h"
 #include "data/running.h"
+#include "eager/context.h"
 #include "train/hooks.h"
 #include "train/interrupt.h"
 #include "train/memory.h"
@@ -218,6 +219,13 @@ class Fit {
       use_.program(Kind::kEvaluate, validation_stream_->batch(), threads_, validation_stream_->shapes());
   }
 
+  // Weights that a callback has read stay for it what they were.
+  void keep_what_was_read() {
+    if (runtime::Variable::reads() == reads_) return;
+    reads_ = runtime::Variable::reads();
+    for (const nn::Weight& w : model_.weights()) w->variable.changing();
+  }
+
   // Programs may have gone or moved when somebody else's code has run.
   void refresh() {
     if (full_ && use_.programs().uses() == seen_) return;
@@ -265,6 +273,7 @@ class Fit {
       Ready& r = ready_for(samples);
       if (watched) hooks.batch(Callback::kTrainBegin, [&](Callback& c) { c.on_train_batch_begin(step, {}); });
       stream_->stage(team, r, o_.check_inputs);
+      keep_what_was_read();
       means_->run(r, team);
       ++step;
       if (watched) {
@@ -319,6 +328,7 @@ class Fit {
       Ready& r = at_ + batch_ <= data_.samples ? *full_ : *last_;
       if (watched) hooks.batch(Callback::kTrainBegin, [&](Callback& c) { c.on_train_batch_begin(step, {}); });
       stage_batch(team, r, data_, order.rows(at_, r.key.batch));
+      keep_what_was_read();
       means_->run(r, team);
       at_ += r.key.batch;
       if (at_ >= data_.samples) at_ = 0;
@@ -390,7 +400,8 @@ class Fit {
   bool ran_out_ = false;
   const int64_t dropped_before_ = use_.programs().dropped();
   Ready *full_ = nullptr, *last_ = nullptr;
-  uint64_t seen_ = 0;  // uses of the model's programs when full_ and last_ were looked up
+  uint64_t seen_ = 0;   // uses of the model's programs when full_ and last_ were looked up
+  uint64_t reads_ = 0;  // runtime::Variable::reads() when weights were last told
   std::optional<Means> means_;
   std::vector<std::string> names_;
   std::vector<Logs::Entry> entries_;
@@ -403,6 +414,7 @@ class Fit {
 History Model::fit(const Arrays& x, const Arrays& y, const FitOptions& options) {
   train::check(options);
   const train::Use use(*impl_, "fit", train::Use::How::kTrain);
+  eager::trim_eager();
   const train::Data data = train::check_data(*impl_, x, y, true, "fit");
   impl_->needs_compile("fit");
   return train::Fit(use, data, options).run(*this);
@@ -413,6 +425,7 @@ History Model::fit(const Dataset& data, const FitOptions& options) {
   if (options.steps_per_epoch == 0 && data.cardinality() == INFINITE)
     throw Error(Code::kUsage, "fit: the dataset has no end").hint("give steps_per_epoch");
   const train::Use use(*impl_, "fit", train::Use::How::kTrain);
+  eager::trim_eager();
   train::Stream stream(*impl_, data, true, "fit", options.initial_epoch);
   impl_->needs_compile("fit");
   return train::Fit(use, stream, options).run(*this);

@@ -118,7 +118,8 @@ const Compiled& ModelImpl::needs_compile(const char* what) const {
 void ModelImpl::place_state(Kind kind) {
   nn::materialize(weights());
   if (kind != Kind::kTrain) return;
-  compiled->optimizer.impl()->place(counter);
+  runtime::Variable* const beside[] = {&counter};
+  compiled->optimizer.impl()->place(beside);
 }
 
 int threads_or_all(int threads) {
@@ -151,6 +152,33 @@ Model::Model(std::vector<SymbolicTensor> inputs, std::vector<SymbolicTensor> out
           nn::make_network(std::move(inputs), std::move(outputs), std::move(name)))) {}
 
 SymbolicTensor Model::operator()(const SymbolicTensor& x) const { return Layer(*this)(x); }
+
+namespace {
+// Weights are placed together, under the model's own rules, before a layer would do it by itself.
+Layer called(train::ModelImpl& m, const EagerTensors& xs, const CallOptions& options) {
+  if (!m.network_now() && xs.size() == 1 && xs[0] && xs[0].rank() > 0)
+    m.build_from(xs[0].shape().slice(1, xs[0].rank()), xs[0].dtype());
+  const bool changes = options.training.value_or(false);
+  const train::Use use(m, "a call on values", changes ? train::Use::How::kChange : train::Use::How::kRead);
+  if (!m.called.exchange(true)) (void)m.placed_weights();
+  m.built();
+  return Layer(std::static_pointer_cast<nn::LayerImpl>(m.network));
+}
+}  // namespace
+
+EagerTensor Model::operator()(const EagerTensor& x, CallOptions options) const {
+  return called(*impl_, {x}, options)(x, options);
+}
+EagerTensor Model::operator()(const EagerTensors& xs, CallOptions options) const {
+  return called(*impl_, xs, options)(xs, options);
+}
+EagerTensors Model::call_all(const EagerTensors& xs, CallOptions options) const {
+  return called(*impl_, xs, options).call_all(xs, options);
+}
+Variables Model::variables() const { return Layer(*this).variables(); }
+Variables Model::trainable_variables() const { return Layer(*this).trainable_variables(); }
+Variables Model::non_trainable_variables() const { return Layer(*this).non_trainable_variables(); }
+
 Model::operator Layer() const {
   impl_->built();
   return Layer(std::static_pointer_cast<nn::LayerImpl>(impl_->network));

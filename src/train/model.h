@@ -27,12 +27,13 @@ struct ModelImpl {
   std::shared_ptr<nn::Network> network;  // null until the shape of a sample is known
   std::optional<Compiled> compiled;      // as resolved for the network's outputs
   std::optional<CompileOptions> options;
-  runtime::Variable counter;       // counts training steps, for dropout
-  Uses uses;                       // who uses the model now, and the programs it has made
-  std::mutex making;               // of programs, and of what they need: see use.h
-  std::atomic<bool> stop = false;  // set by stop_training, from any thread
-  bool interrupted = false;        // the last fit, by Ctrl-C
-  const Data* training = nullptr;  // borrowed while fit runs: its arrays
+  runtime::Variable counter;         // counts training steps, for dropout
+  Uses uses;                         // who uses the model now, and the programs it has made
+  std::mutex making;                 // of programs, and of what they need: see use.h
+  std::atomic<bool> called = false;  // on values, so that the weights have their places
+  std::atomic<bool> stop = false;    // set by stop_training, from any thread
+  bool interrupted = false;          // the last fit, by Ctrl-C
+  const Data* training = nullptr;    // borrowed while fit runs: its arrays
   const Data* validation = nullptr;
 
   /// Throws Error(kUsage) when nothing says what a sample looks like.

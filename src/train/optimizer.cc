@@ -38,6 +38,11 @@ OptimizerImpl::OptimizerImpl(std::string n, ops::Rule r, NormClipping c, double 
         std::make_unique<runtime::Variable>(format("slots/{}.{}", name, k.name), TensorType{DType::kFloat32, {}}));
 }
 
+namespace {
+// The layer whose name a slot bears; of a variable that belongs to none: empty.
+const std::string& owner_of(const nn::OwnedWeight& w) { return w.layer ? w.layer->name : w.weight->owner; }
+}  // namespace
+
 void OptimizerImpl::build(std::span<const nn::OwnedWeight> trainable) {
   if (!slots.empty()) {
     const bool same = slots.size() == trainable.size() &&
@@ -52,7 +57,8 @@ void OptimizerImpl::build(std::span<const nn::OwnedWeight> trainable) {
     Slots s{w.weight, {}};
     for (const ops::Rule::Kept& k : rule.slots)
       s.variables.push_back(std::make_unique<runtime::Variable>(
-          format("slots/{}.{}/{}/{}", name, k.name, w.layer->name, w.weight->path()), w.weight->variable.type()));
+          format("slots/{}.{}/{}{}", name, k.name, owner_of(w).empty() ? "" : owner_of(w) + "/", w.weight->path()),
+          w.weight->variable.type()));
     slots.push_back(std::move(s));
   }
 }
@@ -78,7 +84,7 @@ void fill(runtime::Variable& v, double initial) {
 
 }  // namespace
 
-void OptimizerImpl::place(runtime::Variable& beside) {
+void OptimizerImpl::place(std::span<runtime::Variable* const> beside) {
   std::vector<std::pair<runtime::Variable*, double>> fresh;
   const auto begins = [&](runtime::Variable& v, double initial) {
     if (!v.placed()) fresh.emplace_back(&v, initial);
@@ -89,7 +95,7 @@ void OptimizerImpl::place(runtime::Variable& beside) {
   for (const Slots& s : slots)
     for (size_t i = 0; i < s.variables.size(); ++i) begins(*s.variables[i], rule.slots[i].initial);
   std::vector<runtime::Variable*> all = variables();
-  all.push_back(&beside);
+  all.insert(all.end(), beside.begin(), beside.end());
   runtime::place(all, "slots");
   for (const auto& [v, initial] : fresh) fill(*v, initial);
 }
@@ -195,7 +201,7 @@ void OptimizerImpl::update(Builder& b, std::span<const nn::OwnedWeight> trainabl
   }
   for (size_t i = 0; i < trainable.size(); ++i) {
     if (!gradients[i]) continue;
-    const Builder::Scope scope(b, trainable[i].layer->name, graph::Phase::kUpdate);
+    const Builder::Scope scope(b, owner_of(trainable[i]), graph::Phase::kUpdate);
     std::vector<Value> before;
     for (const auto& v : slots[i].variables) before.push_back(read(b, *v));
     const DType t = weights[i].dtype() == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;

@@ -42,12 +42,15 @@ struct OptimizerImpl {
   };
   std::vector<Slots> slots;
 
+  /// What runs apply(): for each set of weights that have a gradient (train/apply.cc).
+  std::shared_ptr<void> applying;
+
   /// Makes the slots of these weights. Throws Error(kUsage) when it already serves other ones.
   void build(std::span<const nn::OwnedWeight> trainable);
   /// Everything that is kept between steps, in the order of placing.
   std::vector<runtime::Variable*> variables();
   /// Together with `beside`, in one segment.
-  void place(runtime::Variable& beside);
+  void place(std::span<runtime::Variable* const> beside);
 
   /// Adds the update of every weight to the graph, and the count of steps. A null gradient leaves its weight alone.
   /// From the first trace of a model that needs it on.

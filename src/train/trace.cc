@@ -73,37 +73,6 @@ struct Labelled {
   std::shared_ptr<const nn::LossImpl> loss;  // resolved by the shapes; null: none
 };
 
-// Losses and metrics of half types are computed in float32, as Keras's are. A loss looks for the softmax or the sigmoid
-// that made its prediction: it is made once more, of the same numbers.
-Value wide(Builder& b, Value v) {
-  if (!is_half(v.dtype())) return v;
-  const auto cast = [&](Value x) { return ops::cast(b, x, DType::kFloat32); };
-  if (const Value z = nn::logits_of_softmax(v)) return ops::softmax(b, cast(z));
-  if (const Value z = nn::logits_of_sigmoid(v)) return ops::reshape(b, ops::sigmoid(b, cast(z)), v.shape());
-  return cast(v);
-}
-
-// A metric of an output that has a mask, as Keras's means take it: the sum over what counts, and the number of that, both
-// in units of the values that a sample has.
-struct Counted {
-  Value sum, count;
-  double unit = 1;
-};
-Counted counted(Builder& b, Value values, Value mask, const std::string& metric) {
-  Value weights = ops::cast(b, mask, values.dtype());
-  nn::match_ranks(b, values, weights);
-  const int rank = weights.shape().rank();
-  std::vector<int> inner;  // dimensions of a value that the mask does not have
-  for (int i = rank; i < values.shape().rank(); ++i) inner.push_back(i);
-  if (!inner.empty()) values = ops::mean(b, values, inner);
-  if (values.shape() != weights.shape())
-    throw Error(Code::kShape, format("metric \"{}\": its values are {}, but the mask of the output is {}", metric,
-                                     values.shape(), mask.shape()))
-        .hint("compile the model without it, or leave out mask_zero or Masking");
-  const double each = double(weights.shape().size()) / double(std::max<int64_t>(1, weights.shape()[0]));
-  return {ops::sum(b, ops::multiply(b, values, weights)), ops::sum(b, weights), each > 0 ? 1 / each : 0};
-}
-
 Value weighted(Builder& b, Value v, double weight) { return weight == 1 ? v : ops::multiply(b, v, weight); }
 
 // What lies beside the arena and the constants, in any program of the model.
@@ -156,7 +125,7 @@ Traced trace_step(const nn::Network& net, const Compiled* compiled, Kind kind, i
     t.graph.outputs.push_back({name, ops::cast(b, v, DType::kFloat32)});
     t.scalars.push_back({std::move(name), weight, per_sample});
   };
-  const auto share = [&](const std::string& name, const Counted& c) {
+  const auto share = [&](const std::string& name, const nn::Counted& c) {
     t.graph.outputs.push_back({name, ops::cast(b, c.sum, DType::kFloat32)});
     t.graph.outputs.push_back({name + "/count", ops::cast(b, c.count, DType::kFloat32)});
     t.scalars.push_back({.name = name, .weight = c.unit, .counted = true});
@@ -177,7 +146,7 @@ Traced trace_step(const nn::Network& net, const Compiled* compiled, Kind kind, i
   {
     const Builder::Scope scope(b, "loss", graph::Phase::kLoss);
     std::vector<Value> seen;
-    for (const Value v : outputs) seen.push_back(wide(b, v));
+    for (const Value v : outputs) seen.push_back(nn::wide(b, v));
     for (size_t i = 0; i < outputs.size(); ++i) {
       const std::string& layer = net.outputs[i].node()->layer->name;
       Labelled l;
@@ -219,7 +188,7 @@ Traced trace_step(const nn::Network& net, const Compiled* compiled, Kind kind, i
         }
         const Value values = dynamic_cast<const nn::MeanMetric&>(*m.impl()).values(b, labels[i].value, seen[i]);
         if (const Value mask = context.mask_of(outputs[i])) {
-          share(name, counted(b, values, mask, m.name()));
+          share(name, nn::counted(b, values, mask, m.name()));
           continue;
         }
         const double each = double(values.shape().size()) / double(batch);  // values that a sample has

@@ -88,6 +88,10 @@ Use::Use(ModelImpl& model, const char* what, How how) : model_(model), what_(wha
   else
     check();
   model_.uses.active_.push_back(this);
+  lock.unlock();
+  // Whoever has read a weight keeps what it was; programs change weights without a word.
+  if (how_ == How::kTrain && model_.called)
+    for (const nn::Weight& w : model_.weights()) w->variable.changing();
 }
 
 Use::~Use() {

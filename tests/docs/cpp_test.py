@@ -1,4 +1,4 @@
-"""What docs/cpp.md shows is out of programs that are compiled and run: each of its samples has its lines, in that order, in one of the examples."""
+"""What docs/cpp.md and docs/loops.md show is out of programs that are compiled and run: each of its samples has its lines, in that order, in one of the examples."""
 import os
 import pathlib
 import re
@@ -18,9 +18,12 @@ def has_in_order(sample, program):
 
 class Samples(unittest.TestCase):
     def test_each_sample_is_of_an_example(self):
-        with open(os.path.join(ROOT, "docs", "cpp.md")) as page:
-            samples = re.findall(r"```cpp\n(.*?)```", page.read(), re.S)
-        self.assertGreater(len(samples), 2)
+        samples = []
+        for name in ("cpp.md", "loops.md"):
+            with open(os.path.join(ROOT, "docs", name)) as page:
+                found = re.findall(r"```cpp\n(.*?)```", page.read(), re.S)
+            self.assertGreater(len(found), 0)
+            samples += found
         programs = [path.read_text() for path in pathlib.Path(ROOT, "examples").glob("*.cc")]
         for sample in samples:
             self.assertTrue(any(has_in_order(sample, program) for program in programs), "in no example:\n" + sample)

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 # Ladders, lowest level first. A folder sees the levels below it, in every ladder that names it.
-ENGINE = ["base", "ledger plan runfile events", "graph", "ops", "passes", "backend", "runtime", "nn data io dist", "train"]
+ENGINE = ["base", "ledger plan runfile events", "graph", "ops", "passes", "backend", "runtime", "nn data io dist", "eager", "train"]
 DATA = ["base", "io", "data"]  # datasets read the files of io
 WATCH = ["base", "ledger runfile", "probe", "watch"]
 DOCTOR = ["base", "ledger runfile events", "verdict", "report", "serve"]

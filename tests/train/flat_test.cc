@@ -1,14 +1,8 @@
 // "Flat" as a test: the ledger of holdings and the resident memory of the process, over steps and over models.
 #include <doctest/doctest.h>
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <cstring>
-#include <string_view>
-
 #include "base/segment.h"
+#include "support/written.h"
 #include "train/support.h"
 
 using namespace millpond;
@@ -20,42 +14,6 @@ Bytes held() {
   return sum;
 }
 
-/// What this process has written and keeps, in KiB. From the page tables: the kernel's running counters lag behind by
-/// some pages, more the busier the machine is. Looking takes no memory but the text, which the first look makes
-/// resident.
-struct Written {
-  int64_t heap = 0, stack = 0, files = 0, other = 0;  // of main's thread the stack; the others' lie in `other`
-  int64_t sum() const { return heap + stack + files + other; }
-};
-Written written() {
-  static char text[1 << 19];
-  size_t size = 0;
-  const int file = open("/proc/self/smaps", O_RDONLY | O_CLOEXEC);
-  for (ssize_t n; (n = read(file, text + size, sizeof text - 1 - size)) > 0;) size += size_t(n);
-  close(file);
-  REQUIRE(size > 0);
-  REQUIRE(size < sizeof text - 1);
-  text[size] = 0;
-  Written w;
-  int64_t* into = &w.other;
-  for (const char* line = text; *line; line = std::strchr(line, '\n') + 1) {
-    const std::string_view all(line, size_t(std::strchr(line, '\n') - line));
-    if (all.starts_with("Private_Dirty:") || all.starts_with("Swap:"))
-      *into += std::atoll(line + all.find(':') + 1);
-    else if (all[0] < 'A' || all[0] > 'Z')  // a mapping begins: addresses in lower-case hexadecimal
-      into = all.ends_with("[heap]")     ? &w.heap
-             : all.ends_with("[stack]")  ? &w.stack
-             : all.find('/') != all.npos ? &w.files
-                                         : &w.other;
-  }
-  return w;
-}
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kExact = false;  // a sanitizer's own memory grows with what it watches
-#else
-constexpr bool kExact = true;
-#endif
 }  // namespace
 
 TEST_CASE("flat: twenty thousand steps take no byte and no page") {
@@ -81,7 +39,7 @@ TEST_CASE("flat: twenty thousand steps take no byte and no page") {
   const Bytes after = held();
   const Written now = written();  // before CHECK, which takes memory
   CHECK(after == before);
-  if (!kExact) return;
+  if (!kExactPages) return;
   CHECK(now.heap <= pages.heap);
   CHECK(now.stack <= pages.stack);
   CHECK(now.files <= pages.files);
@@ -108,7 +66,7 @@ TEST_CASE("flat: steps that count metrics, clip and run a rule as an expression 
   const Bytes after = held();
   const Written now = written();
   CHECK(after == before);
-  if (!kExact) return;
+  if (!kExactPages) return;
   CHECK(now.heap <= pages.heap);
   CHECK(now.other <= pages.other);
 }
@@ -159,7 +117,7 @@ TEST_CASE("flat: an LSTM over a thousand steps trains in the memory of its plan,
   each_holding([&](const std::string& account, Bytes b) { arena += account == "arena" ? b : Bytes{}; });
   CHECK(arena >= plan.arena);
   CHECK(arena.value <= plan.arena.value + 4096);  // whole pages
-  if (!kExact) return;
+  if (!kExactPages) return;
   CHECK(now.heap <= pages.heap);
   CHECK(now.other <= pages.other);
 }
@@ -184,5 +142,5 @@ TEST_CASE("flat: two hundred different models end where the third one ended") {
     if (i == 2) third = held(), pages = written().sum();
   }
   CHECK(held() == third);
-  if (kExact) CHECK(written().sum() - pages <= 512);  // the allocator's own: pages, not a slope
+  if (kExactPages) CHECK(written().sum() - pages <= 512);  // the allocator's own: pages, not a slope
 }

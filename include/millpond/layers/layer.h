@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "millpond/dtype_policy.h"
+#include "millpond/eager.h"
 #include "millpond/tensor.h"
+#include "millpond/variable.h"
 
 namespace millpond {
 
@@ -58,6 +60,16 @@ class Layer {
   /// Of a layer that gives several tensors, and of a model with several outputs: all of them.
   [[nodiscard]] std::vector<SymbolicTensor> call_all(const std::vector<SymbolicTensor>& xs,
                                                      CallOptions options = {}) const;
+  /// On values: computed at once, as one planned program for operands of these types and shapes, which the layer keeps
+  /// (as many as 64). `training` is false unless the options say otherwise; a layer with a state, such as
+  /// BatchNormalization, changes it when training. A mask, which the operand may have got from a layer before, is obeyed
+  /// and handed on. Throws as the symbolic call does, and Error(kValue) for an index that is out of range.
+  EagerTensor operator()(const EagerTensor& x, CallOptions options = {}) const;
+  EagerTensor operator()(const EagerTensor& x, bool training) const {
+    return operator()(x, CallOptions{.training = training});
+  }
+  EagerTensor operator()(const EagerTensors& xs, CallOptions options = {}) const;
+  [[nodiscard]] EagerTensors call_all(const EagerTensors& xs, CallOptions options = {}) const;
 
   const std::string& name() const;
   /// Keras's class name: "Dense".
@@ -81,6 +93,11 @@ class Layer {
   void set_weights(const std::vector<Tensor>& weights);
   /// "kernel", "bias", ... in the order of get_weights.
   std::vector<std::string> weight_names() const;
+  /// The weights themselves, in the order of get_weights; those that training changes; and states. None before the layer
+  /// has been called.
+  Variables variables() const;
+  Variables trainable_variables() const;
+  Variables non_trainable_variables() const;
 
   const std::shared_ptr<nn::LayerImpl>& impl() const { return impl_; }
 
