@@ -13,11 +13,11 @@ int main() {
   const BinaryCrossentropy loss_fn;
   Adam optimizer(1e-2);
   Metric accuracy = "accuracy";
+  metrics::Mean mean_loss;
   constexpr int kBatch = 50, kBatches = 2000 / kBatch;
 
   EagerMemory warm;
   for (int epoch = 0; epoch < 10; ++epoch) {
-    double sum = 0;
     for (int batch = 0; batch < kBatches; ++batch) {
       const EagerTensor x = train.x.rows(batch * kBatch, (batch + 1) * kBatch),
                         y = train.y.rows(batch * kBatch, (batch + 1) * kBatch);
@@ -28,9 +28,10 @@ int main() {
       const Variables weights = model.trainable_variables();
       optimizer.apply(tape.gradient(loss, weights), weights);
       accuracy.update_state(y, prediction);
-      sum += double(loss);
+      mean_loss.update_state(loss);
     }
-    std::printf("epoch %d: loss %.4f, accuracy %.4f\n", epoch, sum / kBatches, accuracy.result());
+    std::printf("epoch %d: loss %.4f, accuracy %.4f\n", epoch, mean_loss.result(), accuracy.result());
+    mean_loss.reset_state();
     accuracy.reset_state();
     if (epoch == 0) warm = eager_memory();
   }

@@ -88,7 +88,7 @@ class Index {
 
 class [[nodiscard]] EagerTensor {
  public:
-  /// None: no gradient, no mask. Everything but the test for it throws Error(kUsage).
+  /// None: no gradient, no mask. Everything but is_none() throws Error(kUsage).
   EagerTensor() = default;
   /// A copy of the values.
   EagerTensor(const Tensor& values);
@@ -108,7 +108,10 @@ class [[nodiscard]] EagerTensor {
     return of(std::span<const std::ranges::range_value_t<R>>(values), shape);
   }
 
-  explicit operator bool() const { return impl_ != nullptr; }
+  bool is_none() const { return impl_ == nullptr; }
+  /// Whether its one value is true, not 0: if (loss < 0.1) break. Throws Error(kUsage) for several values, as NumPy does:
+  /// ask ops::all or ops::any.
+  explicit operator bool() const;
   DType dtype() const;
   const Shape& shape() const;
   int rank() const { return shape().rank(); }

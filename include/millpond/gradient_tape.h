@@ -79,7 +79,7 @@ class GradientTape {
   /// Forgets everything, also what is watched.
   void reset();
 
-  /// Of the sum of the target over all its elements, or of target * output_gradient. An empty tensor (or zeros) where the
+  /// Of the sum of the target over all its elements, or of target * output_gradient. None (or zeros) where the
   /// target does not depend on a source. Throws Error(kUsage) when a tape that is not persistent is asked twice,
   /// Error(kShape) for an output gradient that does not fit, Error(kUnsupported) naming an operator without a gradient.
   EagerTensor gradient(const EagerTensor& target, const EagerTensor& source, const GradientOptions& options = {});

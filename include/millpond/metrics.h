@@ -97,6 +97,21 @@ struct Recall : Metric {
   explicit Recall(std::string name = "recall", double threshold = 0.5);
 };
 
+/// The mean of what it is told in a loop of one's own, of all elements: losses.update_state(loss). Copies count together.
+class Mean {
+ public:
+  explicit Mean(std::string name = "mean");
+  const std::string& name() const;
+  void update_state(const EagerTensor& values);
+  /// Of all updates since reset_state; 0 of none.
+  double result() const;
+  void reset_state();
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
 }  // namespace metrics
 // The errors have losses of the same names: write "mse" or metrics::MeanSquaredError().
 using metrics::Accuracy, metrics::BinaryAccuracy, metrics::CategoricalAccuracy, metrics::SparseCategoricalAccuracy;

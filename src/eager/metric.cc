@@ -88,6 +88,28 @@ void Metric::update_state(const EagerTensor& labels, const EagerTensor& predicti
   state.count += eager::outside(made[1]).item();
 }
 
+struct metrics::Mean::State {
+  std::string name;
+  double sum = 0, count = 0;  // under Context::mutex
+};
+metrics::Mean::Mean(std::string name) : state_(std::make_shared<State>(State{std::move(name)})) {}
+const std::string& metrics::Mean::name() const { return state_->name; }
+void metrics::Mean::update_state(const EagerTensor& values) {
+  const eager::Tape::Silence silence;
+  const double sum = double(ops::sum(values));
+  const std::lock_guard lock(eager::Context::get().mutex);
+  state_->sum += sum;
+  state_->count += double(values.size());
+}
+double metrics::Mean::result() const {
+  const std::lock_guard lock(eager::Context::get().mutex);
+  return state_->count > 0 ? state_->sum / state_->count : 0;
+}
+void metrics::Mean::reset_state() {
+  const std::lock_guard lock(eager::Context::get().mutex);
+  state_->sum = state_->count = 0;
+}
+
 double Metric::result() const {
   eager::Context& c = eager::Context::get();
   const std::lock_guard lock(c.mutex);

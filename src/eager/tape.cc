@@ -184,7 +184,7 @@ std::vector<Ref> Tape::gradient(std::span<const Ref> targets, std::span<const Re
         throw Error(Code::kUsage,
                     format("custom_gradient: the gradient gives {} tensors for {} arguments", dx.size(), wrt.size()));
       for (size_t i = 0; i < wrt.size(); ++i)
-        if (wrt[i] && dx[i]) accumulate(call.in[i], dx[i].impl());
+        if (wrt[i] && !dx[i].is_none()) accumulate(call.in[i], dx[i].impl());
       return;
     }
     const Function::Backward* back;

@@ -90,8 +90,9 @@ void read(const TensorImpl& t, void* to) {
 }
 
 const Ref& need(const EagerTensor& t, const char* what) {
-  if (!t)
-    throw Error(Code::kUsage, format("{}: an EagerTensor is empty", what)).hint("a gradient that is none is empty");
+  if (t.is_none())
+    throw Error(Code::kUsage, format("{}: an EagerTensor is none", what))
+        .hint("a gradient is none where the target does not depend on the source: ask is_none()");
   return t.impl();
 }
 std::vector<Ref> need(const EagerTensors& ts, const char* what) {
@@ -171,6 +172,15 @@ double EagerTensor::item() const {
   return with_type(r->type.dtype, [&]<class T>() { return convert<double>(load(reinterpret_cast<T*>(bytes), 0)); });
 }
 
+EagerTensor::operator bool() const {
+  const eager::Ref& r = eager::need(*this, "the truth of a tensor");
+  if (r->type.shape.size() != 1)
+    throw Error(Code::kUsage, format("a tensor of shape {} is neither true nor false: it has {} values", r->type.shape,
+                                     r->type.shape.size()))
+        .hint("ask ops::all(x) or ops::any(x); is_none() tells whether there is one");
+  return item() != 0;
+}
+
 // ---- text
 
 namespace {
@@ -212,7 +222,7 @@ void print(std::string& out, const Tensor& t, int axis, int64_t at, bool shorten
 }  // namespace
 
 std::string to_string(const EagerTensor& tensor) {
-  if (!tensor) return "None";
+  if (tensor.is_none()) return "None";
   const Tensor t = tensor.to_tensor();
   std::string out;
   print(out, t, 0, 0, t.size() > kWhole);

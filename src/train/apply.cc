@@ -73,7 +73,7 @@ void Optimizer::apply(const EagerTensors& gradients, const Variables& variables)
   if (gradients.size() != variables.size())
     throw Error(Code::kUsage,
                 format("{}: {} gradients are given for {} variables", o.name, gradients.size(), variables.size()));
-  if (std::ranges::none_of(gradients, [](const EagerTensor& g) { return bool(g); }))
+  if (std::ranges::none_of(gradients, [](const EagerTensor& g) { return !g.is_none(); }))
     throw Error(Code::kUsage, format("{}: no variable has a gradient", o.name))
         .hint(
             "the loss must depend on the variables, and the tape must have recorded how: make it before the model is "
@@ -85,7 +85,7 @@ void Optimizer::apply(const EagerTensors& gradients, const Variables& variables)
   std::vector<bool> given(o.slots.size());
   std::vector<eager::Ref> by_slot(o.slots.size());
   for (size_t i = 0; i < slots.size(); ++i) {
-    if (!gradients[i]) continue;
+    if (gradients[i].is_none()) continue;
     eager::Ref g = gradients[i].impl();
     const graph::TensorType& want = variables[i].state()->variable.type();
     if (g->type.shape != want.shape)

@@ -156,7 +156,7 @@ SymbolicTensor Model::operator()(const SymbolicTensor& x) const { return Layer(*
 namespace {
 // Weights are placed together, under the model's own rules, before a layer would do it by itself.
 Layer called(train::ModelImpl& m, const EagerTensors& xs, const CallOptions& options) {
-  if (!m.network_now() && xs.size() == 1 && xs[0] && xs[0].rank() > 0)
+  if (!m.network_now() && xs.size() == 1 && !xs[0].is_none() && xs[0].rank() > 0)
     m.build_from(xs[0].shape().slice(1, xs[0].rank()), xs[0].dtype());
   const bool changes = options.training.value_or(false);
   const train::Use use(m, "a call on values", changes ? train::Use::How::kChange : train::Use::How::kRead);

@@ -47,6 +47,17 @@ TEST_CASE("comparison and logic") {
   CHECK(double(ops::any(x > 3)) == 0);
 }
 
+TEST_CASE("one value is true or false, several are neither") {
+  const EagerTensor x({1, 2});
+  CHECK(bool(x[0] < x[1]));
+  CHECK_FALSE(bool(x[0] == x[1]));
+  CHECK(bool(ops::all(x == x)));
+  CHECK(message_of([&] { return bool(x == x); }) ==
+        "a tensor of shape [2] is neither true nor false: it has 2 values; ask ops::all(x) or ops::any(x); is_none() "
+        "tells "
+        "whether there is one");
+}
+
 TEST_CASE("dtypes meet where Keras says") {
   using enum DType;
   // keras.backend.result_type of Keras 3 on TensorFlow, for every pair in the order of kAllDTypes; then with True, 1 and
@@ -168,7 +179,7 @@ TEST_CASE("values come from spans and go into them, and print like NumPy's") {
   CHECK(out.str() == "1.5 float32[]");
   CHECK(message_of([&] { return x.item(); }).starts_with("item: a tensor of shape [3] has 3 values, not one"));
   CHECK(message_of([&] { return EagerTensor() + 1; }) ==
-        "+: an EagerTensor is empty; a gradient that is none is empty");
+        "+: an EagerTensor is none; a gradient is none where the target does not depend on the source: ask is_none()");
 }
 
 TEST_CASE("bytes go back to the pool with the last handle") {
