@@ -90,7 +90,7 @@ TEST_CASE("flat: steps that make values again take no byte and no page") {
   const Bytes after = held();
   const Written now = written();
   CHECK(after == before);
-  if (!kExact) return;
+  if (!kExactPages) return;
   CHECK(now.heap <= pages.heap);
   CHECK(now.other <= pages.other);
 }
