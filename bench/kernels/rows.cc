@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
   measure("transpose [64,64]", Transpose({1, 0}), {f32({64, 64})}, {uniform(1)});
   measure("concatenate 2x [8,56,56,64] axis 3", Concatenate(3), {f32({8, 56, 56, 64}), f32({8, 56, 56, 64})},
           {uniform(1)});
-  measure("slice [8,58,58,64] -> [8,56,56,64]", Slice({0, 1, 1, 0}, {8, 56, 56, 64}), {f32({8, 58, 58, 64})},
+  measure("slice [8,58,58,64] -> [8,56,56,64]", ops::Slice({0, 1, 1, 0}, {8, 56, 56, 64}), {f32({8, 58, 58, 64})},
           {uniform(1)});
   measure("pad [8,112,112,64] by 1", Pad({0, 1, 1, 0}, {0, 1, 1, 0}, 0), {f32({8, 112, 112, 64})}, {uniform(1)});
   measure("one_hot 64 of 1000", OneHot(1000, DType::kFloat32), {i32({64})}, {below(1, 1000)});
