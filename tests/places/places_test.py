@@ -62,7 +62,7 @@ class Layers(unittest.TestCase):
     # Keras's MultiHeadAttention has layers inside, whose names are in files of weights.
     ALSO = {"Softmax": {"src/nn/attention.cc"}, "Dropout": {"src/nn/attention.cc"}}
     # Operators have some of these names, in namespaces of their own; models are made of layers; the doctor knows nothing of them.
-    ELSEWHERE = ("src/ops/", "src/passes/", "src/backend/", "src/probe/", "src/verdict/", "src/cli/", "python/")
+    ELSEWHERE = ("src/ops/", "src/eager/", "src/passes/", "src/backend/", "src/probe/", "src/verdict/", "src/cli/", "python/")
 
     def layers(self):
         page = (ROOT / "docs/layers.md").read_text().split("\n## Activations")[0]
